@@ -1,0 +1,30 @@
+"""What the agent hands to the sandbox: one check to run, or one file to read. Values only; nothing happens here."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+# A blob of the Equus protocol is at most this long, so neither a .lua file nor a check's arguments can be longer.
+BLOB_LIMIT = 1_048_576
+# All libraries of one job together. A worker has 64 MiB; compiled Lua takes about ten times its text.
+LIBRARIES_LIMIT = 2 * 1_048_576
+
+
+@frozen
+class Job:
+    """One run of one check.
+
+    timeout: seconds, or None for the check's own (10 s when it names none); never more than the policy's `timeout_max`.
+    code: the SHA-256 of `source`, in hexadecimal; the result names it.
+    state_key: whose `host.state` this run sees; runs of one schedule entry share it.
+    pushed: whether the code came over the network. Pushed code needs strong isolation (see docs/sandbox.rst).
+    """
+
+    check: str
+    source: bytes = field(repr=False)
+    libraries: dict[str, bytes] = field(factory=dict, repr=False)
+    args: bytes = field(default=b"", repr=False)
+    timeout: float | None = None
+    code: str = ""
+    state_key: str = ""
+    pushed: bool = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 # Every word that Helen may write after `error`; docs/protocol.rst says what each means.
 SLUGS = frozenset(
     "unknown-command bad-line line-too-long bad-int bad-string blob-too-large bad-blob-end hello-expected"
-    " hello-repeated hello-timeout unsupported-protocol-version not-enrolled identity-in-use unknown-message-id unknown-file"
-    " too-many-outstanding idle-timeout overloaded shutting-down internal".split()
+    " hello-repeated hello-timeout unsupported-protocol-version not-enrolled identity-in-use unknown-message-id"
+    " unknown-file too-many-outstanding idle-timeout overloaded shutting-down internal".split()
 )
 
 

@@ -1,0 +1,205 @@
+"""The signed set of checks: build it, sign it, verify it. Pure: keys, bytes and the time are arguments.
+
+A manifest is a JSON document; what is signed is its bytes, and those same bytes travel, as text inside the envelope
+`{"signed": TEXT, "signatures": [{"key": KEY_ID, "signature": BASE64}]}`. So nothing has to be written canonically
+twice. The document names its own type: a signature over one kind of document is worth nothing under another.
+docs/protocol.rst section 6 is the specification, with each attack that it answers.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+TYPE = "equus-manifest"
+MAX_MANIFEST = 1_048_576  # bytes of an envelope: it travels as one blob
+MAX_FILES = 5_000  # at some 120 bytes each they fit into a manifest
+MAX_FILE = 1_048_576  # bytes of a file: one blob, too
+MAX_SIGNATURES = 16
+# `disk.lua`, or `lib/name.lua` for what `require "name"` finds. No `..` can be written with it, nor a hidden file.
+FILE_NAME = re.compile(r"(?:lib/)?[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}\.lua")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class ManifestRefused(Exception):
+    """Why a manifest is not to be used. `reason` is one word for programs, the text a sentence for people."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+@frozen
+class FileEntry:
+    """One file of a set: the hash of its bytes (SHA-256, hexadecimal) and their number."""
+
+    sha256: str
+    size: int
+
+
+@frozen
+class ManifestDocument:
+    """A manifest that has been read. Times are unix seconds; `digest` is the SHA-256 of the signed bytes."""
+
+    version: int
+    created: float
+    expires: float
+    files: dict[str, FileEntry]
+    digest: str
+    rings: tuple[Any, ...] = ()
+    agent: dict[str, Any] | None = None
+    signers: frozenset[str] = field(factory=frozenset)
+
+
+def entry(content: bytes) -> FileEntry:
+    """What a manifest says of these bytes."""
+    return FileEntry(hashlib.sha256(content).hexdigest(), len(content))
+
+
+def build(
+    files: Mapping[str, FileEntry],
+    version: int,
+    created: float,
+    expires: float,
+    rings: Sequence[Any] = (),
+    agent: Mapping[str, Any] | None = None,
+) -> bytes:
+    """The bytes of a manifest, to be signed. Raises ValueError for a name or a number that nobody would accept."""
+    document: dict[str, Any] = {"type": TYPE, "version": version, "created": created, "expires": expires}
+    document["files"] = {name: {"sha256": f.sha256, "size": f.size} for name, f in sorted(files.items())}
+    if rings:
+        document["rings"] = list(rings)
+    if agent:
+        document["agent"] = dict(agent)
+    try:
+        _read(document, "")
+    except ManifestRefused as refused:
+        raise ValueError(str(refused)) from refused
+    return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """The name of a key: the first 16 hexadecimal digits of the SHA-256 of its 32 bytes."""
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:16]
+
+
+def sign(manifest: bytes, keys: Iterable[Ed25519PrivateKey]) -> bytes:
+    """The envelope of a manifest, signed with each of these keys."""
+    signatures = [
+        {"key": key_id(key.public_key()), "signature": base64.b64encode(key.sign(manifest)).decode()} for key in keys
+    ]
+    return json.dumps({"signed": manifest.decode(), "signatures": signatures}, separators=(",", ":")).encode()
+
+
+def verify(
+    envelope: bytes,
+    pinned: Mapping[str, Ed25519PublicKey],
+    now: float,
+    *,
+    threshold: int = 1,
+    held: ManifestDocument | None = None,
+) -> ManifestDocument:
+    """Read an envelope that at least `threshold` of the pinned keys have signed. Raises ManifestRefused.
+
+    `held` is the manifest in use: an older version is refused, and so is another document of the same version.
+    """
+    manifest, signatures = _open(envelope)
+    signers = frozenset(_good_signers(manifest, signatures, pinned))
+    if len(signers) < threshold:
+        known = ", ".join(sorted(pinned)) or "none"
+        raise ManifestRefused(
+            "bad-signature",
+            f"the manifest has {len(signers)} good signature(s) of pinned keys, {threshold} needed (pinned: {known})",
+        )
+    document = _read(_json(manifest), hashlib.sha256(manifest).hexdigest(), signers)
+    if document.expires <= now:
+        raise ManifestRefused("expired", f"manifest {document.version} expired {now - document.expires:.0f} s ago")
+    if held is not None and document.version < held.version:
+        raise ManifestRefused("rollback", f"manifest {document.version} is older than {held.version}, which is in use")
+    if held is not None and document.version == held.version and document.digest != held.digest:
+        raise ManifestRefused("rollback", f"another manifest with the same version {held.version} is in use")
+    return document
+
+
+def read_unverified(envelope: bytes) -> ManifestDocument:
+    """The document of an envelope whoever signed it: for those who made it themselves."""
+    manifest, _ = _open(envelope)
+    return _read(_json(manifest), hashlib.sha256(manifest).hexdigest())
+
+
+def _open(envelope: bytes) -> tuple[bytes, list[Any]]:
+    if len(envelope) > MAX_MANIFEST:
+        raise ManifestRefused("malformed", f"an envelope of {len(envelope)} bytes; {MAX_MANIFEST} is the most")
+    document = _json(envelope)
+    signed, signatures = document.get("signed"), document.get("signatures")
+    if not isinstance(signed, str) or not isinstance(signatures, list) or len(signatures) > MAX_SIGNATURES:
+        raise ManifestRefused("malformed", "the envelope has no `signed` text with a list of `signatures`")
+    return signed.encode("utf-8", "surrogatepass"), signatures
+
+
+def _json(data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ManifestRefused("malformed", "the manifest is no JSON") from None
+    if not isinstance(document, dict):
+        raise ManifestRefused("malformed", "the manifest is no JSON object")
+    return document
+
+
+def _good_signers(manifest: bytes, signatures: list[Any], pinned: Mapping[str, Ed25519PublicKey]) -> Iterable[str]:
+    """The ids of pinned keys whose signature is good. The caller makes a set of them: one key counts once."""
+    for signature in signatures:
+        if not isinstance(signature, dict):
+            continue
+        name, value = signature.get("key"), signature.get("signature")
+        key = pinned.get(name) if isinstance(name, str) else None
+        if key is None or not isinstance(value, str):
+            continue
+        try:
+            key.verify(base64.b64decode(value, validate=True), manifest)
+        except (InvalidSignature, binascii.Error, ValueError):
+            continue
+        yield str(name)
+
+
+def _read(document: dict[str, Any], digest: str, signers: frozenset[str] = frozenset()) -> ManifestDocument:
+    if document.get("type") != TYPE:
+        raise ManifestRefused("malformed", f"a document of type {document.get('type')!r}, not {TYPE!r}")
+    version, created, expires = (document.get(name) for name in ("version", "created", "expires"))
+    if type(version) is not int or not 1 <= version < 2**53:
+        raise ManifestRefused("malformed", f"version {version!r} is no whole number from 1 on")
+    for name, moment in (("created", created), ("expires", expires)):
+        if type(moment) not in (int, float) or not 0 <= moment < 2**40:  # type: ignore[operator]
+            raise ManifestRefused("malformed", f"{name} {moment!r} is no time in unix seconds")
+    rings, agent = document.get("rings", []), document.get("agent")
+    if not isinstance(rings, list) or not isinstance(agent, dict | None):
+        raise ManifestRefused("malformed", "`rings` is no list, or `agent` no object")
+    files = _read_files(document.get("files"))
+    return ManifestDocument(version, float(created), float(expires), files, digest, tuple(rings), agent, signers)  # type: ignore[arg-type]
+
+
+def _read_files(listed: Any) -> dict[str, FileEntry]:
+    if not isinstance(listed, dict) or len(listed) > MAX_FILES:
+        raise ManifestRefused("malformed", f"`files` is no object of at most {MAX_FILES} names")
+    return {name: _read_entry(name, file) for name, file in listed.items()}
+
+
+def _read_entry(name: str, file: Any) -> FileEntry:
+    if not FILE_NAME.fullmatch(name):
+        raise ManifestRefused("malformed", f"{name!r} is no file name of a check set: NAME.lua or lib/NAME.lua")
+    sha256, size = (file.get("sha256"), file.get("size")) if isinstance(file, dict) else (None, None)
+    if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
+        raise ManifestRefused("malformed", f"{name}: no SHA-256 of 64 hexadecimal digits")
+    if type(size) is not int or not 0 <= size <= MAX_FILE:
+        raise ManifestRefused("malformed", f"{name}: size {size!r} is not 0 to {MAX_FILE}")
+    return FileEntry(sha256, size)

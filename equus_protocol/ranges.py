@@ -1,0 +1,38 @@
+"""Thresholds in the Nagios range syntax: `10`, `10:`, `~:10`, `10:20`, and `@10:20` for the inside."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_RANGE = re.compile(rf"(@?)(?:(~|{_NUMBER})?(:))?({_NUMBER})?")
+
+
+@frozen
+class Range:
+    """The values from `start` to `end`, both included; they alert outside of it, or inside of it if `inside`."""
+
+    start: float
+    end: float
+    inside: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Range:
+        """Read a range; raises ValueError with a sentence for the one who wrote it."""
+        match = _RANGE.fullmatch(text.strip())
+        if match is None or not (match[2] or match[4]):
+            raise ValueError(f"{text!r} is no range: write 10, 10:, ~:10, 10:20 or @10:20")
+        at, low, colon, high = match.groups()
+        start = float("-inf") if low == "~" else float(low or 0)
+        end = float(high) if high else float("inf")
+        if not colon:
+            start = 0.0
+        if start > end:
+            raise ValueError(f"{text!r} is no range: it ends below its start")
+        return cls(start, end, bool(at))
+
+    def alerts(self, value: float) -> bool:
+        """Whether a value is one to tell somebody about."""
+        return (self.start <= value <= self.end) is self.inside

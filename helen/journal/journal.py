@@ -1,0 +1,211 @@
+"""The journal: every result durable before its ack, stored once, then in Parquet segments. The face of this package.
+
+The reactor thread calls `append`, `append_own`, `change` and `forget_below`; none of them blocks. A writer thread makes
+groups durable in a write-ahead log (WAL), a sealing thread turns each closed WAL into segments. Both talk back only
+through `call_from_thread`. This package knows nothing of Twisted, of connections or of states.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from helen.journal.disk import Disk
+from helen.journal.folder import Folder
+from helen.journal.intake import Intake
+from helen.journal.limits import Limits
+from helen.journal.marks import MarkView
+from helen.journal.recovery import recover
+from helen.journal.retention import Retention
+from helen.journal.sealer import Sealer
+from helen.journal.values import (
+    CHANGE_KINDS,
+    OWN_SPOOL,
+    Batch,
+    Change,
+    Entry,
+    Floor,
+    JournalError,
+    Origin,
+    Recovery,
+    Trouble,
+)
+from helen.journal.writer import Writer
+
+CallFromThread = Callable[..., Any]
+
+
+def inner_spool(name: str) -> str:
+    """The stored name of an agent's spool: `helen` is Helen's own, so an agent's becomes `~helen` (and that `~~helen`)."""
+    return f"~{name}" if name.lstrip("~") == OWN_SPOOL else name
+
+
+class Journal:
+    """One Helen's journal. Everything but `open` and `close` returns at once.
+
+    folder, history   STATE/journal and STATE/history; made if missing
+    call_from_thread  reactor.callFromThread: the only way in which the threads talk to the caller
+    on_durable        called with a `Batch`. Acks come first, parsed records in a later batch
+    on_trouble        called with a `Trouble`; after a fatal one Helen must exit with a non-zero status
+    clock             Unix time: only the `received` of changes and the age of segments come from it
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        history: Path,
+        call_from_thread: CallFromThread,
+        on_durable: Callable[[Batch], None],
+        on_trouble: Callable[[Trouble], None],
+        clock: Callable[[], float] = time.time,
+        *,
+        limits: Limits | None = None,
+        retention: Retention | None = None,
+        disk: Disk | None = None,
+    ) -> None:
+        self._folder = Folder(Path(folder), Path(history), disk or Disk())
+        self._call_from_thread = call_from_thread
+        self._on_durable = on_durable
+        self._on_trouble = on_trouble
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._retention = retention or Retention()
+        self._intake = Intake()
+        self._own: dict[str, int] = {}
+        self._writer: Writer | None = None
+        self._sealer: Sealer | None = None
+        self._broken = False
+
+    def open(self) -> Recovery:
+        """Recover, then start both threads. Blocks (about 0.3 s per 20,000 results left unsealed).
+
+        Call it once, before the reactor runs but after a daemon's fork: threads don't survive that.
+        Raises JournalLocked while another process has the folder open, JournalDamaged where only an operator may decide.
+        """
+        self._folder.lock()
+        try:
+            state, recovery = recover(self._folder, self._limits)
+        except BaseException:
+            self._folder.unlock()
+            raise
+        self._own = state.marks.own_sequences()
+        self._sealer = Sealer(self._folder, state.snapshot, self._limits, self._retention, self._clock, self._trouble)
+        self._writer = Writer(self._folder, self._intake, state, self._limits, self._sealer, self._deliver, self._trouble)
+        self._sealer.start()
+        self._writer.start()
+        return recovery
+
+    def append(self, entry: Entry) -> bool:
+        """Queue one result that an agent numbered. False: the backlog is at its hard limit and this one isn't taken.
+
+        Nothing is acked before a `Batch` says so. Refused results come again from the agent's spool: end the connection
+        with `overloaded`. Well before that `full` turns true: stop reading.
+        """
+        if not self._takes(len(entry.blob)):
+            return False
+        if entry.spool.lstrip("~") == OWN_SPOOL:
+            entry = Entry(
+                entry.agent, entry.check_id, entry.check, inner_spool(entry.spool), entry.sequence, entry.origin,
+                entry.received, entry.blob,
+            )  # fmt: skip
+        self._intake.push(entry, len(entry.blob))
+        return True
+
+    def append_own(
+        self, agent: str, check_id: str, check: str | None, origin: Origin, received: float, blob: bytes
+    ) -> int | None:
+        """Queue one result that Helen numbers (version 1, asked, passive): its sequence in the spool `helen`.
+
+        None: the hard limit is reached. A number that became durable is never given out again, not even after a crash.
+        """
+        if not self._takes(len(blob)):
+            return None
+        sequence = self._own[agent] = self._own.get(agent, 0) + 1
+        self._intake.push(Entry(agent, check_id, check, OWN_SPOOL, sequence, origin, received, blob), len(blob))
+        return sequence
+
+    def change(
+        self, kind: str, document: Mapping[str, Any], agent: str | None = None, check_id: str | None = None
+    ) -> None:
+        """Queue one change of the timeline. It comes back in a batch, with its `at`, once it is durable.
+
+        With an agent and no check_id (a link event, a silence of a host) the agent's name is added to the document.
+        """
+        if kind not in CHANGE_KINDS:
+            raise ValueError(f"a change of kind {kind!r}; known kinds: {', '.join(CHANGE_KINDS)}")
+        if check_id is not None and agent is None:
+            raise ValueError(f"a change of check {check_id!r} needs its agent")
+        if agent is not None and check_id is None:
+            document = {"agent": agent, **document}
+        encoded = msgspec.json.encode(document)
+        self._intake.push(Change(kind, self._clock(), agent, check_id, encoded), len(encoded))
+
+    def forget_below(self, agent: str, spool: str, first: int) -> None:
+        """`loaded` says that this spool begins at `first`: whatever is below counts as acked. Safe to repeat."""
+        if first > 1:
+            self._intake.push(Floor(agent, inner_spool(spool), first), 0)
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes queued or being written."""
+        return self._intake.backlog_bytes
+
+    @property
+    def full(self) -> bool:
+        """True: stop reading from agents. Look again after each batch, and at least once a second."""
+        return self._intake.backlog_bytes >= self._limits.backlog_full
+
+    @property
+    def broken(self) -> bool:
+        """True after a fatal trouble: nothing will be acked any more."""
+        return self._broken
+
+    @property
+    def refused(self) -> int:
+        """Results dropped because their sequence can't be counted (below 1, or one hole too many in its spool)."""
+        return self._writer.refused if self._writer else 0
+
+    @property
+    def segment(self) -> int:
+        """The number of the newest segment."""
+        return self._sealer.snapshot.segment if self._sealer else 0
+
+    def mark(self, agent: str, spool: str) -> MarkView:
+        """What is here of an agent's spool. It may be ahead of the disk by the group that is being written."""
+        return self._writer.mark(agent, inner_spool(spool)) if self._writer else MarkView()
+
+    def latest_own_sequence(self, agent: str) -> int:
+        """The number that `append_own` gave out last for this agent; 0 if none."""
+        return self._own.get(agent, 0)
+
+    def close(self) -> None:
+        """Write what is queued, stop both threads, let go of the lock. Takes less than 2 s.
+
+        A WAL that isn't full stays as it is: the next `open` seals it.
+        """
+        deadline = time.monotonic() + self._limits.close_seconds
+        self._intake.close()
+        for thread in (self._writer, self._sealer):
+            if thread is not None:
+                thread.stop()
+                thread.join(max(0.05, deadline - time.monotonic()))
+        self._folder.unlock()
+
+    def _takes(self, size: int) -> bool:
+        if self._writer is None or self._intake.closing:
+            raise JournalError("the journal isn't open")
+        return self._intake.backlog_bytes + size < self._limits.backlog_most
+
+    def _deliver(self, batch: Batch) -> None:
+        self._call_from_thread(self._on_durable, batch)
+
+    def _trouble(self, trouble: Trouble) -> None:
+        if trouble.fatal:
+            self._broken = True
+        self._call_from_thread(self._on_trouble, trouble)
+
+

@@ -1,0 +1,40 @@
+"""The journal's bounds, each with the reason for its figure. Values only."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+MIB = 1024 * 1024
+
+
+@frozen
+class Limits:
+    """Defaults are the product's; tests make them small."""
+
+    # A segment: Spark pays about 3 ms per file, so bigger is better; 10 s is the trigger of the pipeline.
+    results_per_segment: int = 20_000
+    segment_seconds: float = 10.0
+    # Raw blobs of one segment; they stay in memory until it is written. 20,000 small results are about 6 MiB.
+    segment_bytes: int = 64 * MIB
+    # Changes are rows of the same kind: a storm of them closes a WAL as well.
+    changes_per_segment: int = 100_000
+
+    # One fdatasync costs 0.15 to 0.66 ms, one thread switch less: 100 groups a second cost 2 to 7 % of a core.
+    group_seconds: float = 0.010
+    # A group is one write and one round of parsing: 4 MiB parse in about 40 ms, which is what an ack may wait for.
+    group_bytes: int = 4 * MIB
+    group_records: int = 2_000
+
+    # Above this the connections stop reading: 10,000 small results per MiB make it several seconds of the fastest disk.
+    backlog_full: int = 16 * MIB
+    # What was read already when `full` turned true still comes: above this `append` refuses.
+    backlog_most: int = 64 * MIB
+
+    # Disk trouble: recovery within 5 s after space returns needs a try each second.
+    retry_seconds: float = 1.0
+    # Closed WALs whose rows are kept in memory while the sealing thread is behind; further ones are read back from disk.
+    sealed_in_memory: int = 2
+    # Records handed back by `open` for the live state: what a crash can leave unapplied is one or two segments.
+    recovered_records: int = 40_000
+    # `close` must end within 2 s: what isn't sealed by then is sealed by the next `open`.
+    close_seconds: float = 1.5

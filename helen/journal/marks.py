@@ -1,0 +1,148 @@
+"""Which sequences of which spools are here already: the dedupe rule of the journal. Pure.
+
+Per (agent, spool) a high-water mark (everything up to it is here) and the ranges above it. An agent sends in order, so
+normally there is the mark and nothing else. Sequences begin at 1.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from attrs import frozen
+
+from helen.journal.values import OWN_SPOOL
+
+# Holes that one spool may have. An agent sends in order: one hole per lost spool file is already strange. Without a
+# bound an agent that sends only odd numbers would make Helen remember each of them.
+MOST_RANGES = 1000
+# Spools remembered per agent. A spool is born with a reinstalled agent or a lost disk; who makes more than this many
+# loses the mark that was used longest ago, so that only its own old results could be stored twice.
+MOST_SPOOLS = 64
+MOST_SEQUENCE = 2**63 - 1  # the column is int64; the wire has int32
+
+
+class Verdict(Enum):
+    """What `Marks.add` found."""
+
+    NEW = "new"
+    SEEN = "seen"
+    REFUSED = "refused"
+
+
+class Mark:
+    """One spool: `high`, and above it a sorted list of (first, last) with a hole before each."""
+
+    __slots__ = ("high", "ranges", "used")
+
+    def __init__(self, high: int = 0, ranges: Iterable[tuple[int, int]] = (), used: int = 0) -> None:
+        self.high = high
+        self.ranges = list(ranges)
+        self.used = used
+
+    def add(self, sequence: int) -> Verdict:
+        """Count one sequence, unless it is here or can't be counted."""
+        if sequence == self.high + 1 and not self.ranges:
+            self.high = sequence
+            return Verdict.NEW
+        if sequence in self:
+            return Verdict.SEEN
+        if not 1 <= sequence <= MOST_SEQUENCE:
+            return Verdict.REFUSED
+        return Verdict.NEW if self.cover(sequence, sequence) else Verdict.REFUSED
+
+    def __contains__(self, sequence: int) -> bool:
+        if 1 <= sequence <= self.high:
+            return True
+        at = bisect_left(self.ranges, (sequence + 1,)) - 1
+        return at >= 0 and self.ranges[at][0] <= sequence <= self.ranges[at][1]
+
+    def cover(self, first: int, last: int) -> bool:
+        """Count all of first..last as here. False (and nothing counted) where that would be one hole too many."""
+        first = max(first, self.high + 1)
+        if last < first:
+            return True
+        low = bisect_left(self.ranges, first - 1, key=lambda span: span[1])
+        high = bisect_left(self.ranges, last + 2, key=lambda span: span[0])
+        if high > low:
+            first, last = min(first, self.ranges[low][0]), max(last, self.ranges[high - 1][1])
+        elif first > self.high + 1 and len(self.ranges) >= MOST_RANGES:
+            return False
+        self.ranges[low:high] = [(first, last)]
+        if self.ranges[0][0] == self.high + 1:
+            self.high = self.ranges.pop(0)[1]
+        return True
+
+    def highest(self) -> int:
+        """The highest sequence seen, holes or not."""
+        return self.ranges[-1][1] if self.ranges else self.high
+
+
+@frozen
+class MarkView:
+    """A mark as the outside sees it: `high` is what may be acked, `ranges` what is here above the first hole."""
+
+    high: int = 0
+    ranges: tuple[tuple[int, int], ...] = ()
+
+
+class Marks:
+    """All marks of a Helen. Used by one thread (the writer's, or the one that recovers)."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, dict[str, Mark]] = {}
+
+    def add(self, agent: str, spool: str, sequence: int, at: int) -> Verdict:
+        """Count one sequence; `at` tells which spools are in use."""
+        mark = self._mark(agent, spool)
+        mark.used = at
+        return mark.add(sequence)
+
+    def cover(self, agent: str, spool: str, first: int, last: int, at: int) -> bool:
+        """Count first..last as here: a gap record, or `loaded`'s spool.first."""
+        mark = self._mark(agent, spool)
+        mark.used = at
+        return mark.cover(max(first, 1), min(last, MOST_SEQUENCE))
+
+    def high(self, agent: str, spool: str) -> int:
+        """The sequence to ack; 0 where nothing may be acked."""
+        mark = self._agents.get(agent, {}).get(spool)
+        return 0 if mark is None else mark.high
+
+    def view(self, agent: str, spool: str) -> MarkView:
+        """A copy of one mark."""
+        mark = self._agents.get(agent, {}).get(spool)
+        return MarkView() if mark is None else MarkView(mark.high, tuple(mark.ranges))
+
+    def own_sequences(self) -> dict[str, int]:
+        """The highest number given out in the spool `helen`, per agent."""
+        return {agent: spools[OWN_SPOOL].highest() for agent, spools in self._agents.items() if OWN_SPOOL in spools}
+
+    def rows(self) -> list[tuple[str, str, int, int, list[tuple[int, int]]]]:
+        """(agent, spool, high, used, ranges) of all, for a snapshot: copies, so that it may be written elsewhere."""
+        return [
+            (agent, spool, mark.high, mark.used, mark.ranges[:])
+            for agent, spools in self._agents.items()
+            for spool, mark in spools.items()
+        ]
+
+    def load(self, rows: Iterable[tuple[str, str, int, int, Iterable[tuple[int, int]]]]) -> None:
+        """The opposite of `rows`."""
+        for agent, spool, high, used, ranges in rows:
+            spans = ((int(first), int(last)) for first, last in ranges)
+            self._agents.setdefault(agent, {})[spool] = Mark(high, spans, used)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((agent, spool) for agent, spools in self._agents.items() for spool in spools)
+
+    def _mark(self, agent: str, spool: str) -> Mark:
+        spools = self._agents.get(agent)
+        if spools is None:
+            spools = self._agents[agent] = {}
+        mark = spools.get(spool)
+        if mark is None:
+            if len(spools) >= MOST_SPOOLS:
+                del spools[min((name for name in spools if name != OWN_SPOOL), key=lambda name: spools[name].used)]
+            mark = spools[spool] = Mark()
+        return mark

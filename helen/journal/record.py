@@ -1,0 +1,235 @@
+"""The bytes of one write-ahead log (WAL): header, records, and how far a damaged one can be trusted. Pure.
+
+A WAL is a header and records, little-endian:
+
+    header   magic 8 bytes, version u16, unused u16, salt u32, number u64, crc u32 of the 24 bytes before it
+    record   mark 4 bytes, length u32 of the body, crc u32 of the body, body
+    body     type u8, at u64, then the fields of that type
+
+The CRC of a body starts from the salt of its file. So neither a block that the file system gives back from a deleted
+WAL nor a record that an agent put into its blob passes for one of ours when the reader looks for the next sound record.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from zlib import crc32
+
+from attrs import field, frozen
+
+from helen.journal.values import Change, Entry, Floor, Origin
+
+MAGIC = b"HELENWAL"
+VERSION = 1
+MARK = b"\xf5hj\x01"  # 0xf5 never occurs in UTF-8, so text in a blob seldom looks like the start of a record
+MOST_BODY = 2 * 1024 * 1024  # a blob (1 MiB at most), four names, and room for a change's document
+
+_HEADER = struct.Struct("<8sHHIQ")
+_CRC = struct.Struct("<I")
+_FRAME = struct.Struct("<4sII")
+_RESULT = struct.Struct("<BQdqBBBHH")
+_CHANGE = struct.Struct("<BQdBBH")
+_FLOOR = struct.Struct("<BQqBB")
+_TYPE_AND_AT = struct.Struct("<BQ")
+HEADER_SIZE = _HEADER.size + _CRC.size
+FRAME_SIZE = _FRAME.size
+
+_RESULT_TYPE, _CHANGE_TYPE, _FLOOR_TYPE = 1, 2, 3
+_ABSENT = 0xFFFF  # a length that no name has: the field is None
+_ABSENT_BYTE = 0xFF  # agents' names have 63 bytes at most
+
+
+class BadRecord(ValueError):
+    """A body whose CRC is right and whose content isn't: written by something else, or by a later version."""
+
+
+def header(number: int, salt: int) -> bytes:
+    """The first bytes of WAL `number`."""
+    fixed = _HEADER.pack(MAGIC, VERSION, 0, salt, number)
+    return fixed + _CRC.pack(crc32(fixed))
+
+
+def read_header(data: bytes) -> tuple[int, int]:
+    """(number, salt) of a WAL that begins with `data`; BadRecord says what is wrong with it."""
+    if len(data) < HEADER_SIZE:
+        raise BadRecord("it ends within its header")
+    fixed = data[: _HEADER.size]
+    magic, version, _, salt, number = _HEADER.unpack(fixed)
+    if magic != MAGIC or crc32(fixed) != _CRC.unpack_from(data, _HEADER.size)[0]:
+        raise BadRecord("its header is damaged")
+    if version != VERSION:
+        raise BadRecord(f"it is of version {version}; this Helen reads version {VERSION}")
+    return number, salt
+
+
+def encode_entry(entry: Entry, at: int, salt: int) -> bytes:
+    """A whole record for one result."""
+    agent, check_id, spool = entry.agent.encode(), entry.check_id.encode(), entry.spool.encode()
+    check = b"" if entry.check is None else entry.check.encode()
+    body = _RESULT.pack(
+        _RESULT_TYPE, at, entry.received, entry.sequence, entry.origin, len(agent), len(spool), len(check_id),
+        _ABSENT if entry.check is None else len(check),
+    ) + agent + spool + check_id + check + entry.blob  # fmt: skip
+    return _FRAME.pack(MARK, len(body), crc32(body, salt)) + body
+
+
+def encode_change(change: Change, at: int, salt: int) -> bytes:
+    """A whole record for one change."""
+    kind = change.kind.encode()
+    agent = b"" if change.agent is None else change.agent.encode()
+    check_id = b"" if change.check_id is None else change.check_id.encode()
+    body = _CHANGE.pack(
+        _CHANGE_TYPE, at, change.received, len(kind),
+        _ABSENT_BYTE if change.agent is None else len(agent), _ABSENT if change.check_id is None else len(check_id),
+    ) + kind + agent + check_id + change.document  # fmt: skip
+    return _frame(body, salt)
+
+
+def encode_floor(floor: Floor, at: int, salt: int) -> bytes:
+    """A whole record for `loaded`'s spool.first."""
+    agent, spool = floor.agent.encode(), floor.spool.encode()
+    body = _FLOOR.pack(_FLOOR_TYPE, at, floor.first, len(agent), len(spool)) + agent + spool
+    return _frame(body, salt)
+
+
+def _frame(body: bytes, salt: int) -> bytes:
+    return _FRAME.pack(MARK, len(body), crc32(body, salt)) + body
+
+
+def decode(body: bytes) -> tuple[int, Entry | Change | Floor]:
+    """(at, what was written) of a body whose CRC is right."""
+    try:
+        kind, at = _TYPE_AND_AT.unpack_from(body)
+        return at, _DECODERS[kind](body)
+    except (struct.error, KeyError, ValueError) as error:
+        raise BadRecord(f"a record of unknown form: {error}") from error
+
+
+def _decode_entry(body: bytes) -> Entry:
+    _, _, received, sequence, origin, agent, spool, check_id, check = _RESULT.unpack_from(body)
+    names = _names(body, _RESULT.size, agent, spool, check_id, 0 if check == _ABSENT else check)
+    blob = body[_RESULT.size + sum(len(name) for name in names) :]
+    agent_name, spool_name, check_id_name, check_name = (name.decode() for name in names)
+    return Entry(
+        agent_name, check_id_name, None if check == _ABSENT else check_name, spool_name, sequence, Origin(origin),
+        received, blob,
+    )  # fmt: skip
+
+
+def _decode_change(body: bytes) -> Change:
+    _, _, received, kind, agent, check_id = _CHANGE.unpack_from(body)
+    names = _names(
+        body, _CHANGE.size, kind, 0 if agent == _ABSENT_BYTE else agent, 0 if check_id == _ABSENT else check_id
+    )
+    document = body[_CHANGE.size + sum(len(name) for name in names) :]
+    return Change(
+        names[0].decode(), received, None if agent == _ABSENT_BYTE else names[1].decode(),
+        None if check_id == _ABSENT else names[2].decode(), document,
+    )  # fmt: skip
+
+
+def _decode_floor(body: bytes) -> Floor:
+    _, _, first, agent, spool = _FLOOR.unpack_from(body)
+    agent_name, spool_name = _names(body, _FLOOR.size, agent, spool)
+    return Floor(agent_name.decode(), spool_name.decode(), first)
+
+
+def _names(body: bytes, start: int, *lengths: int) -> list[bytes]:
+    if start + sum(lengths) > len(body):
+        raise ValueError("names longer than the record")
+    names = []
+    for length in lengths:
+        names.append(body[start : start + length])
+        start += length
+    return names
+
+
+_DECODERS = {_RESULT_TYPE: _decode_entry, _CHANGE_TYPE: _decode_change, _FLOOR_TYPE: _decode_floor}
+
+
+@frozen
+class Sound:
+    """A record to be trusted, and where its frame begins."""
+
+    offset: int
+    at: int
+    value: Entry | Change | Floor = field(repr=False)
+
+
+@frozen
+class Bad:
+    """Bytes from `start` to `end` that are no sound record, with sound ones after them: to be quarantined."""
+
+    start: int
+    end: int
+
+
+@frozen
+class Tail:
+    """Bytes from `start` to the end of the file with no sound record after them.
+
+    `torn` is a last record that stops early, or nothing but zeros: what an interrupted write leaves. Such a record was
+    never acknowledged. A tail that isn't torn may have been, and is quarantined before it is cut.
+    """
+
+    start: int
+    end: int
+    torn: bool
+
+
+def scan(data: bytes) -> Iterator[Sound | Bad | Tail]:
+    """Everything after the header of a WAL, in order. Raises BadRecord where the header can't be read."""
+    _, salt = read_header(data)
+    offset, size = HEADER_SIZE, len(data)
+    while offset < size:
+        found = _sound_at(data, offset, salt)
+        if found is not None:
+            yield found[0]
+            offset = found[1]
+            continue
+        following = _next_sound(data, offset + 1, salt)
+        if following is None:
+            yield Tail(offset, size, _is_torn(data, offset))
+            return
+        yield Bad(offset, following)
+        offset = following
+
+
+def _sound_at(data: bytes, offset: int, salt: int) -> tuple[Sound, int] | None:
+    if offset + FRAME_SIZE > len(data):
+        return None
+    mark, length, crc = _FRAME.unpack_from(data, offset)
+    end = offset + FRAME_SIZE + length
+    if mark != MARK or length > MOST_BODY or end > len(data):
+        return None
+    body = data[offset + FRAME_SIZE : end]
+    if crc32(body, salt) != crc:
+        return None
+    try:
+        at, value = decode(body)
+    except BadRecord:
+        return None
+    return Sound(offset, at, value), end
+
+
+def _next_sound(data: bytes, offset: int, salt: int) -> int | None:
+    while (offset := data.find(MARK, offset)) >= 0:
+        if _sound_at(data, offset, salt) is not None:
+            return offset
+        offset += 1
+    return None
+
+
+def _is_torn(data: bytes, offset: int) -> bool:
+    rest = data[offset:]
+    if not rest.strip(b"\0"):
+        return True
+    head = rest[: len(MARK)]
+    if head != MARK[: len(head)]:
+        return False
+    if len(rest) < FRAME_SIZE:
+        return True
+    length = _FRAME.unpack_from(rest)[1]
+    written = rest.rstrip(b"\0")  # the size of a file may become durable before its last pages: then they are zeros
+    return length <= MOST_BODY and FRAME_SIZE + length > len(written)

@@ -1,0 +1,90 @@
+"""Agents, the audit and small facts: rows of the store as frozen values, and the statements that read and write them.
+
+Each function takes the database first and runs in the store's thread: `store.call(records.audit, entry)`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+import attrs
+
+AUDIT_PAGE = 1_000  # rows that one question may bring into memory
+
+
+@attrs.frozen
+class Agent:
+    """An agent that was enrolled once, connected or not."""
+
+    name: str
+    created: float
+    revoked_at: float | None
+    last_seen: float | None
+    address: str
+    facts: dict[str, Any]
+
+
+@attrs.frozen
+class AuditEntry:
+    """Somebody did something to something. Never a token, a key or a password in `detail`."""
+
+    at: float
+    actor: str  # "operator", "agent:web-1", "helen", "stranger"
+    action: str  # "revoke", "enrol", "enrol-refused"
+    subject: str
+    address: str = ""
+    detail: str = ""
+    id: int | None = None  # given by the store
+
+
+def audit(db: sqlite3.Connection, entry: AuditEntry) -> int:
+    """Appends; the number of the entry."""
+    row = db.execute(
+        "INSERT INTO audit (at, actor, action, subject, address, detail) VALUES (?, ?, ?, ?, ?, ?)",
+        (entry.at, entry.actor, entry.action, entry.subject, entry.address, entry.detail),
+    )
+    assert row.lastrowid is not None
+    return row.lastrowid
+
+
+def audit_page(db: sqlite3.Connection, before: int | None = None, subject: str | None = None) -> list[AuditEntry]:
+    """The newest entries first, at most AUDIT_PAGE; `before` is the id of the last one on the page before."""
+    rows = db.execute(
+        "SELECT at, actor, action, subject, address, detail, id FROM audit"
+        " WHERE (?1 IS NULL OR id < ?1) AND (?2 IS NULL OR subject = ?2) ORDER BY id DESC LIMIT ?3",
+        (before, subject, AUDIT_PAGE),
+    )
+    return [AuditEntry(*row) for row in rows]
+
+
+def agents(db: sqlite3.Connection) -> tuple[Agent, ...]:
+    """All of them, by name."""
+    rows = db.execute("SELECT name, created, revoked_at, last_seen, address, facts FROM agents ORDER BY name")
+    return tuple(Agent(*row[:-1], facts=json.loads(row[-1])) for row in rows)
+
+
+def agent_seen(db: sqlite3.Connection, name: str, at: float, address: str) -> None:
+    """An agent said hello or left."""
+    db.execute("UPDATE agents SET last_seen = ?, address = ? WHERE name = ?", (at, address, name))
+
+
+def agent_facts(db: sqlite3.Connection, name: str, facts: dict[str, Any]) -> None:
+    """What an agent said of itself in `loaded`."""
+    db.execute("UPDATE agents SET facts = ? WHERE name = ?", (json.dumps(facts), name))
+
+
+def put(db: sqlite3.Connection, key: str, value: str) -> None:
+    """Remember one small thing under a name."""
+    db.execute("INSERT INTO kv VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value))
+
+
+def get(db: sqlite3.Connection, key: str) -> str | None:
+    row = db.execute("SELECT value FROM kv WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def everything(db: sqlite3.Connection) -> dict[str, str]:
+    """All the small things."""
+    return dict(db.execute("SELECT key, value FROM kv"))

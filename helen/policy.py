@@ -1,0 +1,250 @@
+"""Which check runs on which agents, how often, with which arguments: STATE/assignments.toml to one schedule per agent.
+
+Pure: text and tables in, values out. docs/assignments.rst shows the file.
+
+    default_set = true                        # agents that no entry names run every check that has `every`
+    [[assign]]
+    check = "disk"                            # a name, or a glob over the checks that have `every`
+    agents = ["web-*", "db-1"]                # names with globs; left out: all
+    labels = { role = "web*" }                # all of these must match; left out: any
+    id = "disk-root"                          # how the series is called; left out: the check's name
+    every = "1m"
+    timeout = "10s"
+    overlap = "skip"                          # or "queue", "kill"
+    args = { path = "/" }
+
+Entries are read from top to bottom, and a later one with the same id replaces an earlier one on the agents of both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from helen.durations import seconds
+
+OVERLAPS = ("skip", "queue", "kill")
+DEFAULT_TIMEOUT = 10.0  # seconds, of a check that names none
+SHORTEST = 1.0  # seconds between two runs: below it a fork per run is no longer cheap
+MAX_ENTRIES = 10_000  # of the file
+MAX_ARGS = 262_144  # bytes of JSON: the whole schedule of an agent must fit into one blob of 1 MiB
+MAX_SCHEDULE = 1_048_576  # bytes
+_ID = re.compile(r"[^\x00-\x20\x7f]{1,200}")
+_KEYS = ("check", "agents", "labels", "id", "every", "timeout", "overlap", "args")
+
+
+class AssignmentsError(Exception):
+    """The file cannot be used; the text lists every fault, each with the place where it stands."""
+
+
+@frozen
+class CheckTable:
+    """What a check's own table says of scheduling. Times in seconds; without `every` it runs only when assigned."""
+
+    name: str
+    every: float | None = None
+    timeout: float = DEFAULT_TIMEOUT
+    summary: str = ""
+    needs: tuple[str, ...] = ()
+    args: dict[str, Any] = field(factory=dict)
+
+
+@frozen
+class Assignment:
+    """One `[[assign]]` of the file."""
+
+    check: str
+    agents: tuple[str, ...] = ("*",)
+    labels: dict[str, str] = field(factory=dict)
+    id: str | None = None
+    every: float | None = None
+    timeout: float | None = None
+    overlap: str = "skip"
+    args: dict[str, Any] = field(factory=dict)
+
+    def covers(self, agent: str, labels: Mapping[str, str]) -> bool:
+        return any(fnmatchcase(agent, pattern) for pattern in self.agents) and all(
+            key in labels and fnmatchcase(labels[key], pattern) for key, pattern in self.labels.items()
+        )
+
+
+@frozen
+class Assignments:
+    """The whole file. `default_set`: agents that no entry covers run every check whose table has `every`."""
+
+    entries: tuple[Assignment, ...] = ()
+    default_set: bool = True
+
+
+@frozen
+class ScheduleEntry:
+    """One thing that an agent runs by the clock: at every t with (t - offset) % every == 0, unix seconds."""
+
+    id: str
+    check: str
+    every: float
+    offset: float
+    timeout: float
+    args: dict[str, Any]
+    overlap: str = "skip"
+
+
+def read(text: str) -> Assignments:
+    """Read the file; raises AssignmentsError with all its faults at once."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise AssignmentsError(f"no TOML: {error}") from error
+    faults = [
+        f"{key!r} is no setting: default_set and [[assign]]" for key in document.keys() - {"default_set", "assign"}
+    ]
+    default_set, listed = document.get("default_set", True), document.get("assign", [])
+    if not isinstance(default_set, bool):
+        faults.append("default_set: write true or false")
+    if not isinstance(listed, list) or len(listed) > MAX_ENTRIES:
+        raise AssignmentsError(f"assign: write [[assign]] for each of at most {MAX_ENTRIES} entries")
+    entries = [_read_entry(entry, f"[[assign]] number {at}", faults) for at, entry in enumerate(listed, 1)]
+    if faults:
+        raise AssignmentsError("\n".join(faults))
+    return Assignments(tuple(entry for entry in entries if entry is not None), default_set)
+
+
+def _read_entry(entry: Any, place: str, faults: list[str]) -> Assignment | None:
+    if not isinstance(entry, dict):
+        faults.append(f"{place}: a table is expected")
+        return None
+    for key in entry.keys() - set(_KEYS):
+        faults.append(f"{place}: {key!r} is no setting: {', '.join(_KEYS)}")
+    before = len(faults)
+    assignment = Assignment(
+        check=_string(entry, "check", place, faults) or "",
+        agents=_patterns(entry, place, faults),
+        labels=_labels(entry, place, faults),
+        id=_string(entry, "id", place, faults) if "id" in entry else None,
+        every=_duration(entry, "every", place, faults, SHORTEST),
+        timeout=_duration(entry, "timeout", place, faults, 0.1),
+        overlap=entry.get("overlap", "skip"),
+        args=entry.get("args", {}),
+    )
+    if assignment.overlap not in OVERLAPS:
+        faults.append(f"{place}: overlap is {assignment.overlap!r}: write {', '.join(OVERLAPS)}")
+    if assignment.id is not None and "*" in assignment.check:
+        faults.append(f"{place}: an id for a pattern of checks would give all of them one name")
+    _judge_args(assignment.args, place, faults)
+    return assignment if len(faults) == before else None
+
+
+def _judge_args(args: Any, place: str, faults: list[str]) -> None:
+    if not isinstance(args, dict):
+        faults.append(f"{place}: args is no table")
+        return
+    try:
+        size = len(json.dumps(args, allow_nan=False))
+    except (TypeError, ValueError):
+        faults.append(f"{place}: args holds what JSON has no word for (a date, nan or inf)")
+        return
+    if size > MAX_ARGS:
+        faults.append(f"{place}: args of {size} bytes; {MAX_ARGS} is the most")
+
+
+def _string(entry: dict[str, Any], key: str, place: str, faults: list[str]) -> str | None:
+    value = entry.get(key)
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    faults.append(f"{place}: {key} is {value!r}: write a text of 1 to 200 characters without spaces")
+    return None
+
+
+def _patterns(entry: dict[str, Any], place: str, faults: list[str]) -> tuple[str, ...]:
+    value = entry.get("agents", ["*"])
+    value = [value] if isinstance(value, str) else value
+    if isinstance(value, list) and value and all(isinstance(pattern, str) for pattern in value):
+        return tuple(value)
+    faults.append(f"{place}: agents is {value!r}: write a name or pattern, or a list of them")
+    return ()
+
+
+def _labels(entry: dict[str, Any], place: str, faults: list[str]) -> dict[str, str]:
+    value = entry.get("labels", {})
+    if isinstance(value, dict) and all(isinstance(pattern, str) for pattern in value.values()):
+        return value
+    faults.append(f'{place}: labels is {value!r}: write {{ role = "web*" }}')
+    return {}
+
+
+def _duration(entry: dict[str, Any], key: str, place: str, faults: list[str], least: float) -> float | None:
+    if key not in entry:
+        return None
+    try:
+        value = seconds(entry[key])
+    except ValueError as error:
+        faults.append(f"{place}: {key}: {error}")
+        return None
+    if value < least:
+        faults.append(f"{place}: {key} is {value:g} s; {least:g} s is the least")
+    return value
+
+
+def phase(agent: str, check_id: str, every: float) -> float:
+    """A stable place within the interval, spread evenly over agents and checks: no burst after a restart, ever."""
+    digest = hashlib.sha256(f"{agent}\0{check_id}".encode()).digest()
+    return round(int.from_bytes(digest[:8], "big") / 2**64 * every, 3)
+
+
+def schedule(
+    assignments: Assignments, tables: Mapping[str, CheckTable], agent: str, labels: Mapping[str, str]
+) -> tuple[ScheduleEntry, ...]:
+    """Everything that this agent shall run, in the order of the ids."""
+    entries: dict[str, Assignment] = {}
+    covering = [entry for entry in assignments.entries if entry.covers(agent, labels)]
+    if not covering and assignments.default_set:
+        covering = [Assignment("*")]
+    for entry in covering:
+        for named in _expand(entry, tables.values()):
+            entries[named.id or named.check] = named
+    return tuple(_entry(agent, check_id, entries[check_id], tables) for check_id in sorted(entries))
+
+
+def _expand(entry: Assignment, tables: Iterable[CheckTable]) -> list[Assignment]:
+    """An entry whose check is a pattern stands for each check that has `every`."""
+    if not set(entry.check) & set("*?["):
+        return [entry]
+    return [
+        evolve(entry, check=table.name)
+        for table in tables
+        if table.every is not None and fnmatchcase(table.name, entry.check)
+    ]
+
+
+def _entry(agent: str, check_id: str, entry: Assignment, tables: Mapping[str, CheckTable]) -> ScheduleEntry:
+    table = tables.get(entry.check, CheckTable(entry.check))
+    every = max(SHORTEST, entry.every or table.every or 60.0)
+    timeout = entry.timeout or table.timeout
+    offset = phase(agent, check_id, every)
+    return ScheduleEntry(check_id, entry.check, every, offset, timeout, entry.args, entry.overlap)
+
+
+def to_json(entries: Iterable[ScheduleEntry]) -> bytes:
+    """The blob of a `schedule` message. Raises AssignmentsError when it would be more than one blob holds."""
+    listed = [
+        {"id": e.id, "check": e.check, "every": e.every, "offset": e.offset, "timeout": e.timeout, "args": e.args,
+         "overlap": e.overlap}
+        for e in entries
+    ]  # fmt: skip
+    blob = json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode()
+    if len(blob) > MAX_SCHEDULE:
+        raise AssignmentsError(f"the schedule of one agent takes {len(blob)} bytes; {MAX_SCHEDULE} is the most")
+    return blob
+
+
+def unknown_checks(assignments: Assignments, tables: Mapping[str, CheckTable]) -> list[str]:
+    """Names that the file uses and the library doesn't have (patterns left out)."""
+    named = {entry.check for entry in assignments.entries if not set(entry.check) & set("*?[")}
+    return sorted(named - tables.keys())

@@ -1,0 +1,192 @@
+"""Who is connected, which code they run, and what each check said last. In memory; the store and the journal remember.
+
+Two live connections with one identity (docs/protocol.rst, section 1): the older one is pinged and the newer waits; the
+roster decides, the connections do what it says. It never reads a clock: `now` is the monotonic time of the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+from attrs import define, field, frozen
+
+CONFLICT_SECONDS = 5.0  # that the older of two connections has to answer a ping
+MAX_SERIES = 2_000  # latest results kept of one agent: what a taken-over agent can make us hold
+
+
+class Link(Protocol):
+    """A connection, as the roster sees it."""
+
+    version: int
+    name: str
+    address: str
+
+    def ping(self) -> None: ...
+
+    def admit(self) -> None: ...
+
+    def refuse(self, slug: str, why: str) -> None: ...
+
+    def drop(self, why: str) -> None: ...
+
+    @property
+    def closing(self) -> bool: ...
+
+
+@frozen
+class Latest:
+    """The last result of one check on one agent. Times are unix seconds of Helen's own clock."""
+
+    check_id: str
+    status: int
+    summary: str
+    received: float
+    reason: str | None = None
+    code: str | None = None
+    took_ms: float | None = None
+    metrics: tuple[Any, ...] = ()
+    since: float = 0.0  # when this status began
+
+
+@define
+class Agent:
+    """What Helen knows of one agent, connected or not."""
+
+    name: str
+    link: Link | None = None
+    connected_at: float | None = None  # unix seconds
+    last_seen: float | None = None
+    equus_version: str = ""
+    address: str = ""
+    labels: dict[str, str] = field(factory=dict)
+    host: dict[str, Any] = field(factory=dict)
+    isolation: str | None = None
+    policy: str | None = None
+    spool: dict[str, Any] = field(factory=dict)
+    digest: str | None = None  # of the manifest that it has loaded
+    files: dict[str, dict[str, Any]] = field(factory=dict)  # name -> sha256, state, error, as it reported
+    clock_offset: float | None = None  # seconds that its clock is ahead of ours, at best
+    latest: dict[str, Latest] = field(factory=dict)
+    asked_after: int = 0  # results that nobody waited for any more
+
+    @property
+    def version(self) -> int:
+        return self.link.version if self.link is not None else 0
+
+    def took(self, latest: Latest) -> Latest:
+        """Keep a result unless a newer one is here; what is kept, with the time since which its status holds."""
+        known = self.latest.get(latest.check_id)
+        if known is None and len(self.latest) >= MAX_SERIES:
+            return latest
+        if known is not None and known.received > latest.received:
+            return known
+        since = known.since if known is not None and known.status == latest.status else latest.received
+        kept = Latest(
+            latest.check_id, latest.status, latest.summary, latest.received, latest.reason, latest.code,
+            latest.took_ms, latest.metrics, since,
+        )  # fmt: skip
+        self.latest[latest.check_id] = kept
+        return kept
+
+
+@define
+class Waiting:
+    """A newer connection that waits for the older one's answer."""
+
+    newer: Link
+    older: Link
+    until: float
+
+
+class Roster:
+    """Every agent by name. `on_attached(agent)` and `on_detached(agent)` are called as they come and go."""
+
+    def __init__(self, on_attached: Callable[[Agent], None], on_detached: Callable[[Agent, Link], None]) -> None:
+        self.agents: dict[str, Agent] = {}
+        self.conflicts = 0
+        self.on_conflict: Callable[[Link], None] = lambda newer: None
+        self._on_attached = on_attached
+        self._on_detached = on_detached
+        self._waiting: dict[str, Waiting] = {}
+
+    def know(self, name: str) -> Agent:
+        """The agent of this name, made if it is new."""
+        agent = self.agents.get(name)
+        if agent is None:
+            agent = self.agents[name] = Agent(name)
+        return agent
+
+    def forget(self, name: str) -> None:
+        """An agent that was decommissioned."""
+        self.agents.pop(name, None)
+
+    def connected(self) -> list[Agent]:
+        return [agent for agent in self.agents.values() if agent.link is not None]
+
+    def matching(self, patterns: Iterable[str]) -> list[Agent]:
+        """Agents whose name fits one of these patterns, or whose labels fit a pattern `KEY=GLOB`."""
+        wanted = list(patterns)
+        return [agent for agent in self.agents.values() if any(_fits(agent, pattern) for pattern in wanted)]
+
+    # ---------------------------------------------------------------------------------------------- coming and going
+
+    def arrive(self, link: Link, now: float) -> None:
+        """A connection has said hello. It is admitted, refused, or told to wait (`admit` or `refuse` come later)."""
+        older = self.know(link.name).link
+        if older is None or older.closing:
+            self._attach(link)
+        elif link.name in self._waiting or older.version != 2:
+            self._refuse(link)
+        else:
+            self._waiting[link.name] = Waiting(link, older, now + CONFLICT_SECONDS)
+            older.ping()
+
+    def heard_from(self, link: Link) -> None:
+        """An older connection shows that it lives: whoever waits for its name is refused."""
+        waiting = self._waiting.get(link.name)
+        if waiting is not None and waiting.older is link:
+            del self._waiting[link.name]
+            self._refuse(waiting.newer)
+
+    def leave(self, link: Link, now: float) -> None:
+        """A connection has ended, whatever the reason."""
+        waiting = self._waiting.get(link.name)
+        if waiting is not None and waiting.newer is link:
+            del self._waiting[link.name]
+        agent = self.agents.get(link.name)
+        if agent is None or agent.link is not link:
+            return
+        agent.link = None
+        self._on_detached(agent, link)
+        if waiting is not None and waiting.older is link:
+            del self._waiting[link.name]
+            self._attach(waiting.newer)
+
+    def sweep(self, now: float) -> None:
+        """Older connections that have not answered in time give way."""
+        for waiting in [w for w in self._waiting.values() if w.until <= now]:
+            waiting.older.drop("another connection of the same name came, and this one did not answer its ping")
+            self.leave(waiting.older, now)
+
+    def _attach(self, link: Link) -> None:
+        agent = self.know(link.name)
+        if agent.link is not None:
+            self._on_detached(agent, agent.link)
+        agent.link = link
+        agent.address = link.address
+        self._on_attached(agent)
+        link.admit()
+
+    def _refuse(self, newer: Link) -> None:
+        self.conflicts += 1
+        self.on_conflict(newer)
+        newer.refuse("identity-in-use", f"{newer.name} is connected already: two machines with one identity?")
+
+
+def _fits(agent: Agent, pattern: str) -> bool:
+    key, is_label, value = pattern.partition("=")
+    if not is_label:
+        return fnmatchcase(agent.name, pattern)
+    return key in agent.labels and fnmatchcase(agent.labels[key], value)

@@ -1,0 +1,141 @@
+"""Questions asked now: one check on many agents, and what became of each. Every target is accounted for.
+
+Pure: links are told through `ask` and `cancel`; `now` is steady time. The answers are read and journalled elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attrs import define, field, frozen
+
+from equus_protocol.results import ResultDocument, to_json
+
+MAX_RUNS = 1_000  # questions open at once
+MAX_ASKED_SECONDS = 3_600.0
+OUTCOMES = ("answered", "failed", "refused", "offline", "expired")
+
+
+class RunRefused(Exception):
+    """The question cannot be asked; the text says why."""
+
+
+@frozen
+class Target:
+    """What became of one agent: `outcome` is one of OUTCOMES, `result` the document of an answer, `why` a sentence."""
+
+    agent: str
+    outcome: str
+    result: dict[str, Any] | None = None
+    why: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {"agent": self.agent, "outcome": self.outcome, "result": self.result}
+        return shown if self.why is None else shown | {"why": self.why}
+
+
+@define(eq=False)
+class Run:
+    """One question. `on_target` is called once for each target, `on_end` after the last."""
+
+    number: int
+    check: str
+    args: bytes
+    deadline: float
+    on_target: Callable[[Target], None]
+    on_end: Callable[[], None]
+    open: dict[str, tuple[Any, int]] = field(factory=dict)  # agent -> the link it was asked on, the message id
+    ended: bool = False
+
+
+class Runs:
+    """All questions that are open. `ask(link, check, args) -> message id` raises RunRefused if it can't."""
+
+    def __init__(self, ask: Callable[[Any, str, bytes], int], cancel: Callable[[Any, int], None]) -> None:
+        self._ask = ask
+        self._cancel = cancel
+        self._numbers = itertools.count(1)
+        self._runs: dict[int, Run] = {}
+        self._by_question: dict[tuple[Any, int], tuple[Run, str]] = {}  # (link, message id) -> whose answer it is
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def start(
+        self,
+        check: str,
+        targets: Iterable[tuple[str, Any]],
+        args: bytes,
+        deadline: float,
+        on_target: Callable[[Target], None],
+        on_end: Callable[[], None],
+    ) -> Run:
+        """Ask each (agent, link); a link of None is offline. Outcomes may be told before this returns."""
+        if len(self._runs) >= MAX_RUNS:
+            raise RunRefused(f"{MAX_RUNS} questions are open already; wait for some to end")
+        run = Run(next(self._numbers), check, args, deadline, on_target, on_end)
+        self._runs[run.number] = run
+        told = []
+        for agent, link in targets:
+            if link is None:
+                told.append(Target(agent, "offline", why="not connected"))
+                continue
+            try:
+                message_id = self._ask(link, check, args)
+            except RunRefused as refused:
+                told.append(Target(agent, "refused", why=str(refused)))
+                continue
+            run.open[agent] = (link, message_id)
+            self._by_question[link, message_id] = (run, agent)
+        for target in told:
+            on_target(target)
+        self._end_if_done(run)
+        return run
+
+    def answered(self, link: Any, message_id: int, document: ResultDocument) -> bool:
+        """An answer; False if nobody waits for it any more."""
+        asked = self._by_question.pop((link, message_id), None)
+        if asked is None:
+            return False
+        run, agent = asked
+        refused = document.reason == "denied"
+        why = document.summary or document.output if refused else None
+        self._close(run, Target(agent, "refused" if refused else "answered", to_json(document), why))
+        return True
+
+    def gone(self, link: Any, why: str) -> None:
+        """A link has ended: all that was asked on it has failed."""
+        for asked_link, message_id in [question for question in self._by_question if question[0] is link]:
+            run, agent = self._by_question.pop((asked_link, message_id))
+            self._close(run, Target(agent, "failed", why=why))
+
+    def sweep(self, now: float) -> None:
+        """What is over its deadline has expired; agents of version 2 are told to give up."""
+        for run in [run for run in self._runs.values() if run.deadline <= now]:
+            self._give_up(run, "expired", "no answer in time")
+
+    def abandon(self, run: Run) -> None:
+        """Whoever asked has gone: nobody is told anything any more."""
+        run.on_target = lambda target: None
+        run.on_end = lambda: None
+        self._give_up(run, "expired", "whoever asked has gone")
+
+    def _give_up(self, run: Run, outcome: str, why: str) -> None:
+        for agent, (link, message_id) in list(run.open.items()):
+            self._by_question.pop((link, message_id), None)
+            self._cancel(link, message_id)
+            self._close(run, Target(agent, outcome, why=why))
+        self._end_if_done(run)
+
+    def _close(self, run: Run, target: Target) -> None:
+        run.open.pop(target.agent, None)
+        run.on_target(target)
+        self._end_if_done(run)
+
+    def _end_if_done(self, run: Run) -> None:
+        if not run.open and not run.ended:
+            run.ended = True
+            self._runs.pop(run.number, None)
+            run.on_end()

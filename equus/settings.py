@@ -1,0 +1,234 @@
+"""What the agent has been told: flags, environment, file and defaults, merged and judged. Pure; starts nothing.
+
+Flags win over the environment (`EQUUS_*`), the environment over the TOML file, the file over the defaults. Each thing a
+person can get wrong is a SettingsError with one sentence that says what to do next.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+DEFAULT_PORT = 4166  # docs/protocol.rst, section 1
+MAX_SERVERS = 64  # addresses to try; more than any network of Helens that one agent can belong to
+MAX_LABELS = 64  # each goes into every load report and into Helen's index
+LOG_LEVELS = ("debug", "info", "warn", "error", "critical")
+AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")  # docs/protocol.rst, section 1
+LABEL_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
+MAX_LABEL_VALUE = 255  # characters
+# Names of the settings in the TOML file and, upper case with underscores behind EQUUS_, in the environment.
+TEXTS = ("state", "join", "certificate", "key", "ca", "checks", "policy", "name", "log-level")
+SWITCHES = ("once", "insecure-plaintext")
+LISTS = ("server", "label")
+ALL = (*TEXTS, *SWITCHES, *LISTS)
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+class SettingsError(Exception):
+    """One sentence for the person who started the agent."""
+
+
+@frozen
+class Server:
+    """One Helen to dial. `verify` is the name or address that her certificate must bear, `ca` a PEM other than ours."""
+
+    host: str
+    port: int
+    verify: str
+    ca: str | None = None
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@frozen
+class Settings:
+    """Everything that was decided before the agent starts."""
+
+    servers: tuple[Server, ...]
+    state: Path
+    join: str | None = field(default=None, repr=False)
+    certificate: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+    checks: Path | None = None
+    policy: Path | None = None
+    name: str | None = None
+    labels: Mapping[str, str] = field(factory=dict)
+    once: bool = False
+    insecure_plaintext: bool = False
+    log_level: str = "info"
+
+
+def gather(flags: Mapping[str, Any], environment: Mapping[str, str], home: Path, root: bool) -> Settings:
+    """Merge the four sources; `flags` holds only what was given."""
+    from_environment = read_environment(environment)
+    config = flags.get("config") or environment.get("EQUUS_CONFIG")
+    from_file = read_file(Path(config)) if config else {}
+    merged = {"state": str(default_state(environment, home, root)), **from_file, **from_environment}
+    merged |= {name: value for name, value in flags.items() if name != "config"}
+    return judge(merged)
+
+
+def default_state(environment: Mapping[str, str], home: Path, root: bool) -> Path:
+    """Where systemd puts a service's state, or where a person's own programs keep theirs."""
+    if root:
+        return Path("/var/lib/equus")
+    return Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state") / "equus"
+
+
+def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The EQUUS_ variables that we know; EQUUS_JOIN_FILE keeps a token out of the process list."""
+    found: dict[str, Any] = {}
+    for name in ALL:
+        value = environment.get("EQUUS_" + name.upper().replace("-", "_"))
+        if value is not None:
+            found[name] = _from_text(name, value)
+    token_file = environment.get("EQUUS_JOIN_FILE")
+    if token_file and "join" not in found:
+        found["join"] = _read_text(Path(token_file), "EQUUS_JOIN_FILE").strip()
+    return found
+
+
+def _from_text(name: str, value: str) -> Any:
+    if name in LISTS:
+        return [part for part in re.split(r"[,\s]+", value) if part]
+    if name in SWITCHES:
+        if value.lower() not in _TRUE + _FALSE:
+            raise SettingsError(f"EQUUS_{name.upper().replace('-', '_')}={value!r}: say 1 or 0.")
+        return value.lower() in _TRUE
+    return value
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """A TOML file; an unknown key is most often a slip of the pen, and never passed over."""
+    try:
+        document = tomllib.loads(_read_text(path, "--config"))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} is no TOML: {error}.") from error
+    for key, value in document.items():
+        if key not in ALL:
+            raise SettingsError(f"{path}: unknown key {key!r}; known are {', '.join(sorted(ALL))}.")
+        _judge_type(path, key, value)
+    if isinstance(document.get("label"), dict):
+        document["label"] = [f"{key}={value}" for key, value in document["label"].items()]
+    if isinstance(document.get("server"), str):
+        document["server"] = [document["server"]]
+    return document
+
+
+def _judge_type(path: Path, key: str, value: Any) -> None:
+    if key in SWITCHES:
+        wanted, good = "true or false", isinstance(value, bool)
+    elif key in LISTS:
+        wanted = "a list of strings" + (" or a table" if key == "label" else "")
+        items = value if isinstance(value, list) else [value] if key == "server" else None
+        items = list(value.values()) if key == "label" and isinstance(value, dict) else items
+        good = items is not None and all(isinstance(item, str) for item in items)
+    else:
+        wanted, good = "a string", isinstance(value, str)
+    if not good:
+        raise SettingsError(f"{path}: {key} must be {wanted}, not {value!r}.")
+
+
+def _read_text(path: Path, told_by: str) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise SettingsError(f"{told_by}: cannot read {path}: {reason}.") from error
+
+
+def judge(merged: Mapping[str, Any]) -> Settings:
+    """One mapping of raw values to Settings."""
+    servers = tuple(parse_server(text) for text in merged.get("server") or ())
+    if not servers:
+        raise SettingsError("Say where Helen listens: --server HOST:PORT (or EQUUS_SERVER).")
+    if len(servers) > MAX_SERVERS:
+        raise SettingsError(f"{len(servers)} servers; {MAX_SERVERS} are the most.")
+    _judge_identity(merged)
+    level = merged.get("log-level") or "info"
+    if level not in LOG_LEVELS:
+        raise SettingsError(f"--log-level {level!r}: say one of {', '.join(LOG_LEVELS)}.")
+    checks = _path(merged, "checks")
+    if checks is not None and not checks.is_dir():
+        raise SettingsError(f"--checks {checks}: no such folder. It holds one .lua file per check.")
+    return Settings(
+        servers=servers,
+        state=Path(os.path.abspath(merged["state"])),
+        join=merged.get("join") or None,
+        certificate=_path(merged, "certificate"),
+        key=_path(merged, "key"),
+        ca=_path(merged, "ca"),
+        checks=checks,
+        policy=_path(merged, "policy"),
+        name=_judge_name(merged.get("name")),
+        labels=parse_labels(merged.get("label") or ()),
+        once=bool(merged.get("once")),
+        insecure_plaintext=bool(merged.get("insecure-plaintext")),
+        log_level=level,
+    )
+
+
+def _judge_identity(merged: Mapping[str, Any]) -> None:
+    files = [name for name in ("certificate", "key", "ca") if merged.get(name)]
+    if files and merged.get("join"):
+        raise SettingsError(
+            "--join makes an identity and --certificate brings one: give one of the two. "
+            "(Certificates from `helen certificate` need no token.)"
+        )
+    if files and len(files) < 3:
+        missing = [f"--{name}" for name in ("certificate", "key", "ca") if name not in files]
+        raise SettingsError(f"--{files[0]} alone is not enough: {' and '.join(missing)} too, please.")
+    if merged.get("insecure-plaintext") and (files or merged.get("join")):
+        raise SettingsError("--insecure-plaintext has no certificates: leave out either it or the identity.")
+
+
+def _path(merged: Mapping[str, Any], name: str) -> Path | None:
+    return Path(os.path.abspath(merged[name])) if merged.get(name) else None
+
+
+def _judge_name(name: str | None) -> str | None:
+    if name is None or is_agent_name(name):
+        return name
+    raise SettingsError(
+        f"--name {name!r}: a name is 1 to 63 of a-z, 0-9, dot, underscore and hyphen, begins with a letter or digit, "
+        "and has no two dots together."
+    )
+
+
+def is_agent_name(name: str) -> bool:
+    return bool(AGENT_NAME.fullmatch(name)) and ".." not in name
+
+
+def parse_server(text: str) -> Server:
+    """`HOST`, `HOST:PORT`, `[IPv6]:PORT`."""
+    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@\s]+))(?::([0-9]{1,5}))?", text)
+    if match is None:
+        raise SettingsError(f"--server {text!r}: say HOST:PORT, such as helen.example:4166 or [2001:db8::1]:4166.")
+    host, port = match[1] or match[2], int(match[3] or DEFAULT_PORT)
+    if not 1 <= port <= 65535:
+        raise SettingsError(f"--server {text!r}: a port is 1 to 65535; Helen's own is {DEFAULT_PORT}.")
+    return Server(host, port, verify=host)
+
+
+def parse_labels(texts: Any) -> dict[str, str]:
+    """`KEY=VALUE` each; the last of one key wins."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not LABEL_KEY.fullmatch(key):
+            raise SettingsError(f"--label {text!r}: say KEY=VALUE, such as role=web.")
+        if len(value) > MAX_LABEL_VALUE or not value.isprintable():
+            raise SettingsError(f"--label {key}=...: a value is at most {MAX_LABEL_VALUE} printable characters.")
+        labels[key] = value
+    if len(labels) > MAX_LABELS:
+        raise SettingsError(f"{len(labels)} labels; {MAX_LABELS} are the most.")
+    return labels

@@ -1,90 +1,256 @@
-"""Who may speak to Helen: the certificate authority, enrolment, renewal and revocation of agents.
+"""Who may speak to Helen: enrolment, renewal and revocation of agents, and the check of every certificate shown.
 
-The decisions that a connection needs at once (`identify`) are synchronous and read memory only; whatever changes
-something returns a Deferred that fires once the store has it on disk. It does not speak TLS (helen/tls.py) and does
-not close connections: those who hold some listen with `on_revoked`.
+What a connection needs at once (`identify`) reads memory only. Whatever changes something returns a Deferred that
+fires once the store has it on disk; methods never block, but for `Authority.open`. `now` is Unix seconds. This does not
+speak TLS (helen.tls) and closes no connection: who holds some listens with `on_revoked`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+import secrets
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-import attrs
 from cryptography import x509
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
+from twisted.logger import Logger
+from twisted.python.failure import Failure
 
+from helen import admission, ca_folder, certificates, credentials
+from helen.admission import Reading
+from helen.ca_folder import CAUnusable, Material
+from helen.certificates import BadRequest
+from helen.credentials import Grant, NewCertificate
+from helen.enrolment import Enrolled
+from helen.known_keys import GRACE, Identity, KnownCertificate, KnownKeys, NotEnrolled
+from helen.records import AuditEntry, audit
 from helen.store import Loaded, Store
+from helen.wrong_tries import WrongTries
 
+TOKEN = re.compile(r"[0-9a-f]{64}\.[A-Za-z0-9_-]{43,128}")
+SECRET_BYTES = 40  # 320 bits: 72 find the token's row, 248 are only in the operator's hands
+TOKEN_TTL = 3_600.0  # seconds
+TOKEN_TTL_MAX = 30 * 86_400.0  # a token that lies about for longer is forgotten by everybody but the finder
+AUDITED_A_MINUTE = 60  # refusals; strangers may not fill the disk. Those that are left out are counted all the same
 
-class NotEnrolled(Exception):
-    """Refused; `reason` is a sentence for the log and the audit, never for the wire (which says only `not-enrolled`)."""
-
-    reason: str
-
-
-class UnknownAgent(Exception):
-    """No agent has this name: `revoke` of somebody who never enrolled."""
-
-
-@attrs.frozen
-class Identity:
-    """Who stands behind a verified client certificate. Close the connection when `not_after` is reached."""
-
-    name: str
-    key_hash: str  # sha256 of the SubjectPublicKeyInfo, hexadecimal
-    not_after: float  # Unix seconds
-
-
-@attrs.frozen
-class Enrolled:
-    """What an agent gets; the fields of the `enrolled` blob but for `signing_keys`, which are helen.signing's."""
-
-    certificate: str  # PEM
-    ca: str  # PEM of every CA that the agent shall trust
-    renew_after: int  # Unix seconds: two thirds of the certificate's life
-    identity: Identity
+log = Logger()
 
 
 class Authority:
-    """Made by `Authority.open` at start (blocking: reads and makes files); everything else never blocks."""
+    """Helen's memory of who is enrolled, in front of the store and the CA folder."""
+
+    def __init__(self, state: Path, store: Store, material: Material, hosts: Sequence[str]) -> None:
+        self.material = material
+        self.refusals: Counter[str] = Counter()  # "enrol", "renew", "shut-out", "conflict", "identify": for metrics
+        self._folder = state / "ca"
+        self._store = store
+        self._hosts = tuple(hosts)
+        self._keys = KnownKeys()
+        self._tries = WrongTries()
+        self._audited: deque[float] = deque(maxlen=AUDITED_A_MINUTE)
+        self._revoked_listeners: list[Callable[[str, frozenset[str]], None]] = []
+        self._changed_listeners: list[Callable[[], None]] = []
 
     @classmethod
-    def open(cls, state: Path, store: Store, loaded: Loaded, names: Iterable[str], now: float) -> Authority: ...
+    def open(
+        cls, state: Path, store: Store, loaded: Loaded, names: Iterable[str], now: float, listen: str = ""
+    ) -> Authority:
+        """Blocking, at start: reads or makes STATE/ca. Let `refresh` fire before listening; it admits certificates."""
+        hosts = ca_folder.server_hosts(names, listen)
+        authority = cls(state, store, ca_folder.prepare(state / "ca", hosts, now), hosts)
+        authority._keys.remember(loaded.certificates)
+        return authority
 
     @property
-    def bundle(self) -> tuple[x509.Certificate, ...]: ...  # every CA that clients may come from, our own first
+    def known(self) -> tuple[KnownCertificate, ...]:
+        """Every unexpired certificate, revoked ones included: for other Helens (`learn`)."""
+        return self._keys.all()
 
     def on_revoked(self, tell: Callable[[str, frozenset[str]], None]) -> None:
-        """`tell(name, key_hashes)` is called in the reactor thread as soon as a revocation is known."""
+        """`tell(name, key_hashes)` in the reactor thread, at once, before the store knows."""
+        self._revoked_listeners.append(tell)
 
     def on_changed(self, tell: Callable[[], None]) -> None:
-        """`tell()` after the server certificate or the bundle changed: swap the TLS context (helen.tls)."""
+        """`tell()` when `material` is another one: swap it into helen.tls.ServerTLS."""
+        self._changed_listeners.append(tell)
+
+    # --------------------------------------------------------------------------------------- who is it
 
     def identify(self, certificate: x509.Certificate | None, now: float) -> Identity:
-        """Pure and synchronous; raises NotEnrolled. Call it after the handshake and again at hello."""
+        """Call it after the handshake and again at hello. Raises NotEnrolled, changes nothing but a counter."""
+        try:
+            return self._keys.identify(certificate, self.material.bundle, now)
+        except NotEnrolled:
+            self.refusals["identify"] += 1
+            raise
 
     def seen(self, identity: Identity, now: float) -> None:
-        """At each accepted hello: the first use of a newer certificate retires the older ones after a grace."""
-
-    def make_token(self, now: float, name: str | None = None, ttl: float = 3600.0, by: str = "") -> Deferred[str]: ...
-
-    def enrol(self, name: str, token: str, csr: str, address: str, now: float) -> Deferred[Enrolled]:
-        """Fails with NotEnrolled."""
-
-    def renew(self, identity: Identity, name: str, csr: str, address: str, now: float) -> Deferred[Enrolled]:
-        """`name` is the one that was asked for: it must be the identity's own. Fails with NotEnrolled."""
-
-    def issue(self, name: str, csr: str, now: float, by: str = "") -> Deferred[Enrolled]:
-        """For `helen certificate`. Fails with BadRequest (helen.certificates), a sentence for the operator."""
-
-    def revoke(self, name: str, now: float, by: str = "") -> Deferred[int]:
-        """The number of certificates revoked. Fails with UnknownAgent."""
-
-    def import_ca(self, pem: bytes, now: float, by: str = "") -> Deferred[None]: ...
-
-    def refresh(self, now: float) -> Deferred[bool]:
-        """Once an hour and on SIGHUP: re-reads the CA folder, renews the server certificate when two thirds are over."""
+        """At each accepted hello. The first one with a certificate ends the older ones of its name after GRACE."""
+        older = self._keys.first_use(identity.key_hash, now)
+        if older is not None:
+            self._note(self._store.call(credentials.used, identity.key_hash, now, older, now + GRACE))
 
     def conflict(self, name: str, address: str, now: float) -> None:
-        """Writes the audit entry for two machines that use one identity."""
+        """Two machines use one identity: for the audit. Which of them stays is the connection's business."""
+        reason = "another live connection has this identity"
+        self._audit_refusal("conflict", f"agent:{name}", name, address, reason, now)
+
+    # --------------------------------------------------------------------------------------- coming in
+
+    def make_token(
+        self, now: float, name: str | None = None, ttl: float = TOKEN_TTL, by: str = "operator"
+    ) -> Deferred[str]:
+        """A new one-time token, kept nowhere. Fails with BadRequest for a bad name or ttl."""
+        try:
+            name = name and certificates.checked_name(name)
+            if not 0 < ttl <= TOKEN_TTL_MAX:
+                raise BadRequest(f"a token may live for up to {TOKEN_TTL_MAX / 86_400:.0f} days, not for {ttl:g} s")
+        except BadRequest:
+            return fail()
+        token = f"{certificates.fingerprint(self.material.ca)}.{secrets.token_urlsafe(SECRET_BYTES)}"
+        made = self._store.call(credentials.add_token, token, name, now, now + ttl, by)
+        return made.addCallback(lambda _: token)
+
+    def enrol(self, name: str, token: str, csr: str, address: str, now: float) -> Deferred[Enrolled]:
+        """A certificate for a token. Fails with NotEnrolled, which is audited already."""
+        if self._tries.is_shut_out(address, now):
+            self.refusals["shut-out"] += 1
+            return fail(NotEnrolled(f"too many wrong tokens from {address}; it is heard again in a minute"))
+        try:
+            if not TOKEN.fullmatch(token):
+                raise NotEnrolled("what was given as token has not the form of one", guess=True)
+            grant = self._grant(name, csr, now, f"agent:{name[:63]}", address)
+        except (BadRequest, NotEnrolled):
+            return self._give(fail(), "enrol", name, address, now)
+        return self._give(self._store.call(credentials.redeem, token, grant), "enrol", name, address, now)
+
+    def renew(self, identity: Identity, name: str, csr: str, address: str, now: float) -> Deferred[Enrolled]:
+        """A certificate for the one held; `name` is what was asked for. Fails with NotEnrolled, audited already."""
+        try:
+            if name != identity.name:
+                raise NotEnrolled(f"{identity.name} may renew its own certificate only")
+            self._keys.check(name, identity.key_hash, now)
+            grant = self._grant(name, csr, now, f"agent:{name}", address)
+        except (BadRequest, NotEnrolled):
+            return self._give(fail(), "renew", identity.name, address, now)
+        given = self._store.call(credentials.renew, identity.key_hash, grant)
+        return self._give(given, "renew", identity.name, address, now)
+
+    def issue(self, name: str, csr: str, now: float, by: str = "operator") -> Deferred[Enrolled]:
+        """For `helen certificate`; brings back a revoked name. Fails with BadRequest or NotEnrolled, both sentences."""
+        try:
+            grant = self._grant(name, csr, now, by)
+        except BadRequest:
+            return fail()
+        return self._store.call(credentials.issue, grant).addCallback(self._enrolled, now)
+
+    def _grant(self, name: str, csr: str, now: float, actor: str, address: str = "") -> Grant:
+        certificates.checked_name(name)
+        key = certificates.key_of_request(csr)
+        ca, ca_key = self.material.ca, self.material.ca_key
+
+        def sign() -> NewCertificate:
+            return admission.in_rows(certificates.agent_certificate(ca, ca_key, key, name, now))
+
+        return Grant(name, certificates.key_hash(key), now, actor, sign, address)
+
+    def _give(
+        self, given: Deferred[bytes], kind: str, name: str, address: str, now: float
+    ) -> Deferred[Enrolled]:
+        def refused(failure: Failure) -> Failure:
+            failure.trap(BadRequest, NotEnrolled)
+            reason = str(failure.value)
+            if getattr(failure.value, "guess", False):
+                self._tries.add(address, now)
+            self._audit_refusal(kind, "stranger" if kind == "enrol" else f"agent:{name}", name, address, reason, now)
+            return Failure(NotEnrolled(reason))
+
+        return given.addCallbacks(self._enrolled, refused, callbackArgs=(now,))
+
+    def _enrolled(self, der: bytes, now: float) -> Enrolled:
+        """The store has it: from now on its holder is known."""
+        certificate = x509.load_der_x509_certificate(der)
+        issued_at = certificates.since(certificate) + certificates.BACKDATED
+        not_after = certificates.until(certificate)
+        key, name = certificates.key_hash(certificate.public_key()), certificates.name_in(certificate)
+        self._keys.remember([KnownCertificate(key, name, now, not_after)])
+        renew_after = certificates.renew_after(issued_at, not_after)
+        return Enrolled(certificates.pem(certificate), certificates.pem(*self.material.bundle), renew_after)
+
+    # --------------------------------------------------------------------------------------- going out
+
+    def revoke(self, name: str, now: float, by: str = "operator") -> Deferred[int]:
+        """Every certificate of a name, at once in memory; the number of them. Fails with UnknownAgent."""
+        self._shut_out(name, now)
+
+        def done(keys: tuple[str, ...]) -> int:
+            self._shut_out(name, now)  # one that was being made meanwhile
+            return len(keys)
+
+        return self._store.call(credentials.revoke, name, now, by).addCallback(done)
+
+    def _shut_out(self, name: str, now: float) -> None:
+        keys = self._keys.revoke(name, now)
+        if keys:
+            self._tell_revoked(name, keys)
+
+    def _tell_revoked(self, name: str, keys: frozenset[str]) -> None:
+        for tell in self._revoked_listeners:
+            tell(name, keys)
+
+    # --------------------------------------------------------------------------------------- other CAs, other Helens
+
+    def import_ca(self, pem: bytes, now: float, by: str = "operator") -> Deferred[bool]:
+        """Trust one more CA from now on. Its agents come in once they are admitted (STATE/ca/admitted) or learned."""
+        try:
+            (certificate,) = x509.load_pem_x509_certificates(pem)
+            ca_folder.checked_ca(certificate, now)
+        except (ValueError, CAUnusable) as error:
+            return fail(BadRequest(str(error) or "give exactly one CA certificate in PEM form"))
+        kept = self._store.call(admission.keep_ca, self._folder, certificate, now, by)
+        return kept.addCallback(lambda _: self.refresh(now))
+
+    def learn(self, others: Iterable[KnownCertificate]) -> Deferred[None]:
+        """What another Helen of the network knows: its agents may come here, those that it revoked may not."""
+        known = tuple(others)
+        for one in self._keys.learn(known):
+            self._tell_revoked(one.name, frozenset([one.key_hash]))
+        return self._store.call(credentials.learn, known).addCallback(lambda _: self._keys.remember(known))
+
+    def refresh(self, now: float) -> Deferred[bool]:
+        """At start, once an hour and on SIGHUP: reads the CA folder again, renews what is due, forgets what is over.
+
+        Whether `material` changed. Fails with StateError when the folder cannot be used; what was in force stays so.
+        """
+        read = self._store.call(admission.read_folder, self._folder, self._hosts, now)
+        return read.addCallback(self._take, now)
+
+    def _take(self, reading: Reading, now: float) -> bool:
+        for sentence in reading.left_out:
+            log.warn("ca/admitted: {sentence}", sentence=sentence)
+        self._keys.forget_expired(now)
+        self._keys.remember(reading.known)
+        held, self.material = self.material, reading.material
+        if (held.bundle, held.server) == (self.material.bundle, self.material.server):
+            return False
+        for tell in self._changed_listeners:
+            tell()
+        return True
+
+    # --------------------------------------------------------------------------------------- the audit
+
+    def _audit_refusal(self, kind: str, actor: str, name: str, address: str, reason: str, now: float) -> None:
+        self.refusals[kind] += 1
+        if len(self._audited) == AUDITED_A_MINUTE and now - self._audited[0] < 60:
+            return
+        self._audited.append(now)
+        text = "{kind} of {name!r} from {address} is refused: {reason}"
+        log.info(text, kind=kind, name=name, address=address, reason=reason)
+        self._note(self._store.call(audit, AuditEntry(now, actor, f"{kind}-refused", name[:63], address, reason)))
+
+    def _note(self, written: Deferred[Any]) -> None:
+        """Nobody waits for it; that it failed must be seen all the same."""
+        written.addErrback(lambda failure: log.failure("The store did not take an entry", failure))

@@ -145,13 +145,16 @@ def _server(
 def _still_good(
     held: x509.Certificate, key: PrivateKey, ca: x509.Certificate, hosts: tuple[str, ...], now: float
 ) -> bool:
-    names = held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    try:
+        names = set(held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except (x509.ExtensionNotFound, ValueError):
+        return False
     issued_at = certificates.since(held) + certificates.BACKDATED
     return (
         held.public_key() == key.public_key()
         and certificates.is_issued_by(held, ca)
         and issued_at <= now < certificates.renew_after(issued_at, certificates.until(held))
-        and set(names) == set(certificates.server_names(hosts))
+        and names == set(certificates.server_names(hosts))
     )
 
 

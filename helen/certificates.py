@@ -125,7 +125,11 @@ def renew_after(issued_at: float, not_after: float) -> int:
 
 def server_names(hosts: Iterable[str]) -> list[x509.GeneralName]:
     """Each host once: addresses as addresses, all else as DNS names."""
-    return [_server_name(host) for host in dict.fromkeys(host.strip("[]").rstrip(".").lower() for host in hosts)]
+    return [_server_name(host) for host in dict.fromkeys(map(_plain, hosts))]
+
+
+def _plain(host: str) -> str:
+    return host.strip("[]").partition("%")[0].rstrip(".").lower()  # neither brackets nor zone nor root dot
 
 
 def _server_name(host: str) -> x509.GeneralName:

@@ -13,36 +13,11 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
+from helen.known_keys import KnownCertificate, NotEnrolled, UnknownAgent
 from helen.records import AuditEntry, audit
 
 KEPT_AFTER_EXPIRY = 30 * 86_400.0  # seconds; long enough to see who had what, and to refuse a key that comes again
 TOKEN_ID = 12  # letters of the secret that find its row: 72 bits, no two alike
-
-
-class NotEnrolled(Exception):
-    """Refused. `reason` is for the log and the audit; on the wire all of them are `not-enrolled`."""
-
-    def __init__(self, reason: str, *, guess: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.guess = guess  # whoever asked has never held a token of ours
-
-
-class UnknownAgent(Exception):
-    """No agent has this name."""
-
-
-@attrs.frozen
-class KnownCertificate:
-    """What must be remembered of a certificate to know whether its holder may come in."""
-
-    key_hash: str
-    name: str
-    issued_at: float
-    not_after: float
-    used_at: float | None = None
-    retires_at: float | None = None
-    revoked_at: float | None = None
 
 
 @attrs.frozen
@@ -121,7 +96,7 @@ def redeem(db: sqlite3.Connection, token: str, grant: Grant) -> bytes:
     return _give(db, grant, "token", f"enrol by {shown}")
 
 
-def _once_more(db: sqlite3.Connection, shown: str, made: str, grant: Grant) -> bytes:
+def _once_more(db: sqlite3.Connection, shown: str, made: str | None, grant: Grant) -> bytes:
     row = db.execute(
         "SELECT certificate FROM certificates WHERE key_hash = ? AND key_hash = ? AND name = ? AND revoked_at IS NULL",
         (made, grant.key_hash, grant.name),
@@ -169,6 +144,18 @@ def admit(db: sqlite3.Connection, grant: Grant) -> bytes:
     if revoked is not None:
         raise NotEnrolled(f"{grant.name} is revoked; only a token for it or `helen certificate` brings it back")
     return _give(db, grant, "admitted", "admitted")
+
+
+def learn(db: sqlite3.Connection, known: Iterable[KnownCertificate]) -> None:
+    """What another Helen of this network knows of its agents; what is known here stays, but for revocations."""
+    for one in known:
+        db.execute("INSERT INTO agents (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING", (one.name, one.issued_at))
+        db.execute(
+            "INSERT INTO certificates (key_hash, name, serial, how, issued_at, not_after, certificate, revoked_at)"
+            " VALUES (?, ?, '', 'learned', ?, ?, x'', ?) ON CONFLICT (key_hash)"
+            " DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)",
+            (one.key_hash, one.name, one.issued_at, one.not_after, one.revoked_at),
+        )
 
 
 def _give(db: sqlite3.Connection, grant: Grant, how: str, detail: str) -> bytes:

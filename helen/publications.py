@@ -90,7 +90,7 @@ def manifests(db: sqlite3.Connection) -> tuple[SignedManifest, ...]:
     for version, name, sha256 in db.execute("SELECT version, name, sha256 FROM manifest_files ORDER BY version, name"):
         files.setdefault(version, {})[name] = sha256
     rows = db.execute("SELECT version, digest, created, expires, envelope, undoes FROM manifests ORDER BY version")
-    return tuple(SignedManifest(*row[:5], files=files.get(row[0], {}), undoes=row[5]) for row in rows)
+    return tuple(SignedManifest(*row, files.get(row[0], {}), undoes) for *row, undoes in rows)
 
 
 def file(db: sqlite3.Connection, sha256: str) -> bytes | None:
@@ -118,7 +118,7 @@ def put_rollout(db: sqlite3.Connection, rollout: Rollout) -> None:
 def rollouts(db: sqlite3.Connection) -> tuple[Rollout, ...]:
     """The oldest first."""
     rows = db.execute("SELECT version, state, author, started, changed, detail FROM rollouts ORDER BY version")
-    return tuple(Rollout(*row[:-1], detail=json.loads(row[-1])) for row in rows)
+    return tuple(Rollout(*row, json.loads(detail)) for *row, detail in rows)
 
 
 def forget_below(db: sqlite3.Connection, version: int) -> None:

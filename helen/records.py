@@ -62,7 +62,7 @@ def audit_page(db: sqlite3.Connection, before: int | None = None, subject: str |
 def agents(db: sqlite3.Connection) -> tuple[Agent, ...]:
     """All of them, by name."""
     rows = db.execute("SELECT name, created, revoked_at, last_seen, address, facts FROM agents ORDER BY name")
-    return tuple(Agent(*row[:-1], facts=json.loads(row[-1])) for row in rows)
+    return tuple(Agent(*row, json.loads(facts)) for *row, facts in rows)
 
 
 def agent_seen(db: sqlite3.Connection, name: str, at: float, address: str) -> None:

@@ -25,13 +25,13 @@ CREATE TABLE certificates (
     key_hash TEXT PRIMARY KEY,                  -- sha256 of the SubjectPublicKeyInfo: one key, one certificate
     name TEXT NOT NULL REFERENCES agents (name),
     serial TEXT NOT NULL,                       -- hexadecimal: up to 160 bits
-    how TEXT NOT NULL CHECK (how IN ('token', 'renewal', 'command', 'admitted')),
+    how TEXT NOT NULL CHECK (how IN ('token', 'renewal', 'command', 'admitted', 'learned')),
     issued_at REAL NOT NULL,
     not_after REAL NOT NULL,
     used_at REAL,                               -- its first hello
     retires_at REAL,                            -- a newer one of the same name has been used
     revoked_at REAL,
-    certificate BLOB NOT NULL                   -- DER
+    certificate BLOB NOT NULL                   -- DER; empty when another Helen signed and vouches for it
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX certificates_of_agent ON certificates (name);
 CREATE TABLE tokens (

@@ -23,7 +23,8 @@ from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
 
 from helen import schema
-from helen.credentials import KnownCertificate, live_certificates
+from helen.credentials import live_certificates
+from helen.known_keys import KnownCertificate
 from helen.publications import Revision, Rollout, SignedManifest, manifests, newest_revision, rollouts
 from helen.records import Agent, agents, everything
 from helen.statedir import Lock

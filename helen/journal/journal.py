@@ -40,7 +40,7 @@ CallFromThread = Callable[..., Any]
 
 
 def inner_spool(name: str) -> str:
-    """The stored name of an agent's spool: `helen` is Helen's own, so an agent's becomes `~helen` (and that `~~helen`)."""
+    """The stored name of an agent's spool: `helen` is Helen's own, so an agent's is `~helen` (and that one `~~helen`)."""
     return f"~{name}" if name.lstrip("~") == OWN_SPOOL else name
 
 
@@ -84,7 +84,7 @@ class Journal:
         """Recover, then start both threads. Blocks (about 0.3 s per 20,000 results left unsealed).
 
         Call it once, before the reactor runs but after a daemon's fork: threads don't survive that.
-        Raises JournalLocked while another process has the folder open, JournalDamaged where only an operator may decide.
+        Raises JournalLocked while another process has the folder open, JournalDamaged where only an operator can help.
         """
         self._folder.lock()
         try:
@@ -93,8 +93,10 @@ class Journal:
             self._folder.unlock()
             raise
         self._own = state.marks.own_sequences()
-        self._sealer = Sealer(self._folder, state.snapshot, self._limits, self._retention, self._clock, self._trouble)
-        self._writer = Writer(self._folder, self._intake, state, self._limits, self._sealer, self._deliver, self._trouble)
+        self._sealer = Sealer(self._folder, state, self._limits, self._retention, self._clock, self._trouble)
+        self._writer = Writer(
+            self._folder, self._intake, state, self._limits, self._sealer, self._deliver, self._trouble
+        )
         self._sealer.start()
         self._writer.start()
         return recovery

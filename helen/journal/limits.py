@@ -32,7 +32,7 @@ class Limits:
 
     # Disk trouble: recovery within 5 s after space returns needs a try each second.
     retry_seconds: float = 1.0
-    # Closed WALs whose rows are kept in memory while the sealing thread is behind; further ones are read back from disk.
+    # Closed WALs whose rows stay in memory while the sealing thread is behind; further ones are read back from disk.
     sealed_in_memory: int = 2
     # Records handed back by `open` for the live state: what a crash can leave unapplied is one or two segments.
     recovered_records: int = 40_000

@@ -1,0 +1,80 @@
+"""One closed WAL -> its segments -> marks -> no WAL. A crash may come after every step; each may be done twice.
+
+    1. series.parquet, where the segment names a new series
+    2. seg-K.parquet   K = the last number + 1; skipped where that file exists and says it was made of this WAL
+    3. chg-M.parquet   likewise
+    4. marks.json      from now on the WAL is superfluous
+    5. the WAL is deleted
+
+A crash before 4 leaves the WAL: the next start does it all again and finds the same numbers. A WAL without results (or
+changes) takes no number of that kind, so numbers have no holes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from attrs import field, frozen
+
+from helen.journal import segments, snapshot
+from helen.journal.columns import Rows
+from helen.journal.folder import Folder
+from helen.journal.gap import read_document
+from helen.journal.series import FixedSeries, Series
+from helen.journal.snapshot import MarkRow, Snapshot
+from helen.journal.values import Change, Entry, JournalDamaged, StoredChange, StoredResult
+from helen.journal.wal import LeftWal
+
+
+@frozen
+class ClosedWal:
+    """A WAL that gets no further records. `rows` is None where they are to be read back from the file."""
+
+    number: int
+    at: int
+    marks: list[MarkRow] = field(repr=False)
+    series: pa.Table | None = field(repr=False)
+    rows: Rows | None = field(repr=False)
+
+
+def read_rows(folder: Folder, number: int, series: Series | FixedSeries) -> Rows:
+    """The rows of a WAL that is closed and sound (or whose damage was told before)."""
+    rows = Rows(series)
+    for sound in LeftWal(folder.wal(number), folder, []):
+        if isinstance(sound.value, Entry):
+            rows.add(StoredResult(sound.at, sound.value, read_document(sound.value)))
+        elif isinstance(sound.value, Change):
+            rows.add(StoredChange(sound.at, sound.value))
+    return rows
+
+
+def seal(folder: Folder, before: Snapshot, closed: ClosedWal, rows: Rows) -> Snapshot:
+    """All five steps. Raises OSError where the disk fails; then nothing has to be undone."""
+    reached = folder.disk.reached
+    if closed.series is not None:
+        segments.publish(folder, folder.series, closed.series)
+        reached("series-replaced")
+    segment, change = before.segment, before.change
+    if rows.results:
+        segment += 1
+        _publish_once(folder, folder.segment(segment), rows.result_table(), closed.number)
+        reached("segment-renamed")
+    if rows.changes:
+        change += 1
+        _publish_once(folder, folder.changes(change), rows.change_table(), closed.number)
+        reached("changes-renamed")
+    after = Snapshot(closed.number, segment, change, closed.at, closed.marks)
+    snapshot.save(folder, after)
+    reached("marks-renamed")
+    folder.disk.remove(folder.wal(closed.number))
+    reached("wal-deleted")
+    return after
+
+
+def _publish_once(folder: Folder, path: Path, table: pa.Table, wal: int) -> None:
+    """Not again where a reader may have seen it already."""
+    if not path.exists():
+        segments.publish(folder, path, table, wal)
+    elif segments.wal_of(path) != wal:
+        raise JournalDamaged(f"{path} exists and was not made of {folder.wal(wal).name}; move it away and start again.")

@@ -1,0 +1,91 @@
+"""marks.json: how far the WALs are sealed, which numbers are taken, and all dedupe marks at that point.
+
+Written after the segments of a WAL and before the WAL is deleted. The file before stays as marks.previous.json: a
+damaged one costs a look into the newest segments, not the marks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+from attrs import field, frozen
+
+from helen.journal.folder import Folder
+
+FORMAT = 1
+MarkRow = tuple[str, str, int, int, list[tuple[int, int]]]
+
+
+@frozen
+class Snapshot:
+    """All WALs up to `wal` are sealed, into segments up to `segment` and `change`; `at` is the last number used."""
+
+    wal: int = 0
+    segment: int = 0
+    change: int = 0
+    at: int = 0
+    marks: list[MarkRow] = field(factory=list, repr=False)
+
+
+class _Document(msgspec.Struct):
+    format: int
+    wal: int
+    segment: int
+    change: int
+    at: int
+    marks: list[MarkRow]
+
+
+def encode(snapshot: Snapshot) -> bytes:
+    """One line of JSON and one with its CRC-32."""
+    line = msgspec.json.encode(
+        _Document(FORMAT, snapshot.wal, snapshot.segment, snapshot.change, snapshot.at, snapshot.marks)
+    )
+    return b"%s\n%08x\n" % (line, crc32(line))
+
+
+def decode(data: bytes) -> Snapshot | None:
+    """None where the bytes aren't a whole snapshot."""
+    line, _, rest = data.partition(b"\n")
+    if rest != b"%08x\n" % crc32(line):
+        return None
+    try:
+        document = msgspec.json.decode(line, type=_Document)
+    except msgspec.MsgspecError:
+        return None
+    if document.format != FORMAT:
+        return None
+    return Snapshot(document.wal, document.segment, document.change, document.at, document.marks)
+
+
+def save(folder: Folder, snapshot: Snapshot) -> None:
+    """Replace marks.json, durably, and keep the one before."""
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(folder.marks, folder.previous_marks)
+    folder.disk.reached("marks-moved")
+    folder.publish(folder.marks, encode(snapshot))
+
+
+def load(folder: Folder) -> tuple[Snapshot, list[str]]:
+    """The newest sound snapshot, and sentences about damaged ones. Without any: one that knows nothing."""
+    sentences = []
+    for path in (folder.marks, folder.previous_marks):
+        data = _read(path)
+        if data is None:
+            continue
+        snapshot = decode(data)
+        if snapshot is not None:
+            return snapshot, sentences
+        sentences.append(f"{path} is damaged: what it held is read from the segments that it would have covered.")
+    return Snapshot(), sentences
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

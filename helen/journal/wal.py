@@ -1,0 +1,113 @@
+"""One write-ahead log on disk: the file that is being written, and the reading of one that a crash left.
+
+Says nothing about when a group is written or what becomes of the file afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import define, frozen
+
+from helen.journal.folder import Folder
+from helen.journal.record import HEADER_SIZE, Bad, BadRecord, Sound, Tail, header, scan
+
+
+class OpenWal:
+    """The WAL that is being written. `append` may be tried again after it failed, `sync` may not."""
+
+    def __init__(self, folder: Folder, number: int) -> None:
+        self.number = number
+        self.path = folder.wal(number)
+        self.salt = secrets.randbits(32)
+        self.size = 0
+        self._folder = folder
+        self._disk = folder.disk
+        self._descriptor: int | None = None
+        self._name_is_durable = False
+
+    def append(self, data: bytes) -> None:
+        """Write records behind the last good byte. Where that fails, nothing of them stays."""
+        if self._descriptor is None:
+            self._descriptor = self._disk.create(self.path)
+        if not self.size:
+            data = header(self.number, self.salt) + data
+        try:
+            self._disk.write(self._descriptor, data, self.size)
+        except OSError:
+            with contextlib.suppress(OSError):  # the next try writes at the same place anyway
+                self._disk.truncate(self._descriptor, self.size)
+            raise
+        self.size += len(data)
+
+    def sync(self) -> None:
+        """Make everything appended durable, and the first time the file's name as well."""
+        assert self._descriptor is not None, "nothing was appended"
+        self._disk.datasync(self._descriptor)
+        if not self._name_is_durable:
+            self._disk.sync_folder(self.path.parent)
+            self._name_is_durable = True
+
+    def close(self) -> None:
+        """Let go of the descriptor; `append` isn't called again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+@frozen
+class Damage:
+    """One piece of a WAL that is no sound record; `kept` is the file in quarantine that holds it, if any."""
+
+    sentence: str
+    size: int
+    kept: Path | None = None
+
+
+@define
+class LeftWal:
+    """A WAL found on disk. Iterate over it once; then `damage` tells what was wrong."""
+
+    path: Path
+    folder: Folder
+    damage: list[Damage]
+
+    def __iter__(self) -> Iterator[Sound]:
+        data = self.path.read_bytes()
+        try:
+            for part in scan(data):
+                if isinstance(part, Sound):
+                    yield part
+                else:
+                    self.damage.append(self._judge(data, part))
+        except BadRecord as error:
+            self.damage.append(self._bad_header(data, error))
+
+    def _judge(self, data: bytes, part: Bad | Tail) -> Damage:
+        size = part.end - part.start
+        if isinstance(part, Tail) and part.torn:
+            return Damage(
+                f"{self.path.name}: its last {size} bytes are a write that was interrupted; cut. Nothing in them was"
+                " acknowledged.", size,
+            )  # fmt: skip
+        kept = self._quarantine(part.start, data[part.start : part.end])
+        return Damage(
+            f"{self.path.name}: {size} bytes at offset {part.start} are damaged; kept as {kept} and left out of the"
+            " history. Look at the disk.", size, kept,
+        )  # fmt: skip
+
+    def _bad_header(self, data: bytes, error: BadRecord) -> Damage:
+        if len(data) <= HEADER_SIZE or not data.strip(b"\0"):
+            return Damage(f"{self.path.name}: {error}; it holds nothing.", len(data))
+        kept = self._quarantine(0, data)
+        sentence = f"{self.path.name}: {error}; kept as {kept}. Its results are not in the history."
+        return Damage(sentence, len(data), kept)
+
+    def _quarantine(self, offset: int, data: bytes) -> Path:
+        kept = self.folder.quarantine / f"{self.path.stem}-at-{offset:08}.bin"
+        self.folder.publish(kept, data)
+        return kept

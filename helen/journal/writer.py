@@ -1,0 +1,268 @@
+"""The writer thread: groups of records -> one write and one fdatasync -> acks -> parsed rows.
+
+It alone touches the dedupe marks, the `at` counter and the series while the journal is open. A group that the disk has
+no space for is tried again each second, unchanged; a failed fdatasync ends the thread, because the kernel may have
+dropped the pages and a second call would lie.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from attrs import define, field
+
+from helen.journal.columns import Rows
+from helen.journal.disk import NO_SPACE
+from helen.journal.folder import Folder
+from helen.journal.gap import read_document
+from helen.journal.intake import Intake
+from helen.journal.limits import Limits
+from helen.journal.marks import MarkView, Verdict
+from helen.journal.record import encode_change, encode_entry, encode_floor
+from helen.journal.recovery import State, count
+from helen.journal.sealer import Sealer
+from helen.journal.sealing import ClosedWal
+from helen.journal.values import (
+    OWN_SPOOL,
+    Ack,
+    Batch,
+    Change,
+    Entry,
+    Floor,
+    StoredChange,
+    StoredResult,
+    Trouble,
+)
+from helen.journal.wal import OpenWal
+
+Record = Entry | Change | Floor
+
+
+class _Broken(Exception):
+    """The disk failed for good; the text is for the operator."""
+
+
+@define
+class _Group:
+    """What one commit writes, and whom it concerns."""
+
+    data: list[bytes] = field(factory=list)
+    new: list[tuple[int, Entry | Change]] = field(factory=list)
+    spools: dict[tuple[str, str], None] = field(factory=dict)
+
+
+class Writer:
+    """Started by `start`, ended by the intake's `closing`."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        intake: Intake,
+        state: State,
+        limits: Limits,
+        sealer: Sealer,
+        deliver: Callable[[Batch], None],
+        trouble: Callable[[Trouble], None],
+    ) -> None:
+        self.refused = 0
+        self._folder = folder
+        self._intake = intake
+        self._marks = state.marks
+        self._series = state.series
+        self._at = state.at
+        self._limits = limits
+        self._sealer = sealer
+        self._deliver = deliver
+        self._trouble = trouble
+        self._wal = OpenWal(folder, state.wal)
+        self._rows = Rows(state.series)
+        self._first_at: float | None = None
+        self._last_commit = 0.0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="journal-writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take records."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Give up waiting for space; what is queued and fits is still written."""
+        self._stopping.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the end of the thread."""
+        self._thread.join(seconds)
+
+    def mark(self, agent: str, spool: str) -> MarkView:
+        """Another thread's look at one mark."""
+        return self._marks.view(agent, spool)
+
+    # ------------------------------------------------------------------------------------------- the loop
+
+    def _run(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except _Broken as error:
+            self._trouble(Trouble(str(error), fatal=True))
+        except Exception as error:  # a thread that dies in silence would look like a slow disk
+            sentence = f"The journal's writer failed: {error!r}. Nothing is acknowledged any more."
+            self._trouble(Trouble(sentence, fatal=True))
+            raise
+        finally:
+            self._wal.close()
+
+    def _turn(self) -> bool:
+        """One group, or one wait. False: the end."""
+        if self._intake.wait(self._seconds_left()):
+            self._let_a_group_grow()
+            room = self._limits.results_per_segment - self._rows.results
+            records, size = self._intake.take(self._limits.group_bytes, min(self._limits.group_records, room))
+            try:
+                if not self._commit(records):
+                    return False
+            finally:
+                self._intake.done(size)
+        elif self._intake.closing:
+            return False
+        if self._is_due():
+            self._close_wal()
+        return True
+
+    def _let_a_group_grow(self) -> None:
+        """An idle journal writes at once, a busy one every `group_seconds`."""
+        wait = self._last_commit + self._limits.group_seconds - time.monotonic()
+        if wait > 0 and not self._intake.closing and self._intake.backlog_bytes < self._limits.group_bytes:
+            self._stopping.wait(wait)
+        self._last_commit = time.monotonic()
+
+    # ------------------------------------------------------------------------------------------- one group
+
+    def _commit(self, records: list[Record]) -> bool:
+        """Make a group durable, ack it, then parse it. False: closing, and there is no space."""
+        group = self._assemble(records)
+        if group.data:
+            if not self._make_durable(b"".join(group.data)):
+                return False
+            if self._first_at is None:
+                self._first_at = time.monotonic()
+        acks = self._acks(group)
+        if acks:
+            self._deliver(Batch(acks=acks))
+        if group.new:
+            self._deliver(Batch(records=self._parse(group)))
+        return True
+
+    def _assemble(self, records: list[Record]) -> _Group:
+        group = _Group()
+        salt = self._wal.salt
+        for record in records:
+            verdict = self._count(record)
+            if isinstance(record, Entry):
+                group.spools[record.agent, record.spool] = None
+                if verdict is Verdict.NEW:
+                    self._at += 1
+                    group.data.append(encode_entry(record, self._at, salt))
+                    group.new.append((self._at, record))
+            elif isinstance(record, Change):
+                self._at += 1
+                group.data.append(encode_change(record, self._at, salt))
+                group.new.append((self._at, record))
+            elif verdict is Verdict.NEW:
+                self._at += 1
+                group.data.append(encode_floor(record, self._at, salt))
+                group.spools[record.agent, record.spool] = None
+        return group
+
+    def _count(self, record: Record) -> Verdict:
+        if isinstance(record, Floor) and self._marks.high(record.agent, record.spool) >= record.first - 1:
+            return Verdict.SEEN
+        verdict = count(self._marks, record, self._at + 1)
+        if verdict is Verdict.REFUSED:
+            self.refused += 1
+            if self.refused == 1:
+                what = f"{record.agent}'s spool {record.spool}" if not isinstance(record, Change) else record.kind
+                self._trouble(Trouble(f"A sequence of {what} can't be counted: dropped, and not acknowledged."))
+        return verdict
+
+    def _acks(self, group: _Group) -> tuple[Ack, ...]:
+        acks = []
+        for agent, spool in group.spools:
+            high = self._marks.high(agent, spool)
+            if high and spool != OWN_SPOOL:
+                acks.append(Ack(agent, spool[1:] if spool.lstrip("~") == OWN_SPOOL else spool, high))
+        return tuple(acks)
+
+    def _parse(self, group: _Group) -> tuple[StoredResult | StoredChange, ...]:
+        stored: list[StoredResult | StoredChange] = []
+        for at, record in group.new:
+            if isinstance(record, Entry):
+                stored.append(StoredResult(at, record, read_document(record)))
+            else:
+                stored.append(StoredChange(at, record))
+            self._rows.add(stored[-1])
+        return tuple(stored)
+
+    # ------------------------------------------------------------------------------------------- the disk
+
+    def _make_durable(self, data: bytes) -> bool:
+        full_since: float | None = None
+        while True:
+            try:
+                self._wal.append(data)
+                break
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise _Broken(f"Writing {self._wal.path} failed ({error}). Check the disk.") from error
+                if full_since is None:
+                    full_since = time.monotonic()
+                    self._trouble(Trouble(
+                        f"No space for {self._wal.path} ({error.strerror}): results are taken but not acknowledged;"
+                        " agents keep them. Free some space; it is tried again each second."
+                    ))  # fmt: skip
+            if self._stopping.wait(self._limits.retry_seconds):
+                return False
+        self._folder.disk.reached("wal-written")
+        self._sync()
+        if full_since is not None:
+            self._trouble(Trouble("There is space again: results are durable and acknowledged.", over=True))
+        return True
+
+    def _sync(self) -> None:
+        try:
+            self._wal.sync()
+        except OSError as error:
+            raise _Broken(
+                f"fsync of {self._wal.path} failed ({error}): what the disk holds is unknown, so nothing more is"
+                " acknowledged. Check the disk, then start Helen again; agents send again what was not acknowledged."
+            ) from error
+        self._folder.disk.reached("wal-synced")
+
+    # ------------------------------------------------------------------------------------------- closing a WAL
+
+    def _seconds_left(self) -> float | None:
+        if self._first_at is None:
+            return None
+        return max(0.0, self._first_at + self._limits.segment_seconds - time.monotonic())
+
+    def _is_due(self) -> bool:
+        return self._first_at is not None and (
+            self._rows.results >= self._limits.results_per_segment
+            or self._rows.changes >= self._limits.changes_per_segment
+            or self._wal.size >= self._limits.segment_bytes
+            or self._seconds_left() == 0
+        )
+
+    def _close_wal(self) -> None:
+        """Hand the WAL to the sealing thread and begin the next one (its file is made with its first group)."""
+        self._wal.close()
+        self._rows.finish()
+        self._sealer.put(
+            ClosedWal(self._wal.number, self._at, self._marks.rows(), self._series.take_changes(), self._rows)
+        )
+        self._wal = OpenWal(self._folder, self._wal.number + 1)
+        self._rows = Rows(self._series)
+        self._first_at = None
+

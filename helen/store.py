@@ -76,7 +76,7 @@ class Store:
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._waiting = 0
         self._closed: Deferred[None] | None = None
-        self._open = False
+        self.is_open = False
 
     def open(self, now: float) -> Loaded:
         """Locks, migrates, reads, starts the thread. Blocking: before the reactor serves anybody, after daemonising."""
@@ -87,13 +87,13 @@ class Store:
         except BaseException:
             self._lock.release()
             raise
-        self._open = True
+        self.is_open = True
         threading.Thread(target=self._run, name="helen.store", daemon=True).start()
         return loaded
 
     def call(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kw: P.kwargs) -> Deferred[T]:
         """Run `work(db, *args)` in the store's thread. What it raises undoes its own writes only, and fails this."""
-        if not self._open:
+        if not self.is_open:
             return fail(StoreClosed("The store is closed."))
         if self._waiting >= MAX_WAITING:
             return fail(StoreOverloaded(f"{self._waiting} calls wait for the disk already."))
@@ -104,9 +104,9 @@ class Store:
 
     def close(self) -> Deferred[None]:
         """Fires when all that was asked before is on disk and the lock is free. No call is taken any more."""
-        if not self._open:
+        if not self.is_open:
             return fail(StoreClosed("The store is closed."))
-        self._open = False
+        self.is_open = False
         self._closed = Deferred()
         self._queue.put(None)
         return self._closed
@@ -155,7 +155,7 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             outcomes = [self._one(call) for call in batch]
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # whatever it is, this thread must live
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             reason = f"{self._state / 'helen.db'}: {error}"
@@ -163,11 +163,13 @@ class Store:
         return outcomes, None
 
     def _one(self, call: _Call) -> Any:
-        """A call's value or Failure. A full disk ends the whole transaction: then leaving the savepoint raises."""
+        """A call's value or Failure; raises when the whole transaction is over, as it is with a full disk."""
         self._db.execute("SAVEPOINT call")
         try:
             outcome = call.work(self._db)
-        except BaseException:
+        except Exception:
+            if not self._db.in_transaction:
+                raise
             outcome = Failure()
             outcome.cleanFailure()  # frames hold on to tokens and keys
             self._db.execute("ROLLBACK TO call")

@@ -1,7 +1,9 @@
-"""What every host call is made of: the call itself, how it fails, what it knows of its run, and how it reads arguments.
+"""What every host call is made of: the call itself, how it fails, what it knows of its run, and how it reads
+arguments.
 
-A call takes plain JSON arguments, the host's policy and a context; it answers plain JSON or raises CallFailed, which Lua sees as
-`nil, code, text`. Nothing here counts budgets or checks `needs`: the broker does both before it performs a call.
+A call takes plain JSON arguments, the host's policy and a context; it answers plain JSON or raises CallFailed, which
+Lua sees as `nil, code, text`. Nothing here counts budgets or checks `needs`: the broker does both before it performs
+a call.
 """
 
 import os
@@ -14,13 +16,14 @@ from attrs import field, frozen
 from equus.capabilities.sampler import SHARED_SAMPLER, Sampler
 
 CODES = frozenset(
-    "denied bad-arguments not-found timeout refused unreachable tls protocol too-large unsupported failed budget".split()
+    "denied bad-arguments not-found timeout refused unreachable tls protocol too-large"
+    " unsupported failed budget".split()
 )
 # The largest /proc file we take: /proc/mounts and /proc/net/dev of hosts with thousands of containers are about 1 MiB.
 SYSTEM_FILE_BYTES = 4 * 1024 * 1024
 
 
-class CallFailed(Exception):  # noqa: N818 - the name is part of the interface between the rooms
+class CallFailed(Exception):
     """A host call that has no answer; `code` is one of CODES and `text` a sentence fit for a summary."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -32,12 +35,13 @@ class CallFailed(Exception):  # noqa: N818 - the name is part of the interface b
 
 @frozen
 class Context:
-    """What one run hands to its calls. `root` stands before /proc, /sys, /etc and /run, so that tests feed recorded trees."""
+    """What one run hands to its calls. `root` stands before /proc, /sys, /etc and /run: tests feed recorded trees."""
 
     check: str
     deadline: float  # on time.monotonic(): when the run ends, whatever a call still wants
     bytes_left: int = 8 * 1024 * 1024
     root: str = "/"
+    private: tuple[str, ...] = ()  # folders and files that no grant opens: the agent's keys, state and policy
     sampler: Sampler = field(default=SHARED_SAMPLER, repr=False)
 
     def path(self, absolute: str) -> str:

@@ -1,7 +1,7 @@
 """Rates from counters: readings kept between runs and shared by all checks of one agent.
 
-It keeps no thread of its own. Each call adds a reading and compares it with the newest kept one that is old enough, so a check that
-runs each minute gets the mean of that minute at no cost; only the first call has to wait.
+It keeps no thread of its own. Each call adds a reading and compares it with the newest kept one that is old enough,
+so a check that runs each minute gets the mean of that minute at no cost; only the first call has to wait.
 """
 
 import threading
@@ -25,7 +25,9 @@ MOST_KEYS = 64
 class Sampler:
     """Readings by key; `over` answers the window in seconds, the older reading and the newer one."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.Lock()

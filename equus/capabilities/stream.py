@@ -1,0 +1,154 @@
+"""A stream socket on which every step counts against one time limit. It parses nothing.
+
+A peer that sends one byte a second keeps no call alive: the limit is for all of it, not for each read.
+"""
+
+import contextlib
+import errno
+import select
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from equus.capabilities.address import Endpoint
+from equus.capabilities.calls import CallFailed
+
+RECEIVE_BYTES = 65_536
+_UNREACHABLE = (
+    errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.ECONNRESET, errno.EPIPE,
+    errno.ECONNABORTED, errno.EHOSTDOWN,
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def faults(what: str, seconds: float) -> Iterator[None]:
+    """Turn what sockets raise into the codes that Lua sees."""
+    try:
+        yield
+    except ssl.SSLCertVerificationError as fault:
+        raise CallFailed("tls", f"{what}: certificate not accepted: {fault.verify_message}") from None
+    except ssl.SSLError as fault:
+        raise CallFailed("tls", f"{what}: {_ssl_text(fault)}") from None
+    except TimeoutError:
+        raise CallFailed("timeout", f"{what} did not answer within {seconds:g} s") from None
+    except ConnectionRefusedError:
+        raise CallFailed("refused", f"{what} refused the connection") from None
+    except OSError as fault:
+        code = "unreachable" if fault.errno in _UNREACHABLE else "failed"
+        raise CallFailed(code, f"{what}: {fault.strerror or fault}") from None
+
+
+def _ssl_text(fault: ssl.SSLError) -> str:
+    return (fault.reason or str(fault)).lower().replace("_", " ")
+
+
+class Stream:
+    """One connection. `seconds` is the whole time that it may take, from the connect to the last byte."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.started = time.monotonic()
+        self.what = "the connection"
+        self._socket: socket.socket | None = None
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close without waiting for the peer."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def elapsed(self) -> float:
+        """Seconds since this stream was made."""
+        return round(time.monotonic() - self.started, 6)
+
+    def left(self) -> float:
+        """Seconds that remain; TimeoutError when there are none."""
+        left = self.started + self.seconds - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def connect(self, candidates: list[Endpoint]) -> Endpoint:
+        """Connect to the first that answers; each but the last gets an even share of the time."""
+        for number, endpoint in enumerate(candidates):
+            try:
+                self._connect(endpoint, len(candidates) - number)
+                return endpoint
+            except CallFailed:
+                if number == len(candidates) - 1:
+                    raise
+        raise AssertionError("endpoints() never answers an empty list")
+
+    def _connect(self, endpoint: Endpoint, share: int) -> None:
+        self.what = endpoint.text
+        with faults(self.what, self.seconds):
+            self._open(endpoint.family, (endpoint.address, endpoint.port), self.left() / share)
+
+    def connect_unix(self, path: str) -> None:
+        """Connect to a socket of this host."""
+        self.what = path
+        with faults(path, self.seconds):
+            self._open(socket.AF_UNIX, path, self.left())
+
+    def _open(self, family: socket.AddressFamily, address: Any, seconds: float) -> None:
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(seconds)
+            connection.connect(address)
+        except BaseException:
+            connection.close()
+            raise
+        self._socket = connection
+
+    def start_tls(self, settings: ssl.SSLContext, server_name: str) -> ssl.SSLSocket:
+        """Speak TLS from here on."""
+        with faults(self.what, self.seconds):
+            wrapped = settings.wrap_socket(self._ready(), server_hostname=server_name, do_handshake_on_connect=False)
+            self._socket = wrapped
+            # One timeout cannot cover a handshake of several flights, so it is driven step by step.
+            wrapped.settimeout(0)
+            while True:
+                try:
+                    wrapped.do_handshake()
+                    return wrapped
+                except ssl.SSLWantReadError:
+                    self._wait(wrapped, for_reading=True)
+                except ssl.SSLWantWriteError:
+                    self._wait(wrapped, for_reading=False)
+
+    def _wait(self, connection: socket.socket, for_reading: bool) -> None:
+        poll = select.poll()
+        poll.register(connection, select.POLLIN if for_reading else select.POLLOUT)
+        if not poll.poll(self.left() * 1000):
+            raise TimeoutError
+
+    def send(self, data: bytes) -> None:
+        """Send all of it."""
+        view = memoryview(data)
+        with faults(self.what, self.seconds):
+            while view:
+                view = view[self._ready().send(view) :]
+
+    def receive(self, limit: int = RECEIVE_BYTES) -> bytes:
+        """At most `limit` bytes, empty at the end."""
+        with faults(self.what, self.seconds):
+            try:
+                return self._ready().recv(min(limit, RECEIVE_BYTES))
+            except ssl.SSLEOFError:  # closed without a goodbye: as plain TCP, the caller knows what is missing
+                return b""
+
+    def _ready(self) -> socket.socket:
+        assert self._socket is not None, "not connected"
+        self._socket.settimeout(self.left())
+        return self._socket

@@ -59,7 +59,7 @@ class Folder:
         return self._numbers(self.segments, "chg")
 
     def committed(self, name: str) -> int | None:
-        """The number in `committed` or `committed-changes`: the last segment that the pipeline has published, if any."""
+        """The number in `committed` or `committed-changes`: the last segment that the pipeline published, if any."""
         try:
             text = (self.history / name).read_text("ascii").strip()
         except FileNotFoundError:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import msgspec
-from attrs import evolve
 
-from equus_protocol.results import UNKNOWN, ResultDocument, parse
-from helen.journal.values import GAP_CHECK_ID, Entry
+from helen.journal.values import Entry
 
 
 class _Span(msgspec.Struct):
@@ -14,21 +12,15 @@ class _Span(msgspec.Struct):
     last: int = msgspec.field(name="to")
 
 
-def read_document(entry: Entry) -> ResultDocument:
-    """The parsed result; a gap record is `unknown` with reason `gap`, whatever else it says."""
-    document = parse(entry.blob)
-    if entry.check_id == GAP_CHECK_ID:
-        return evolve(document, status=UNKNOWN, reason="gap")
-    return document
+def gap_span(entry: Entry) -> tuple[int, int] | None:
+    """(from, to) of a gap record, None where it names no span.
 
-
-def gap_span(check_id: str, blob: bytes) -> tuple[int, int] | None:
-    """(from, to) of a gap record; None where it isn't one, or names no span."""
-    if check_id != GAP_CHECK_ID:
-        return None
+    What an agent dropped was numbered before it could say so: the span ends at the record's own sequence at the latest,
+    so that no record can write off what is yet to come.
+    """
     try:
-        span = msgspec.json.decode(blob, type=_Span)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        span = msgspec.json.decode(entry.blob, type=_Span)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    return (span.first, span.last) if 1 <= span.first <= span.last else None
-
+    last = min(span.last, entry.sequence)
+    return (span.first, last) if 1 <= span.first <= last else None

@@ -40,7 +40,7 @@ CallFromThread = Callable[..., Any]
 
 
 def inner_spool(name: str) -> str:
-    """The stored name of an agent's spool: `helen` is Helen's own, so an agent's is `~helen` (and that one `~~helen`)."""
+    """The stored name of an agent's spool: `helen` is Helen's own, so an agent's is `~helen`; `~helen` is `~~helen`."""
     return f"~{name}" if name.lstrip("~") == OWN_SPOOL else name
 
 

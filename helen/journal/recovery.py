@@ -15,8 +15,9 @@ from attrs import define, evolve, field
 from helen.journal import segments
 from helen.journal.columns import Rows
 from helen.journal.disk import NO_SPACE
+from helen.journal.document import read_document
 from helen.journal.folder import Folder
-from helen.journal.gap import gap_span, read_document
+from helen.journal.gap import gap_span
 from helen.journal.limits import Limits
 from helen.journal.marks import Marks, Verdict
 from helen.journal.sealing import ClosedWal, seal
@@ -49,9 +50,9 @@ def count(marks: Marks, value: Entry | Change | Floor, at: int) -> Verdict:
         return Verdict.NEW
     verdict = marks.add(value.agent, value.spool, value.sequence, at)
     if verdict is Verdict.NEW and value.check_id == GAP_CHECK_ID:
-        span = gap_span(value.check_id, value.blob)
-        if span is not None:  # what an agent dropped was numbered before it said so
-            marks.cover(value.agent, value.spool, span[0], min(span[1], value.sequence), at)
+        span = gap_span(value)
+        if span is not None:
+            marks.cover(value.agent, value.spool, *span, at)
     return verdict
 
 
@@ -129,7 +130,7 @@ class _Recovery:
 
     def _stored(self, at: int, value: Entry | Change | Floor) -> StoredResult | StoredChange | None:
         if isinstance(value, Entry):
-            return StoredResult(at, value, read_document(value))
+            return StoredResult(at, value, read_document(value.check_id, value.blob))
         return StoredChange(at, value) if isinstance(value, Change) else None
 
     def _say_missing(self, first: int, number: int) -> None:

@@ -19,8 +19,8 @@ from attrs import field, frozen
 
 from helen.journal import segments, snapshot
 from helen.journal.columns import Rows
+from helen.journal.document import read_document
 from helen.journal.folder import Folder
-from helen.journal.gap import read_document
 from helen.journal.series import FixedSeries, Series
 from helen.journal.snapshot import MarkRow, Snapshot
 from helen.journal.values import Change, Entry, JournalDamaged, StoredChange, StoredResult
@@ -43,7 +43,7 @@ def read_rows(folder: Folder, number: int, series: Series | FixedSeries) -> Rows
     rows = Rows(series)
     for sound in LeftWal(folder.wal(number), folder, []):
         if isinstance(sound.value, Entry):
-            rows.add(StoredResult(sound.at, sound.value, read_document(sound.value)))
+            rows.add(StoredResult(sound.at, sound.value, read_document(sound.value.check_id, sound.value.blob)))
         elif isinstance(sound.value, Change):
             rows.add(StoredChange(sound.at, sound.value))
     return rows

@@ -1,6 +1,7 @@
 """What goes into the journal and what comes out of it: frozen values and errors, no behaviour.
 
-An `Entry` or a `Change` goes in. What is durable comes back in a `Batch`. Nothing here opens a file.
+An `Entry` or a `Change` goes in. What is durable comes back in a `Batch`. Nothing here opens a file. The two that exist
+once per result are msgspec structs: a frozen attrs object costs 2 us more, and the garbage collector skips these.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+import msgspec
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from equus_protocol.results import ResultDocument
+    from helen.journal.document import Document
 
 OWN_SPOOL = "helen"
 GAP_CHECK_ID = "equus:gap"
@@ -29,8 +31,7 @@ class Origin(IntEnum):
     PASSIVE = 2
 
 
-@frozen
-class Entry:
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One result as it arrived. `received` is Helen's clock in Unix seconds; `check` is the check's name, if known."""
 
     agent: str
@@ -72,13 +73,15 @@ class Ack:
     sequence: int
 
 
-@frozen
-class StoredResult:
-    """A durable, new result. Its `at` orders it among all results and changes of this Helen."""
+class StoredResult(msgspec.Struct, frozen=True, gc=False):
+    """A durable, new result. Its `at` orders it among all results and changes of this Helen.
+
+    `document` has the attributes of equus_protocol's ResultDocument.
+    """
 
     at: int
     entry: Entry
-    document: ResultDocument
+    document: Document
 
 
 @frozen

@@ -15,8 +15,8 @@ from attrs import define, field
 
 from helen.journal.columns import Rows
 from helen.journal.disk import NO_SPACE
+from helen.journal.document import read_document
 from helen.journal.folder import Folder
-from helen.journal.gap import read_document
 from helen.journal.intake import Intake
 from helen.journal.limits import Limits
 from helen.journal.marks import MarkView, Verdict
@@ -199,7 +199,7 @@ class Writer:
         stored: list[StoredResult | StoredChange] = []
         for at, record in group.new:
             if isinstance(record, Entry):
-                stored.append(StoredResult(at, record, read_document(record)))
+                stored.append(StoredResult(at, record, read_document(record.check_id, record.blob)))
             else:
                 stored.append(StoredChange(at, record))
             self._rows.add(stored[-1])

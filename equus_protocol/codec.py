@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from operator import call
+from typing import Any, TypeVar
 
 from attrs import fields, frozen
 
@@ -17,18 +18,16 @@ from equus_protocol import messages as m
 from equus_protocol.errors import LocalProtocolError, RemoteProtocolError
 
 # The longest line of all: `report`, a spool and a check of 255 bytes each, a sequence of 10 digits, a length of 7, four
-# spaces and LF make 543. 1,024 leaves room for a third string, and bounds what is held before a line is known.
+# spaces, CR and LF make 539. 1,024 leaves room for a third string, and bounds what is held before a line is known.
 MAX_LINE = 1_024  # bytes, LF included
 MAX_BLOB = 1_048_576  # bytes: the "1 megabyte" of the source
 MAX_STRING = 255  # bytes, not characters
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
+T = TypeVar("T")
 _INT = re.compile(rb"0|-?[1-9][0-9]{0,9}")
 _NOT_IN_STRINGS = re.compile(rb"[\x00-\x20\x7f]")
-# The names of checks and spools come again and again; reading one anew costs more than the rest of its line. A peer
-# that never repeats itself only makes the memory start over.
-_KNOWN_STRINGS: dict[bytes, str] = {}
-MAX_KNOWN_STRINGS = 4_096  # of at most 255 bytes each: some 2 MiB
+MAX_KNOWN = 4_096  # fields of each kind that are remembered, of at most 255 bytes: some 2 MiB of strings
 
 
 class Role(Enum):
@@ -69,41 +68,56 @@ def read_length(field: bytes) -> int:
 
 def read_string(field: bytes) -> str:
     """1 to 255 bytes of UTF-8 without spaces or control characters."""
-    known = _KNOWN_STRINGS.get(field)
-    if known is not None:
-        return known
-    if len(field) > MAX_STRING:
-        raise RemoteProtocolError("bad-string", f"a string of {len(field)} bytes; {MAX_STRING} is the most")
+    if not 1 <= len(field) <= MAX_STRING:
+        raise RemoteProtocolError("bad-string", f"a string of {len(field)} bytes; it must have 1 to {MAX_STRING}")
     if _NOT_IN_STRINGS.search(field):
-        raise RemoteProtocolError("bad-string", f"a control character in {field!r}")
+        raise RemoteProtocolError("bad-string", f"a space or a control character in {field!r}")
     try:
-        string = field.decode()
+        return field.decode()
     except UnicodeDecodeError:
         raise RemoteProtocolError("bad-string", f"{field!r} is no UTF-8") from None
-    if len(_KNOWN_STRINGS) >= MAX_KNOWN_STRINGS:
-        _KNOWN_STRINGS.clear()
-    _KNOWN_STRINGS[field] = string
-    return string
+
+
+class Memo(dict[bytes, T]):
+    """A reader that remembers the fields that were good.
+
+    The names of checks and spools and the lengths of results come again and again; reading them anew would cost more
+    than all the rest of a line. A peer that never repeats itself only makes the memory start over.
+    """
+
+    def __init__(self, read: Callable[[bytes], T]) -> None:
+        self._read = read
+
+    def __missing__(self, field: bytes) -> T:
+        value = self._read(field)
+        if len(self) >= MAX_KNOWN:
+            self.clear()
+        self[field] = value
+        return value
+
+
+STRINGS = Memo(read_string)
+LENGTHS = Memo(read_length)
 
 
 def _write_int(value: int) -> bytes:
-    if not INT_MIN <= value <= INT_MAX:
-        raise LocalProtocolError(f"{value} doesn't fit into 32 bits")
+    if type(value) is not int or not INT_MIN <= value <= INT_MAX:
+        raise LocalProtocolError(f"{value!r} is no whole number of 32 bits")
     return b"%d" % value
 
 
 def _write_id(value: int) -> bytes:
-    if not 0 <= value <= INT_MAX:
-        raise LocalProtocolError(f"{value} is no id: 0 to {INT_MAX}")
+    if type(value) is not int or not 0 <= value <= INT_MAX:
+        raise LocalProtocolError(f"{value!r} is no id: a whole number from 0 to {INT_MAX}")
     return b"%d" % value
 
 
 def _write_string(value: str) -> bytes:
-    field = value.encode("utf-8", "surrogatepass")
     try:
-        if not field:
-            raise RemoteProtocolError("bad-string", "an empty string")
-        read_string(field)
+        field = value.encode()
+        STRINGS[field]
+    except UnicodeEncodeError:
+        raise LocalProtocolError(f"{value!r} has half a surrogate pair, which UTF-8 cannot hold") from None
     except RemoteProtocolError as error:
         raise LocalProtocolError(error.detail) from error
     return field
@@ -119,7 +133,7 @@ class Kind:
 
 INT = Kind(read_int, _write_int)
 ID = Kind(read_id, _write_id)
-STRING = Kind(read_string, _write_string)
+STRING = Kind(STRINGS.__getitem__, _write_string)
 
 
 class Form:
@@ -135,8 +149,8 @@ class Form:
         self.version = version
         self.kinds = kinds
         self.has_blob = has_blob
-        self.readers = tuple(kind.read for kind in kinds)
-        self.size = 1 + len(kinds) + has_blob  # parts of a line, the word included
+        # A blob's length is the last field of its line.
+        self.readers = (*(kind.read for kind in kinds), *((LENGTHS.__getitem__,) if has_blob else ()))
         self.attributes = tuple(attribute.name for attribute in fields(message))
 
 
@@ -178,34 +192,52 @@ def split_line(line: bytes) -> list[bytes]:
     return parts
 
 
-def read_fields(form: Form, parts: list[bytes]) -> tuple[list[Any], int | None]:
-    """The values of a split line, and the length of the blob to come, or None for no blob.
+def read_fields(form: Form, line: list[bytes]) -> list[Any]:
+    """The values of a line's fields, the length of a blob last. `line` is what split_line gave, without the word.
 
-    The number of the fields is judged first, then each from left to right.
+    Their number is judged first, then each from left to right.
     """
-    if len(parts) != form.size:
-        raise RemoteProtocolError("bad-line", f"{len(parts)} words where {form.size} belong: {b' '.join(parts)[:80]!r}")
-    values: list[Any] = [read(part) for read, part in zip(form.readers, parts[1:], strict=False)]
-    return values, read_length(parts[-1]) if form.has_blob else None
+    if len(line) != len(form.readers):
+        detail = f"{form.word.decode()} has {len(form.readers)} fields, not {len(line)}: {b' '.join(line)[:80]!r}"
+        raise RemoteProtocolError("bad-line", detail)
+    return list(map(call, form.readers, line))
 
 
-def read_error(line: bytes) -> m.Error:
-    """The rest of the line is the message, spaces and all; what is no UTF-8 is shown as \\x escapes."""
-    return m.Error(line.removesuffix(b"\r").partition(b" ")[2].decode("utf-8", "backslashreplace"))
+def read_error(line: bytes) -> m.Error | None:
+    """The message of an `error` line, spaces and all, or None for any other; what is no UTF-8 becomes \\x escapes."""
+    word, _, message = line.removesuffix(b"\r").partition(b" ")
+    return m.Error(message.decode("utf-8", "backslashreplace")) if word == b"error" else None
 
 
 def encode(message: m.Message, sender: Role) -> bytes:
-    """One message as one string of bytes: many small TLS writes cost several times the CPU of one."""
+    """One message as one string of bytes: many small TLS writes cost several times the CPU of one.
+
+    Raises LocalProtocolError for what has no legal bytes.
+    """
     if isinstance(message, m.Error):
         return b"error " + _write_string(message.message) + b"\n"
     form = BY_MESSAGE[sender].get(type(message))
     if form is None:
         raise LocalProtocolError(f"{sender.value} never says {type(message).__name__}")
     values = [getattr(message, name) for name in form.attributes]
-    parts = [form.word, *[kind.write(value) for kind, value in zip(form.kinds, values, strict=False)]]
+    parts = [form.word, *(kind.write(value) for kind, value in zip(form.kinds, values, strict=False))]
     if not form.has_blob:
         return b" ".join(parts) + b"\n"
     blob = values[-1]
+    if not isinstance(blob, bytes):
+        raise LocalProtocolError(f"the blob of {type(message).__name__} is {type(blob).__name__}, not bytes")
     if len(blob) > MAX_BLOB:
         raise LocalProtocolError(f"a blob of {len(blob)} bytes; {MAX_BLOB} is the most")
     return b"%b %d\n%b\n" % (b" ".join(parts), len(blob), blob)
+
+
+def describe(message: m.Message, sender: Role) -> str:
+    """One message as a line for people: its line as on the wire, and the size of its blob instead of the blob."""
+    if isinstance(message, m.Error):
+        return f"error {message.message}"
+    form = BY_MESSAGE[sender][type(message)]
+    values = [getattr(message, name) for name in form.attributes]
+    if form.has_blob:
+        size = len(values.pop())
+        values += [size, f"[{size} bytes]"]
+    return " ".join([form.word.decode(), *map(str, values)])

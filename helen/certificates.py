@@ -110,6 +110,11 @@ def pem(*certificates: x509.Certificate) -> str:
     return "".join(c.public_bytes(serialization.Encoding.PEM).decode() for c in certificates)
 
 
+def moment(seconds: float) -> datetime:
+    """Unix seconds as certificates take them, which know no fractions."""
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
 def since(certificate: x509.Certificate) -> float:
     return certificate.not_valid_before_utc.timestamp()
 
@@ -215,8 +220,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.fromtimestamp(int(now - BACKDATED), UTC))
-        .not_valid_after(datetime.fromtimestamp(int(not_after), UTC))
+        .not_valid_before(moment(now - BACKDATED))
+        .not_valid_after(moment(not_after))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
 

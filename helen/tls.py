@@ -20,7 +20,7 @@ from helen.certificates import PrivateKey
 
 HANDSHAKE_SECONDS = 10.0  # Twisted has no deadline of its own; Icinga's figure since 2.8.2. The connection keeps it
 CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"  # of TLS 1.2: forward secrecy and AEAD only; those of 1.3 all have both
-CHAIN_DEPTH = 1  # one certificate between an agent's and a trusted CA, for an organisation's own CA
+CHAIN_DEPTH = 0  # the CA that signs agents is itself in the bundle: nothing stands between, as in KnownKeys.identify
 OPTIONS = (
     SSL.OP_NO_TICKET  # a ticket would carry an identity past its revocation
     | SSL.OP_NO_RENEGOTIATION  # a peer may not change who it is

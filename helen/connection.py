@@ -8,7 +8,8 @@ callLater per connection: `sweep` is called for each of them, once a tick (helen
 from __future__ import annotations
 
 import socket
-from typing import Any, Protocol as TypingProtocol
+from typing import Any
+from typing import Protocol as TypingProtocol
 
 from attrs import frozen
 from cryptography import x509
@@ -19,7 +20,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from equus_protocol import messages as m
-from equus_protocol.conversation import Conversation, Role, State
+from equus_protocol.conversation import Conversation, Role
 from equus_protocol.errors import RemoteProtocolError
 from helen.authority import Identity, NotEnrolled
 from helen.tls import HANDSHAKE_SECONDS, peer_certificate
@@ -65,6 +66,8 @@ class House(TypingProtocol):
 
     def heard_from(self, connection: AgentConnection) -> None: ...
 
+    def drained(self, connection: AgentConnection) -> None: ...
+
     def enrol(self, connection: AgentConnection, message: m.Enrol) -> None: ...
 
     def soon(self, connection: AgentConnection) -> None: ...
@@ -95,6 +98,7 @@ class AgentConnection(Protocol):
         self._out: list[bytes] = []
         self._in_turn = False
         self._congested = False
+        self._paused = False
         self._held_out = 0
         self._deadline = 0.0  # steady seconds, of what `_awaiting` names
         self._awaiting = "handshake"
@@ -151,7 +155,7 @@ class AgentConnection(Protocol):
     def resumeProducing(self) -> None:
         self._congested = False
         self._held_out = 0
-        self.house.heard_from(self)
+        self.house.drained(self)
 
     def stopProducing(self) -> None:
         self._congested = False
@@ -185,7 +189,7 @@ class AgentConnection(Protocol):
             self._heard(message)
             if self.closing or self.held:
                 return
-        self.transport.pauseProducing()
+        self._pause()
         self.house.later(self)
 
     def _heard(self, message: m.Message) -> None:
@@ -228,15 +232,20 @@ class AgentConnection(Protocol):
     def hold(self) -> None:
         """Hear nothing more until `go_on`."""
         self.held = True
-        self.transport.pauseProducing()
+        self._pause()
 
     def go_on(self) -> None:
         if self.held and not self.closing:
             self.held = False
             self.listen()
 
+    def _pause(self) -> None:
+        self._paused = True
+        self.transport.pauseProducing()
+
     def _go_on_reading(self) -> None:
-        if not self.held:
+        if self._paused and not self.held:
+            self._paused = False
             self.transport.resumeProducing()
 
     # ---------------------------------------------------------------------------------------------- the roster's word
@@ -259,13 +268,9 @@ class AgentConnection(Protocol):
             "{name} at {address}: error {slug}: {why}", name=self.name or "a stranger", address=self.address,
             slug=slug, why=why,
         )  # fmt: skip
-        if self.conversation.state is not State.CLOSED or not self._out:
-            self._say_error(slug)
-        self._close()
-
-    def _say_error(self, slug: str) -> None:
         self._out.append(b"error %b\n" % slug.encode())
         self.conversation.hang_up()
+        self._close()
 
     def drop(self, why: str) -> None:
         """End it at once; there is nobody to talk to."""

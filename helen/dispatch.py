@@ -1,8 +1,8 @@
 """Scheduled checks of version 1 agents, which have no clock of their own: Helen's clock asks them.
 
 One heap for the whole fleet and no timer per check. Phases are those of the schedule (offset within the interval), so
-neither a restart of Helen nor a mass reconnect makes a burst. A run whose predecessor is still unanswered is skipped and
-counted. Pure: `now` is unix time at the edge; `ask(link, entry)` returns the message id, or None if it could not.
+neither a restart of Helen nor a mass reconnect makes a burst. A run whose predecessor is still unanswered is skipped
+and counted. Pure: `now` is unix time at the edge; `ask(link, entry)` returns the message id, or None if it could not.
 """
 
 from __future__ import annotations

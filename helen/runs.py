@@ -50,6 +50,14 @@ class Run:
     ended: bool = False
 
 
+@frozen
+class Claim:
+    """An answer that has come and is on its way through the journal."""
+
+    run: Run
+    agent: str
+
+
 class Runs:
     """All questions that are open. `ask(link, check, args) -> message id` raises RunRefused if it can't."""
 
@@ -94,16 +102,19 @@ class Runs:
         self._end_if_done(run)
         return run
 
-    def answered(self, link: Any, message_id: int, document: ResultDocument) -> bool:
-        """An answer; False if nobody waits for it any more."""
+    def claim(self, link: Any, message_id: int) -> Claim | None:
+        """An answer has come, to be read soon: from here on its link may go. None if nobody waits for it any more."""
         asked = self._by_question.pop((link, message_id), None)
-        if asked is None:
-            return False
-        run, agent = asked
+        return Claim(*asked) if asked is not None else None
+
+    def settle(self, claim: Claim, document: ResultDocument) -> None:
+        """What an answer says. Nothing, if its time ran out meanwhile."""
+        run, agent = claim.run, claim.agent
+        if agent not in run.open:
+            return
         refused = document.reason == "denied"
         why = document.summary or document.output if refused else None
         self._close(run, Target(agent, "refused" if refused else "answered", to_json(document), why))
-        return True
 
     def gone(self, link: Any, why: str) -> None:
         """A link has ended: all that was asked on it has failed."""

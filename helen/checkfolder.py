@@ -1,0 +1,140 @@
+"""The folder of checks: read it whole, and notice when somebody changes it.
+
+`read` blocks and belongs into a thread. Editors write half a file and rename others into place: nothing is read until
+QUIET_SECONDS after the last event, and what is read is compared by content, so that no event has to be believed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from twisted.internet import inotify
+from twisted.internet.task import LoopingCall
+from twisted.python.filepath import FilePath
+
+import helen_checks
+from equus_protocol.manifest import FILE_NAME, MAX_FILE, MAX_FILES
+
+QUIET_SECONDS = 0.2  # after the last event: a save is a handful of them within milliseconds
+POLL_SECONDS = 5.0  # for folders that tell nothing (network file systems), and for what inotify drops under load
+MAX_SET = 64 * 1024 * 1024  # bytes of all files: they are kept in memory to be served
+
+_EVENTS = inotify.IN_CLOSE_WRITE | inotify.IN_MOVED_TO | inotify.IN_MOVED_FROM | inotify.IN_DELETE | inotify.IN_CREATE
+
+
+@frozen
+class Reading:
+    """The files of the folder by name (`disk.lua`, `lib/x.lua`), and why others were left out."""
+
+    files: dict[str, bytes]
+    faults: dict[str, str]
+
+
+def fill(folder: Path) -> bool:
+    """Make the folder with the shipped checks in it, if it doesn't exist. True if it has been made."""
+    if folder.exists():
+        return False
+    fresh = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    ignored = shutil.ignore_patterns("*.py", "__pycache__", "*.rst")
+    shutil.copytree(helen_checks.FOLDER, fresh, ignore=ignored)
+    fresh.rename(folder)
+    return True
+
+
+def read(folder: Path) -> Reading:
+    """Every NAME.lua of the folder and of its lib/, whole. Raises OSError if the folder itself can't be read."""
+    files: dict[str, bytes] = {}
+    faults: dict[str, str] = {}
+    size = 0
+    for name in _names(folder):
+        content = _read_one(folder, name, faults)
+        if content is None:
+            continue
+        size += len(content)
+        if len(files) >= MAX_FILES or size > MAX_SET:
+            faults[name] = f"left out: a set holds at most {MAX_FILES} files and {MAX_SET} bytes"
+            continue
+        files[name] = content
+    return Reading(files, faults)
+
+
+def _names(folder: Path) -> list[str]:
+    library = folder / "lib"
+    inner = [f"lib/{name}" for name in sorted(os.listdir(library))] if library.is_dir() else []
+    outer = sorted(os.listdir(folder))
+    return [name for name in outer + inner if name.endswith(".lua") and not Path(name).name.startswith((".", "#"))]
+
+
+def _read_one(folder: Path, name: str, faults: dict[str, str]) -> bytes | None:
+    if not FILE_NAME.fullmatch(name):
+        faults[name] = "left out: a check's file is called NAME.lua, of letters, digits, _ - and ."
+        return None
+    try:
+        with open(folder / name, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                faults[name] = "left out: it is no regular file"
+                return None
+            content = file.read(MAX_FILE + 1)
+    except OSError as error:
+        faults[name] = f"it can't be read: {error.strerror}"
+        return None
+    if len(content) > MAX_FILE:
+        faults[name] = f"left out: more than {MAX_FILE} bytes"
+        return None
+    return content
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A FIFO called x.lua must not keep the thread waiting for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+class FolderWatch:
+    """Calls `changed()` soon after something happens in the folder or its lib/, and every few seconds all the same."""
+
+    def __init__(self, reactor: Any, folder: Path, changed: Callable[[], None]) -> None:
+        self._reactor = reactor
+        self._folder = folder
+        self._changed = changed
+        self._soon: Any = None
+        self._poll = LoopingCall(changed)
+        self._poll.clock = reactor
+        self._notifier: Any = None
+
+    def start(self) -> None:
+        self._poll.start(POLL_SECONDS, now=False)
+        try:
+            self._notifier = inotify.INotify(self._reactor)
+            self._notifier.startReading()
+            self._watch()
+        except OSError:  # no inotify here, or too many watches: the poll does it alone
+            self._notifier = None
+
+    def stop(self) -> None:
+        if self._poll.running:
+            self._poll.stop()
+        if self._soon is not None and self._soon.active():
+            self._soon.cancel()
+        if self._notifier is not None:
+            self._notifier.loseConnection()
+            self._notifier = None
+
+    def _watch(self) -> None:
+        for folder in (self._folder, self._folder / "lib"):
+            if folder.is_dir():
+                self._notifier.watch(FilePath(str(folder)), mask=_EVENTS, callbacks=[self._event])
+
+    def _event(self, _watch: Any, path: FilePath[str], _mask: int) -> None:
+        if path.basename() == "lib" and self._notifier is not None:
+            self._watch()
+        if self._soon is not None and self._soon.active():
+            self._soon.reset(QUIET_SECONDS)
+        else:
+            self._soon = self._reactor.callLater(QUIET_SECONDS, self._changed)

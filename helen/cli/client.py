@@ -1,0 +1,122 @@
+"""Speaks to a running Helen: over STATE/control.sock, or over HTTP with a token. Blocking; the standard library alone.
+
+Whatever goes wrong is a click error with a sentence in it and the exit status of docs/commands.rst.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+CONNECT_SECONDS = 10.0
+MISSING = 3  # exit status: not found, or nothing is known of it
+
+
+class Failed(click.ClickException):
+    """A sentence, and exit status 1."""
+
+
+class Missing(click.ClickException):
+    """A sentence, and exit status 3."""
+
+    exit_code = MISSING
+
+
+class _OverSocket(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=CONNECT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY)  # a path of more than 107 bytes fits no socket
+        try:
+            self.sock.connect(f"/proc/self/fd/{folder}/{self._path.name}")
+        finally:
+            os.close(folder)
+
+
+class Client:
+    """One Helen. `state` or `url` says which; `token` goes with a url."""
+
+    def __init__(self, state: Path | None, url: str | None = None, token: str | None = None) -> None:
+        if state is None and url is None:
+            raise click.UsageError("which Helen? Give --state DIR (or HELEN_STATE), or --url with a token")
+        self.state = state
+        self._url = urlsplit(url) if url else None
+        self._token = token or os.environ.get("HELEN_TOKEN")
+
+    def get(self, path: str) -> Any:
+        return self._answer(self._send("GET", path))
+
+    def post(self, path: str, body: Any = None) -> Any:
+        return self._answer(self._send("POST", path, body))
+
+    def put(self, path: str, body: Any) -> Any:
+        return self._answer(self._send("PUT", path, body))
+
+    def stream(self, path: str, body: Any, patience: float) -> Iterator[dict[str, Any]]:
+        """A POST whose answer comes in lines of JSON; `patience` is how long the next line may take."""
+        response = self._send("POST", path, body, patience)
+        if response.status >= 400:
+            self._answer(response)
+        try:
+            for line in response:
+                yield json.loads(line)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Failed(f"Helen broke off in the middle of her answer: {error}") from error
+
+    def _send(
+        self, method: str, path: str, body: Any = None, patience: float = CONNECT_SECONDS
+    ) -> http.client.HTTPResponse:
+        connection = self._connect()
+        headers = {"accept": "application/json"}
+        if self._token and self._url is not None:
+            headers["authorization"] = f"Bearer {self._token}"
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            connection.connect()
+            assert connection.sock is not None
+            connection.sock.settimeout(patience)
+            connection.request(method, path, data, headers)
+            return connection.getresponse()
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise Failed(self._nobody()) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Failed(f"Helen can't be reached: {error}") from error
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._url is None:
+            assert self.state is not None
+            return _OverSocket(self.state.absolute() / "control.sock")
+        host, port = self._url.hostname or "localhost", self._url.port
+        if self._url.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=CONNECT_SECONDS)
+        return http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
+
+    def _nobody(self) -> str:
+        if self._url is not None:
+            return f"nothing answers at {self._url.geturl()}: is Helen running, with --web?"
+        return f"no Helen runs on {self.state}: start her with `twistd -n helen --state {self.state}`"
+
+    def _answer(self, response: http.client.HTTPResponse) -> Any:
+        raw = response.read()
+        try:
+            document = json.loads(raw)
+        except ValueError as error:
+            raise Failed(f"Helen answered {response.status} with what is no JSON: {raw[:200]!r}") from error
+        if response.status < 400:
+            return document
+        detail = document.get("detail") or document.get("title") or f"status {response.status}"
+        raise (Missing if response.status == 404 else Failed)(detail)

@@ -1,0 +1,48 @@
+"""The `helen` command. Each subcommand is imported when it is called, so that `helen --help` is quick."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+# name -> (module, attribute, one line for --help)
+COMMANDS = {
+    "agents": ("helen.cli.show", "agents", "The agents, connected or not."),
+    "assign": ("helen.cli.assign", "assign", "Show, check or change what runs where."),
+    "certificate": ("helen.cli.identity", "certificate", "Make an identity for an agent without a token."),
+    "checks": ("helen.cli.show", "checks", "The published checks, and what is wrong with others."),
+    "push": ("helen.cli.push", "push", "Validate, sign and publish checks."),
+    "quickstart": ("helen.cli.quickstart", "quickstart", "Server and agent on this machine, in one go."),
+    "revoke": ("helen.cli.identity", "revoke", "Shut an agent out."),
+    "run": ("helen.cli.run", "run", "Run a check now on agents."),
+    "status": ("helen.cli.show", "status", "What Helen knows: all in all, of an agent, of a check on it."),
+    "token": ("helen.cli.identity", "token", "Print the line that makes a machine an agent."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose commands are known by name and line, and imported when needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in sorted(COMMANDS.items())])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["--help"], "max_content_width": 100})
+@click.version_option(package_name="helen-equus", prog_name="helen")
+def main() -> None:
+    """Ask and direct a running Helen. Start one with `twistd -n helen --state DIR`, or `helen quickstart`.
+
+    Exit status: 0 fine, 1 failed, 2 usage, 3 not found.
+    """

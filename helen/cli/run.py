@@ -1,0 +1,76 @@
+"""`helen run`: ask agents now, and account for every one of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import click
+
+from helen.cli.client import Client
+from helen.cli.options import for_a_helen, output, plain, print_json
+from helen.durations import seconds
+
+PATIENCE = 15.0  # seconds beyond the timeout in which Helen must have said what became of everybody
+
+
+@click.command()
+@click.argument("check")
+@click.option("--on", multiple=True, required=True, help="Agents by name or pattern (web*), or by label (role=web).")
+@click.option("--args", default="{}", help="Arguments of the check, a JSON object.")
+@click.option("--timeout", default="30", show_default=True, help="How long an answer may take.")
+@output
+@for_a_helen
+def run(client: Client, check: str, on: tuple[str, ...], args: str, timeout: str, as_json: bool) -> None:
+    """Run CHECK now on agents and wait for what each of them says.
+
+    Exit status 0: all have answered. 1: some have not. 3: there is no such agent.
+    """
+    patience = read_timeout(timeout) + PATIENCE
+    body = {"check": check, "on": list(on), "args": read_args(args), "timeout": timeout}
+    targets: list[dict[str, Any]] = []
+    wanted = 0
+    for line in client.stream("/api/v1/runs", body, patience):
+        if "agent" not in line:
+            wanted = line["targets"]
+            continue
+        targets.append(line)
+        if not as_json:
+            show(line)
+    if len(targets) < wanted:
+        raise click.ClickException(f"Helen went away: {wanted - len(targets)} of {wanted} agents are unaccounted for")
+    targets.sort(key=lambda target: target["agent"])
+    counted = Counter(target["outcome"] for target in targets)
+    if as_json:
+        print_json({"targets": targets})
+    else:
+        click.echo(", ".join(f"{count} {outcome}" for outcome, count in sorted(counted.items())))
+    raise SystemExit(0 if counted["answered"] == len(targets) else 1)
+
+
+def read_args(text: str) -> dict[str, Any]:
+    try:
+        args = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"no JSON: {error}", param_hint="--args") from error
+    if not isinstance(args, dict):
+        raise click.BadParameter('write a JSON object such as {"path": "/"}', param_hint="--args")
+    return args
+
+
+def read_timeout(text: str) -> float:
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--timeout") from error
+
+
+def show(target: dict[str, Any]) -> None:
+    """One line for people, and the output of the check beneath it."""
+    result = target["result"] or {}
+    status = result.get("status", target["outcome"]).upper()
+    text = result.get("summary") or target.get("why") or result.get("reason") or ""
+    click.echo(f"{plain(target['agent'])}: {status} {plain(text)}")
+    for line in (result.get("output") or "").splitlines()[:20]:
+        click.echo(f"    {plain(line)}")

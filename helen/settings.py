@@ -1,0 +1,123 @@
+"""Where Helen's settings come from: flags, then HELEN_* variables, then a TOML file, then defaults. Values only.
+
+docs/server.rst lists them. An unknown name or a bad value is one sentence that says where it stands.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from helen.durations import seconds
+
+DEFAULT_PORT = 4166
+DEFAULT_WEB = "127.0.0.1:4167"
+REPEATED = ("name", "scale0")
+FLAGS = ("rings", "insecure-plaintext", "embed-zerotask")
+SINGLE = (
+    "state", "listen", "web", "checks", "signing-keys", "minimum-equus", "retention", "curve-key", "authorized-keys",
+    "embed-scale0", "zerotask",
+)  # fmt: skip
+
+
+class SettingsError(Exception):
+    """A setting that can't be used; the text says which, where, and what is expected."""
+
+
+@frozen
+class Settings:
+    """`listen` and `web` are (host, port); `web` is None for none. `retention` is in seconds."""
+
+    state: Path
+    listen: tuple[str, int] = ("*", DEFAULT_PORT)
+    web: tuple[str, int] | None = None
+    checks: Path | None = None
+    names: tuple[str, ...] = ()
+    signing_keys: Path | None = None
+    minimum_equus: tuple[int, ...] = ()
+    retention: float = 7 * 86_400.0
+    insecure_plaintext: bool = False
+
+
+def gather(flags: Mapping[str, Any], environment: Mapping[str, str], config: Path | None) -> dict[str, Any]:
+    """One value for each setting that anybody has given, the strongest source winning. Names are those of the flags."""
+    found: dict[str, Any] = {}
+    if config is not None:
+        found |= _from_file(config)
+    for name in (*SINGLE, *REPEATED, *FLAGS):
+        variable = "HELEN_" + name.upper().replace("-", "_")
+        if variable in environment:
+            found[name] = _from_environment(name, variable, environment[variable])
+    return found | {name: value for name, value in flags.items() if value not in (None, [], False)}
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise SettingsError(f"--config {path} can't be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--config {path} is no TOML: {error}") from error
+    named = {key.replace("_", "-"): value for key, value in document.items()}
+    unknown = named.keys() - {*SINGLE, *REPEATED, *FLAGS}
+    if unknown:
+        known = ", ".join((*SINGLE, *REPEATED, *FLAGS))
+        raise SettingsError(f"--config {path}: {sorted(unknown)[0]!r} is no setting. There are: {known}")
+    return named
+
+
+def _from_environment(name: str, variable: str, value: str) -> Any:
+    if name in REPEATED:
+        return value.split(",")
+    if name not in FLAGS:
+        return value
+    if value.lower() not in ("0", "1", "true", "false", "yes", "no"):
+        raise SettingsError(f"{variable} is {value!r}: write 1 or 0")
+    return value.lower() in ("1", "true", "yes")
+
+
+def read(found: Mapping[str, Any]) -> Settings:
+    """Judge every value; raises SettingsError."""
+    if not found.get("state"):
+        raise SettingsError("--state DIR is missing: the directory that holds all that Helen must not forget")
+    names = found.get("name", [])
+    names = [names] if isinstance(names, str) else names
+    web = str(found.get("web", DEFAULT_WEB))
+    return Settings(
+        state=Path(found["state"]).absolute(),
+        listen=address(str(found.get("listen", f"*:{DEFAULT_PORT}")), "--listen"),
+        web=None if web == "off" else address(web, "--web"),
+        checks=Path(found["checks"]).absolute() if found.get("checks") else None,
+        names=tuple(str(name) for name in names),
+        signing_keys=Path(found["signing-keys"]) if found.get("signing-keys") else None,
+        minimum_equus=_version(str(found.get("minimum-equus", ""))),
+        retention=_seconds(found.get("retention", "7d"), "--retention"),
+        insecure_plaintext=bool(found.get("insecure-plaintext", False)),
+    )
+
+
+def address(text: str, setting: str) -> tuple[str, int]:
+    """`HOST:PORT`, with brackets round an IPv6 address; port 0 is any free one."""
+    host, colon, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+        raise SettingsError(f"{setting} {text!r}: write HOST:PORT, for example 127.0.0.1:{DEFAULT_PORT} (0: any port)")
+    return host, int(port)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    parts = text.split(".") if text else []
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise SettingsError(f"--minimum-equus {text!r}: write a version such as 1.4.0")
+    return tuple(int(part) for part in parts)
+
+
+def _seconds(text: Any, setting: str) -> float:
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise SettingsError(f"{setting}: {error}") from error

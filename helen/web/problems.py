@@ -1,0 +1,61 @@
+"""What the API answers when something is wrong: application/problem+json (RFC 9457), each with a next step in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from klein import Klein
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from helen.certificates import BadRequest
+from helen.credentials import NotEnrolled, UnknownAgent
+from helen.library import PushRefused
+from helen.policy import AssignmentsError
+from helen.runs import RunRefused
+
+log = Logger()
+
+_STATUS: dict[type[Exception], tuple[int, str]] = {
+    BadRequest: (400, "bad request"),
+    NotEnrolled: (409, "refused"),
+    UnknownAgent: (404, "no such agent"),
+    PushRefused: (409, "push refused"),
+    AssignmentsError: (400, "assignments refused"),
+    RunRefused: (503, "can't be asked"),
+}
+
+
+class Problem(Exception):
+    """Raised by a route: its HTTP status, what kind of thing is wrong, and a sentence."""
+
+    def __init__(self, status: int, title: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.title = status, title
+
+
+def write_json(request: Any, document: Any, status: int = 200) -> bytes:
+    """A JSON answer."""
+    request.setResponseCode(status)
+    request.setHeader("content-type", "application/json" if status < 400 else "application/problem+json")
+    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+
+
+def add_error_answers(app: Klein) -> None:
+    """Turn what routes raise into answers; what nobody foresaw is logged, and 500 says so without its inside."""
+
+    @app.handle_errors(Exception)
+    def answer(_self: Any, request: Any, failure: Failure) -> bytes:
+        error = failure.value
+        if isinstance(error, Problem):
+            status, title = error.status, error.title
+        elif (known := _STATUS.get(type(error))) is not None:
+            status, title = known
+        elif getattr(error, "code", None) in range(400, 500):  # werkzeug's: no such page, no such method
+            status, title = error.code, str(getattr(error, "name", "refused")).lower()
+        else:
+            log.failure("the HTTP API", failure)
+            status, title, error = 500, "internal error", Exception("Helen's log says what happened")
+        detail = str(error)
+        return write_json(request, {"type": "about:blank", "title": title, "status": status, "detail": detail}, status)

@@ -1,0 +1,110 @@
+"""Where the API is served: STATE/control.sock for whoever may read the state directory, TCP for holders of the token.
+
+The token lies in STATE/web.token (0600). On TCP the Host header must be one of ours, so that no page of somebody else's
+can reach the API under a name that it has pointed at this machine.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twisted.web.resource import IResource
+from twisted.web.server import Request, Site
+from zope.interface import implementer
+
+from helen.statedir import read_private, write_whole
+from helen.web.api import MAX_BODY, Api
+from helen.web.problems import write_json
+
+if TYPE_CHECKING:
+    from helen.tap import Helen
+
+TOKEN_BYTES = 32
+REQUEST_SECONDS = 60  # that a client may take to send its request
+
+
+class Parts:
+    """What the sites share."""
+
+    def __init__(self, helen: Helen) -> None:
+        self.helen = helen
+        self.api = Api(helen)
+        self.token = load_token(helen.state / "web.token")
+
+    def stop(self) -> None:
+        """Nothing is open beyond the ports."""
+
+
+def load_token(path: Path) -> str:
+    """The bearer token of the TCP side, made when it is missing. Blocks: at start only."""
+    if not path.exists():
+        write_whole(path, secrets.token_urlsafe(TOKEN_BYTES).encode() + b"\n")
+    return read_private(path).decode().strip()
+
+
+class BoundedRequest(Request):  # type: ignore[misc]
+    """Refuses a body that is too large before it has been read."""
+
+    def gotLength(self, length: int | None) -> None:
+        if length is not None and length > MAX_BODY:
+            self.channel.loseConnection()
+            length = 0
+        super().gotLength(length)
+
+
+def _site(resource: IResource) -> Site:
+    site = Site(resource, requestFactory=BoundedRequest, timeout=REQUEST_SECONDS)
+    site.noisy = False
+    site.displayTracebacks = False
+    return site
+
+
+def control_site(parts: Parts) -> Site:
+    """For the Unix socket: the file's mode is the guard."""
+    return _site(parts.api.app.resource())
+
+
+def web_site(parts: Parts) -> Site:
+    """For TCP."""
+    return _site(Guard(parts.api.app.resource(), parts))
+
+
+@implementer(IResource)
+class Guard:
+    """Lets requests through that come under one of our names and carry the token."""
+
+    isLeaf = True
+
+    def __init__(self, inner: Any, parts: Parts) -> None:
+        self._inner = inner
+        self._parts = parts
+
+    def getChildWithDefault(self, name: bytes, request: Any) -> Any:
+        return self
+
+    def putChild(self, path: bytes, child: Any) -> None:
+        raise NotImplementedError("the API is one resource")
+
+    def render(self, request: Any) -> Any:
+        if not self._is_our_name(request):
+            return self._refuse(request, 421, "Host is not one of this Helen's names: give it with --name")
+        given = (request.getHeader("authorization") or "").encode("utf-8", "replace")
+        if not hmac.compare_digest(given, f"Bearer {self._parts.token}".encode()):
+            request.setHeader("www-authenticate", 'Bearer realm="helen"')
+            return self._refuse(request, 401, "send `Authorization: Bearer TOKEN`; the token lies in STATE/web.token")
+        return self._inner.render(request)
+
+    def _is_our_name(self, request: Any) -> bool:
+        host = (request.getHeader("host") or "").rpartition("@")[2].lower()
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        ours = {"localhost", "127.0.0.1", "[::1]", *(n.lower() for n in self._parts.helen.settings.names)}
+        web = self._parts.helen.settings.web
+        return name in ours or (web is not None and name in (web[0], f"[{web[0]}]"))
+
+    def _refuse(self, request: Any, status: int, detail: str) -> bytes:
+        return write_json(
+            request, {"type": "about:blank", "title": "refused", "status": status, "detail": detail}, status
+        )

@@ -1,0 +1,389 @@
+"""The agent itself: what outlives connections. Everything that it needs is made in tap.py and handed over.
+
+It decides when to enrol, to renew, to load code and to report its own health; what is said on one connection is a
+Talk's, what is due a Rounds', where to dial a Link's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import define, frozen
+from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
+from twisted.internet.threads import deferToThread
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from equus import health, host, schedule_document, servers, stage0
+from equus.connection import Connection
+from equus.durable import Keeper
+from equus.enrolment import Enrolment
+from equus.identity import Identity, IdentityError, IdentityStore, Token, default_name
+from equus.jobs import dump
+from equus.link import Link
+from equus.policy import Policy, PolicyError
+from equus.rounds import Rounds, scheduled_job
+from equus.route import LIVED, Route
+from equus.sandbox.runner import Runner
+from equus.schedule import Entry
+from equus.settings import Server, Settings
+from equus.spool_writer import SpoolWriter
+from equus.talk import Talk
+from equus.trust import Trust, by_identity, by_token, explain
+from equus.update import Update
+from equus_protocol import messages as m
+
+TICK = 60.0  # seconds between two looks at the certificate, and two self-reports
+SPOOL_STOPS_WITHIN = 2.0  # seconds for the last sync; SIGTERM leaves five for everything
+SCHEDULE_FILE = "schedule.json"
+NOT_ENROLLED = "not-enrolled"
+
+
+@frozen
+class Means:
+    """What tap.py makes: the parts that don't know the agent."""
+
+    reactor: Any
+    wall: Callable[[], float]
+    runner: Runner
+    writer: SpoolWriter
+    identities: IdentityStore
+    route: Route
+    version: str
+    say: Callable[[str], None]  # a line on stdout
+    finish: Callable[[int, str], None]  # exit status and a sentence for stderr
+
+
+@define
+class _Turn:
+    """The connection of the moment and its talk."""
+
+    connection: Connection | None = None
+    talk: Talk | None = None
+
+
+class Agent:
+    """One running Equus; the Listener of its connections."""
+
+    log = Logger(namespace="equus.agent")
+
+    def __init__(
+        self, settings: Settings, means: Means, policy: Policy, identity: Identity | None, update: Update
+    ) -> None:
+        self.settings = settings
+        self.runner, self.writer, self.update = means.runner, means.writer, update
+        self._means = means
+        self._policy = policy
+        self._identity = identity
+        self._token = Token.parse(settings.join) if settings.join and identity is None else None
+        self._facts = host.facts()
+        self._enrolment = Enrolment(means.identities, deferToThread)
+        self._keeper = Keeper(deferToThread, self._not_kept)
+        self._schedule_blob = b""
+        self._refused: tuple[str, ...] = ()
+        self._now = _Turn()
+        self._is_renewing = False
+        self._renew_jitter = random.SystemRandom().uniform(-1.0, 1.0)
+        self._ticking: Any = None
+        self._began = means.reactor.seconds()
+        self._stopping = False
+        self.wants_restart = False
+        self._rounds = Rounds(
+            means.reactor, means.wall, means.runner, self._job_of, self._why_not_now, means.writer.append
+        )
+        self._link = Link(means.reactor, means.route, self._trust, self._make_connection, self._unreachable)
+
+    @property
+    def name(self) -> str:
+        if self._identity is not None:
+            return self._identity.name
+        return self.settings.name or default_name()
+
+    # ---------------------------------------------------------------------------------------------- start and stop
+
+    def start(self) -> None:
+        """From here on everything happens by itself."""
+        self.update.pinned = self._means.identities.signing_keys()
+        self._restore_schedule()
+        self.writer.start()
+        if self.update.is_local:
+            self.update.begin(None)
+        self._ticking = self._means.reactor.callLater(TICK, self._tick)
+        self._link.startService()
+
+    def stop(self) -> Deferred[Any]:
+        """Kill what runs, say goodbye, sync the spool; fires when all of that is done."""
+        self._stopping = True
+        self._rounds.stop()
+        if self._ticking is not None and self._ticking.active():
+            self._ticking.cancel()
+        if self._now.connection is not None:
+            self._now.connection.close()
+        unlinked = self._link.stopService()
+        self.runner.stop()
+        return DeferredList([unlinked, deferToThread(self.writer.stop, SPOOL_STOPS_WITHIN)], consumeErrors=True)
+
+    def hang_up_signal(self, policy: Callable[[], Policy]) -> None:
+        """SIGHUP: the policy and the checks anew. A policy that can't be read changes nothing."""
+        try:
+            self._policy = policy()
+        except PolicyError as error:
+            self.log.error("the policy stays as it was: {error}", error=error)
+        else:
+            self.runner.reload(self._policy)
+            self.log.info("policy {digest} is in force", digest=self._policy.digest)
+        self.update.begin(self._now.connection)
+
+    def _restore_schedule(self) -> None:
+        try:
+            blob = (self.settings.state / SCHEDULE_FILE).read_bytes()
+        except OSError:
+            return
+        self._apply_schedule(blob)
+
+    # ---------------------------------------------------------------------------------------------- dialling
+
+    def _trust(self, server: Server) -> Trust | None:
+        if self.settings.insecure_plaintext:
+            return None
+        if self._identity is not None:
+            return by_identity(server, self._identity)
+        assert self._token is not None  # tap.py refuses to start without either
+        return by_token(server, self._token)
+
+    def _make_connection(self) -> Connection:
+        joins = self._identity is None and not self.settings.insecure_plaintext
+        greet = self._join if joins else self._say_hello
+        connection = Connection(self, self._means.reactor, greet, not self.settings.insecure_plaintext)
+        self._now = _Turn(connection)
+        return connection
+
+    def _say_hello(self, connection: Connection) -> None:
+        version = self._means.route.version(self._means.reactor.seconds())
+        connection.send(m.Hello(version, self._means.version))
+
+    def _unreachable(self, why: str) -> None:
+        self._give_up_if_once(f"cannot reach {self._link.dial.server.address}: {why}")
+
+    def _give_up_if_once(self, sentence: str) -> None:
+        if self.settings.once and not self._stopping:
+            self._means.finish(1, sentence)
+
+    # ---------------------------------------------------------------------------------------------- a connection
+
+    def accepted(self, connection: Connection) -> None:
+        self._means.say(f"Equus {self.name} connected to {self._link.dial.server.address}")
+        self._now.talk = Talk(connection, self)
+        if self.settings.once:
+            self._means.finish(0, "")
+
+    def heard(self, connection: Connection, message: m.Message) -> None:
+        if self._now.talk is not None:
+            self._now.talk.heard(message)
+
+    def writable(self, connection: Connection) -> None:
+        if self._now.talk is not None:
+            self._now.talk.spool_changed()
+
+    def lost(self, connection: Connection, reason: Failure) -> None:
+        """Every end of a connection comes here, the agent's own wish among them."""
+        turn, self._now = self._now, _Turn()
+        if turn.talk is not None:
+            turn.talk.over()
+        if self._stopping:
+            return
+        why = self._why_lost(connection, reason)
+        now = self._means.reactor.seconds()
+        lived = now - connection.began if connection.is_accepted else 0.0
+        comes_with_identity = self._token is not None and self._identity is not None
+        if comes_with_identity:
+            self._token = None
+        server = self._link.dial.server.address
+        self._means.route.ended(now, lived, connection.error, at_once=comes_with_identity)
+        delay = self._means.route.delay
+        self.log.info(
+            "connection to {server} is over: {why}; next in {delay:.1f} s", server=server, why=why, delay=delay
+        )
+        if self._token is not None and connection.error.startswith(NOT_ENROLLED):
+            self._means.finish(1, f"{server} refused the token: it is used, expired, or bound to another name. "
+                               "Ask for a new one with `helen token`.")  # fmt: skip
+        elif lived < LIVED and not connection.is_accepted and not comes_with_identity and delay > 0:
+            self._give_up_if_once(why)
+
+    def _why_lost(self, connection: Connection, reason: Failure) -> str:
+        if connection.error:
+            sentence = f"Helen said error {connection.error}"
+            if connection.error.startswith(NOT_ENROLLED) and self._identity is not None:
+                sentence += " (our certificate is unknown or revoked there: enrol again with --join TOKEN)"
+            return sentence
+        if connection.offence:
+            return "Helen broke the protocol"
+        trust = self._link.dial.trust
+        why = explain(reason, trust.trouble if trust else None)
+        if not connection.is_accepted:
+            self.log.error("{server}: {why}", server=self._link.dial.server.address, why=why)
+        return why
+
+    def begin_version_2(self, talk: Talk) -> None:
+        """`loaded` has been said; now what Helen has for us."""
+        if not self.update.is_local and not self.update.pinned and self._identity is not None:
+            self._renew(talk.connection)  # brings the signing keys, without which no code is believed
+        else:
+            self._begin_update_unless_local(talk.connection)
+        self._renew_if_time(talk.connection)
+
+    def _begin_update_unless_local(self, connection: Connection) -> None:
+        if not self.update.is_local:
+            self.update.begin(connection)
+
+    def reload(self, connection: Connection) -> None:
+        """All Lua anew; and the whole agent, if another one has been installed meanwhile."""
+        self.update.begin(connection)
+        deferToThread(stage0.installed_version).addCallback(self._restart_if_other)
+
+    def _restart_if_other(self, installed: str) -> None:
+        if installed != self._means.version and not self._stopping:
+            self.wants_restart = True
+            self._means.finish(0, f"Equus {installed} is installed and {self._means.version} runs: starting anew")
+
+    # ---------------------------------------------------------------------------------------------- identity
+
+    def _join(self, connection: Connection) -> None:
+        assert self._token is not None
+        joining = self._enrolment.join(connection, self.settings.name or default_name(), self._token)
+        ensureDeferred(joining).addCallbacks(self._joined, self._not_joined, callbackArgs=(connection,))
+
+    def _joined(self, identity: Identity, connection: Connection) -> None:
+        self._identity = identity
+        self.update.pinned = self._means.identities.signing_keys()
+        self.log.info("enrolled as {name}", name=identity.name)
+        connection.close()
+
+    def _not_joined(self, failure: Failure) -> None:
+        if failure.check(IdentityError):
+            self._means.finish(1, str(failure.value))
+
+    def _renew_if_time(self, connection: Connection) -> None:
+        if self._identity is not None and self._means.wall() >= self._identity.renew_at(self._renew_jitter):
+            self._renew(connection)
+
+    def _renew(self, connection: Connection) -> None:
+        if self._is_renewing or self._identity is None:
+            return
+        self._is_renewing = True
+        renewing = ensureDeferred(self._enrolment.renew(connection, self._identity))
+        renewing.addCallback(self._renewed, connection).addErrback(self._not_renewed)
+
+    def _renewed(self, identity: Identity, connection: Connection) -> None:
+        self._is_renewing = False
+        self._identity = identity
+        self.log.info("certificate renewed; it is shown from the next connection on")
+        had_keys = bool(self.update.pinned)
+        self.update.pinned = self._means.identities.signing_keys()
+        if not had_keys and connection.alive:
+            self._begin_update_unless_local(connection)
+
+    def _not_renewed(self, failure: Failure) -> None:
+        self._is_renewing = False
+        self.log.warn("the certificate was not renewed: {why}", why=explain(failure))
+
+    # ---------------------------------------------------------------------------------------------- what Helen wants
+
+    def take_schedule(self, blob: bytes) -> None:
+        if blob == self._schedule_blob:
+            return
+        if self._apply_schedule(blob):
+            self._keeper.keep(self.settings.state / SCHEDULE_FILE, blob)
+
+    def _apply_schedule(self, blob: bytes) -> bool:
+        try:
+            document = schedule_document.parse(blob)
+        except schedule_document.ScheduleRefused as error:
+            self._refused = (str(error),)
+            self.log.error("the schedule stays as it was: {error}", error=error)
+            return False
+        self._refused, self._schedule_blob = document.refused, blob
+        for sentence in document.refused:
+            self.log.error("the schedule's {sentence}", sentence=sentence)
+        self._rounds.replace(document.entries)
+        return True
+
+    def take_servers(self, blob: bytes) -> None:
+        try:
+            learnt = servers.parse(blob)
+        except servers.ServersRefused as error:
+            self.log.error("{error}", error=error)
+            return
+        self._means.route.learn(learnt)
+        self._keeper.keep(self.settings.state / servers.FILE, blob)
+
+    def _not_kept(self, path: Path, failure: Failure) -> None:
+        self.log.error("{path} can't be written: {why}", path=str(path), why=failure.getErrorMessage())
+
+    def _job_of(self, entry: Entry) -> Any:
+        return scheduled_job(self.update.checks, entry)
+
+    def _why_not_now(self, entry: Entry) -> str | None:
+        if self.writer.is_behind:
+            return "the spool's disk is too slow to take more results"
+        if self.update.is_busy and self.update.checks.check(entry.check) is None:
+            return "its code is still on the way"
+        return None
+
+    # ---------------------------------------------------------------------------------------------- what we report
+
+    def code_changed(self) -> None:
+        if self._now.talk is not None:
+            self._now.talk.code_changed()
+
+    def spool_changed(self) -> None:
+        if self._now.talk is not None:
+            self._now.talk.spool_changed()
+
+    def load_report(self) -> dict[str, Any]:
+        """The blob of `loaded`, less the spool."""
+        report: dict[str, Any] = {
+            "files": self.update.checks.report(),
+            "labels": dict(self.settings.labels),
+            "host": self._facts,
+            "equus": self._means.version,
+            "isolation": self.runner.isolation,
+            "policy": self._policy.digest,
+        }
+        if self.update.trouble is not None:
+            report["manifest"] = self.update.trouble
+        if self._refused:
+            report["schedule"] = list(self._refused[:100])
+        return report
+
+    def _tick(self) -> None:
+        self._ticking = self._means.reactor.callLater(TICK, self._tick)
+        if self._schedule_blob:  # a Helen of version 2 has been here, who reads reports
+            now = self._means.wall()
+            self.writer.append(health.CHECK, dump(health.document(self._health(), now)))
+        talk = self._now.talk
+        if talk is not None and talk.speaks_v2:
+            self._renew_if_time(talk.connection)
+
+    def _health(self) -> health.Health:
+        checks, standing = self.update.checks, self.writer.standing
+        return health.Health(
+            version=self._means.version,
+            totals=self._rounds.totals,
+            worst=self._rounds.worst(health.WORST),
+            entries=len(self._rounds.entries),
+            spool_depth=standing.depth,
+            spool_bytes=standing.size,
+            worker_kills=self.runner.kills,
+            waiting=self.runner.waiting,
+            resident=host.resident_bytes(),
+            uptime=self._means.reactor.seconds() - self._began,
+            code=checks.digest,
+            policy=self._policy.digest,
+            isolation=self.runner.isolation,
+            refused=sum(file.error is not None for file in checks.files.values()),
+            trouble=self.update.trouble,
+        )

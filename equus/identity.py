@@ -1,0 +1,239 @@
+"""Who this agent is: its certificate, its key, the CAs that it trusts and the keys that sign its code, on disk.
+
+The name is the certificate's SAN URI `urn:equus:agent:NAME`. Keys are made here and never leave; files with keys are
+readable by their owner alone, or the agent refuses to start. It does not speak to anybody: enrolment.py does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import field, frozen
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.x509.oid import NameOID
+
+from equus.durable import write_durably
+from equus.settings import is_agent_name
+from equus_protocol.manifest import key_id
+
+AGENT_URI = "urn:equus:agent:"
+MAX_PEM = 262_144  # bytes of any PEM file that is read: some hundred certificates
+RENEW_AT = 2 / 3  # of a certificate's life
+RENEW_JITTER = 0.1  # of that, either way: a thousand agents provisioned together don't renew together
+_TOKEN = re.compile(r"([0-9A-Fa-f]{64})\.([\x21-\x7e]{1,255})")
+_PEM = serialization.Encoding.PEM
+_CERTIFICATES = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
+_PUBLIC_KEYS = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----\n?", re.DOTALL)
+
+
+class IdentityError(Exception):
+    """A sentence about what is wrong with files or a token, and what to do."""
+
+
+@frozen
+class Token:
+    """What an operator hands over: which CA to expect, and the secret to show her Helen."""
+
+    ca_sha256: str
+    text: str = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Token:
+        match = _TOKEN.fullmatch(text)
+        if match is None:
+            raise IdentityError(
+                "--join: this is no token. It is 64 hexadecimal digits, a dot and a secret; "
+                "copy the whole line that `helen token` printed."
+            )
+        return cls(match[1].lower(), text)
+
+    def fits(self, ca_der: bytes) -> bool:
+        return hashlib.sha256(ca_der).hexdigest() == self.ca_sha256
+
+
+@frozen
+class Identity:
+    """A certificate with its key and the CAs that vouch for Helen; PEM, as it lies on disk."""
+
+    name: str
+    certificate: bytes
+    key: bytes = field(repr=False)
+    ca: bytes
+    not_before: float
+    not_after: float
+
+    @classmethod
+    def of(cls, certificate: bytes, key: bytes, ca: bytes, source: str) -> Identity:
+        """Judge the three together; raises IdentityError that names `source`."""
+        try:
+            parsed = x509.load_pem_x509_certificate(certificate)
+            public = serialization.load_pem_private_key(key, None).public_key()
+        except (ValueError, TypeError) as error:
+            raise IdentityError(f"{source}: certificate or key is no PEM that can be read ({error}).") from error
+        if parsed.public_key() != public:
+            raise IdentityError(f"{source}: the key does not belong to the certificate. Take both from one folder.")
+        if not split_certificates(ca):
+            raise IdentityError(f"{source}: the CA file holds no certificate (BEGIN CERTIFICATE).")
+        name = name_in(parsed)
+        if name is None:
+            raise IdentityError(
+                f"{source}: the certificate names no agent (no URI {AGENT_URI}NAME); get one from `helen certificate`."
+            )
+        start, end = parsed.not_valid_before_utc.timestamp(), parsed.not_valid_after_utc.timestamp()
+        return cls(name, certificate, key, ca, start, end)
+
+    def trouble(self, now: float) -> str | None:
+        """Why a Helen would refuse this certificate now, or None."""
+        if now >= self.not_after:
+            return (
+                f"the certificate of {self.name} expired on {_day(self.not_after)}: "
+                "enrol again with --join TOKEN, or bring a new one from `helen certificate`"
+            )
+        if now < self.not_before:
+            return (
+                f"the certificate of {self.name} is valid from {_day(self.not_before)}: is this machine's clock right?"
+            )
+        return None
+
+    def renew_at(self, jitter: float) -> float:
+        """When to ask for the next one; `jitter` is in -1..1."""
+        return self.not_before + (self.not_after - self.not_before) * RENEW_AT * (1 + RENEW_JITTER * jitter)
+
+
+def _day(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def name_in(certificate: x509.Certificate) -> str | None:
+    """The agent's name: the SAN URI, else the common name."""
+    try:
+        san = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        uris = san.get_values_for_type(x509.UniformResourceIdentifier)
+    except x509.ExtensionNotFound:
+        uris = []
+    names = [uri.removeprefix(AGENT_URI) for uri in uris if uri.startswith(AGENT_URI)]
+    names += [str(name.value) for name in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    return next((name for name in names if is_agent_name(name)), None)
+
+
+def default_name(host: str | None = None) -> str:
+    """A name from the host's own, for those who gave none."""
+    name = re.sub(r"[^a-z0-9._-]+", "-", (host or socket.gethostname()).lower())
+    name = re.sub(r"\.{2,}", ".", name).strip("._-")[:63].rstrip("._-")
+    return name or "agent"
+
+
+def split_certificates(pem: bytes) -> list[bytes]:
+    return _CERTIFICATES.findall(pem)
+
+
+# ---------------------------------------------------------------------------------------------------- new keys
+
+
+def make_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+
+
+def signing_request(name: str, key: ec.EllipticCurvePrivateKey) -> str:
+    """A request for a certificate of this name; Helen takes only the public key and decides on all else herself."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    san = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(AGENT_URI + name)])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(subject).add_extension(san, critical=False)
+    return builder.sign(key, hashes.SHA256()).public_bytes(_PEM).decode()
+
+
+# ---------------------------------------------------------------------------------------------------- files
+
+
+def read_identity(certificate: Path, key: Path, ca: Path) -> Identity:
+    """Raises IdentityError; a key that others can read is no secret any more."""
+    mode = _stat_mode(key)
+    if mode & 0o077:
+        raise IdentityError(
+            f"{key} can be read by others (mode {mode & 0o777:04o}). Run `chmod 600 {key}`, "
+            "and if others use this machine, replace the certificate."
+        )
+    return Identity.of(_read(certificate), _read(key), _read(ca), f"{certificate}, {key}, {ca}")
+
+
+def _stat_mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except OSError as error:
+        raise IdentityError(f"cannot read {path}: {error.strerror}.") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_PEM + 1)
+    except OSError as error:
+        raise IdentityError(f"cannot read {path}: {error.strerror}.") from error
+    if len(content) > MAX_PEM:
+        raise IdentityError(f"{path} has more than {MAX_PEM} bytes: that is no PEM file of ours.")
+    return content
+
+
+class IdentityStore:
+    """agent.pem, agent.key and ca.pem in the state folder.
+
+    Two files can't be renamed in one act: the new pair is written beside the old, then the key is renamed, then the
+    certificate. A start after a crash in between finds a key that fits `agent.pem.next`, and finishes the work.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self.certificate, self.key, self.ca = state / "agent.pem", state / "agent.key", state / "ca.pem"
+        self._next = state / "agent.pem.next"
+        self._signing_keys = state / "signing-keys.pem"
+
+    def load(self) -> Identity | None:
+        """What the state folder holds; None if nothing. Raises IdentityError."""
+        if not self.key.exists():
+            return None
+        try:
+            return read_identity(self.certificate, self.key, self.ca)
+        except IdentityError:
+            if not self._next.exists():
+                raise
+            identity = read_identity(self._next, self.key, self.ca)  # raises again if it doesn't fit either
+            self._next.replace(self.certificate)
+            return identity
+
+    def save(self, identity: Identity) -> None:
+        """Blocking: several syncs."""
+        write_durably(self.ca, identity.ca, 0o644)
+        write_durably(self._next, identity.certificate, 0o644)
+        write_durably(self.key, identity.key)
+        self._next.replace(self.certificate)
+
+    def signing_keys(self) -> dict[str, Ed25519PublicKey]:
+        """The pinned keys by their ids; empty before any were pinned."""
+        return read_signing_keys(_read(self._signing_keys)) if self._signing_keys.exists() else {}
+
+    def pin(self, pem: bytes) -> None:
+        write_durably(self._signing_keys, pem, 0o644)
+
+
+def read_signing_keys(pem: bytes) -> dict[str, Ed25519PublicKey]:
+    """Ed25519 public keys, PEM, one behind the other. Raises IdentityError."""
+    keys = {}
+    for block in _PUBLIC_KEYS.findall(pem):
+        try:
+            key = serialization.load_pem_public_key(block)
+        except ValueError as error:
+            raise IdentityError(f"a signing key can't be read: {error}.") from error
+        if not isinstance(key, Ed25519PublicKey):
+            raise IdentityError("a signing key is no Ed25519 key.")
+        keys[key_id(key)] = key
+    return keys

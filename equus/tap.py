@@ -1,0 +1,155 @@
+"""Wires one agent together and runs it to its end. The only file that knows everybody.
+
+It is imported after the sandbox's processes have been started, since it brings Twisted, threads and keys into the
+process. Whatever a person got wrong ends here as a Refusal: one sentence on stderr, exit status 1.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from twisted.internet import reactor
+from twisted.logger import Logger
+
+from equus import logs, servers, stage0
+from equus.agent import Agent, Means
+from equus.identity import Identity, IdentityError, IdentityStore, Token, read_identity
+from equus.library import NOTHING, LibraryError, LibraryStore, read_folder
+from equus.policy import Policy
+from equus.route import Route
+from equus.sandbox.processes import Processes
+from equus.sandbox.runner import Runner
+from equus.settings import Settings
+from equus.spool import Spool
+from equus.spool_writer import SpoolWriter
+from equus.update import Update
+
+log = Logger(namespace="equus")
+STOP_WITHIN = 4.0  # seconds; SIGTERM promises five, and the interpreter needs some to end
+
+
+class Refusal(Exception):
+    """Why the agent doesn't start."""
+
+
+class Process:
+    """This process: the agent, its signals and its exit status."""
+
+    def __init__(self, settings: Settings, processes: Processes, policy: Policy) -> None:
+        self._settings = settings
+        self.status = 0
+        identities = IdentityStore(settings.state)
+        identity = choose_identity(settings, identities, time.time())
+        version = stage0.installed_version()
+        runner = Runner(reactor, processes, policy, parallel=policy.limits.parallel, log=log_of_check)
+        writer = SpoolWriter(
+            open_spool(settings), reactor.callFromThread, lambda: self.agent.spool_changed(), self._spool_failed
+        )
+        update = make_update(settings, runner, lambda: self.agent.code_changed())
+        route = Route(settings.servers, servers.load(settings.state))
+        means = Means(reactor, time.time, runner, writer, identities, route, version, say, self.finish)
+        self.agent = Agent(settings, means, policy, identity, update)
+
+    def run(self) -> int:
+        reactor.callWhenRunning(self.agent.start)
+        reactor.callWhenRunning(self._listen_for_signals)
+        reactor.addSystemEventTrigger("before", "shutdown", self._stop)
+        reactor.run()
+        return self.status
+
+    def finish(self, status: int, sentence: str) -> None:
+        """The agent wants to end."""
+        if sentence:
+            log.error("{sentence}", sentence=sentence) if status else log.info("{sentence}", sentence=sentence)
+        self.status = status
+        if reactor.running:
+            reactor.callLater(0, self._end)
+
+    def _end(self) -> None:
+        if reactor.running and not reactor._stopped:
+            reactor.stop()
+
+    def _stop(self) -> Any:
+        return self.agent.stop().addTimeout(STOP_WITHIN, reactor, lambda *_: None)
+
+    def _listen_for_signals(self) -> None:
+        """SIGTERM and SIGINT are Twisted's own and end the reactor."""
+        signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(self._reread))
+
+    def _reread(self) -> None:
+        self.agent.hang_up_signal(lambda: Policy.load(self._settings.policy))
+
+    def _spool_failed(self, failure: BaseException) -> None:
+        self.finish(1, f"the spool's disk failed: {failure}. Nothing more can be kept safely; stopping.")
+
+
+def run(settings: Settings, processes: Processes, policy: Policy) -> tuple[int, bool]:
+    """The exit status, and whether the agent wants to be started anew. Raises Refusal."""
+    logs.begin(sys.stderr, os.environ, settings.log_level)
+    if settings.insecure_plaintext:
+        log.warn("--insecure-plaintext: everything is readable and changeable on the way. Never use it on a network.")
+    process = Process(settings, processes, policy)
+    status = process.run()
+    return status, process.agent.wants_restart
+
+
+def choose_identity(settings: Settings, store: IdentityStore, now: float) -> Identity | None:
+    """Who we are: the files that were named, or a newer certificate for the same name; None if it is to be enrolled."""
+    if settings.insecure_plaintext:
+        return None
+    try:
+        kept = store.load()
+        chosen = kept
+        if settings.certificate and settings.key and settings.ca:
+            named = read_identity(settings.certificate, settings.key, settings.ca)
+            renewed = kept is not None and kept.name == named.name and kept.not_before > named.not_before
+            chosen = kept if renewed else named
+        if settings.join:
+            Token.parse(settings.join)  # a slip of the pen is told now, and not when the certificate has expired
+    except IdentityError as error:
+        raise Refusal(str(error)) from error
+    if chosen is None and not settings.join:
+        raise Refusal(
+            f"this agent has no identity yet ({settings.state} holds none). Run `helen token` on the Helen and give "
+            "its token with --join, or give --certificate, --key and --ca."
+        )
+    trouble = chosen.trouble(now) if chosen is not None else None
+    if trouble is not None and settings.join:
+        return None
+    if trouble is not None:
+        log.error("{trouble}", trouble=trouble)
+    return chosen
+
+
+def open_spool(settings: Settings) -> Spool:
+    try:
+        return Spool(settings.state / "spool")
+    except OSError as error:
+        raise Refusal(f"the spool in {settings.state} can't be opened: {error.strerror} ({error.filename}).") from error
+
+
+def make_update(settings: Settings, runner: Runner, changed: Any) -> Update:
+    """The code to begin with: the folder that was named, else the last good set of a Helen."""
+    store = LibraryStore(settings.state)
+    folder = settings.checks
+    if folder is None:
+        held = store.load()
+        checks = held.checks if held else NOTHING
+        return Update(checks, held, store, None, runner.inspect, time.time, changed)
+    try:
+        checks = read_folder(folder)
+    except LibraryError as error:
+        raise Refusal(f"--checks: {error}.") from error
+    return Update(checks, None, store, lambda: read_folder(folder), runner.inspect, time.time, changed)
+
+
+def log_of_check(check: str, text: str) -> None:
+    log.info("check {check}: {text}", check=check, text=text)
+
+
+def say(line: str) -> None:
+    print(line, flush=True)

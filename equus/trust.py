@@ -1,0 +1,191 @@
+"""TLS as an agent speaks it: whom it believes to be Helen, what it shows her, and in plain words what went wrong.
+
+Two kinds of trust: the CAs of an identity, or, before there is one, the CA whose hash the operator's token bears. Both
+verify chain *and* name before a byte of ours is sent; TLS 1.2 is the least (Twisted's own floor). Sessions are never
+resumed, so that a revoked certificate is looked at each time.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+import service_identity
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from OpenSSL import SSL
+from OpenSSL.crypto import X509
+from service_identity.cryptography import verify_certificate_hostname, verify_certificate_ip_address
+from twisted.internet import error as net
+from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
+from twisted.internet.ssl import (
+    Certificate,
+    CertificateOptions,
+    PrivateCertificate,
+    TLSVersion,
+    trustRootFromCertificates,
+)
+from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from equus.identity import Identity, Token, split_certificates
+from equus.settings import Server
+
+# OpenSSL's X509_V_ERR_ numbers that people meet.
+_NOT_YET_VALID, _EXPIRED = 9, 10
+_NO_ISSUER = (2, 20, 21)
+_SELF_SIGNED = (18, 19)
+_WRONG_PURPOSE = 26
+
+
+@implementer(IOpenSSLClientConnectionCreator)
+class Trust:
+    """One attempt's TLS. `trouble` is why Helen was not believed, once that has happened."""
+
+    def __init__(self, options: CertificateOptions, server: Server, token: Token | None = None) -> None:
+        self._options = options
+        self._server = server
+        self._token = token
+        self.trouble: str | None = None
+
+    def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
+        connection = self._options.clientConnectionForTLS(tlsProtocol)
+        if _address(self._server.verify) is None:  # an address is no legal SNI
+            connection.set_tlsext_host_name(self._server.verify.encode("idna"))
+        connection.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, self._judge)
+        return connection
+
+    def _judge(self, _connection: SSL.Connection, certificate: X509, code: int, depth: int, ok: int) -> bool:
+        """OpenSSL asks about each certificate, from root to leaf. An exception would be lost here: none leaves."""
+        try:
+            return self._believes(certificate.to_cryptography(), code, depth, bool(ok))
+        except Exception as error:  # whatever it is: we don't believe what we couldn't judge
+            self.trouble = self.trouble or f"the certificate can't be judged: {error}"
+            return False
+
+    def _believes(self, certificate: x509.Certificate, code: int, depth: int, ok: bool) -> bool:
+        if not ok:
+            pinned = self._token is not None and code in _SELF_SIGNED
+            if not (pinned and self._token.fits(certificate.public_bytes(Encoding.DER))):
+                self.trouble = self.trouble or self._why(code, certificate)
+                return False
+        if depth == 0:
+            self.trouble = self.trouble or self._misnamed(certificate)
+        return self.trouble is None
+
+    def _why(self, code: int, certificate: x509.Certificate) -> str:
+        theirs = f"the certificate of {self._server.address}"
+        if code == _EXPIRED:
+            return f"{theirs} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M UTC}"
+        if code == _NOT_YET_VALID:
+            return (
+                f"{theirs} is valid from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M UTC}: are both clocks right?"
+            )
+        if code == _WRONG_PURPOSE:
+            return f"{theirs} is not made for a server"
+        if code not in _SELF_SIGNED + _NO_ISSUER:
+            return f"{theirs} is not valid (OpenSSL's reason {code})"
+        if self._token is None:
+            return f"{theirs} is not signed by a CA that this agent trusts: is this our Helen?"
+        if code in _NO_ISSUER:
+            return f"{self._server.address} does not show its CA, so the token can't be compared with it"
+        return (
+            f"the CA of {self._server.address} is not the one that the token names: "
+            "wrong server, a token of another Helen, or somebody in between"
+        )
+
+    def _misnamed(self, certificate: x509.Certificate) -> str | None:
+        wanted = self._server.verify
+        verify = verify_certificate_ip_address if _address(wanted) else verify_certificate_hostname
+        try:
+            verify(certificate, wanted)
+        except (service_identity.VerificationError, service_identity.CertificateError):
+            return (
+                f"the certificate of {self._server.address} is not for {wanted!r} but for {_names(certificate)}: "
+                f"dial one of those names, or start Helen with --name {wanted}"
+            )
+        return None
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _names(certificate: x509.Certificate) -> str:
+    try:
+        san = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return "no name at all"
+    addresses = [str(address) for address in san.get_values_for_type(x509.IPAddress)]
+    return ", ".join([*san.get_values_for_type(x509.DNSName), *addresses]) or "no host"
+
+
+def by_identity(server: Server, identity: Identity) -> Trust:
+    """Show our certificate; believe the CAs that came with it, or the one that Helen named for this other Helen."""
+    ca = server.ca.encode() if server.ca else identity.ca
+    roots = trustRootFromCertificates([Certificate.loadPEM(pem) for pem in split_certificates(ca)])
+    ours = PrivateCertificate.loadPEM(identity.key + b"\n" + identity.certificate)
+    options = CertificateOptions(
+        privateKey=ours.privateKey.original,
+        certificate=ours.original,
+        trustRoot=roots,
+        raiseMinimumTo=TLSVersion.TLSv1_2,
+    )
+    return Trust(options, server)
+
+
+def by_token(server: Server, token: Token) -> Trust:
+    """Show nothing yet; believe the CA of this hash alone."""
+    return Trust(CertificateOptions(raiseMinimumTo=TLSVersion.TLSv1_2), server, token)
+
+
+# ---------------------------------------------------------------------------------------------------- in plain words
+
+_ALERTS: tuple[tuple[str, str], ...] = (
+    ("alert certificate required", "Helen wants a certificate: enrol with --join TOKEN, or give --certificate"),
+    ("alert unknown ca", "Helen does not know the CA of our certificate: it belongs to another Helen"),
+    ("alert certificate expired", "Helen refused our certificate as expired: enrol again with --join TOKEN"),
+    ("alert certificate revoked", "Helen has revoked our certificate: ask her operator, then enrol again"),
+    ("alert bad certificate", "Helen refused our certificate: enrol again with --join TOKEN"),
+    ("alert certificate unknown", "Helen refused our certificate: enrol again with --join TOKEN"),
+    ("alert access denied", "Helen refused our certificate: enrol again with --join TOKEN"),
+    ("alert decrypt error", "Helen could not check our certificate: it belongs to another Helen's CA of the same name"),
+    ("alert protocol version", "the other side speaks no TLS version that we accept (1.2 or newer)"),
+    ("unsupported protocol", "the other side speaks no TLS version that we accept (1.2 or newer)"),
+    ("wrong version number", "what answers there speaks no TLS: is it Helen's port for agents?"),
+    ("http request", "what answers there speaks HTTP: is it Helen's port for agents?"),
+    ("packet length too long", "what answers there speaks no TLS: is it Helen's port for agents?"),
+)
+_NETWORK: tuple[tuple[type[BaseException], str], ...] = (
+    (net.ConnectionRefusedError, "nothing listens there (connection refused): is Helen running, is the port right?"),
+    (net.DNSLookupError, "no address is known for this name: is it spelt right?"),
+    (net.TCPTimedOutError, "no answer: is a firewall in between?"),
+    (net.TimeoutError, "no answer in time: is a firewall in between?"),
+    (net.NoRouteError, "no route to this host"),
+    (net.ConnectionDone, "the other side closed the connection"),
+)
+
+
+def explain(failure: Failure, trouble: str | None = None) -> str:
+    """One sentence for the log: what stood in the way of a connection, or ended it."""
+    if trouble is not None:
+        return trouble
+    text = alert_text(failure.value)
+    if text is not None:
+        return text
+    for kind, sentence in _NETWORK:
+        if failure.check(kind):
+            return sentence
+    return failure.getErrorMessage() or failure.type.__name__
+
+
+def alert_text(value: BaseException) -> str | None:
+    """What OpenSSL's queue of errors means, if that is what this is."""
+    if not isinstance(value, SSL.Error):
+        return None
+    queue = value.args[0] if value.args and isinstance(value.args[0], list) else []
+    reasons = "; ".join(str(reason) for *_, reason in queue)
+    return next((text for part, text in _ALERTS if part in reasons), f"TLS failed: {reasons or 'broken off'}")

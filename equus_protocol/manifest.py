@@ -9,7 +9,6 @@ docs/protocol.rst section 6 is the specification, with each attack that it answe
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import re
@@ -24,14 +23,21 @@ TYPE = "equus-manifest"
 MAX_MANIFEST = 1_048_576  # bytes of an envelope: it travels as one blob
 MAX_FILES = 5_000  # at some 120 bytes each they fit into a manifest
 MAX_FILE = 1_048_576  # bytes of a file: one blob, too
-MAX_SIGNATURES = 16
+MAX_SIGNATURES = 16  # each costs a verification, some 0.1 ms
+MAX_RINGS = 64  # stages of a rollout
 # `disk.lua`, or `lib/name.lua` for what `require "name"` finds. No `..` can be written with it, nor a hidden file.
 FILE_NAME = re.compile(r"(?:lib/)?[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}\.lua")
+# A file of the agent's own code: `equus/main.py`, `equus-0.2.0-py3-none-any.whl`. No segment begins with a dot.
+AGENT_FILE_NAME = re.compile(r"(?=.{1,255}\Z)[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
+_AGENT_VERSION = re.compile(r"[!-~]{1,255}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class ManifestRefused(Exception):
-    """Why a manifest is not to be used. `reason` is one word for programs, the text a sentence for people."""
+    """Why a manifest, or a file, is not to be used. The text is a sentence for people, `reason` a word for programs:
+
+    `malformed`, `bad-signature`, `expired`, `rollback` or `wrong-file`.
+    """
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -66,16 +72,20 @@ def entry(content: bytes) -> FileEntry:
 
 
 def build(
-    files: Mapping[str, FileEntry],
+    files: Mapping[str, FileEntry | bytes],
     version: int,
     created: float,
     expires: float,
     rings: Sequence[Any] = (),
     agent: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """The bytes of a manifest, to be signed. Raises ValueError for a name or a number that nobody would accept."""
+    """The bytes of a manifest, to be signed. Raises ValueError for a name or a number that nobody would accept.
+
+    A file is given as its bytes or as what `entry` makes of them.
+    """
+    entries = {name: entry(file) if isinstance(file, bytes) else file for name, file in files.items()}
     document: dict[str, Any] = {"type": TYPE, "version": version, "created": created, "expires": expires}
-    document["files"] = {name: {"sha256": f.sha256, "size": f.size} for name, f in sorted(files.items())}
+    document["files"] = {name: {"sha256": file.sha256, "size": file.size} for name, file in entries.items()}
     if rings:
         document["rings"] = list(rings)
     if agent:
@@ -93,16 +103,19 @@ def key_id(key: Ed25519PublicKey) -> str:
 
 
 def sign(manifest: bytes, keys: Iterable[Ed25519PrivateKey]) -> bytes:
-    """The envelope of a manifest, signed with each of these keys."""
+    """The envelope of a manifest, signed with each of these keys. Raises ValueError if it is too great to travel."""
     signatures = [
         {"key": key_id(key.public_key()), "signature": base64.b64encode(key.sign(manifest)).decode()} for key in keys
     ]
-    return json.dumps({"signed": manifest.decode(), "signatures": signatures}, separators=(",", ":")).encode()
+    envelope = json.dumps({"signed": manifest.decode(), "signatures": signatures}, separators=(",", ":")).encode()
+    if len(envelope) > MAX_MANIFEST:
+        raise ValueError(f"a manifest of {len(envelope)} bytes; {MAX_MANIFEST} is the most: leave files out")
+    return envelope
 
 
 def verify(
     envelope: bytes,
-    pinned: Mapping[str, Ed25519PublicKey],
+    pinned: Mapping[str, Ed25519PublicKey | bytes],
     now: float,
     *,
     threshold: int = 1,
@@ -110,12 +123,16 @@ def verify(
 ) -> ManifestDocument:
     """Read an envelope that at least `threshold` of the pinned keys have signed. Raises ManifestRefused.
 
-    `held` is the manifest in use: an older version is refused, and so is another document of the same version.
+    `pinned` has the keys by any name, as objects or as their 32 bytes; `key_id` names are shown in errors. `held` is
+    the manifest in use: an older version is refused, and so is another document of the same version. Nothing of the
+    document is read before its signatures are good.
     """
+    if threshold < 1:
+        raise ValueError(f"a threshold of {threshold} would accept what nobody has signed")
     manifest, signatures = _open(envelope)
-    signers = frozenset(_good_signers(manifest, signatures, pinned))
+    signers = frozenset(_good_signers(manifest, signatures, pinned.values()))
     if len(signers) < threshold:
-        known = ", ".join(sorted(pinned)) or "none"
+        known = ", ".join(sorted(map(key_id, map(_public, pinned.values())))) or "none"
         raise ManifestRefused(
             "bad-signature",
             f"the manifest has {len(signers)} good signature(s) of pinned keys, {threshold} needed (pinned: {known})",
@@ -128,6 +145,18 @@ def verify(
     if held is not None and document.version == held.version and document.digest != held.digest:
         raise ManifestRefused("rollback", f"another manifest with the same version {held.version} is in use")
     return document
+
+
+def verify_file(document: ManifestDocument, name: str, content: bytes) -> None:
+    """Whether these bytes are the file of that name in this set; raises ManifestRefused `wrong-file`.
+
+    A good file of another set, or under another name, is a wrong one here.
+    """
+    expected = document.files.get(name)
+    if expected is None:
+        raise ManifestRefused("wrong-file", f"{name!r} is not in manifest {document.version}")
+    if entry(content) != expected:
+        raise ManifestRefused("wrong-file", f"{name}: these {len(content)} bytes are not those that were signed")
 
 
 def read_unverified(envelope: bytes) -> ManifestDocument:
@@ -148,7 +177,7 @@ def _open(envelope: bytes) -> tuple[bytes, list[Any]]:
 
 def _json(data: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(data)
+        document = json.loads(data.decode())  # of bytes it would take UTF-16, too
     except (ValueError, RecursionError):
         raise ManifestRefused("malformed", "the manifest is no JSON") from None
     if not isinstance(document, dict):
@@ -156,20 +185,27 @@ def _json(data: bytes) -> dict[str, Any]:
     return document
 
 
-def _good_signers(manifest: bytes, signatures: list[Any], pinned: Mapping[str, Ed25519PublicKey]) -> Iterable[str]:
-    """The ids of pinned keys whose signature is good. The caller makes a set of them: one key counts once."""
+def _public(key: Ed25519PublicKey | bytes) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(key) if isinstance(key, bytes) else key
+
+
+def _good_signers(manifest: bytes, signatures: list[Any], pinned: Iterable[Ed25519PublicKey | bytes]) -> Iterable[str]:
+    """The ids of pinned keys whose signature is good. The caller makes a set of them: one key counts once.
+
+    The ids are ours, made of the keys: a key that was pinned under two names is still one.
+    """
+    keys = {key_id(key): key for key in map(_public, pinned)}
     for signature in signatures:
         if not isinstance(signature, dict):
             continue
         name, value = signature.get("key"), signature.get("signature")
-        key = pinned.get(name) if isinstance(name, str) else None
-        if key is None or not isinstance(value, str):
+        if not isinstance(name, str) or name not in keys or not isinstance(value, str):
             continue
         try:
-            key.verify(base64.b64decode(value, validate=True), manifest)
-        except (InvalidSignature, binascii.Error, ValueError):
+            keys[name].verify(base64.b64decode(value, validate=True), manifest)
+        except (InvalidSignature, ValueError):
             continue
-        yield str(name)
+        yield name
 
 
 def _read(document: dict[str, Any], digest: str, signers: frozenset[str] = frozenset()) -> ManifestDocument:
@@ -181,22 +217,37 @@ def _read(document: dict[str, Any], digest: str, signers: frozenset[str] = froze
     for name, moment in (("created", created), ("expires", expires)):
         if type(moment) not in (int, float) or not 0 <= moment < 2**40:  # type: ignore[operator]
             raise ManifestRefused("malformed", f"{name} {moment!r} is no time in unix seconds")
-    rings, agent = document.get("rings", []), document.get("agent")
-    if not isinstance(rings, list) or not isinstance(agent, dict | None):
-        raise ManifestRefused("malformed", "`rings` is no list, or `agent` no object")
-    files = _read_files(document.get("files"))
+    if not created < expires:  # type: ignore[operator]
+        raise ManifestRefused("malformed", "the manifest expires before it was created")
+    rings = document.get("rings", [])
+    if not isinstance(rings, list) or len(rings) > MAX_RINGS:
+        raise ManifestRefused("malformed", f"`rings` is no list of at most {MAX_RINGS}")
+    agent = _read_agent(document.get("agent"))
+    files = _read_files(document.get("files"), FILE_NAME)
     return ManifestDocument(version, float(created), float(expires), files, digest, tuple(rings), agent, signers)  # type: ignore[arg-type]
 
 
-def _read_files(listed: Any) -> dict[str, FileEntry]:
+def _read_agent(agent: Any) -> dict[str, Any] | None:
+    """The agent's own code, `{"version": TEXT, "files": {NAME: ENTRY}}`, or None."""
+    if agent is None:
+        return None
+    version = agent.get("version") if isinstance(agent, dict) else None
+    if not isinstance(version, str) or not _AGENT_VERSION.fullmatch(version):
+        raise ManifestRefused("malformed", "`agent` is no object with a `version`, a text without spaces")
+    _read_files(agent.get("files"), AGENT_FILE_NAME)
+    return dict(agent)
+
+
+def _read_files(listed: Any, names: re.Pattern[str]) -> dict[str, FileEntry]:
     if not isinstance(listed, dict) or len(listed) > MAX_FILES:
         raise ManifestRefused("malformed", f"`files` is no object of at most {MAX_FILES} names")
+    for name in listed:
+        if not names.fullmatch(name):
+            raise ManifestRefused("malformed", f"{name[:80]!r} is no file name of a set: NAME.lua or lib/NAME.lua")
     return {name: _read_entry(name, file) for name, file in listed.items()}
 
 
 def _read_entry(name: str, file: Any) -> FileEntry:
-    if not FILE_NAME.fullmatch(name):
-        raise ManifestRefused("malformed", f"{name!r} is no file name of a check set: NAME.lua or lib/NAME.lua")
     sha256, size = (file.get("sha256"), file.get("size")) if isinstance(file, dict) else (None, None)
     if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
         raise ManifestRefused("malformed", f"{name}: no SHA-256 of 64 hexadecimal digits")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from attrs import frozen
 
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+MAX_RANGE = 128  # characters: two numbers with all the digits that a float has take half of that
+
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _RANGE = re.compile(rf"(@?)(?:(~|{_NUMBER})?(:))?({_NUMBER})?")
 
 
@@ -21,18 +24,21 @@ class Range:
     @classmethod
     def parse(cls, text: str) -> Range:
         """Read a range; raises ValueError with a sentence for the one who wrote it."""
-        match = _RANGE.fullmatch(text.strip())
+        match = _RANGE.fullmatch(text.strip()) if len(text) <= MAX_RANGE else None
         if match is None or not (match[2] or match[4]):
-            raise ValueError(f"{text!r} is no range: write 10, 10:, ~:10, 10:20 or @10:20")
-        at, low, colon, high = match.groups()
+            raise ValueError(f"{text[:MAX_RANGE]!r} is no range: write 10, 10:, ~:10, 10:20 or @10:20")
+        at, low, _, high = match.groups()
+        for number in (low, high):
+            if number and number != "~" and math.isinf(float(number)):
+                raise ValueError(
+                    f"{text!r} is no range: {number} is beyond what can be counted; write ~: or leave it out"
+                )
         start = float("-inf") if low == "~" else float(low or 0)
         end = float(high) if high else float("inf")
-        if not colon:
-            start = 0.0
         if start > end:
             raise ValueError(f"{text!r} is no range: it ends below its start")
         return cls(start, end, bool(at))
 
     def alerts(self, value: float) -> bool:
-        """Whether a value is one to tell somebody about."""
+        """Whether a value is one to tell somebody about. NaN is in no range, so it is outside of each."""
         return (self.start <= value <= self.end) is self.inside

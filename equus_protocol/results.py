@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from attrs import field, frozen
@@ -22,28 +22,37 @@ REASONS = frozenset(
 )
 MAX_DEPTH = 64  # of a JSON document; deeper ones are somebody's attack on a parser
 MAX_METRICS = 1_000  # of one result; what is over is counted in `truncated`
-MAX_DIGITS = 30  # of a number: a float has 17, and int() refuses thousands only after it has read them
+MAX_WORDS = 4 * MAX_METRICS  # of performance data that are looked at; a megabyte has half a million, at 1 us each
+MAX_DIGITS = 300  # characters of a number: the greatest float has 309 before its point
 MAX_REASON = 64  # characters of a foreign agent's own word for why
 
 _KINDS = ("gauge", "counter")
 _PLUGIN_STATUS = {"ok": OK, "success": OK, "warn": WARNING, "warning": WARNING, "err": CRITICAL, "error": CRITICAL,
                   "critical": CRITICAL, "fail": CRITICAL}  # fmt: skip
-_PLUGIN_STATUS_LINE = re.compile(r"status\s+(\S+)\s*(.*)", re.IGNORECASE)
-_PLUGIN_METRIC_LINE = re.compile(r"metric\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(\S+))?\s*")
-_PLUGIN_TYPES = frozenset("int int32 uint32 int64 uint64 double float gauge counter number string".split())
+# All of these are linear in what they read: possessive repeats (`*+`), and no two that could share a character.
+_PLUGIN_STATUS_LINE = re.compile(rf"(?m)^[ \t]*+status[ \t]++({'|'.join(_PLUGIN_STATUS)})(?![^\s])[ \t]*+(.*+)$")
+_PLUGIN_METRIC = re.compile(
+    r"(?m)^[ \t]*+metric[ \t]++(\S++)[ \t]++(int|int32|uint32|int64|uint64|double|float|gauge|counter|number|string)"
+    r"[ \t]++(\S++)(?:[ \t]++(\S++))?[ \t\r]*+$"
+)
+_PLUGIN_METRIC_BEGUN = re.compile(r"(?m)^[ \t]*+metric[ \t]")
 _NAGIOS_WORD = re.compile(r"\b(OK|WARNING|CRITICAL|UNKNOWN)\b")
 _NAGIOS_METRIC = re.compile(
-    r"""\s*(?:'((?:[^']|'')+)'|([^\s='|]+))=(U|[-+]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?)"""
-    r"""([^\s;0-9]*)((?:;[^\s;]*){0,4});?(?=\s|$)"""
+    r"""(?:'((?:[^']|'')++)'|([^\s='|]++))=(U|[-+]?(?:[0-9]++(?:[.,][0-9]*+)?|[.,][0-9]++)(?:[eE][-+]?[0-9]++)?)"""
+    r"""([^\s;0-9]*+)((?:;[^\s;]*+){0,4}+);?(?![^\s])""",
+    re.ASCII,
 )
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_WORD = re.compile(r"\S++", re.ASCII)
+_SPACE = re.compile(r"\s*+", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
 
 
 @frozen
 class Metric:
     """One figure. `value` is None where there is none that a float can hold; then `text` has what stood there.
 
-    `unit` is one of Nagios' perfdata or UCUM (`s`, `B`, `%`, `c`) or a name. `warn` and `crit` are Nagios ranges.
+    `unit` is one of Nagios' performance data (`s`, `B`, `%`, `c`), of UCUM, or a name. `warn` and `crit` are Nagios
+    ranges.
     """
 
     name: str
@@ -91,7 +100,10 @@ def parse(blob: bytes) -> ResultDocument:
 
 
 def parse_plugin(text: bytes, exit_status: int | None) -> ResultDocument:
-    """Read what a plugin printed; a Nagios plugin's exit status (0 to 3) is its status, other numbers are `unknown`."""
+    """Read what a plugin printed. A Nagios plugin's status is its exit status: 0 to 2, all others are `unknown`.
+
+    That of agent-plugin text is its own; its exit status says nothing.
+    """
     shown = text.decode("utf-8", "backslashreplace")
     document = _from_agent_plugin(shown)
     if document is not None:
@@ -138,6 +150,10 @@ class _OddNumber(Exception):
     """A number that no float holds. Few documents have one, and keeping its text makes reading slower for all."""
 
 
+class _TwiceNamed(ValueError):
+    """A key that stands twice in one object: two readers would see two documents."""
+
+
 def _odd(constant: str) -> float:
     raise _OddNumber(constant)
 
@@ -151,24 +167,31 @@ def _fraction_or_text(digits: str) -> float | str:
     return value if math.isfinite(value) else digits
 
 
-_PLAIN = json.JSONDecoder(parse_constant=_odd)
-_CAREFUL = json.JSONDecoder(parse_constant=str, parse_int=_whole_or_text, parse_float=_fraction_or_text)
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise _TwiceNamed
+    return document
+
+
+_PLAIN = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_odd)
+_CAREFUL = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=str, parse_int=_whole_or_text, parse_float=_fraction_or_text
+)
 
 
 def _from_json_text(text: str, decoder: json.JSONDecoder) -> ResultDocument:
     try:
         document = decoder.decode(text)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, _TwiceNamed, RecursionError):
         return _opaque(text)
     except ValueError:  # an integer of more digits than Python reads
         raise _OddNumber from None
-    except RecursionError:
-        return _opaque(text)
     if not isinstance(document, dict):
         return _opaque(text)
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(document):
         return _opaque(text)
-    return from_json(document)
+    return _from_json(document)
 
 
 def _is_deep(document: Any) -> bool:
@@ -184,7 +207,7 @@ def _is_deep(document: Any) -> bool:
     return True
 
 
-def from_json(document: dict[str, Any]) -> ResultDocument:
+def _from_json(document: dict[str, Any]) -> ResultDocument:
     """Take from an object what has the right type; a status that isn't one of the four is `unknown`."""
     word = document.get("status")
     status = STATUS_WORDS.index(word) if isinstance(word, str) and word in STATUS_WORDS else UNKNOWN
@@ -275,7 +298,9 @@ def _read_labels(labels: Any) -> dict[str, str]:
 def _threshold(value: Any) -> str | None:
     """A range; a number alone is one, too."""
     number = _number(value)
-    return _text(value) if number is None else f"{number:.12g}"
+    if number is None:
+        return _text(value)
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 
 # ------------------------------------------------------------------------------------------------ text of plugins
@@ -295,59 +320,69 @@ def _from_plugin(text: str) -> ResultDocument | None:
 
 def _from_agent_plugin(text: str) -> ResultDocument | None:
     """Cloudkick's and Rackspace's text: `status ok|warn|err TEXT`, `metric NAME TYPE VALUE [UNIT]`."""
-    status, summary, metrics, lines = None, "", [], 0
-    for line in text.splitlines():
-        if status is None and (match := _PLUGIN_STATUS_LINE.fullmatch(line.strip())):
-            status, summary = _PLUGIN_STATUS.get(match[1].lower(), UNKNOWN), match[2].strip()
-        elif (match := _PLUGIN_METRIC_LINE.fullmatch(line)) and match[2].lower() in _PLUGIN_TYPES:
-            lines += 1
-            if lines <= MAX_METRICS:
-                metrics.append(_plugin_metric(*match.groups()))
+    status = _PLUGIN_STATUS_LINE.search(text)
     if status is None:
         return None
-    dropped = {"metrics": lines} if lines > MAX_METRICS else {}
-    return ResultDocument(status, summary, tuple(metrics), output=text, truncated=dropped)
+    lines = list(islice(_PLUGIN_METRIC.finditer(text), MAX_METRICS + 1))
+    dropped = {}
+    if len(lines) > MAX_METRICS:
+        dropped["metrics"] = len(_PLUGIN_METRIC_BEGUN.findall(text))
+    metrics = tuple(_plugin_metric(*line.groups()) for line in lines[:MAX_METRICS])
+    return ResultDocument(_PLUGIN_STATUS[status[1]], status[2].strip(), metrics, output=text, truncated=dropped)
 
 
 def _plugin_metric(name: str, kind: str, value: str, unit: str | None) -> Metric:
-    number = _decimal(value) if kind.lower() != "string" else None
-    kind = "counter" if kind.lower() == "counter" else "gauge"
+    number = _decimal(value) if kind != "string" else None
+    kind = "counter" if kind == "counter" else "gauge"
     return Metric(name, number, unit=unit or "", kind=kind, text=None if number is not None else value)
 
 
 def _split_nagios(text: str) -> tuple[str, str, tuple[Metric, ...], dict[str, int]]:
-    """Summary, long output, metrics, and their true number if there were too many (Nagios' plugin API, version 3)."""
+    """Summary, long output, metrics, and their number if there were too many (Nagios' plugin API, version 3)."""
     first, _, rest = text.partition("\n")
     summary, _, perfdata = first.partition("|")
     output, _, more = rest.partition("|")
+    metrics, dropped = _perfdata(f"{perfdata} {more}")
+    return summary.strip(), output.strip("\n"), metrics, dropped
+
+
+def _perfdata(text: str) -> tuple[tuple[Metric, ...], dict[str, int]]:
+    """Each `'label'=value[unit];[warn];[crit];[min];[max]`; a word that isn't one is passed over.
+
+    Of too many, the rest is counted by its equals signs.
+    """
     metrics: list[Metric] = []
-    count = 0
-    for metric in _perfdata(f"{perfdata} {more}"):
-        count += 1
-        if count <= MAX_METRICS:
-            metrics.append(metric)
-    dropped = {"metrics": count} if count > MAX_METRICS else {}
-    return summary.strip(), output.strip("\n"), tuple(metrics), dropped
+    at = _SPACE.match(text).end()  # type: ignore[union-attr]  # it matches nothing, too
+    for _ in range(MAX_WORDS):
+        if len(metrics) >= MAX_METRICS or at >= len(text):
+            break
+        match = _NAGIOS_METRIC.match(text, at)
+        if match is not None:
+            metrics.append(_nagios_metric(*match.groups()))
+        at = (match or _WORD.match(text, at)).end()  # type: ignore[union-attr]  # no space stands here: a word does
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+    rest = text.count("=", at)
+    return tuple(metrics), {"metrics": len(metrics) + rest} if rest else {}
 
 
-def _perfdata(text: str) -> Iterator[Metric]:
-    """Each `'label'=value[unit];[warn];[crit];[min];[max]`; what isn't one is passed over."""
-    for match in _NAGIOS_METRIC.finditer(text):
-        quoted, bare, value, unit, limits = match.groups()
-        warn, crit, low, high = (limits.split(";")[1:] + [""] * 4)[:4]
-        yield Metric(
-            quoted.replace("''", "'") if quoted else bare,
-            None if value == "U" else _decimal(value.replace(",", ".")),
-            unit=unit,
-            kind="counter" if unit == "c" else "gauge",
-            warn=warn or None,
-            crit=crit or None,
-            min=_decimal(low),
-            max=_decimal(high),
-        )
+def _nagios_metric(quoted: str | None, bare: str, value: str, unit: str, limits: str) -> Metric:
+    warn, crit, low, high = (limits.split(";")[1:] + [""] * 4)[:4]
+    number = _decimal(value.replace(",", "."))
+    return Metric(
+        quoted.replace("''", "'") if quoted else bare,
+        number,
+        unit=unit,
+        kind="counter" if unit == "c" else "gauge",
+        warn=warn or None,
+        crit=crit or None,
+        min=_decimal(low),
+        max=_decimal(high),
+        text=None if number is not None or value == "U" else value,
+    )
 
 
 def _decimal(text: str) -> float | None:
+    """A decimal number that a float holds, or None."""
     if len(text) > MAX_DIGITS or not _NUMBER.fullmatch(text):
         return None
     value = float(text)

@@ -106,19 +106,17 @@ class Connection(TwistedProtocol):
 
     def _read(self) -> None:
         """Take messages until there are none, or until it is others' turn."""
-        for _ in range(MESSAGES_PER_TURN):
-            try:
-                message = self.conversation.next_message()
-            except RemoteProtocolError as error:
-                self.illegal(f"{error.slug}: {error.detail}")
-                return
-            if message is None:
-                return
-            self._heard(message)
-            if not self.alive:
-                return
-        self.transport.pauseProducing()
-        self._later("read", 0, self._read_on)
+        try:
+            for message in self.conversation.turn(MESSAGES_PER_TURN):
+                self._heard(message)
+                if not self.alive:
+                    return
+        except RemoteProtocolError as error:
+            self.illegal(f"{error.slug}: {error.detail}")
+            return
+        if self.conversation.more:
+            self.transport.pauseProducing()
+            self._later("read", 0, self._read_on)
 
     def _read_on(self) -> None:
         self.transport.resumeProducing()

@@ -9,64 +9,405 @@ The blocking counterpart for command lines and tests is blocking.py.
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import socket
+import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+from twisted.logger import Logger
+
 from equus.policy import Policy
-from equus.sandbox.job import Job
+from equus.sandbox import frames
+from equus.sandbox.document import failure
+from equus.sandbox.endings import ending_of
+from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
+from equus.sandbox.links import AnswerLink, ControlLink, WorkerLink, close_all
 from equus.sandbox.processes import Processes
+from equus.sandbox.run import Answer, Done, Run, encode_job
+from equus.sandbox.text import clean
 
-Done = Callable[[bytes], None]
+__all__ = ["Job", "Run", "Runner"]
 
+# A worker that has been killed, or has given its result, is gone in a few milliseconds. What the zygote has not
+# reported after this long is given its result without the figures of its end.
+END_GRACE = 0.1
+# A zygote that has not forked in this time is stopped or stuck, and is replaced. Forking takes 2 ms.
+FORK_GRACE = 5.0
+# The wait before the n-th start of a process that keeps dying; a first death is answered at once.
+RESTART_DELAYS = (0.0, 0.1, 0.3, 1.0)
+# So many deaths in a row, each before it was ready: the queue is answered instead of kept waiting.
+HOPELESS = 4
 
-class Run:
-    """One job on its way. `cancel` is all that a caller does with it."""
-
-    def cancel(self, reason: str = "cancelled") -> None:
-        """End it now, wherever it is. Its result is `unknown` with this reason; no effect once it has its result."""
-        raise NotImplementedError
+_log = Logger(namespace="equus.sandbox")
 
 
 class Runner:
-    """Runs jobs in the order in which they came, at most `parallel` at once.
+    """Runs jobs in the order in which they came, at most `parallel` at once (None: as many as the policy says).
 
     reactor: Twisted's, or anything with addReader, removeReader, addWriter, removeWriter, callLater and seconds.
     log: called as log(check, text) for each line that a check gives to `host.log`, already escaped and bounded.
     """
-
-    kills: int  # workers killed: timeouts, cancellations, stops
-    waiting: int  # jobs in the queue, not yet running
 
     def __init__(
         self,
         reactor: Any,
         processes: Processes,
         policy: Policy,
-        parallel: int = 8,
+        parallel: int | None = None,
         log: Callable[[str, str], None] | None = None,
     ) -> None:
-        raise NotImplementedError
+        self._reactor = reactor
+        self._processes = processes
+        self._policy = policy
+        self._parallel = parallel
+        self._log = log or (lambda check, text: _log.info("{check}: {text}", check=check, text=text))
+        self.kills = 0
+        self._ids = itertools.count(1)
+        self._queue: dict[int, Run] = {}
+        self._live: dict[int, Run] = {}
+        self._timer: Any = None
+        self._stopped = False
+        self._calls: dict[str, str] | None = None  # of a broker that is ready
+        self._filtered: bool | None = None  # of a zygote that is ready
+        self._deaths = {"zygote": 0, "broker": 0}
+        self._zygote = self._link_zygote()
+        self._broker = self._link_broker()
+
+    # -------------------------------------------------------------------------------------------- what callers use
 
     @property
     def isolation(self) -> Literal["strong", "weak"]:
         """`strong` when the kernel enforces the seccomp filter; `weak` until it is known and where it is missing."""
-        raise NotImplementedError
+        return "strong" if self._filtered else "weak"
 
-    def run(self, job: Job, done: Done) -> Run:
-        """Queue a job. `done` gets its result document (JSON, at most 1 MiB) exactly once, never before run returns."""
-        raise NotImplementedError
+    @property
+    def ready(self) -> bool:
+        """Whether both processes are up, and so `isolation` is known."""
+        return self._filtered is not None and self._calls is not None
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that are not yet running."""
+        return len(self._queue)
+
+    @property
+    def running(self) -> int:
+        """Workers that exist."""
+        return len(self._live)
+
+    def run(self, job: Job, done: Done, answer: Answer | None = None, now: float | None = None) -> Run:
+        """Queue a job. `done` gets its result document (JSON, at most 1 MiB) exactly once, never before run returns.
+
+        answer: performs the host calls instead of the broker, as answer(name, args) -> {"value": ...} or
+        {"error": [code, text]}; now: what host.now() says. Both are for recorded tests.
+        """
+        run = Run(self, next(self._ids), job, done, "run", answer, now)
+        return self._accept(run)
 
     def inspect(self, source: bytes, libraries: dict[str, bytes], done: Callable[[dict[str, Any]], None]) -> Run:
         """Read a check's table without calling its run().
 
         `done` gets {"summary", "needs", "every", "timeout", "args": {...}} with times in seconds, or {"error", "line"}.
         """
-        raise NotImplementedError
+        job = Job("check", source, libraries, timeout=10.0)
+        return self._accept(Run(self, next(self._ids), job, lambda blob: done(json.loads(blob)), "inspect", None, None))
 
     def reload(self, policy: Policy) -> None:
         """From now on this policy; the broker reads its file again. Running checks finish under the old limits."""
-        raise NotImplementedError
+        self._policy = policy
+        self._broker.send(b'{"reload": true}')
+
+    def cancel(self, run: Run, reason: str) -> None:
+        """See Run.cancel."""
+        if run.id in self._queue:
+            del self._queue[run.id]
+            run.give(failure(reason, "cancelled before it began"), self._reactor.seconds())
+        elif run.id in self._live:
+            self._condemn(run, reason, "cancelled while it ran")
 
     def stop(self) -> None:
         """Kill everything. Each job without a result gets one (`cancelled`) before this returns; then run() refuses."""
-        raise NotImplementedError
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for link in (self._zygote, self._broker):
+            link.close()
+        now = self._reactor.seconds()
+        for run in [*self._live.values(), *self._queue.values()]:
+            self.kills += run.kill()
+            run.close()
+            run.give(failure("cancelled", "the agent is stopping"), now)
+        self._live.clear()
+        self._queue.clear()
+        self._processes.close()
+
+    # -------------------------------------------------------------------------------------------- queue
+
+    def _accept(self, run: Run) -> Run:
+        fault = self._fault_of(run)
+        if fault is not None:
+            self._reactor.callLater(0, run.give, failure(*fault), self._reactor.seconds())
+            return run
+        self._queue[run.id] = run
+        if len(self._queue) == 1:
+            # Not at once: `done` must never be called before run() has returned.
+            self._reactor.callLater(0, self._launch_next)
+        return run
+
+    def _fault_of(self, run: Run) -> tuple[str, str] | None:
+        """Why a job can't even wait."""
+        job = run.job
+        if self._stopped:
+            return "cancelled", "the agent is stopping"
+        if len(self._queue) >= self._policy.limits.queue:
+            return "cancelled", f"{len(self._queue)} checks are waiting already (limits.queue in the policy)"
+        if max(self._deaths.values()) >= HOPELESS:
+            return "crashed", "the sandbox does not start; the agent's log says why"
+        if len(job.source) > BLOB_LIMIT or sum(map(len, job.libraries.values())) > LIBRARIES_LIMIT:
+            return "load-error", f"a check is at most {BLOB_LIMIT} bytes long, its libraries {LIBRARIES_LIMIT}"
+        if len(job.args) > BLOB_LIMIT:
+            return "bad-arguments", f"the arguments are {len(job.args)} bytes, and {BLOB_LIMIT} is the most"
+        return None
+
+    def _launch_next(self) -> None:
+        limit = self._parallel or self._policy.limits.parallel
+        while self._queue and self.ready and len(self._live) < limit and not self._stopped:
+            run = self._queue.pop(next(iter(self._queue)))
+            refusal = self._policy.accepts_pushed_code(self.isolation) if run.job.pushed else None
+            if refusal is not None:
+                run.give(failure("denied", refusal), self._reactor.seconds())
+            else:
+                self._launch(run)
+
+    def _launch(self, run: Run) -> None:
+        """Four ends of two sockets: ours of the job, the broker's of the calls, and two for the worker."""
+        limits, job = self._policy.limits, run.job
+        longest = min(limits.timeout_max, job.timeout or limits.timeout_max)
+        run.begin(self._reactor.seconds(), time.time(), longest)
+        try:
+            ours, theirs = socket.socketpair()
+            calls, callers = socket.socketpair()
+        except OSError as fault:
+            run.give(failure("crashed", f"no worker: {os.strerror(fault.errno or 0)}"), self._reactor.seconds())
+            return
+        self._live[run.id] = run
+        cpu = int(min(limits.cpu_max, longest)) + 2
+        launch = frames.LAUNCH.pack(frames.LAUNCH_KIND, run.id, limits.memory_mib * 1_048_576, cpu)
+        with theirs, callers:
+            sent = self._zygote.send(launch, theirs.fileno(), callers.fileno())
+        run.answering = self._attach(run, calls, longest)
+        document = encode_job(run, limits, self._policy.granted("log"))
+        run.link = WorkerLink(
+            self._reactor,
+            ours,
+            document,
+            lambda kind, text: self._heard(run, kind, text),
+            lambda: self._hung_up(run),
+        )
+        self._arm(run.deadline)
+        if not sent:
+            self._lost("zygote")
+
+    def _attach(self, run: Run, calls: socket.socket, longest: float) -> AnswerLink | None:
+        """Give our end of the calls to whoever answers them."""
+        if run.answer is not None:
+            return AnswerLink(self._reactor, calls, run.answer_bytes)
+        with calls:
+            document = {
+                "check": run.job.check,
+                "state": run.job.state_key,
+                "deadline": time.monotonic() + longest,
+            }
+            self._broker.send(json.dumps(document).encode(), calls.fileno())
+        return None
+
+    # -------------------------------------------------------------------------------------------- what workers say
+
+    def _heard(self, run: Run, kind: bytes, text: bytes) -> None:
+        if kind == frames.RESULT:
+            self._finished(run, text)
+        elif kind == frames.LOG and run.lines < frames.LOG_LINES:
+            run.lines += 1
+            self._log(run.job.check, clean(text[: frames.LOG_LINE]).replace("\n", "\\n"))
+        elif kind == frames.DECLARED and run.declare(text, self._policy.limits.timeout_max):
+            self._arm(run.deadline)
+        else:
+            self._condemn(run, "crashed", "the worker said something that no worker says")
+
+    def _finished(self, run: Run, part: bytes) -> None:
+        """The result is here; whatever the worker still does, it does no longer."""
+        run.close()
+        run.kill()
+        run.give(part, self._reactor.seconds())
+        run.deadline = self._reactor.seconds() + FORK_GRACE
+        self._arm(run.deadline)
+
+    def _hung_up(self, run: Run) -> None:
+        """The worker has ended, or has closed what it must not close. Its end is told by the zygote."""
+        if not run.given and run.fate is None:
+            run.fate_if_killed = ("crashed", "the worker closed its connection without a result")
+            run.kill()
+
+    def _condemn(self, run: Run, reason: str, why: str) -> None:
+        """Kill it; its result waits a moment for the figures of its end."""
+        if run.given or run.fate is not None:
+            return
+        run.fate = (reason, why)
+        self.kills += run.kill()
+        run.deadline = self._reactor.seconds() + END_GRACE
+        self._arm(run.deadline)
+
+    # -------------------------------------------------------------------------------------------- time
+
+    def _arm(self, deadline: float) -> None:
+        """One timer for all: it fires at the earliest deadline it knows, and then looks for the next."""
+        if self._stopped:
+            return
+        if self._timer is not None and self._timer.active():
+            if self._timer.getTime() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = self._reactor.callLater(max(0.0, deadline - self._reactor.seconds()), self._sweep)
+
+    def _sweep(self) -> None:
+        self._timer = None
+        now = self._reactor.seconds()
+        for run in [run for run in self._live.values() if run.deadline <= now]:
+            self._overdue(run, now)
+        if self._live:
+            self._arm(min(run.deadline for run in self._live.values()))
+
+    def _overdue(self, run: Run, now: float) -> None:
+        if not run.given and run.fate is None:
+            self._condemn(run, "timeout", f"no result within {run.timeout:g} s")
+            return
+        if not run.given:  # condemned, and its end has not been reported
+            run.close()
+            run.give(failure(*run.fate or ("killed", "")), now)
+        if now < run.began + FORK_GRACE or (run.pidfd is not None and now < run.deadline + FORK_GRACE):
+            run.deadline = max(now, run.began) + FORK_GRACE
+            return
+        _log.error("the zygote has stopped answering; it is replaced")
+        self._lost("zygote")
+
+    # -------------------------------------------------------------------------------------------- zygote and broker
+
+    def _link_zygote(self) -> ControlLink:
+        channel = self._processes.zygote.control
+        return ControlLink(self._reactor, channel, self._from_zygote, lambda: self._lost("zygote"))
+
+    def _link_broker(self) -> ControlLink:
+        channel = self._processes.broker.control
+        return ControlLink(self._reactor, channel, self._from_broker, lambda: self._lost("broker"))
+
+    def _from_zygote(self, message: bytes, descriptors: list[int]) -> None:
+        kind = message[0]
+        if kind == frames.READY_KIND:
+            self._filtered = frames.READY.unpack(message)[1]
+            self._offer_calls()
+        elif kind == frames.STARTED_KIND:
+            self._started(frames.STARTED.unpack(message)[1], descriptors)
+        elif kind == frames.ENDED_KIND:
+            self._ended(*frames.ENDED.unpack(message)[1:])
+        elif kind == frames.NOT_STARTED_KIND:
+            _kind, number, errno = frames.STARTED.unpack(message)
+            self._not_started(number, errno)
+
+    def _from_broker(self, message: bytes, descriptors: list[int]) -> None:
+        close_all(descriptors)
+        document = json.loads(message)
+        if "fault" in document:
+            _log.error("the broker keeps its old policy: {fault}", fault=document["fault"])
+            return
+        self._calls = document["calls"]
+        self._offer_calls()
+
+    def _offer_calls(self) -> None:
+        """Workers know the names of calls from the zygote, and it from the broker."""
+        if not self.ready:
+            return
+        self._deaths = dict.fromkeys(self._deaths, 0)
+        self._zygote.send(bytes([frames.CALLS_KIND]) + json.dumps(self._calls).encode())
+        self._launch_next()
+
+    def _started(self, number: int, descriptors: list[int]) -> None:
+        run = self._live.get(number)
+        if run is None or not descriptors:
+            close_all(descriptors)
+            return
+        run.pidfd = descriptors[0]
+        if run.given or run.fate is not None:
+            run.kill()
+
+    def _not_started(self, number: int, errno: int) -> None:
+        run = self._live.pop(number, None)
+        if run is not None:
+            run.close()
+            run.give(failure("crashed", f"no worker: {os.strerror(errno)}"), self._reactor.seconds())
+        self._launch_next()
+
+    def _ended(self, number: int, status: int, cpu_ms: int, peak_kib: int) -> None:
+        """A worker is gone. What it wrote last may still lie in its socket."""
+        run = self._live.get(number)
+        if run is None:
+            return
+        if run.link is not None:
+            run.link.doRead()
+        self._live.pop(number, None)
+        run.close()
+        run.forget()
+        if not run.given:
+            reason, why = run.fate or ending_of(status, peak_kib, self._policy.limits.memory_mib, run.fate_if_killed)
+            run.give(failure(reason, why, cpu_ms=cpu_ms, peak_kib=peak_kib), self._reactor.seconds())
+        self._launch_next()
+
+    def _lost(self, which: Literal["zygote", "broker"]) -> None:
+        """One of the two has ended. Its runs end as `killed`, and a new one starts."""
+        if self._stopped:
+            return
+        if which == "zygote":
+            self._filtered = None
+            self._zygote.close()
+            self._end_all("the zygote, of which workers are forks, has ended")
+        else:
+            self._calls = None
+            self._broker.close()
+        deaths = self._deaths[which]
+        self._deaths[which] = deaths + 1
+        _log.error("the {which} has ended; it is started again", which=which)
+        if deaths + 1 >= HOPELESS:
+            self._refuse_queue(which)
+        delay = RESTART_DELAYS[min(deaths, len(RESTART_DELAYS) - 1)]
+        self._reactor.callLater(delay, self._restart, which)
+
+    def _end_all(self, why: str) -> None:
+        now = self._reactor.seconds()
+        runs, self._live = list(self._live.values()), {}
+        for run in runs:
+            run.kill()
+            if run.link is not None and not run.given:
+                run.link.doRead()
+            run.close()
+            run.forget()
+            run.give(failure(*run.fate or ("killed", why)), now)
+
+    def _refuse_queue(self, which: str) -> None:
+        waiting, self._queue = list(self._queue.values()), {}
+        for run in waiting:
+            run.give(failure("crashed", f"the sandbox's {which} does not start; the agent's log says why"), 0.0)
+
+    def _restart(self, which: Literal["zygote", "broker"]) -> None:
+        if self._stopped:
+            return
+        if which == "zygote":
+            self._processes.restart_zygote()
+            self._zygote = self._link_zygote()
+        else:
+            self._processes.restart_broker()
+            self._broker = self._link_broker()

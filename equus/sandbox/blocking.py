@@ -1,0 +1,155 @@
+"""The sandbox for programs without a reactor: command lines and tests. One call waits for one result."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import select
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from attrs import define, field
+
+from equus.policy import Policy
+from equus.sandbox.job import Job
+from equus.sandbox.processes import Processes
+from equus.sandbox.run import Answer
+from equus.sandbox.runner import Runner
+from equus.sandbox.spawn import close_spawner
+
+
+@define(order=True)
+class _Delayed:
+    """What callLater returns: enough of Twisted's IDelayedCall."""
+
+    _time: float
+    _order: int
+    _call: Callable[[], Any] | None = field(order=False)
+
+    def active(self) -> bool:
+        return self._call is not None
+
+    def getTime(self) -> float:
+        return self._time
+
+    def cancel(self) -> None:
+        self._call = None
+
+    def fire(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+
+class SelectLoop:
+    """As much of a reactor as the Runner uses."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._readers: dict[int, Any] = {}
+        self._writers: dict[int, Any] = {}
+        self._delayed: list[_Delayed] = []
+        self._order = itertools.count()
+
+    @staticmethod
+    def seconds() -> float:
+        return time.monotonic()
+
+    def callLater(self, delay: float, call: Callable[..., Any], *args: Any) -> _Delayed:
+        delayed = _Delayed(self.seconds() + delay, next(self._order), lambda: call(*args))
+        heapq.heappush(self._delayed, delayed)
+        return delayed
+
+    def addReader(self, link: Any) -> None:
+        self._readers[link.fileno()] = link
+        self._register(link.fileno())
+
+    def addWriter(self, link: Any) -> None:
+        self._writers[link.fileno()] = link
+        self._register(link.fileno())
+
+    def removeReader(self, link: Any) -> None:
+        self._remove(self._readers, link)
+
+    def removeWriter(self, link: Any) -> None:
+        self._remove(self._writers, link)
+
+    def _remove(self, links: dict[int, Any], link: Any) -> None:
+        for descriptor in [number for number, known in links.items() if known is link]:
+            del links[descriptor]
+            self._register(descriptor)
+
+    def _register(self, descriptor: int) -> None:
+        events = (select.POLLIN if descriptor in self._readers else 0) | (
+            select.POLLOUT if descriptor in self._writers else 0
+        )
+        if events:
+            self._poll.register(descriptor, events)
+        else:
+            self._poll.unregister(descriptor)
+
+    def turn(self, longest: float) -> None:
+        """Wait for the next thing to do, and do it."""
+        wait = min(longest, max(0.0, self._delayed[0].getTime() - self.seconds()) if self._delayed else longest)
+        for descriptor, event in self._poll.poll(wait * 1000):
+            if event & ~select.POLLOUT and descriptor in self._readers:
+                self._readers[descriptor].doRead()
+            if event & select.POLLOUT and descriptor in self._writers:
+                self._writers[descriptor].doWrite()
+        while self._delayed and self._delayed[0].getTime() <= self.seconds():
+            heapq.heappop(self._delayed).fire()
+
+    def until(self, condition: Callable[[], Any], within: float) -> None:
+        """Turn until the condition holds. Raises TimeoutError when it doesn't within so many seconds."""
+        end = self.seconds() + within
+        while not condition():
+            if self.seconds() > end:
+                raise TimeoutError(f"not within {within:g} s")
+            self.turn(0.5)
+
+
+class Sandbox:
+    """A Runner with a loop of its own, as a context manager."""
+
+    def __init__(
+        self,
+        policy_path: Path | None = None,
+        state: Path | None = None,
+        registry: str = "equus.capabilities.registry",
+        python_path: tuple[Path, ...] = (),
+        log: Callable[[str, str], None] | None = None,
+    ) -> None:
+        policy = Policy.load(policy_path)
+        self.loop = SelectLoop()
+        self.processes = Processes.start(policy_path, state, registry, python_path)
+        self.runner = Runner(self.loop, self.processes, policy, log=log)
+        self._longest = policy.limits.timeout_max + 60
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.runner.stop()
+        close_spawner()
+
+    def run(self, job: Job, answer: Answer | None = None, now: float | None = None) -> bytes:
+        """The result document of one job. answer, now: see Runner.run."""
+        results: list[bytes] = []
+        self.runner.run(job, results.append, answer, now)
+        self.loop.until(lambda: results, self._longest)
+        return results[0]
+
+    def inspect(self, source: bytes, libraries: dict[str, bytes] | None = None) -> dict[str, Any]:
+        """The table of one check; see Runner.inspect."""
+        results: list[dict[str, Any]] = []
+        self.runner.inspect(source, libraries or {}, results.append)
+        self.loop.until(lambda: results, self._longest)
+        return results[0]

@@ -1,0 +1,229 @@
+"""The process that does what checks ask of the system: `python -m equus.sandbox.broker FD PARENT SETTINGS`.
+
+It believes nothing: each call is looked up in the registry, its capability in the policy, its size and number in the
+run's budget. A run's calls come over a socket of its own and are performed one at a time, by a thread of its own that
+starts with the first call. What a policy denies is written to the audit log.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import define, frozen
+
+from equus.capabilities.calls import Call, CallFailed, Context
+from equus.policy import Policy, PolicyError
+from equus.sandbox import frames
+from equus.sandbox.audit import AuditLog
+from equus.sandbox.process import die_with_parent
+from equus.sandbox.state_store import StateError, StateStore
+
+# Threads that perform calls: as many as runs at once, and those that hang in the kernel (a dead file server) long after
+# their run is over. Beyond this, calls are refused until some come back.
+MOST_THREADS = 300
+STATE_CALLS = ("state.get", "state.put")
+
+
+@frozen
+class Attached:
+    """One run, as the agent described it."""
+
+    check: str
+    state: str
+    deadline: float  # on time.monotonic(), which all processes share
+
+
+@define
+class Spent:
+    """What a run has used up."""
+
+    calls: int = 0
+    moved: int = 0
+
+
+class Broker:
+    """Everything that lasts longer than one run."""
+
+    def __init__(self, calls: Mapping[str, Call], policy: Policy, state: StateStore, audit: AuditLog) -> None:
+        self.calls = calls
+        self.policy = policy
+        self.state = state
+        self.audit = audit
+
+    def capabilities(self) -> dict[str, str]:
+        """Every call by name, with the capability that it needs."""
+        return {name: call.capability for name, call in self.calls.items()} | dict.fromkeys(STATE_CALLS, "state")
+
+    def answer(self, run: Attached, spent: Spent, question: bytes) -> bytes:
+        """Perform one call within the run's budget; the bytes of its answer."""
+        spent.calls += 1
+        spent.moved += len(question)
+        try:
+            value = self._perform(run, spent, *_read_question(question))
+            answer = json.dumps({"value": value}).encode()
+            self._afford(spent, len(answer))
+        except CallFailed as failed:
+            return json.dumps({"error": [failed.code, failed.text]}).encode()
+        except (TypeError, ValueError, RecursionError) as fault:
+            return json.dumps({"error": ["failed", f"the call answered no plain data: {fault}"]}).encode()
+        spent.moved += len(answer)
+        return answer
+
+    def _afford(self, spent: Spent, more: int) -> None:
+        limits = self.policy.limits
+        if spent.calls > limits.calls:
+            raise CallFailed("budget", f"this run has made its {limits.calls} host calls")
+        if spent.moved + more > limits.moved_mib * 1_048_576 or more > frames.CALL_FRAME_LIMIT:
+            raise CallFailed("budget", f"this run has moved its {limits.moved_mib} MiB through host calls")
+
+    def _perform(self, run: Attached, spent: Spent, name: str, args: list[Any], deadline: float) -> Any:
+        self._afford(spent, 0)
+        policy = self.policy
+        capability = self.capabilities().get(name) if name in STATE_CALLS else None
+        call = self.calls.get(name)
+        if call is None and capability is None:
+            raise CallFailed("bad-arguments", f"there is no call host.{name}")
+        capability = capability or call.capability
+        try:
+            if not policy.granted(capability):
+                raise CallFailed("denied", policy.missing(capability))
+            if name in STATE_CALLS:
+                return self._keep(run, name, args)
+            left = policy.limits.moved_mib * 1_048_576 - spent.moved
+            return call.perform(args, policy, Context(run.check, min(run.deadline, deadline), left))
+        except CallFailed as failed:
+            if failed.code == "denied":
+                self.audit.denied(time.time(), run.check, name, args, failed.text)
+            raise
+        except Exception as fault:
+            # A fault of ours must be one check's trouble, and visible in the agent's log.
+            traceback.print_exc()
+            raise CallFailed("failed", f"host.{name} failed: {type(fault).__name__}: {fault}") from fault
+
+    def _keep(self, run: Attached, name: str, args: list[Any]) -> Any:
+        key = args[0] if args else None
+        if not isinstance(key, str):
+            raise CallFailed("bad-arguments", f"host.{name}: the key must be a text")
+        if name == "state.get":
+            return self.state.get(run.state or run.check, key)
+        try:
+            self.state.put(run.state or run.check, key, args[1] if len(args) > 1 else None)
+        except StateError as fault:
+            raise CallFailed("too-large", str(fault)) from None
+        return True
+
+
+def _read_question(question: bytes) -> tuple[str, list[Any], float]:
+    """The call, its arguments, and the deadline that the worker knows of. Raises CallFailed for anything else."""
+    try:
+        document = json.loads(question)
+        name, args, deadline = document["call"], document["args"], document["deadline"]
+        if isinstance(name, str) and isinstance(args, list) and isinstance(deadline, int | float):
+            return name, args, deadline
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise CallFailed("bad-arguments", "that is no host call")
+
+
+class Service:
+    """The main thread: takes runs from the agent, and starts a thread for each that makes a call."""
+
+    def __init__(self, broker: Broker, control: socket.socket, policy_path: Path | None) -> None:
+        self._broker = broker
+        self._control = control
+        self._policy_path = policy_path
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+        self._quiet: dict[int, tuple[socket.socket, Attached]] = {}  # runs that have not called yet
+        self._threads = threading.Semaphore(MOST_THREADS)
+
+    def serve(self) -> None:
+        """Until the agent is gone."""
+        self._say({"calls": self._broker.capabilities(), "digest": self._broker.policy.digest})
+        while True:
+            for descriptor, _event in self._poll.poll():
+                if descriptor != self._control.fileno():
+                    self._hand_over(descriptor)
+                elif not self._obey():
+                    return
+
+    def _say(self, document: dict[str, Any]) -> None:
+        self._control.send(json.dumps(document).encode())
+
+    def _obey(self) -> bool:
+        message, descriptors, _flags, _address = socket.recv_fds(self._control, frames.CONTROL_LIMIT, 1)
+        if not message:
+            return False
+        document = json.loads(message)
+        if "reload" in document:
+            self._reload()
+            return True
+        channel = socket.socket(fileno=descriptors[0])
+        self._quiet[channel.fileno()] = (
+            channel,
+            Attached(document["check"], document["state"], document["deadline"]),
+        )
+        self._poll.register(channel, select.POLLIN)
+        return True
+
+    def _reload(self) -> None:
+        """The agent has read the same file and found it good; if it has changed since, the old policy stays."""
+        try:
+            self._broker.policy = Policy.load(self._policy_path)
+        except PolicyError as fault:
+            self._say({"fault": str(fault)[:4096]})
+        self._say({"calls": self._broker.capabilities(), "digest": self._broker.policy.digest})
+
+    def _hand_over(self, descriptor: int) -> None:
+        channel, run = self._quiet.pop(descriptor)
+        self._poll.unregister(descriptor)
+        if not self._threads.acquire(blocking=False):
+            channel.close()  # the check hears that the broker has ended, and so its result says that it did not run
+            return
+        threading.Thread(target=self._perform_all, args=(channel, run), daemon=True).start()
+
+    def _perform_all(self, channel: socket.socket, run: Attached) -> None:
+        """All calls of one run, until its worker is gone."""
+        spent = Spent()
+        try:
+            with channel:
+                while True:
+                    question = frames.read_frame(channel.fileno(), frames.CALL_FRAME_LIMIT)
+                    frames.write_frame(channel.fileno(), self._broker.answer(run, spent, question))
+        except (EOFError, OSError, frames.FrameTooLarge):
+            return
+        finally:
+            self._threads.release()
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    die_with_parent(int(sys.argv[2]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    settings = json.loads(sys.argv[3])
+    policy_path = Path(settings["policy"]) if settings["policy"] else None
+    state = Path(settings["state"]) if settings["state"] else None
+    broker = Broker(
+        importlib.import_module(settings["registry"]).CALLS,
+        Policy.load(policy_path),
+        StateStore(state and state / "checks-state"),
+        AuditLog(state and state / "audit.log"),
+    )
+    Service(broker, control, policy_path).serve()
+    os._exit(0)  # threads may hang in the kernel; nothing of theirs is worth waiting for
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The bytes between the agent, the zygote, the workers and the broker.
+
+The functions are the blocking reads and writes of the child sides; the agent's side never blocks and does its own.
+
+    agent -> zygote   datagrams: LAUNCH with two descriptors (the worker's ends), CALLS
+    zygote -> agent   datagrams: READY, STARTED with the worker's pidfd, ENDED, NOT_STARTED
+    agent -> worker   one job: HEADER, a JSON document, the source, the libraries, the arguments
+    worker -> agent   frames: LENGTH, one byte of kind, text
+    worker -> broker  frames: LENGTH, a JSON document; one answer for each call
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT
+
+LENGTH = struct.Struct("!I")
+
+# agent -> zygote. LAUNCH: run id, bytes of address space, seconds of CPU.
+LAUNCH = struct.Struct("!BQQI")
+LAUNCH_KIND, CALLS_KIND = 1, 2
+# zygote -> agent. READY: whether the filter works. STARTED, NOT_STARTED: run id, pid or errno.
+# ENDED: run id, wait status, CPU milliseconds, peak KiB.
+READY = struct.Struct("!B?")
+STARTED = struct.Struct("!BQi")
+ENDED = struct.Struct("!BQiII")
+READY_KIND, STARTED_KIND, ENDED_KIND, NOT_STARTED_KIND = 1, 2, 3, 4
+# A datagram of the control sockets: the longest is the list of calls, about 40 bytes for each of some 100.
+CONTROL_LIMIT = 65_536
+
+# worker -> agent
+DECLARED, LOG, RESULT = b"D", b"L", b"R"
+LOG_LINES = 20
+LOG_LINE = 1024
+# Between the frames of one worker: its declaration, its log lines, one result.
+WORKER_FRAME_LIMIT = BLOB_LIMIT + 1
+# The document before a job: names of checks, libraries and their lengths.
+JOB_DOCUMENT_LIMIT = 262_144
+JOB_LIMIT = LENGTH.size + JOB_DOCUMENT_LIMIT + 2 * BLOB_LIMIT + LIBRARIES_LIMIT
+
+# worker <-> broker: 1 MiB of a file, as JSON of control characters at worst six bytes each, and something around it.
+CALL_FRAME_LIMIT = 6 * BLOB_LIMIT + 4096
+
+
+class FrameTooLarge(ValueError):
+    """A length that nobody of ours would send."""
+
+
+def read_exactly(descriptor: int, length: int) -> bytes:
+    """So many bytes; EOFError when the other side is gone."""
+    data = bytearray()
+    while len(data) < length:
+        part = os.read(descriptor, min(length - len(data), 1 << 18))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
+
+
+def read_frame(descriptor: int, limit: int) -> bytes:
+    """One frame without its length."""
+    (length,) = LENGTH.unpack(read_exactly(descriptor, LENGTH.size))
+    if length > limit:
+        raise FrameTooLarge(f"a frame of {length} bytes, and {limit} is the most")
+    return read_exactly(descriptor, length)
+
+
+def write_frame(descriptor: int, *parts: bytes) -> None:
+    """One frame of these parts."""
+    write_all(descriptor, LENGTH.pack(sum(map(len, parts))) + b"".join(parts))
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Every byte, however the kernel takes them."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

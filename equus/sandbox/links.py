@@ -1,0 +1,199 @@
+"""The sockets of the sandbox as a reactor reads and writes them. No decisions are taken here.
+
+Each link belongs to the reactor thread, never blocks, and bounds what it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from twisted.internet.interfaces import IReadWriteDescriptor
+from zope.interface import implementer
+
+from equus.sandbox import frames
+
+# Read at once: a result is most often one or two KiB, and 1 MiB at most.
+READ_SIZE = 262_144
+# Datagrams taken in one turn of the reactor.
+DATAGRAMS_PER_TURN = 64
+
+
+@implementer(IReadWriteDescriptor)
+class _Link:
+    """What Twisted wants of a descriptor."""
+
+    def __init__(self, reactor: Any, channel: socket.socket) -> None:
+        self._reactor = reactor
+        self._channel = channel
+        self.closed = False
+        channel.setblocking(False)
+        reactor.addReader(self)
+
+    def fileno(self) -> int:
+        return self._channel.fileno()
+
+    def logPrefix(self) -> str:
+        return "sandbox"
+
+    def connectionLost(self, reason: Any) -> None:
+        """The reactor found the descriptor broken, or is shutting down."""
+        self.close()
+
+    def doRead(self) -> None:
+        raise NotImplementedError
+
+    def doWrite(self) -> None:
+        self._reactor.removeWriter(self)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._reactor.removeReader(self)
+            self._reactor.removeWriter(self)
+            self._channel.close()
+
+
+class ControlLink(_Link):
+    """Datagrams to and from the zygote or the broker, with descriptors beside them."""
+
+    def __init__(
+        self, reactor: Any, channel: socket.socket, heard: Callable[[bytes, list[int]], None], lost: Callable[[], None]
+    ) -> None:
+        self._heard, self._lost = heard, lost
+        super().__init__(reactor, channel)
+
+    def doRead(self) -> None:
+        for _ in range(DATAGRAMS_PER_TURN):
+            if self.closed:
+                return
+            try:
+                message, descriptors, _flags, _address = socket.recv_fds(self._channel, frames.CONTROL_LIMIT, 1)
+            except BlockingIOError:
+                return
+            except OSError:
+                message, descriptors = b"", []
+            if not message:
+                self.close()
+                self._lost()
+                return
+            self._heard(message, descriptors)
+
+    def send(self, message: bytes, *descriptors: int) -> bool:
+        """Whether the kernel took it. It does unless the other side is gone, or has been stopped for very long."""
+        try:
+            socket.send_fds(self._channel, [message], descriptors)
+        except OSError:
+            return False
+        return True
+
+
+class WorkerLink(_Link):
+    """A job down, frames up, then the end of file."""
+
+    def __init__(
+        self,
+        reactor: Any,
+        channel: socket.socket,
+        job: bytes,
+        heard: Callable[[bytes, bytes], None],
+        lost: Callable[[], None],
+    ) -> None:
+        self._heard, self._lost = heard, lost
+        self._out = memoryview(job)
+        self._in = bytearray()
+        super().__init__(reactor, channel)
+        self.doWrite()
+        if self._out and not self.closed:
+            reactor.addWriter(self)
+
+    def doWrite(self) -> None:
+        with suppress(BlockingIOError):
+            try:
+                while self._out:
+                    self._out = self._out[self._channel.send(self._out) :]
+            except (BrokenPipeError, ConnectionError):
+                self._out = memoryview(b"")  # it ended before it read all; reading will tell
+        if not self._out:
+            self._reactor.removeWriter(self)
+
+    def doRead(self) -> None:
+        """Everything there is, so that the end of a worker is never seen before its last frame."""
+        while not self.closed:
+            try:
+                part = self._channel.recv(READ_SIZE)
+            except BlockingIOError:
+                return
+            except OSError:
+                part = b""
+            if not part:
+                self.close()
+                self._lost()
+                return
+            self._in += part
+            self._take_frames()
+
+    def _take_frames(self) -> None:
+        while not self.closed and len(self._in) >= frames.LENGTH.size:
+            (length,) = frames.LENGTH.unpack_from(self._in)
+            end = frames.LENGTH.size + length
+            if not 0 < length <= frames.WORKER_FRAME_LIMIT:
+                self._in.clear()
+                self._heard(b"", b"")
+                return
+            if len(self._in) < end:
+                return
+            kind, text = bytes(self._in[4:5]), bytes(self._in[5:end])
+            del self._in[:end]
+            self._heard(kind, text)
+
+
+class AnswerLink(_Link):
+    """A worker's host calls answered here and now, from a recording, instead of by the broker."""
+
+    def __init__(self, reactor: Any, channel: socket.socket, answer: Callable[[bytes], bytes]) -> None:
+        self._answer = answer
+        self._in = bytearray()
+        self._out = b""
+        super().__init__(reactor, channel)
+
+    def doRead(self) -> None:
+        try:
+            part = self._channel.recv(READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError:
+            part = b""
+        if not part:
+            self.close()
+            return
+        self._in += part
+        if len(self._in) < frames.LENGTH.size:
+            return
+        (length,) = frames.LENGTH.unpack_from(self._in)
+        if length > frames.CALL_FRAME_LIMIT:
+            self.close()
+        elif len(self._in) >= frames.LENGTH.size + length:
+            answer = self._answer(bytes(self._in[frames.LENGTH.size :]))
+            self._in.clear()  # a worker asks one thing at a time
+            self._out += frames.LENGTH.pack(len(answer)) + answer
+            self._reactor.addWriter(self)
+
+    def doWrite(self) -> None:
+        try:
+            self._out = self._out[self._channel.send(self._out) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._out = b""
+        if not self._out:
+            self._reactor.removeWriter(self)
+
+
+def close_all(descriptors: list[int]) -> None:
+    """Descriptors that came beside a datagram and that nobody wants."""
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -1,0 +1,135 @@
+-- Loads one check, its libraries, and runs it. Called once in the zygote as check(native, codec, env, raw, tostring);
+-- answers the functions that the worker calls. Each of those takes and returns bytes (see codec.lua).
+local native, codec, env, raw, plain_tostring = ...
+local encode, encode_list, decode = codec.encode, codec.encode_list, codec.decode
+local type, error, raw_pcall = raw.type, raw.error, raw.pcall
+
+local sources = {}  -- library name -> source text
+local loaded = {}   -- library name -> value; LOADING while its chunk runs
+local LOADING = {}
+local capability_of = {}
+local needed = { metric = true, log = true, state = true, now = true }
+local host = {}
+local check
+
+local api = {}
+
+-- The message of an error, and where it came from. Frames of these files are left out.
+local function explain(fault)
+  if type(fault) == "userdata" then native.die("memory") end
+  local text = plain_tostring(fault)
+  if type(fault) == "table" and text == "table" then text = "error object: a table without __tostring" end
+  local trace = raw.traceback(nil, 2):gsub("\n[^\n]*%[sandbox%][^\n]*", ""):gsub("\n%s*%[C%]: in %?$", "")
+  return { fault = text, trace = trace }
+end
+
+local function guarded(action, ...)
+  local results = raw.pack(raw.xpcall(action, explain, ...))
+  if results[1] then return results end
+  local fault = results[2]
+  if fault == "not enough memory" then native.die("memory") end
+  -- An error inside `explain` itself, a stack overflow among them, comes as a string.
+  return { false, type(fault) == "table" and fault or { fault = plain_tostring(fault), trace = "" } }
+end
+
+local function compile(source, name)
+  local chunk, fault = raw.load(source, "@" .. name .. ".lua", "t", env)
+  if not chunk and fault == "not enough memory" then native.die("memory") end
+  return chunk, fault
+end
+
+function env.require(name)
+  local found = loaded[name]
+  if found == LOADING then error("the library " .. name .. " requires itself", 2) end
+  if found ~= nil then return found end
+  local source = type(name) == "string" and sources[name]
+  if not source then error("there is no library " .. plain_tostring(name) .. " in this set of checks", 2) end
+  local chunk, fault = compile(source, "lib/" .. name)
+  if not chunk then error(fault, 0) end
+  loaded[name] = LOADING
+  local value = chunk(name)
+  loaded[name] = value == nil and true or value
+  return loaded[name]
+end
+
+function api.library(name, source) sources[name] = source end
+
+-- {table = ...} without its run, or {fault = ..., trace = ...}.
+function api.load(source, name)
+  local chunk, fault = compile(source, name)
+  if not chunk then return encode({ fault = fault }) end
+  local results = guarded(chunk)
+  if not results[1] then return encode(results[2]) end
+  check = results[2]
+  if type(check) ~= "table" then return encode({ fault = name .. ".lua must return a table, not a " .. type(check) }) end
+  if type(raw.rawget(check, "run")) ~= "function" then
+    return encode({ fault = name .. ".lua: the table has no function run(args, host)" })
+  end
+  local fields = {}
+  for key, value in raw.next, check do
+    if key ~= "run" then fields[key] = value end
+  end
+  local ok, bytes = raw_pcall(encode, { table = fields })
+  if ok then return bytes end
+  if bytes == "not enough memory" then native.die("memory") end
+  return encode({ fault = name .. ".lua: its table is not data: " .. bytes })
+end
+
+function api.seed(number) env.math.randomseed(number) end
+
+function api.need(capability) needed[capability] = true end
+
+-- {status = ..., summary = ..., length = true length of the summary}, or {fault = ..., trace = ...}.
+function api.run(args)
+  local results = guarded(check.run, decode(args), host)
+  if not results[1] then return encode(results[2]) end
+  local status, summary = results[2], results[3]
+  if summary ~= nil then summary = plain_tostring(summary) end
+  local cut = summary and #summary > native.output_kept and summary:sub(1, native.output_kept) or summary
+  return encode({ status = status ~= nil and plain_tostring(status) or nil, summary = cut, length = summary and #summary })
+end
+
+-- The calls of the host ------------------------------------------------------------------------------------------
+
+local function call(name, ...)
+  local capability = capability_of[name]
+  if not needed[capability] then
+    return nil, "denied", 'the check does not list "' .. capability .. '" in its needs'
+  end
+  local ok, bytes = raw_pcall(encode_list, { ... }, raw.select("#", ...))
+  if not ok then
+    if bytes == "not enough memory" then native.die("memory") end
+    return nil, "bad-arguments", "host." .. name .. ": " .. bytes
+  end
+  local answer = decode(native.call(name, bytes))
+  if answer.code then return nil, answer.code, answer.text end
+  return answer.value
+end
+
+-- A call named "a.b" becomes host.a.b.
+function api.offer(name, capability)
+  capability_of[name] = capability
+  local place, last = host, name
+  for group in name:gmatch("([^.]+)%.") do
+    place[group] = type(place[group]) == "table" and place[group] or {}
+    place = place[group]
+    last = name:match("[^.]+$")
+  end
+  place[last] = function(...) return call(name, ...) end
+end
+
+function host.metric(name, value, options)
+  local answer = native.metric(encode_list({ name, value, options }, 3))
+  local fault = answer:match("^!(.*)")
+  if fault then error(fault, 2) end
+  return answer
+end
+
+function host.log(text)
+  text = plain_tostring(text)
+  return native.log(#text > native.line_kept and text:sub(1, native.line_kept) or text)
+end
+
+function host.now() return native.now() end
+
+return api

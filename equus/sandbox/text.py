@@ -1,0 +1,30 @@
+"""Text of checks made fit to be shown: valid UTF-8, no control characters, no longer than its cap. Pure."""
+
+from __future__ import annotations
+
+import re
+
+# Escape sequences drive terminals, and NUL ends strings in databases; tabs and line ends are text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def clean(text: bytes | str) -> str:
+    """The text with what is no UTF-8, and control characters, written as `\\x1b`."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "backslashreplace")
+    return _CONTROL.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, as values.decode keeps it
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def shorten(text: str, most: int) -> str:
+    """The text cut to so many bytes of UTF-8, never within a character."""
+    if len(text) * 4 <= most:
+        return text
+    data = text.encode()
+    return text if len(data) <= most else data[:most].decode("utf-8", "ignore")

@@ -1,0 +1,279 @@
+"""One check, from its job on one descriptor to its result on the same; then the process, a fork of the zygote, ends.
+
+Everything here may be in hostile hands once Lua has run, so nothing here is trusted with more than this one result.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import resource
+import time
+from typing import Any, NoReturn
+
+from attrs import frozen
+
+from equus.sandbox import frames
+from equus.sandbox.contract import BadArguments, BadTable, CheckTable, read_table
+from equus.sandbox.document import FLOOD_LIMIT, OUTPUT_LIMIT, body
+from equus.sandbox.interpreter import Interpreter, LuaOutOfMemory
+from equus.sandbox.process import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, die_with_parent, prctl
+from equus.sandbox.seccomp import Filter
+from equus.sandbox.text import clean
+from equus.sandbox.values import decode, encode, text_bytes
+from equus.sandbox.verdict import MAX_METRICS, Metric, read_metric, summary_of, worst_of
+from equus_protocol.results import STATUS_WORDS
+
+JOB, BROKER = 3, 4
+# Whom a worker of root's becomes: nobody, by its number on every Linux.
+NOBODY = 65_534
+OPEN_FILES = 16
+# Between the soft and the hard limit of the address space: for telling of a check that has used up the soft one.
+LAST_WORDS = 16 * 1_048_576
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PLACE = re.compile(r":(\d+): ")
+
+
+@frozen
+class Confinement:
+    """What every worker of this zygote gets; the rest comes with its launch."""
+
+    parent: int  # pid of the zygote
+    base: int  # bytes of address space of the zygote
+    filter: Filter | None  # None: the kernel has none, the isolation is weak
+
+
+def confine(with_: Confinement, address_space: int, cpu_seconds: int) -> None:
+    """Give up, for good, whatever running one check doesn't need. Each step forbids the ones before it."""
+    if os.geteuid() == 0:
+        _become_nobody()
+    limits = (
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_NPROC, 0, 0),
+        (resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES),
+        (resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1),
+        (resource.RLIMIT_AS, with_.base + address_space, with_.base + address_space + LAST_WORDS),
+    )
+    for kind, soft, hard in limits:
+        resource.setrlimit(kind, (soft, hard))
+    die_with_parent(with_.parent)  # after the change of user, which takes it back
+    prctl(PR_SET_DUMPABLE, 0)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if with_.filter is not None:
+        with_.filter.install()
+
+
+def _become_nobody() -> None:
+    try:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    except PermissionError:
+        pass  # a root without CAP_SETUID, as in some containers; the filter is the wall, this is the paint
+
+
+def work(interpreter: Interpreter) -> NoReturn:
+    """Read the job, do it, write its result, exit. Only a kill from outside prevents the result."""
+    worker = Worker(interpreter)
+    try:
+        worker.begin(_read_job())
+    except (EOFError, BrokenPipeError, ConnectionError):
+        os._exit(0)  # nobody is waiting for us
+    except (LuaOutOfMemory, MemoryError):
+        worker.die(b"memory")
+    except BaseException as fault:
+        worker.broken(fault)
+
+
+def _read_job() -> dict[str, Any]:
+    job: dict[str, Any] = json.loads(frames.read_frame(JOB, frames.JOB_DOCUMENT_LIMIT))
+    job["source"] = frames.read_exactly(JOB, job["source"])
+    job["libraries"] = {name: frames.read_exactly(JOB, length) for name, length in job["libraries"].items()}
+    job["args"] = frames.read_exactly(JOB, job["args"])
+    return job
+
+
+class Worker:
+    """Where Lua's questions arrive (interpreter.Outside), and where the result is put together."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._lua = interpreter
+        interpreter.outside = self
+        self._began = time.monotonic()
+        self._deadline = self._began
+        self._clock: float | None = None
+        self._may_log = True
+        self._lines = 0
+        self._output = bytearray()
+        self._printed = 0
+        self._metrics: list[Metric] = []
+        self._measured = 0
+        self._usage = resource.getrusage(resource.RUSAGE_SELF)
+
+    def begin(self, job: dict[str, Any]) -> NoReturn:
+        self._may_log, self._clock = job["log"], job["now"]
+        self._lua.seed(int.from_bytes(os.urandom(7), "big"))
+        for name, source in job["libraries"].items():
+            self._lua.library(name, self._text_only(job, source))
+        table = self._read_table(job)
+        if job["mode"] == "inspect":
+            self._finish(json.dumps(table.document(), ensure_ascii=True).encode())
+        try:
+            arguments = table.read_arguments(job["args"])
+        except BadArguments as fault:
+            self._fail("bad-arguments", str(fault))
+        self._allow_time(job, table.timeout)
+        for capability in table.needs:
+            self._lua.need(capability)
+        del job["source"], job["libraries"], job["args"]
+        self._conclude(self._lua.run(arguments))
+
+    def _text_only(self, job: dict[str, Any], source: bytes) -> bytes:
+        """The text of a file. Bytecode is never looked at by the VM: its checker has none."""
+        text = source.removeprefix(_BYTE_ORDER_MARK)
+        if text.startswith(b"#"):  # a #! line; its place is kept, so that line numbers stay
+            text = b"--" + text
+            bare = text.partition(b"\n")[2].lstrip()
+        else:
+            bare = text.lstrip()
+        if bare.startswith(b"\x1b") or text.startswith(b"\x1b"):
+            self._load_fault(job, "this is compiled Lua; only source text is run here")
+        return text
+
+    def _read_table(self, job: dict[str, Any]) -> CheckTable:
+        loaded = self._lua.load(self._text_only(job, job["source"]), job["check"])
+        if "fault" in loaded:
+            self._load_fault(job, _text(loaded["fault"]))
+        try:
+            return read_table(loaded.get("table"))
+        except BadTable as fault:
+            self._load_fault(job, f"{job['check']}.lua: {fault}")
+
+    def _load_fault(self, job: dict[str, Any], text: str) -> NoReturn:
+        if job["mode"] == "inspect":
+            place = _PLACE.search(text)
+            fault = {"error": clean(text)[:4096], "line": int(place[1]) if place else None}
+            self._finish(json.dumps(fault, ensure_ascii=True).encode())
+        self._fail("load-error", text)
+
+    def _allow_time(self, job: dict[str, Any], own: float) -> None:
+        """Tell the agent how long we want, and stop being able to compute longer than that."""
+        if job["timeout"] is None:
+            frames.write_frame(JOB, frames.DECLARED, json.dumps({"timeout": own}).encode())
+        timeout = min(own if job["timeout"] is None else job["timeout"], job["timeout_max"])
+        self._deadline = time.monotonic() + timeout
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        seconds = math.ceil(time.process_time() + min(timeout, job["cpu_max"]) + 0.5)
+        resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard), hard))
+
+    # ---------------------------------------------------------------------------------------- what Lua asks
+
+    def print(self, text: bytes, length: int) -> None:
+        self._output += text[: OUTPUT_LIMIT - len(self._output)]
+        self._printed += length
+        if self._printed > FLOOD_LIMIT:
+            self.die(b"output")
+
+    def metric(self, arguments: bytes) -> bytes:
+        try:
+            metric = read_metric(*decode(arguments))
+        except (ValueError, TypeError) as fault:
+            return b"!" + str(fault).encode("utf-8", "replace")
+        self._measured += 1
+        if len(self._metrics) < MAX_METRICS:
+            self._metrics.append(metric)
+        return metric.status.encode()
+
+    def log(self, text: bytes) -> bool:
+        self._lines += 1
+        if not self._may_log or self._lines > frames.LOG_LINES:
+            return False
+        frames.write_frame(JOB, frames.LOG, text[: frames.LOG_LINE])
+        return True
+
+    def now(self) -> float:
+        return time.time() if self._clock is None else self._clock
+
+    def call(self, name: bytes, arguments: bytes) -> bytes:
+        question = {"call": name.decode(), "args": decode(arguments), "deadline": self._deadline}
+        try:
+            frames.write_frame(BROKER, json.dumps(question, ensure_ascii=True).encode())
+            answer = json.loads(frames.read_frame(BROKER, frames.CALL_FRAME_LIMIT))
+        except (EOFError, OSError):
+            self._fail("killed", "the broker, which performs host calls, has ended")
+        if "error" in answer:
+            code, text = answer["error"]
+            return encode({"code": code, "text": text})
+        return encode({"value": answer["value"]})
+
+    # ---------------------------------------------------------------------------------------- how it ends
+
+    def die(self, reason: bytes) -> NoReturn:
+        """A limit was hit inside: say so while we still can."""
+        resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
+        sentences = {
+            "memory": "the check used up its memory",
+            "output": f"the check wrote more than {FLOOD_LIMIT} bytes",
+        }
+        self._fail(reason.decode(), sentences[reason.decode()])
+
+    def broken(self, fault: BaseException) -> NoReturn:
+        """A fault of ours, not of the check's."""
+        self._fail("crashed", f"the sandbox failed: {type(fault).__name__}: {fault}")
+
+    def _conclude(self, returned: dict[str, Any]) -> NoReturn:
+        if "fault" in returned:
+            self._output += (b"\n" if self._output else b"") + text_bytes(_text(returned["trace"]))
+            self._fail("crashed", _text(returned["fault"]))
+        status, summary = returned.get("status"), returned.get("summary")
+        truncated = {}
+        if returned.get("length", 0) > OUTPUT_LIMIT:
+            truncated["summary"] = returned["length"]
+        if returned.get("length", 0) > FLOOD_LIMIT:
+            self.die(b"output")
+        if status is None and not self._metrics:
+            said = f" (it said: {summary})" if summary else ""
+            self._fail("crashed", f"run returned no status and gave no metric{said}")
+        if status is None:
+            status = worst_of(self._metrics)
+        if status not in STATUS_WORDS:
+            self._fail("crashed", f'run returned the status "{status[:64]}"; there are {", ".join(STATUS_WORDS)}')
+        if summary is None:
+            summary = summary_of(self._metrics) if self._metrics else status
+        self._finish(self._body(status, clean(summary), truncated=truncated))
+
+    def _fail(self, reason: str, summary: str) -> NoReturn:
+        self._finish(self._body("unknown", clean(summary), reason=reason, truncated={}))
+
+    def _body(self, status: str, summary: str, *, truncated: dict[str, int], reason: str | None = None) -> bytes:
+        if self._printed > OUTPUT_LIMIT:
+            truncated["output"] = self._printed
+        if self._measured > len(self._metrics):
+            truncated["metrics"] = self._measured
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return body(
+            status,
+            summary,
+            reason=reason,
+            metrics=[metric.json() for metric in self._metrics],
+            output=clean(bytes(self._output)),
+            truncated=truncated,
+            cpu_ms=round((usage.ru_utime + usage.ru_stime) * 1000, 1),
+            peak_kib=max(0, usage.ru_maxrss - self._usage.ru_maxrss),
+        )
+
+    @staticmethod
+    def _finish(document: bytes) -> NoReturn:
+        try:
+            frames.write_frame(JOB, frames.RESULT, document)
+        finally:
+            os._exit(0)
+
+
+def _text(value: Any) -> str:
+    """Text that came out of Lua; surrogates stand for bytes that were no UTF-8."""
+    return value if isinstance(value, str) else clean(value)

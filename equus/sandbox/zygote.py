@@ -1,0 +1,167 @@
+"""The process that workers are forks of: `python -m equus.sandbox.zygote FD PARENT`. Single-threaded, holds no secret.
+
+It has loaded everything that a worker needs, forks one for each LAUNCH, hands its pidfd to the agent, and tells how it
+ended. It reads nothing that a check wrote.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
+from attrs import frozen
+
+from equus.sandbox import frames
+from equus.sandbox.interpreter import Interpreter
+from equus.sandbox.process import attach_standard_streams_to_nothing, die_with_parent
+from equus.sandbox.seccomp import Filter
+from equus.sandbox.worker import BROKER, JOB, Confinement, confine, work
+
+# For the probe: enough to open a file in, were that allowed.
+_PROBE_MEMORY = 32 * 1_048_576
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@frozen
+class _Child:
+    """A worker that has not been reaped."""
+
+    run: int
+    pid: int
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    die_with_parent(int(sys.argv[2]))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    zygote = Zygote(control, Interpreter())
+    zygote.serve()
+
+
+class Zygote:
+    """Forks workers on request."""
+
+    def __init__(self, control: socket.socket, interpreter: Interpreter) -> None:
+        self._control = control
+        self._lua = interpreter
+        self._children: dict[int, _Child] = {}  # by pidfd
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+        gc.collect()
+        gc.freeze()
+        gc.disable()  # a collection would copy every page it looks at, in each worker
+        self._confinement = Confinement(os.getpid(), self._address_space(), Filter())
+        self._peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        if not self._filter_works():
+            self._confinement = Confinement(os.getpid(), self._confinement.base, None)
+
+    @staticmethod
+    def _address_space() -> int:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[0]) * _PAGE
+
+    def _filter_works(self) -> bool:
+        """Try it on a child: opening a file must be refused in one that has the filter."""
+        child = os.fork()
+        if child == 0:
+            status = 1
+            with suppress(BaseException):
+                confine(self._confinement, _PROBE_MEMORY, 1)
+                try:
+                    os.open("/", os.O_RDONLY)
+                except PermissionError:
+                    status = 0
+            os._exit(status)
+        return os.waitpid(child, 0)[1] == 0
+
+    def serve(self) -> None:
+        """Until the agent is gone."""
+        self._send(frames.READY.pack(frames.READY_KIND, self._confinement.filter is not None))
+        while True:
+            for descriptor, _event in self._poll.poll():
+                if descriptor in self._children:
+                    self._reap(descriptor)
+                elif not self._obey():
+                    self._end()
+
+    def _obey(self) -> bool:
+        """Do one thing the agent asks for; False when it has closed its end."""
+        message, descriptors, _flags, _address = socket.recv_fds(self._control, frames.CONTROL_LIMIT, 2)
+        if not message:
+            return False
+        try:
+            if message[0] == frames.CALLS_KIND:
+                for name, capability in json.loads(message[1:]).items():
+                    self._lua.offer(name, capability)
+            else:
+                _kind, run, memory, cpu = frames.LAUNCH.unpack(message)
+                self._launch(run, memory, cpu, *descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        return True
+
+    def _launch(self, run: int, memory: int, cpu: int, job: int, broker: int) -> None:
+        try:
+            pid = os.fork()
+        except OSError as fault:
+            self._send(frames.STARTED.pack(frames.NOT_STARTED_KIND, run, fault.errno or 0))
+            return
+        if pid == 0:
+            self._become_worker(memory, cpu, job, broker)
+        pidfd = os.pidfd_open(pid)
+        self._children[pidfd] = _Child(run, pid)
+        self._poll.register(pidfd, select.POLLIN)
+        self._send(frames.STARTED.pack(frames.STARTED_KIND, run, pid), pidfd)
+
+    def _become_worker(self, memory: int, cpu: int, job: int, broker: int) -> NoReturn:
+        try:
+            _place(job, broker)
+            attach_standard_streams_to_nothing()
+            os.closerange(BROKER + 1, os.sysconf("SC_OPEN_MAX"))
+            confine(self._confinement, memory, cpu)
+            work(self._lua)
+        finally:
+            os._exit(1)
+
+    def _reap(self, pidfd: int) -> None:
+        child = self._children.pop(pidfd)
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        _pid, status, usage = os.wait4(child.pid, 0)
+        cpu = int((usage.ru_utime + usage.ru_stime) * 1000)
+        self._send(frames.ENDED.pack(frames.ENDED_KIND, child.run, status, cpu, max(0, usage.ru_maxrss - self._peak)))
+
+    def _send(self, message: bytes, *descriptors: int) -> None:
+        try:
+            socket.send_fds(self._control, [message], descriptors)
+        except OSError:
+            self._end()
+
+    def _end(self) -> NoReturn:
+        """Without an agent there is nobody to count time; the workers die with us."""
+        for pidfd in self._children:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        os._exit(0)
+
+
+def _place(job: int, broker: int) -> None:
+    """Make these two descriptors JOB and BROKER, by way of numbers out of the way of both."""
+    first, second = (fcntl.fcntl(descriptor, fcntl.F_DUPFD, BROKER + 1) for descriptor in (job, broker))
+    os.dup2(first, JOB)
+    os.dup2(second, BROKER)
+
+
+if __name__ == "__main__":
+    main()

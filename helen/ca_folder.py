@@ -37,9 +37,9 @@ class Material:
     """All that TLS and the authority need, read at one time."""
 
     ca: x509.Certificate
-    ca_key: PrivateKey = attrs.field(repr=False)
+    ca_key: PrivateKey = attrs.field(repr=False, eq=False)
     server: x509.Certificate
-    server_key: PrivateKey = attrs.field(repr=False)
+    server_key: PrivateKey = attrs.field(repr=False, eq=False)
     trusted: tuple[x509.Certificate, ...] = ()
     admitted: tuple[x509.Certificate, ...] = ()
 

@@ -1,0 +1,384 @@
+"""Renewal, old certificates, revocation, other CAs, other Helens, and what a restart remembers."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from helen import ca_folder, certificates
+from helen.authority import NotEnrolled
+from helen.certificates import BadRequest
+from helen.known_keys import GRACE, KnownCertificate, UnknownAgent
+from helen.statedir import StateError
+from helen.store import StoreFailed
+
+DAY = 86_400.0
+
+
+def identified(house: Any, agent: Any, now: float) -> str:
+    """The name, or why there is none."""
+    try:
+        return str(house.authority.identify(agent.certificate, now).name)
+    except NotEnrolled as refusal:
+        return refusal.reason
+
+
+def key_of(agent: Any) -> str:
+    return certificates.key_hash(agent.certificate.public_key())
+
+
+def test_renewal_needs_no_token(house: Any, now: float) -> None:
+    """A new key, seven days from then, the same name."""
+    agent = house.enrol("web-1")
+    renewed = house.renew(agent, "web-1", now=now + 5 * DAY)
+    identity = house.authority.identify(renewed.certificate, now + 11 * DAY)
+    assert (identity.name, identity.not_after) == ("web-1", now + 12 * DAY)
+    assert [entry[:3] for entry in house.audit()][-1] == ("agent:web-1", "enrol", "web-1")
+
+
+def test_renewal_for_another_name(house: Any) -> None:
+    """Refused and audited; whoever is taken over can lie about itself only."""
+    agent = house.enrol("web-1")
+    house.enrol("web-2")
+    with pytest.raises(NotEnrolled, match="web-1 may renew its own certificate only"):
+        house.renew(agent, "web-2")
+    assert house.audit()[-1][:3] == ("agent:web-1", "renew-refused", "web-1")
+    assert house.authority.refusals["renew"] == 1
+
+
+def test_a_request_that_comes_again(house: Any) -> None:
+    """Replayed by its own agent or by another, it is refused: each certificate has a new key."""
+    agent, other = house.enrol("web-1"), house.enrol("web-2")
+    renewed = house.renew(agent, "web-1")
+    for holder, name in ((agent, "web-1"), (renewed, "web-1"), (other, "web-2")):
+        with pytest.raises(NotEnrolled, match="each one needs a new key"):
+            house.renew(holder, name, key=renewed.key)
+
+
+def test_renewal_by_the_revoked(house: Any, request_of: Callable[..., str], now: float) -> None:
+    """An open connection of somebody revoked renews nothing, nor does one that was asked for just before."""
+    agent = house.enrol("web-1")
+    identity = house.authority.identify(agent.certificate, now)
+    csr = [request_of(ec.generate_private_key(ec.SECP256R1())) for _ in range(2)]
+    before = house.authority.renew(identity, "web-1", csr[0], "10.0.0.7", now)
+    assert house.wait(house.authority.revoke("web-1", now)) == 2
+    late = house.wait(before)
+    with pytest.raises(NotEnrolled, match="revoked"):
+        house.wait(house.authority.renew(identity, "web-1", csr[1], "10.0.0.7", now))
+    assert all(known.revoked_at == now for known in house.authority.known)
+    assert late.certificate
+
+
+def test_renewal_by_the_expired(house: Any, request_of: Callable[..., str], now: float) -> None:
+    """A connection that outlived its certificate has to enrol again."""
+    agent = house.enrol("web-1")
+    identity = house.authority.identify(agent.certificate, now)
+    with pytest.raises(NotEnrolled, match="revoked, retired or expired"):
+        csr = request_of(ec.generate_private_key(ec.SECP256R1()))
+        house.wait(house.authority.renew(identity, "web-1", csr, "10.0.0.7", now + 7 * DAY))
+
+
+def test_the_old_certificate_after_a_renewal(house: Any, now: float) -> None:
+    """It stays good until the new one has been used, and GRACE longer; then it is nobody's."""
+    old = house.enrol("web-1")
+    new = house.renew(old, "web-1", now=now + DAY)
+    assert identified(house, old, now + 6 * DAY) == "web-1"
+    used = now + 2 * DAY
+    house.authority.seen(house.authority.identify(new.certificate, used), used)
+    assert identified(house, old, used + GRACE - 0.001) == "web-1"
+    assert identified(house, old, used + GRACE) == "web-1 has used a newer certificate than the one that it shows"
+    assert identified(house, new, used + GRACE) == "web-1"
+
+
+def test_use_of_the_old_one_ends_nothing(house: Any, now: float) -> None:
+    """An agent that never got its new certificate goes on with the old one, and may renew once more."""
+    old = house.enrol("web-1")
+    lost = house.renew(old, "web-1", now=now + 1)
+    house.authority.seen(house.authority.identify(old.certificate, now + 2), now + 2)
+    assert [identified(house, agent, now + DAY) for agent in (old, lost)] == ["web-1", "web-1"]
+    third = house.renew(old, "web-1", now=now + 3)
+    house.authority.seen(house.authority.identify(third.certificate, now + 4), now + 4)
+    assert [identified(house, one, now + 5 + GRACE) for one in (old, lost)] == [
+        "web-1 has used a newer certificate than the one that it shows"
+    ] * 2
+
+
+def test_others_are_not_retired(house: Any, now: float) -> None:
+    """A newer certificate of another name means nothing."""
+    first, second = house.enrol("web-1"), house.enrol("web-2", now=now + 1)
+    house.authority.seen(house.authority.identify(second.certificate, now + 2), now + 2)
+    assert identified(house, first, now + 2 + GRACE) == "web-1"
+
+
+def test_revocation(house: Any, now: float) -> None:
+    """At once, before the disk has it: listeners hear the name and its keys, none of which opens anything."""
+    heard: list[tuple[str, frozenset[str]]] = []
+    house.authority.on_revoked(lambda name, keys: heard.append((name, keys)))
+    old, other = house.enrol("web-1"), house.enrol("web-2")
+    new = house.renew(old, "web-1")
+    done = house.authority.revoke("web-1", now, by="ann")
+    assert heard == [("web-1", frozenset([key_of(old), key_of(new)]))]
+    assert [identified(house, one, now) for one in (old, new, other)] == ["web-1 is revoked"] * 2 + ["web-2"]
+    assert house.wait(done) == 2
+    assert len(heard) == 1
+    assert house.audit()[-1] == ("ann", "revoke", "web-1", "2 certificates")
+
+
+def test_revoking_nobody(house: Any, now: float) -> None:
+    """An unknown name is an error; somebody revoked already is not, and nothing is left to close."""
+    with pytest.raises(UnknownAgent, match=r"No agent is called web-9\."):
+        house.wait(house.authority.revoke("web-9", now))
+    house.enrol("web-1")
+    assert [house.wait(house.authority.revoke("web-1", now)) for _ in range(2)] == [1, 0]
+
+
+def test_revocation_ends_waiting_tokens(house: Any, now: float) -> None:
+    """A token for the name that was made before does not bring it back; one made after does."""
+    before = house.token("web-1")
+    house.enrol("web-1")
+    house.wait(house.authority.revoke("web-1", now))
+    with pytest.raises(NotEnrolled):
+        house.enrol("web-1", before)
+    assert identified(house, house.enrol("web-1"), now) == "web-1"
+
+
+def test_revocation_while_the_disk_fails(house: Any, now: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever revoked is told that it is not durable; until the next start it holds all the same."""
+    agent = house.enrol("web-1")
+
+    def broken(db: sqlite3.Connection, *args: Any) -> None:
+        db.execute("ROLLBACK")
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr("helen.credentials.revoke", broken)
+    with pytest.raises(StoreFailed):
+        house.wait(house.authority.revoke("web-1", now))
+    assert identified(house, agent, now) == "web-1 is revoked"
+
+
+def test_a_restart_remembers(house: Any, houses: Callable[..., Any], now: float) -> None:
+    """Who is enrolled, revoked or retired, and the CA; expired ones are forgotten."""
+    old, revoked, brief = house.enrol("web-1"), house.enrol("web-2"), house.enrol("web-3", now=now - 6 * DAY)
+    new = house.renew(old, "web-1", now=now + 1)
+    house.authority.seen(house.authority.identify(new.certificate, now + 2), now + 2)
+    house.wait(house.authority.revoke("web-2", now))
+    known = set(house.authority.known)
+    house.close()
+    again = houses(now=now + DAY)
+    assert again.authority.material == house.authority.material
+    assert set(again.authority.known) == {one for one in known if one.name != "web-3"}
+    reasons = [identified(again, one, now + DAY) for one in (new, old, revoked, brief)]
+    assert reasons == [
+        "web-1",
+        "web-1 has used a newer certificate than the one that it shows",
+        "web-2 is revoked",
+        "the key that web-3 shows is not enrolled under that name",
+    ]
+
+
+def test_the_certificate_command(house: Any, request_of: Callable[..., str], now: float) -> None:
+    """It needs no token, and brings back a name that was revoked."""
+    house.enrol("web-1")
+    house.wait(house.authority.revoke("web-1", now))
+    key = ec.generate_private_key(ec.SECP256R1())
+    enrolled = house.wait(house.authority.issue("web-1", request_of(key), now, by="ann"))
+    assert enrolled.renew_after == int(now + 7 * DAY * 2 / 3)
+    assert house.audit()[-1][:3] == ("ann", "enrol", "web-1")
+    for name, csr in (("No", request_of(key)), ("web-1", "no request")):
+        with pytest.raises(BadRequest):
+            house.wait(house.authority.issue(name, csr, now))
+
+
+def test_a_key_of_ours_that_nobody_enrolled(house: Any, now: float) -> None:
+    """Helen's own signature is not enough, nor is a known key under another name."""
+    agent = house.enrol("web-1")
+    material, made = house.authority.material, []
+    for name, key in (("web-9", ec.generate_private_key(ec.SECP256R1())), ("web-2", agent.key)):
+        made.append(certificates.agent_certificate(material.ca, material.ca_key, key.public_key(), name, now))
+    for certificate in [*made, material.server, material.ca, None]:
+        with pytest.raises(NotEnrolled):
+            house.authority.identify(certificate, now)
+    assert house.authority.refusals == {"identify": 5}
+
+
+def test_a_known_key_under_a_foreign_ca(house: Any, now: float, tmp_path: Path) -> None:
+    """Should TLS ever let such a certificate through, it is refused here."""
+    agent = house.enrol("web-1")
+    other = ca_folder.prepare(tmp_path / "other", ["localhost"], now)
+    forged = certificates.agent_certificate(other.ca, other.ca_key, agent.key.public_key(), "web-1", now)
+    with pytest.raises(NotEnrolled, match="of a CA that Helen does not know"):
+        house.authority.identify(forged, now)
+
+
+@pytest.mark.parametrize("after, good", [(-DAY, True), (-DAY - 1, False), (7 * DAY - 1, True), (7 * DAY, False)])
+def test_out_of_its_time(house: Any, now: float, after: float, good: bool) -> None:
+    """Both ends of a certificate's life are kept here as well as in TLS."""
+    assert (identified(house, house.enrol("web-1"), now + after) == "web-1") is good
+
+
+# ------------------------------------------------------------------------------------------------ refresh
+
+
+def test_refresh_changes_nothing_by_itself(house: Any, now: float) -> None:
+    """Nobody is told, and the material is the same."""
+    told: list[str] = []
+    house.authority.on_changed(lambda: told.append("changed"))
+    before = house.authority.material
+    assert house.wait(house.authority.refresh(now)) is False
+    assert (house.authority.material, told) == (before, [])
+
+
+def test_refresh_renews_the_server_certificate(house: Any, now: float) -> None:
+    """When two thirds are over; listeners find the new one in place."""
+    seen: list[Any] = []
+    house.authority.on_changed(lambda: seen.append(house.authority.material.server))
+    before = house.authority.material
+    assert house.wait(house.authority.refresh(now + 60 * DAY)) is True
+    assert seen == [house.authority.material.server] != [before.server]
+    assert house.authority.material.ca == before.ca
+
+
+def test_refresh_with_a_broken_folder(house: Any, now: float) -> None:
+    """What was in force stays so, and whoever asked gets the sentence."""
+    before = house.authority.material
+    (house.state / "ca" / "ca.key").chmod(0o644)
+    with pytest.raises(StateError, match="chmod 600"):
+        house.wait(house.authority.refresh(now))
+    assert house.authority.material == before
+    assert identified(house, house.enrol("web-1"), now) == "web-1"
+
+
+def test_refresh_keeps_a_revocation_that_is_on_its_way(house: Any, now: float) -> None:
+    """What the folder's reading brings is older than what memory knows."""
+    agent = house.enrol("web-1")
+    reading = house.authority.refresh(now)
+    done = house.authority.revoke("web-1", now)
+    house.wait(reading)
+    assert identified(house, agent, now) == "web-1 is revoked"
+    house.wait(done)
+
+
+def test_what_is_long_over_is_forgotten(house: Any, now: float) -> None:
+    """Certificates and tokens go thirty days after their end; the agents and the audit stay."""
+    house.enrol("web-1")
+    house.wait(house.authority.refresh(now + 38 * DAY))
+
+    def count(db: sqlite3.Connection) -> list[int]:
+        tables = ("certificates", "tokens", "agents", "audit")
+        return [db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
+
+    assert house.wait(house.store.call(count)) == [0, 0, 1, 2]
+    assert house.authority.known == ()
+
+
+# ------------------------------------------------------------------------------------------------ other CAs
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, now: float) -> Any:
+    """The CA of an organisation."""
+    return ca_folder.prepare(tmp_path / "foreign", ["localhost"], now)
+
+
+def signed_by(material: Any, name: str, now: float) -> Any:
+    key = ec.generate_private_key(ec.SECP256R1())
+    return certificates.agent_certificate(material.ca, material.ca_key, key.public_key(), name, now)
+
+
+def test_importing_a_ca(house: Any, foreign: Any, now: float) -> None:
+    """It is in the bundle and in what agents get; its certificates alone still open nothing."""
+    told: list[int] = []
+    house.authority.on_changed(lambda: told.append(len(house.authority.material.bundle)))
+    assert house.wait(house.authority.import_ca(certificates.pem(foreign.ca).encode(), now, by="ann")) is True
+    assert told == [2]
+    assert house.authority.material.bundle == (house.authority.material.ca, foreign.ca)
+    assert house.audit()[-1] == ("ann", "import-ca", certificates.fingerprint(foreign.ca), "")
+    with pytest.raises(NotEnrolled, match="not enrolled"):
+        house.authority.identify(signed_by(foreign, "web-1", now), now)
+    assert house.wait(house.authority.import_ca(certificates.pem(foreign.ca).encode(), now)) is False
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing", "leaf", "two"])
+def test_importing_what_is_no_ca(house: Any, foreign: Any, now: float, content: Any) -> None:
+    """One CA certificate, or a sentence; the bundle stays."""
+    other = {"leaf": certificates.pem(foreign.server), "two": certificates.pem(foreign.ca, foreign.ca)}
+    data = content if isinstance(content, bytes) else other[content].encode()
+    with pytest.raises(BadRequest):
+        house.wait(house.authority.import_ca(data, now))
+    assert len(house.authority.material.bundle) == 1
+
+
+def test_admitted_certificates(house: Any, foreign: Any, now: float, houses: Callable[..., Any]) -> None:
+    """A file in ca/admitted lets its agent in, at the next refresh and after a restart; it may renew here."""
+    folder = house.state / "ca"
+    (folder / "trusted" / "foreign.pem").write_text(certificates.pem(foreign.ca))
+    certificate = signed_by(foreign, "web-1", now)
+    (folder / "admitted" / "web-1.pem").write_text(certificates.pem(certificate))
+    assert house.wait(house.authority.refresh(now)) is True
+    identity = house.authority.identify(certificate, now)
+    assert identity.name == "web-1"
+    house.wait(house.authority.refresh(now))
+    assert [entry[:3] for entry in house.audit()] == [("operator", "enrol", "web-1")]
+    house.close()
+    assert houses().authority.identify(certificate, now) == identity
+
+
+def test_an_admitted_certificate_that_was_revoked(house: Any, now: float) -> None:
+    """The file that still lies there does not bring it back, nor does another one for the same name."""
+    folder, material = house.state / "ca" / "admitted", house.authority.material
+    first, second = signed_by(material, "web-1", now), signed_by(material, "web-1", now)
+    (folder / "first.pem").write_text(certificates.pem(first))
+    house.wait(house.authority.refresh(now))
+    house.wait(house.authority.revoke("web-1", now))
+    (folder / "second.pem").write_text(certificates.pem(second))
+    house.wait(house.authority.refresh(now))
+    for certificate in (first, second):
+        with pytest.raises(NotEnrolled):
+            house.authority.identify(certificate, now)
+
+
+def test_admitted_files_that_are_no_good(house: Any, foreign: Any, now: float) -> None:
+    """Each is left out for itself; the good one beside them is taken."""
+    folder, material = house.state / "ca" / "admitted", house.authority.material
+    good = signed_by(material, "web-1", now)
+    bad = [signed_by(foreign, "web-2", now), signed_by(material, "web-3", now - 8 * DAY), material.server]
+    (folder / "all.pem").write_text(certificates.pem(*bad, good))
+    house.wait(house.authority.refresh(now))
+    assert [known.name for known in house.authority.known] == ["web-1"]
+
+
+def test_learning_from_another_helen(house: Any, houses: Callable[..., Any], now: float) -> None:
+    """An agent that moves is known here, may renew here, and its revocation there ends its connection here."""
+    there = houses("there")
+    agent, revoked = there.enrol("web-1"), there.enrol("web-2")
+    there.wait(there.authority.revoke("web-2", now))
+    house.wait(house.authority.import_ca(certificates.pem(there.authority.material.ca).encode(), now))
+    house.wait(house.authority.learn(there.authority.known))
+    assert [identified(house, one, now) for one in (agent, revoked)] == ["web-1", "web-2 is revoked"]
+    renewed = house.renew(agent, "web-1")
+    assert certificates.is_issued_by(renewed.certificate, house.authority.material.ca)
+    heard: list[tuple[str, frozenset[str]]] = []
+    house.authority.on_revoked(lambda name, keys: heard.append((name, keys)))
+    there.wait(there.authority.revoke("web-1", now + 1))
+    for _ in range(2):
+        house.wait(house.authority.learn(there.authority.known))
+    assert heard == [("web-1", frozenset([key_of(agent)]))]
+    assert identified(house, agent, now) == "web-1 is revoked"
+    known = house.authority.known
+    house.close()
+    assert set(houses().authority.known) == {attrs.evolve(one, used_at=None) for one in known}
+
+
+def test_learning_takes_nothing_away(house: Any, now: float) -> None:
+    """What another Helen says of a key that is known here changes neither its name nor its revocation."""
+    agent = house.enrol("web-1")
+    house.wait(house.authority.revoke("web-1", now))
+    lie = KnownCertificate(key_of(agent), "web-2", now, now + 99 * DAY)
+    house.wait(house.authority.learn([lie]))
+    assert identified(house, agent, now) == "web-1 is revoked"

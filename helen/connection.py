@@ -1,7 +1,7 @@
 """One agent's connection: a thin Twisted shim between the transport and a Conversation.
 
-It owns what a socket needs and a conversation doesn't know: deadlines, heartbeats, caps on what is read in one turn and
-on what waits to be sent, and one joined write a turn. What messages mean is decided behind `House`. There is no
+It owns what a socket needs and a conversation doesn't know: deadlines, heartbeats, a cap on what waits to be sent, and
+one joined write a turn. What messages mean is decided behind `House`. There is no
 callLater per connection: `sweep` is called for each of them, once a tick (helen/listening.py).
 """
 
@@ -33,8 +33,6 @@ BLOB_FLOOR = 16_384  # bytes per second
 QUIET_SECONDS = 20.0  # without a byte: version 2 is pinged
 DEAD_SECONDS = 10.0  # without a byte after that ping: dropped
 CLOSE_SECONDS = 3.0  # that a peer has to take our last line and answer our end of TLS
-MESSAGES_A_TURN = 256  # of the reactor, so that no agent keeps the others waiting
-BYTES_A_TURN = 262_144
 OUTGOING_MOST = 4 * 1024 * 1024  # bytes that wait for an agent that doesn't read; then it is cut
 DEAD_PEER_MS = 30_000  # TCP_USER_TIMEOUT: the only way to find a version 1 peer that vanished
 
@@ -176,21 +174,17 @@ class AgentConnection(Protocol):
             self.flush()
 
     def _listen(self) -> None:
-        count = size = 0
-        while count < MESSAGES_A_TURN and size < BYTES_A_TURN:
-            message = self.conversation.next_message()
-            if message is None:
-                self._note_part()
-                self._go_on_reading()
-                return
-            count += 1
-            size += len(getattr(message, "blob", b"")) + 64
+        for message in self.conversation.turn():
             self._part = None
             self._heard(message)
             if self.closing or self.held:
                 return
-        self._pause()
-        self.house.later(self)
+        if self.conversation.more:
+            self._pause()
+            self.house.later(self)
+        else:
+            self._note_part()
+            self._go_on_reading()
 
     def _heard(self, message: m.Message) -> None:
         if self.admitted:
@@ -268,8 +262,7 @@ class AgentConnection(Protocol):
             "{name} at {address}: error {slug}: {why}", name=self.name or "a stranger", address=self.address,
             slug=slug, why=why,
         )  # fmt: skip
-        self._out.append(b"error %b\n" % slug.encode())
-        self.conversation.hang_up()
+        self._out.append(self.conversation.send(m.Error(slug)))
         self._close()
 
     def drop(self, why: str) -> None:

@@ -22,10 +22,11 @@ from equus_protocol import messages as m
 from equus_protocol import results
 from equus_protocol.errors import LocalProtocolError
 from helen import policy, records
-from helen.authority import Authority, Enrolled, Identity
+from helen.authority import Authority, Identity
 from helen.connection import AgentConnection, Clocks
 from helen.credentials import NotEnrolled
 from helen.dispatch import Dispatch
+from helen.enrolment import Enrolled
 from helen.journal.journal import Journal
 from helen.journal.values import Batch, Entry, Origin, StoredResult
 from helen.library import Library
@@ -474,20 +475,14 @@ class House:
             secret = token if isinstance(token, str) else ""
             done = self.authority.enrol(enrol.name, secret, csr, connection.address, now)
         done.addCallbacks(
-            lambda enrolled: self._enrolled(connection, enrol.message_id, enrolled),
+            lambda enrolled: self._enrolled(connection, enrol, enrolled),
             lambda failure: self._not_enrolled(connection, failure),
         )
         done.addErrback(lambda failure: self.log.failure("enrolment", failure))
 
-    def _enrolled(self, connection: AgentConnection, message_id: int, enrolled: Enrolled) -> None:
-        document = {
-            "certificate": enrolled.certificate,
-            "ca": enrolled.ca,
-            "signing_keys": self.signing_keys,
-            "renew_after": enrolled.renew_after,
-        }
-        self.roster.know(enrolled.identity.name)
-        connection.send(m.Enrolled(message_id, json.dumps(document).encode()))
+    def _enrolled(self, connection: AgentConnection, enrol: m.Enrol, enrolled: Enrolled) -> None:
+        self.roster.know(enrol.name)
+        connection.send(m.Enrolled(enrol.message_id, enrolled.blob(self.signing_keys)))
         connection.go_on()
 
     def _not_enrolled(self, connection: AgentConnection, failure: Failure) -> None:

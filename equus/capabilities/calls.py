@@ -74,12 +74,16 @@ class Context:
         return left
 
 
+# What every module of calls lists: performs one call. The registry adds the capability that grants it.
+Perform = Callable[[list[Any], Any, Context], Any]
+
+
 @frozen
 class Call:
     """One host call: the capability that the policy and `needs` must grant, and the function that performs it."""
 
     capability: str
-    perform: Callable[[list[Any], Any, Context], Any]
+    perform: Perform
 
 
 def bad(text: str) -> CallFailed:

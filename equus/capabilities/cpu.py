@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from equus.capabilities.calls import Call, CallFailed, Context, number_argument, positional
+from equus.capabilities.calls import CallFailed, Context, Perform, number_argument, positional
 from equus.capabilities.machine import percent
 
 FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest")
@@ -65,4 +65,4 @@ def cpu(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
     }
 
 
-CALLS = {"cpu": Call("cpu", cpu)}
+CALLS: dict[str, Perform] = {"cpu": cpu}

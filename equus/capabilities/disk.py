@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from equus.capabilities.bounded import within
-from equus.capabilities.calls import Call, CallFailed, Context, bad, positional, text_argument
+from equus.capabilities.calls import CallFailed, Context, Perform, bad, positional, text_argument
 from equus.capabilities.machine import percent
 
 # A filesystem that takes longer than this is as good as gone.
@@ -113,4 +113,4 @@ def _space(figures: os.statvfs_result) -> dict[str, Any]:
     }
 
 
-CALLS = {"disk": Call("disk", disk), "mounts": Call("disk", mounts)}
+CALLS: dict[str, Perform] = {"disk": disk, "mounts": mounts}

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from equus.capabilities.address import Endpoint, host_argument, literal
-from equus.capabilities.calls import Call, CallFailed, Context, Fields, bad
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
 from equus.capabilities.dns_message import TYPES, Answer, BadMessage, parse_answer, question, reverse_name
 from equus.capabilities.stream import Stream, faults
 
@@ -114,4 +114,4 @@ def _exactly(stream: Stream, length: int) -> bytes:
     return data
 
 
-CALLS = {"dns": Call("dns", dns)}
+CALLS: dict[str, Perform] = {"dns": dns}

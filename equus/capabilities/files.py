@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from equus.capabilities import opening
 from equus.capabilities.bounded import within
-from equus.capabilities.calls import Call, CallFailed, Context, Fields, bad, positional, text_argument
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad, positional, text_argument
 
 Answer = TypeVar("Answer")
 
@@ -237,10 +237,10 @@ def _whole_lines(data: bytes, limit: int) -> tuple[list[str], int]:
     return [part.removesuffix(b"\r").decode("utf-8", "replace") for part in parts], used
 
 
-CALLS = {
-    "file.stat": Call("file", file_stat),
-    "file.list": Call("file", file_list),
-    "file.read": Call("file", file_read),
-    "file.tail": Call("file", file_tail),
-    "file.checksum": Call("file", file_checksum),
+CALLS: dict[str, Perform] = {
+    "file.stat": file_stat,
+    "file.list": file_list,
+    "file.read": file_read,
+    "file.tail": file_tail,
+    "file.checksum": file_checksum,
 }

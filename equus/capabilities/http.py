@@ -9,7 +9,7 @@ from typing import Any
 from attrs import field, frozen
 
 from equus.capabilities.address import endpoints
-from equus.capabilities.calls import Call, CallFailed, Context, Fields, bad
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
 from equus.capabilities.http_message import Head, Source, Target, check_headers, follow, parse_head, parse_url, request
 from equus.capabilities.stream import Stream
 from equus.capabilities.tls_context import trusting_anyone, verifying
@@ -155,4 +155,4 @@ def _no_number(text: str) -> None:
     raise ValueError(text)  # NaN and Infinity are no JSON
 
 
-CALLS = {"http": Call("http", http)}
+CALLS: dict[str, Perform] = {"http": http}

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from equus.capabilities.address import Endpoint, endpoints, host_argument
-from equus.capabilities.calls import Call, CallFailed, Context, Fields
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform
 from equus.capabilities.machine import percent
 from equus.capabilities.stream import faults
 
@@ -81,4 +81,4 @@ def _ping(connection: socket.socket, endpoint: Endpoint, sequence: int, size: in
     return None
 
 
-CALLS = {"icmp": Call("icmp", icmp)}
+CALLS: dict[str, Perform] = {"icmp": icmp}

@@ -9,7 +9,7 @@ import struct
 import time
 from typing import Any
 
-from equus.capabilities.calls import Call, CallFailed, Context, positional
+from equus.capabilities.calls import CallFailed, Context, Perform, positional
 
 # struct utmp of glibc. Its times are 32 bits wide on the older 64-bit ports (for their 32-bit programs) and 64 on
 # the newer.
@@ -180,12 +180,12 @@ def clock(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
     }
 
 
-CALLS = {
-    "info": Call("host", info),
-    "uptime": Call("host", uptime),
-    "users": Call("host", users),
-    "clock": Call("host", clock),
-    "swap": Call("host", swap),
-    "mem": Call("mem", mem),
-    "load": Call("load", load),
+CALLS: dict[str, Perform] = {
+    "info": info,
+    "uptime": uptime,
+    "users": users,
+    "clock": clock,
+    "swap": swap,
+    "mem": mem,
+    "load": load,
 }

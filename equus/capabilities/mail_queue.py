@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from equus.capabilities.calls import Call, CallFailed, Context, positional
+from equus.capabilities.calls import CallFailed, Context, Perform, positional
 
 POSTFIX, EXIM = "/var/spool/postfix", "/var/spool/exim4/input"
 _QUEUES = ("incoming", "active", "deferred", "hold")
@@ -54,4 +54,4 @@ def mail_queue(args: list[Any], policy: Any, context: Context) -> dict[str, Any]
     return {"program": program, "queued": sum(counts.values()), **counts, "capped": capped}
 
 
-CALLS = {"mail_queue": Call("host", mail_queue)}
+CALLS: dict[str, Perform] = {"mail_queue": mail_queue}

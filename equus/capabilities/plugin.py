@@ -10,7 +10,7 @@ import pwd
 import time
 from typing import Any
 
-from equus.capabilities.calls import Call, CallFailed, Context, bad, positional, text_argument
+from equus.capabilities.calls import CallFailed, Context, Perform, bad, positional, text_argument
 from equus.sandbox.ownership import ownership_fault
 from equus.sandbox.plugins import Plugin
 from equus.sandbox.spawn import run_program
@@ -79,4 +79,4 @@ def _uid(entry: Plugin) -> int | None:
     return None if uid == os.geteuid() else uid
 
 
-CALLS = {"plugin": Call("plugin", plugin)}
+CALLS: dict[str, Perform] = {"plugin": plugin}

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from equus.capabilities.calls import Call, CallFailed, Context, Fields
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform
 
 # The kernel's own ceiling for pids is 4,194,304; a host with more than this many processes cannot be walked in a
 # run's time.
@@ -142,4 +142,4 @@ def _listed(one: Process, boot: float, commands: bool, context: Context) -> dict
     return entry
 
 
-CALLS = {"procs": Call("procs", procs)}
+CALLS: dict[str, Perform] = {"procs": procs}

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from equus.capabilities.calls import Call, Context, positional
+from equus.capabilities.calls import Context, Perform, positional
 
 _HEAD = re.compile(r"^(\S+) : (active|inactive)((?: \([\w-]+\))*)(?: (\S+))?(.*)$")
 _DEVICE = re.compile(r"([\w/!-]+)\[\d+\]((?:\([A-Z]\))*)")
@@ -61,4 +61,4 @@ def raid(args: list[Any], policy: Any, context: Context) -> list[dict[str, Any]]
     return parse_mdstat(context.read("/proc/mdstat"))
 
 
-CALLS = {"raid": Call("host", raid)}
+CALLS: dict[str, Perform] = {"raid": raid}

@@ -18,23 +18,14 @@ from equus.capabilities import (
     traffic,
 )
 from equus.capabilities.calls import Call, CallFailed, Context
+from equus.capabilities.names import CAPABILITY_OF
 
 __all__ = ["CALLS", "Call", "CallFailed", "Context"]
 
+_GROUPS = (
+    machine, raid, mail_queue, cpu, disk, traffic, processes, files, sockets, icmp, tls, http, dns, systemd, plugin,
+)  # fmt: skip
+
 CALLS: dict[str, Call] = {
-    **machine.CALLS,
-    **raid.CALLS,
-    **mail_queue.CALLS,
-    **cpu.CALLS,
-    **disk.CALLS,
-    **traffic.CALLS,
-    **processes.CALLS,
-    **files.CALLS,
-    **sockets.CALLS,
-    **icmp.CALLS,
-    **tls.CALLS,
-    **http.CALLS,
-    **dns.CALLS,
-    **systemd.CALLS,
-    **plugin.CALLS,
+    name: Call(CAPABILITY_OF[name], perform) for group in _GROUPS for name, perform in group.CALLS.items()
 }

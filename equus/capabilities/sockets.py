@@ -4,7 +4,7 @@ import socket
 from typing import Any
 
 from equus.capabilities.address import endpoints, host_argument
-from equus.capabilities.calls import Call, CallFailed, Context, Fields, bad
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
 from equus.capabilities.stream import Stream, faults
 from equus.capabilities.tls_context import trusting_anyone
 
@@ -147,4 +147,4 @@ def udp(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
     return {"address": endpoint.address, "seconds": timer.elapsed(), "received": _text(received, as_hex)}
 
 
-CALLS = {"tcp": Call("tcp", tcp), "udp": Call("udp", udp), "unix": Call("unix", unix)}
+CALLS: dict[str, Perform] = {"tcp": tcp, "udp": udp, "unix": unix}

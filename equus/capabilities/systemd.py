@@ -4,7 +4,7 @@ import re
 import time
 from typing import Any
 
-from equus.capabilities.calls import Call, CallFailed, Context, bad, positional, text_argument
+from equus.capabilities.calls import CallFailed, Context, Perform, bad, positional, text_argument
 from equus.sandbox.spawn import run_program
 
 SYSTEMCTL = "/usr/bin/systemctl"
@@ -83,4 +83,4 @@ def systemd_failed(args: list[Any], policy: Any, context: Context) -> dict[str, 
     return {"units": seen[:MOST_FAILED], "count": len(seen)}
 
 
-CALLS = {"systemd": Call("systemd", systemd), "systemd_failed": Call("systemd", systemd_failed)}
+CALLS: dict[str, Perform] = {"systemd": systemd, "systemd_failed": systemd_failed}

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, r
 from cryptography.x509.oid import NameOID
 
 from equus.capabilities.address import Endpoint, endpoints, host_argument
-from equus.capabilities.calls import Call, CallFailed, Context, Fields
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform
 from equus.capabilities.stream import Stream
 from equus.capabilities.tls_context import trusting_anyone, verifying
 
@@ -188,4 +188,4 @@ def _key(certificate: x509.Certificate) -> str:
     return "Ed448" if isinstance(key, ed448.Ed448PublicKey) else "unknown"
 
 
-CALLS = {"tls": Call("tls", tls)}
+CALLS: dict[str, Perform] = {"tls": tls}

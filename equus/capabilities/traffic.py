@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from equus.capabilities.calls import Call, Context, positional
+from equus.capabilities.calls import Context, Perform, positional
 from equus.capabilities.cpu import window_argument
 from equus.capabilities.machine import percent
 
@@ -129,4 +129,4 @@ def _link(name: str, context: Context) -> dict[str, Any]:
     return link
 
 
-CALLS = {"disk_io": Call("disk_io", disk_io), "net_io": Call("net_io", net_io)}
+CALLS: dict[str, Perform] = {"disk_io": disk_io, "net_io": net_io}

@@ -1,0 +1,58 @@
+local check = {
+  summary = "New lines of a log that hold a text or fit a Lua pattern",
+  needs = { "file" },
+  timeout = "20s",
+  args = {
+    path = { type = "string", required = true, help = "a path below a root that the policy grants" },
+    match = { type = "string", required = true, help = "what to look for" },
+    pattern = { type = "boolean", default = false, help = "match is a Lua pattern, not plain text" },
+    ignore = { type = "list", default = {}, help = "plain texts; a line that holds one does not count" },
+    ignore_case = { type = "boolean", default = false, help = "upper and lower case are the same" },
+    warn = { type = "range", default = "0", help = "number of new lines that match" },
+    crit = { type = "range", help = "number of new lines that match" },
+  },
+}
+
+-- A log that grew by more than this many calls' worth is read on in the next run.
+local MOST_CALLS = 20
+local SHOWN = 10
+
+local function fits(line, args)
+  local text = args.ignore_case and line:lower() or line
+  local wanted = args.ignore_case and not args.pattern and args.match:lower() or args.match
+  if not text:find(wanted, 1, not args.pattern) then return false end
+  for _, ignored in ipairs(args.ignore) do
+    if text:find(args.ignore_case and ignored:lower() or ignored, 1, true) then return false end
+  end
+  return true
+end
+
+function check.run(args, host)
+  local words = require "words"
+  local cursor, first = host.state.get("cursor"), nil
+  local matches, lines, skipped, rotated = 0, 0, 0, false
+  for _ = 1, MOST_CALLS do
+    local new, _, text = host.file.tail(args.path, cursor)
+    if not new then return "unknown", text end
+    cursor, skipped, rotated = new.cursor, skipped + new.skipped_bytes, rotated or new.rotated
+    for _, line in ipairs(new.lines) do
+      lines = lines + 1
+      if fits(line, args) then
+        matches, first = matches + 1, first or line
+        if matches <= SHOWN then print(line) end
+      end
+    end
+    if #new.lines == 0 then break end
+  end
+  host.state.put("cursor", cursor)
+  local labels = { path = args.path }
+  local status = host.metric("matches", matches, { unit = "lines", warn = args.warn, crit = args.crit, min = 0, labels = labels })
+  host.metric("lines", lines, { unit = "lines", min = 0, labels = labels })
+  local told = string.format("%d of %s in %s match", matches, words.count(lines, "new line", "new lines"), args.path)
+  if first then told = told .. ", first: " .. first:sub(1, 200) end
+  if rotated then told = told .. " (the log was rotated)" end
+  if skipped > 0 then told = told .. string.format(" (%s were too much to read)", words.bytes(skipped)) end
+  return status, told
+end
+
+return check

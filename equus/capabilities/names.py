@@ -1,0 +1,13 @@
+"""The names of all host calls, and which capability grants each. Values only, so that the linter need load no call."""
+
+CAPABILITY_OF: dict[str, str] = {
+    **dict.fromkeys(("info", "uptime", "users", "clock", "swap", "raid", "mail_queue"), "host"),
+    **dict.fromkeys(("disk", "mounts"), "disk"),
+    **dict.fromkeys(("file.stat", "file.list", "file.read", "file.tail", "file.checksum"), "file"),
+    **dict.fromkeys(("systemd", "systemd_failed"), "systemd"),
+    **{name: name for name in ("cpu", "mem", "load", "disk_io", "net_io", "procs")},
+    **{name: name for name in ("tcp", "udp", "unix", "icmp", "tls", "http", "dns", "plugin")},
+}
+# Answered by the worker itself, whatever a check needs.
+ALWAYS_THERE = ("metric", "log", "now", "state.get", "state.put")
+CAPABILITIES = tuple(sorted({*CAPABILITY_OF.values(), "log", "state"}))

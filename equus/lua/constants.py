@@ -1,0 +1,197 @@
+"""The value of an expression that is data: literals, tables of them, local constants, `..` and plain arithmetic.
+
+Pure, and nothing is run: what is no constant is NotConstant with its line. Lua tables become lists (keys 1 to n),
+dicts, or an empty dict.
+"""
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from equus.lua.tree import (
+    Assignment,
+    Binary,
+    Chunk,
+    Constant,
+    Expression,
+    Function,
+    Local,
+    Name,
+    Return,
+    Table,
+    Unary,
+    Variable,
+    dotted,
+)
+
+_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+# A text built by `..` of constants; a blob of the protocol is 1 MiB, so is a whole source.
+TEXT_LIMIT = 1_048_576
+
+
+class NotConstant(Exception):
+    """An expression that only running could tell; `line` is where it stands."""
+
+    def __init__(self, line: int, text: str = "this is not a constant") -> None:
+        super().__init__(text)
+        self.line = line
+        self.text = text
+
+
+@frozen
+class Run:
+    """A function where data stands: the one thing of a check that is no data."""
+
+    line: int
+    parameters: tuple[str, ...]
+
+
+class Lines(dict[Any, Any]):
+    """A table that remembers on which line it begins and where each of its keys stands."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self.line = line
+        self.lines: dict[Any, int] = {}
+
+    def line_of(self, key: Any) -> int:
+        return self.lines.get(key, self.line)
+
+    def plain(self) -> Any:
+        """Plain lists and dicts."""
+        if self and list(self) == list(range(1, len(self) + 1)):
+            return [plain(value) for value in self.values()]
+        return {str(key): plain(value) for key, value in self.items()}
+
+
+def plain(value: Any) -> Any:
+    """A value of `evaluate` without the lines."""
+    return value.plain() if isinstance(value, Lines) else value
+
+
+def returned(chunk: Chunk) -> Any:
+    """What a source returns, if it is data throughout."""
+    if chunk.other is not None:
+        raise NotConstant(chunk.other, "only local constants, assignments and the return belong at the top level")
+    known: dict[int, Any] = {}
+    for statement in chunk.statements:
+        if isinstance(statement, Local):
+            _declare(statement, known)
+        elif isinstance(statement, Assignment):
+            _assign(statement, known)
+        elif isinstance(statement, Return) and len(statement.values) == 1:
+            return evaluate(statement.values[0], known)
+    last = chunk.statements[-1].line if chunk.statements else 1
+    raise NotConstant(last, "the file must end with `return` and one table")
+
+
+def _declare(statement: Local, known: dict[int, Any]) -> None:
+    """Locals that are no constants are no fault until the data needs them."""
+    for number, variable in enumerate(statement.variables):
+        if number < len(statement.values):
+            try:
+                known[id(variable)] = evaluate(statement.values[number], known)
+            except NotConstant as fault:
+                known[id(variable)] = fault
+
+
+def _assign(statement: Assignment, known: dict[int, Any]) -> None:
+    """`check.args.warn = {...}` and `function check.run()`: into a table that is known."""
+    for target, value in zip(statement.targets, statement.values, strict=False):
+        chain = dotted(target)
+        table = _known(chain[0].variable, known) if chain else None
+        for name in chain[1][:-1] if chain else ():
+            table = table.get(name) if isinstance(table, Lines) else None
+        if chain and isinstance(table, Lines) and chain[1]:
+            table[chain[1][-1]] = evaluate(value, known)
+            table.lines[chain[1][-1]] = statement.line
+
+
+def _known(variable: Variable | None, known: Mapping[int, Any]) -> Any:
+    return known.get(id(variable)) if variable is not None else None
+
+
+def evaluate(expression: Expression, known: Mapping[int, Any]) -> Any:
+    """The value; tables as Lines, functions as Run."""
+    try:
+        return _evaluate(expression, known)
+    except RecursionError:
+        raise NotConstant(expression.line, "this is nested too deep to be data") from None
+
+
+def _evaluate(expression: Expression, known: Mapping[int, Any]) -> Any:
+    if isinstance(expression, Constant):
+        return expression.value
+    if isinstance(expression, Function):
+        return Run(expression.line, expression.parameters)
+    if isinstance(expression, Table):
+        return _table(expression, known)
+    if isinstance(expression, Name):
+        return _named(expression, known)
+    if isinstance(expression, Unary):
+        return _unary(expression, known)
+    if isinstance(expression, Binary):
+        return _binary(expression, known)
+    raise NotConstant(expression.line)
+
+
+def _named(name: Name, known: Mapping[int, Any]) -> Any:
+    variable = name.variable
+    if variable is None or id(variable) not in known or variable.writes:
+        raise NotConstant(name.line, f"{name.name} is not a constant")
+    value = known[id(variable)]
+    if isinstance(value, NotConstant):
+        raise value
+    return value
+
+
+def _table(table: Table, known: Mapping[int, Any]) -> Lines:
+    result, position = Lines(table.line), 0
+    for key_expression, value_expression in table.items:
+        if key_expression is None:
+            position += 1
+            key: Any = position
+        else:
+            key = _evaluate(key_expression, known)
+            if not isinstance(key, str | int | float):
+                raise NotConstant(key_expression.line, "a key of a table of data must be a text or a number")
+            key = int(key) if isinstance(key, float) and key.is_integer() else key
+        value = _evaluate(value_expression, known)
+        if value is not None:
+            result[key] = value
+            result.lines[key] = value_expression.line
+    return result
+
+
+def _unary(unary: Unary, known: Mapping[int, Any]) -> Any:
+    value = _evaluate(unary.operand, known)
+    if unary.operator == "()":
+        return value
+    if unary.operator == "-" and _is_number(value):
+        return -value
+    if unary.operator == "not":
+        return value is None or value is False
+    raise NotConstant(unary.line)
+
+
+def _binary(binary: Binary, known: Mapping[int, Any]) -> Any:
+    left, right = _evaluate(binary.left, known), _evaluate(binary.right, known)
+    if (
+        binary.operator == ".."
+        and isinstance(left, str)
+        and isinstance(right, str)
+        and len(left) + len(right) <= TEXT_LIMIT
+    ):
+        return left + right
+    if binary.operator in _ARITHMETIC and _is_number(left) and _is_number(right):
+        try:
+            return _ARITHMETIC[binary.operator](left, right)
+        except (ZeroDivisionError, OverflowError):
+            raise NotConstant(binary.line) from None
+    raise NotConstant(binary.line)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

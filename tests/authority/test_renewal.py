@@ -277,6 +277,27 @@ def test_what_is_long_over_is_forgotten(house: Any, now: float) -> None:
     assert house.authority.known == ()
 
 
+def test_rotating_the_ca(house: Any, foreign: Any, now: float) -> None:
+    """The three steps of certs/README.rst: at none of them is an agent that renews in time shut out."""
+    folder, old_ca = house.state / "ca", house.authority.material.ca
+    agent = house.enrol("web-1")
+    (folder / "trusted" / "next.pem").write_text(certificates.pem(foreign.ca))
+    assert house.wait(house.authority.refresh(now)) is True
+    agent = house.renew(agent, "web-1", now=now + 5 * DAY)
+    assert certificates.is_issued_by(agent.certificate, old_ca)
+    (folder / "ca.pem").rename(folder / "trusted" / "old.pem")
+    (folder / "trusted" / "next.pem").rename(folder / "ca.pem")
+    (folder / "ca.key").write_bytes(ca_folder.key_pem(foreign.ca_key))
+    assert house.wait(house.authority.refresh(now + 7 * DAY)) is True
+    assert house.authority.material.bundle == (foreign.ca, old_ca)
+    assert certificates.is_issued_by(house.authority.material.server, foreign.ca)
+    agent = house.renew(agent, "web-1", now=now + 10 * DAY)
+    (folder / "trusted" / "old.pem").unlink()
+    assert house.wait(house.authority.refresh(now + 14 * DAY)) is True
+    assert house.authority.material.bundle == (foreign.ca,)
+    assert identified(house, agent, now + 14 * DAY) == "web-1"
+
+
 # ------------------------------------------------------------------------------------------------ other CAs
 
 

@@ -23,6 +23,10 @@ MOST_SPOOLS = 64
 MOST_SEQUENCE = 2**63 - 1  # the column is int64; the wire has int32
 
 
+Span = tuple[int, int]  # first and last
+MarkRow = tuple[str, str, int, int, list[Span], list[Span]]  # agent, spool, high, used, ranges, elsewhere
+
+
 class Verdict(Enum):
     """What `Marks.add` found."""
 
@@ -34,12 +38,15 @@ class Verdict(Enum):
 class Mark:
     """One spool: `high`, and above it a sorted list of (first, last) with a hole before each."""
 
-    __slots__ = ("high", "ranges", "used")
+    __slots__ = ("elsewhere", "high", "ranges", "used")
 
-    def __init__(self, high: int = 0, ranges: Iterable[tuple[int, int]] = (), used: int = 0) -> None:
+    def __init__(
+        self, high: int = 0, ranges: Iterable[Span] = (), used: int = 0, elsewhere: Iterable[Span] = ()
+    ) -> None:
         self.high = high
         self.ranges = list(ranges)
-        self.used = used
+        self.used = used  # the `at` of the last record that concerned it
+        self.elsewhere = list(elsewhere)  # spans that are counted because another Helen acked them
 
     def add(self, sequence: int) -> Verdict:
         """Count one sequence, unless it is here or can't be counted."""
@@ -74,6 +81,13 @@ class Mark:
             self.high = self.ranges.pop(0)[1]
         return True
 
+    def skip_below(self, first: int) -> None:
+        """Whatever is below `first` was acked elsewhere, or its agent lost it and said so."""
+        if first - 1 <= self.high:
+            return
+        self.elsewhere = [*self.elsewhere[1 - MOST_RANGES :], (self.high + 1, first - 1)]
+        self.cover(1, first - 1)
+
     def highest(self) -> int:
         """The highest sequence seen, holes or not."""
         return self.ranges[-1][1] if self.ranges else self.high
@@ -84,7 +98,7 @@ class MarkView:
     """A mark as the outside sees it: `high` is what may be acked, `ranges` what is here above the first hole."""
 
     high: int = 0
-    ranges: tuple[tuple[int, int], ...] = ()
+    ranges: tuple[Span, ...] = ()
 
 
 class Marks:
@@ -100,10 +114,16 @@ class Marks:
         return mark.add(sequence)
 
     def cover(self, agent: str, spool: str, first: int, last: int, at: int) -> bool:
-        """Count first..last as here: a gap record, or `loaded`'s spool.first."""
+        """Count first..last as here: a gap record says that nobody will ever send them."""
         mark = self._mark(agent, spool)
         mark.used = at
         return mark.cover(max(first, 1), min(last, MOST_SEQUENCE))
+
+    def skip_below(self, agent: str, spool: str, first: int, at: int) -> None:
+        """`loaded` says that the spool begins at `first`."""
+        mark = self._mark(agent, spool)
+        mark.used = at
+        mark.skip_below(min(first, MOST_SEQUENCE))
 
     def high(self, agent: str, spool: str) -> int:
         """The sequence to ack; 0 where nothing may be acked."""
@@ -119,22 +139,22 @@ class Marks:
         """The highest number given out in the spool `helen`, per agent."""
         return {agent: spools[OWN_SPOOL].highest() for agent, spools in self._agents.items() if OWN_SPOOL in spools}
 
-    def rows(self) -> list[tuple[str, str, int, int, list[tuple[int, int]]]]:
-        """(agent, spool, high, used, ranges) of all, for a snapshot: copies, so that it may be written elsewhere."""
+    def rows(self) -> list[MarkRow]:
+        """All marks, for a snapshot: copies, so that another thread may write them."""
         return [
-            (agent, spool, mark.high, mark.used, mark.ranges[:])
+            (agent, spool, mark.high, mark.used, mark.ranges[:], mark.elsewhere[:])
             for agent, spools in self._agents.items()
             for spool, mark in spools.items()
         ]
 
-    def load(self, rows: Iterable[tuple[str, str, int, int, Iterable[tuple[int, int]]]]) -> None:
+    def load(self, rows: Iterable[MarkRow]) -> None:
         """The opposite of `rows`."""
-        for agent, spool, high, used, ranges in rows:
-            spans = ((int(first), int(last)) for first, last in ranges)
-            self._agents.setdefault(agent, {})[spool] = Mark(high, spans, used)
+        for agent, spool, high, used, ranges, elsewhere in rows:
+            self._agents.setdefault(agent, {})[spool] = Mark(high, ranges, used, elsewhere)
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return ((agent, spool) for agent, spools in self._agents.items() for spool in spools)
+    def items(self) -> Iterator[tuple[tuple[str, str], Mark]]:
+        """((agent, spool), mark) of all."""
+        return (((agent, spool), mark) for agent, spools in self._agents.items() for spool, mark in spools.items())
 
     def _mark(self, agent: str, spool: str) -> Mark:
         spools = self._agents.get(agent)

@@ -14,10 +14,10 @@ from attrs import define, evolve, field
 
 from helen.journal import segments
 from helen.journal.columns import Rows
+from helen.journal.counting import count
 from helen.journal.disk import NO_SPACE
 from helen.journal.document import read_document
 from helen.journal.folder import Folder
-from helen.journal.gap import gap_span
 from helen.journal.limits import Limits
 from helen.journal.marks import Marks, Verdict
 from helen.journal.sealing import ClosedWal, seal
@@ -39,21 +39,6 @@ class State:
     at: int
     wal: int
     unsealed: list[ClosedWal] = field(factory=list)
-
-
-def count(marks: Marks, value: Entry | Change | Floor, at: int) -> Verdict:
-    """Let the marks know one record; the one place that says what each kind of record means to them."""
-    if isinstance(value, Floor):
-        counted = marks.cover(value.agent, value.spool, 1, value.first - 1, at)
-        return Verdict.NEW if counted else Verdict.REFUSED
-    if isinstance(value, Change):
-        return Verdict.NEW
-    verdict = marks.add(value.agent, value.spool, value.sequence, at)
-    if verdict is Verdict.NEW and value.check_id == GAP_CHECK_ID:
-        span = gap_span(value)
-        if span is not None:
-            marks.cover(value.agent, value.spool, *span, at)
-    return verdict
 
 
 def recover(folder: Folder, limits: Limits) -> tuple[State, Recovery]:

@@ -21,8 +21,9 @@ from helen.journal import segments, snapshot
 from helen.journal.columns import Rows
 from helen.journal.document import read_document
 from helen.journal.folder import Folder
+from helen.journal.marks import MarkRow
 from helen.journal.series import FixedSeries, Series
-from helen.journal.snapshot import MarkRow, Snapshot
+from helen.journal.snapshot import Snapshot
 from helen.journal.values import Change, Entry, JournalDamaged, StoredChange, StoredResult
 from helen.journal.wal import LeftWal
 

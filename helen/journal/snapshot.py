@@ -15,9 +15,9 @@ import msgspec
 from attrs import field, frozen
 
 from helen.journal.folder import Folder
+from helen.journal.marks import MarkRow
 
 FORMAT = 1
-MarkRow = tuple[str, str, int, int, list[tuple[int, int]]]
 
 
 @frozen

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from helen.journal.columns import Rows
+from helen.journal.counting import count
 from helen.journal.disk import NO_SPACE
 from helen.journal.document import read_document
 from helen.journal.folder import Folder
@@ -21,7 +22,7 @@ from helen.journal.intake import Intake
 from helen.journal.limits import Limits
 from helen.journal.marks import MarkView, Verdict
 from helen.journal.record import encode_change, encode_entry, encode_floor
-from helen.journal.recovery import State, count
+from helen.journal.recovery import State
 from helen.journal.sealer import Sealer
 from helen.journal.sealing import ClosedWal
 from helen.journal.values import (

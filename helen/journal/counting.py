@@ -1,0 +1,42 @@
+"""What each kind of record means to the dedupe marks; gap records say which sequences an agent had to drop. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from helen.journal.marks import Marks, Verdict
+from helen.journal.values import GAP_CHECK_ID, Change, Entry, Floor
+
+
+class _Span(msgspec.Struct):
+    first: int = msgspec.field(name="from")
+    last: int = msgspec.field(name="to")
+
+
+def count(marks: Marks, value: Entry | Change | Floor, at: int) -> Verdict:
+    """Let the marks know one record. The writer, recovery and the history check all count here."""
+    if isinstance(value, Floor):
+        marks.skip_below(value.agent, value.spool, value.first, at)
+        return Verdict.NEW
+    if isinstance(value, Change):
+        return Verdict.NEW
+    verdict = marks.add(value.agent, value.spool, value.sequence, at)
+    if verdict is Verdict.NEW and value.check_id == GAP_CHECK_ID:
+        span = gap_span(value)
+        if span is not None:
+            marks.cover(value.agent, value.spool, *span, at)
+    return verdict
+
+
+def gap_span(entry: Entry) -> tuple[int, int] | None:
+    """(from, to) of a gap record, None where it names no span.
+
+    What an agent dropped was numbered before it could say so: the span ends at the record's own sequence at the latest,
+    so that no record can write off what is yet to come.
+    """
+    try:
+        span = msgspec.json.decode(entry.blob, type=_Span)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    last = min(span.last, entry.sequence)
+    return (span.first, last) if 1 <= span.first <= last else None

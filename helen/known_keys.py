@@ -5,6 +5,7 @@ Pure: no store, no clock, no Twisted. helen.authority keeps it in step with the 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -56,6 +57,7 @@ class KnownKeys:
 
     def __init__(self) -> None:
         self._known: dict[str, KnownCertificate] = {}
+        self._names: defaultdict[str, set[str]] = defaultdict(set)  # a fleet that comes back asks by name, each of it
 
     def all(self) -> tuple[KnownCertificate, ...]:
         return tuple(self._known.values())
@@ -64,9 +66,14 @@ class KnownKeys:
         """Never over what is here, which is newer than the store: a revocation may be on its way there."""
         for one in known:
             self._known.setdefault(one.key_hash, one)
+            self._names[self._known[one.key_hash].name].add(one.key_hash)
 
     def forget_expired(self, now: float) -> None:
-        self._known = {key: one for key, one in self._known.items() if one.not_after > now}
+        for one in [one for one in self._known.values() if one.not_after <= now]:
+            del self._known[one.key_hash]
+            self._names[one.name].discard(one.key_hash)
+            if not self._names[one.name]:
+                del self._names[one.name]
 
     def identify(
         self, certificate: x509.Certificate | None, bundle: Sequence[x509.Certificate], now: float
@@ -108,7 +115,7 @@ class KnownKeys:
         known = self._known.get(key_hash)
         if known is None or known.used_at is not None:
             return None
-        older = tuple(one.key_hash for one in self._known.values() if _is_followed_by(one, known))
+        older = tuple(one.key_hash for one in self._of(known.name) if _is_followed_by(one, known))
         self._known[key_hash] = attrs.evolve(known, used_at=now)
         for key in older:
             self._known[key] = attrs.evolve(self._known[key], retires_at=now + GRACE)
@@ -116,10 +123,13 @@ class KnownKeys:
 
     def revoke(self, name: str, now: float) -> frozenset[str]:
         """The keys of a name that were in force until now."""
-        keys = frozenset(k for k, known in self._known.items() if known.name == name and known.revoked_at is None)
+        keys = frozenset(one.key_hash for one in self._of(name) if one.revoked_at is None)
         for key in keys:
             self._known[key] = attrs.evolve(self._known[key], revoked_at=now)
         return keys
+
+    def _of(self, name: str) -> list[KnownCertificate]:
+        return [self._known[key] for key in sorted(self._names.get(name, ()))]
 
     def learn(self, others: Iterable[KnownCertificate]) -> tuple[KnownCertificate, ...]:
         """Revocations that another Helen knows of; those that are new here, as they are here now."""
@@ -133,4 +143,4 @@ class KnownKeys:
 
 
 def _is_followed_by(old: KnownCertificate, new: KnownCertificate) -> bool:
-    return old.name == new.name and old.issued_at < new.issued_at and old.retires_at is None
+    return old.issued_at < new.issued_at and old.retires_at is None

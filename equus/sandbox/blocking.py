@@ -147,9 +147,18 @@ class Sandbox:
         self.loop.until(lambda: results, self._longest)
         return results[0]
 
-    def inspect(self, source: bytes, libraries: dict[str, bytes] | None = None) -> dict[str, Any]:
+    def inspect(
+        self, source: bytes, libraries: dict[str, bytes] | None = None, name: str = "check", pushed: bool = False
+    ) -> dict[str, Any]:
         """The table of one check; see Runner.inspect."""
         results: list[dict[str, Any]] = []
-        self.runner.inspect(source, libraries or {}, results.append)
+        self.runner.inspect(source, libraries or {}, results.append, name, pushed)
+        self.loop.until(lambda: results, self._longest)
+        return results[0]
+
+    def compile(self, source: bytes, name: str = "library", pushed: bool = False) -> dict[str, Any]:
+        """Whether a library compiles; see Runner.compile."""
+        results: list[dict[str, Any]] = []
+        self.runner.compile(source, results.append, name, pushed)
         self.loop.until(lambda: results, self._longest)
         return results[0]

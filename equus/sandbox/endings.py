@@ -11,16 +11,13 @@ Ending = tuple[str, str]
 _NEARLY = 0.8
 
 
-def ending_of(status: int, peak_kib: int, memory_mib: int, if_killed: Ending | None = None) -> Ending:
-    """Reason and sentence for a wait status. if_killed: what it means when SIGKILL was our answer to something."""
-    if os.WIFSIGNALED(status):
-        return _by_signal(os.WTERMSIG(status), peak_kib, memory_mib, if_killed)
-    return if_killed or ("crashed", f"the worker ended with status {os.WEXITSTATUS(status)} and no result")
-
-
-def _by_signal(number: int, peak_kib: int, memory_mib: int, if_killed: Ending | None) -> Ending:
+def ending_of(status: int, peak_kib: int, memory_mib: int) -> Ending:
+    """Reason and sentence for a wait status of a worker that we have not killed ourselves."""
+    if not os.WIFSIGNALED(status):
+        return "crashed", f"the worker ended with status {os.WEXITSTATUS(status)} and no result"
+    number = os.WTERMSIG(status)
     if number == signal.SIGKILL:
-        return if_killed or ("killed", "the worker was killed from outside, or the host ran out of memory")
+        return "killed", "the worker was killed from outside, or the host ran out of memory"
     if number == signal.SIGXCPU:
         return "cpu", "the check used up its CPU time"
     if number == signal.SIGSYS:

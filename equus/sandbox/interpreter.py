@@ -67,6 +67,7 @@ class Interpreter:
         )
         api = bound(codec, environment, self._chunk("check"), native)
         self._load, self._library, self._run = api[b"load"], api[b"library"], api[b"run"]
+        self._compile = api[b"compile"]
         self._offer, self._need, self._seed = api[b"offer"], api[b"need"], api[b"seed"]
 
     def _chunk(self, name: str) -> Any:
@@ -110,6 +111,11 @@ class Interpreter:
 
     def library(self, name: str, source: bytes) -> None:
         self._library(name.encode(), source)
+
+    def compile(self, source: bytes, name: str) -> str | None:
+        """Why this is no Lua, or None."""
+        fault = self._bytes(self._compile, source, name.encode()).get("fault")
+        return None if fault is None else str(fault)
 
     def load(self, source: bytes, name: str) -> dict[str, Any]:
         """{"table": ...}, or {"fault": text, "trace": text}."""

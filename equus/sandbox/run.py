@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from attrs import define, field
+from attrs import define
 from twisted.logger import Logger
 
 from equus.policy import Limits
@@ -22,6 +23,10 @@ Done = Callable[[bytes], None]
 Answer = Callable[[str, list[Any]], dict[str, Any]]
 # A declaration is {"timeout": 10.0}.
 DECLARATION_LIMIT = 128
+# The table of a check without its code; parsed in the agent.
+INSPECTION_LIMIT = 65_536
+# A shorter time would be over before the worker has read its job.
+SHORTEST_TIMEOUT = 0.05
 
 _log = Logger(namespace="equus.sandbox")
 
@@ -51,8 +56,8 @@ class Run:
     pidfd: int | None = None
     link: WorkerLink | None = None
     answering: AnswerLink | None = None
+    hung_up: bool = False  # the worker has closed its end
     fate: tuple[str, str] | None = None  # reason and sentence, once it has been condemned
-    fate_if_killed: tuple[str, str] | None = field(default=None)  # what a SIGKILL of ours would mean
 
     def cancel(self, reason: str = "cancelled") -> None:
         """End it now, wherever it is. Its result is `unknown` with this reason; no effect once it has its result."""
@@ -61,7 +66,7 @@ class Run:
 
     def begin(self, now: float, wall: float, longest: float) -> None:
         """The clock starts here, not in the queue."""
-        self.began, self.started, self.timeout, self.deadline = now, wall, longest, now + longest
+        self.began, self.started, self.timeout = now, wall, max(longest, SHORTEST_TIMEOUT)
 
     def declare(self, text: bytes, most: float) -> bool:
         """Take the timeout that the check's own table names. False for anything else than one such declaration."""
@@ -73,8 +78,7 @@ class Run:
             return False
         if not seconds > 0:
             return False
-        self.declared, self.timeout = True, min(seconds, most)
-        self.deadline = self.began + self.timeout
+        self.declared, self.timeout = True, max(SHORTEST_TIMEOUT, min(seconds, most))
         return True
 
     def give(self, part: bytes, now: float) -> None:
@@ -84,8 +88,8 @@ class Run:
         self.given = True
         took = max(0.0, now - self.began) * 1000 if self.began else 0.0
         if self.mode == "run":
-            part = finish(part, self.job.check, self.job.code, self.started, took)
-        elif not self.link or b'"reason"' in part[:300]:
+            part = finish(part, self.job.check, self.job.code, self.started or time.time(), took)
+        elif part.startswith(b'{"status"') or len(part) > INSPECTION_LIMIT:
             part = _inspection_failure(part)
         try:
             self._done(part)
@@ -122,11 +126,11 @@ class Run:
 
 def _inspection_failure(part: bytes) -> bytes:
     """A failure of the sandbox, in the form of an inspection."""
-    with suppress(ValueError):
+    fault = "the table is too large to be read"
+    if len(part) <= INSPECTION_LIMIT:
         document = json.loads(part)
-        if "reason" in document:
-            return json.dumps({"error": f"{document['reason']}: {document['summary']}", "line": None}).encode()
-    return part
+        fault = f"{document['reason']}: {document['summary']}"
+    return json.dumps({"error": fault, "line": None}).encode()
 
 
 def encode_job(run: Run, limits: Limits, may_log: bool) -> bytes:

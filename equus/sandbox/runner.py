@@ -34,12 +34,14 @@ __all__ = ["Job", "Run", "Runner"]
 # A worker that has been killed, or has given its result, is gone in a few milliseconds. What the zygote has not
 # reported after this long is given its result without the figures of its end.
 END_GRACE = 0.1
-# A zygote that has not forked in this time is stopped or stuck, and is replaced. Forking takes 2 ms.
-FORK_GRACE = 5.0
+# A zygote that has not forked, or not reaped, in this time is stopped or stuck, and is replaced. Both take 2 ms.
+ZYGOTE_GRACE = 5.0
 # The wait before the n-th start of a process that keeps dying; a first death is answered at once.
 RESTART_DELAYS = (0.0, 0.1, 0.3, 1.0)
 # So many deaths in a row, each before it was ready: the queue is answered instead of kept waiting.
 HOPELESS = 4
+# For reading a file: its chunk is run, which most often makes one table.
+LOAD_TIMEOUT = 10.0
 
 _log = Logger(namespace="equus.sandbox")
 
@@ -107,13 +109,28 @@ class Runner:
         run = Run(self, next(self._ids), job, done, "run", answer, now)
         return self._accept(run)
 
-    def inspect(self, source: bytes, libraries: dict[str, bytes], done: Callable[[dict[str, Any]], None]) -> Run:
-        """Read a check's table without calling its run().
+    def inspect(
+        self,
+        source: bytes,
+        libraries: dict[str, bytes],
+        done: Callable[[dict[str, Any]], None],
+        name: str = "check",
+        pushed: bool = True,
+    ) -> Run:
+        """Read a check's table without calling its run(). `name` is for error texts.
 
         `done` gets {"summary", "needs", "every", "timeout", "args": {...}} with times in seconds, or {"error", "line"}.
         """
-        job = Job("check", source, libraries, timeout=10.0)
-        return self._accept(Run(self, next(self._ids), job, lambda blob: done(json.loads(blob)), "inspect", None, None))
+        return self._read("inspect", Job(name, source, libraries, timeout=LOAD_TIMEOUT, pushed=pushed), done)
+
+    def compile(
+        self, source: bytes, done: Callable[[dict[str, Any]], None], name: str = "library", pushed: bool = True
+    ) -> Run:
+        """Compile a library without running any of it. `done` gets {}, or {"error", "line"}."""
+        return self._read("compile", Job(name, source, timeout=LOAD_TIMEOUT, pushed=pushed), done)
+
+    def _read(self, mode: str, job: Job, done: Callable[[dict[str, Any]], None]) -> Run:
+        return self._accept(Run(self, next(self._ids), job, lambda blob: done(json.loads(blob)), mode, None, None))
 
     def reload(self, policy: Policy) -> None:
         """From now on this policy; the broker reads its file again. Running checks finish under the old limits."""
@@ -210,7 +227,7 @@ class Runner:
             lambda kind, text: self._heard(run, kind, text),
             lambda: self._hung_up(run),
         )
-        self._arm(run.deadline)
+        self._look_at(run, run.began + min(run.timeout, ZYGOTE_GRACE))
         if not sent:
             self._lost("zygote")
 
@@ -236,7 +253,7 @@ class Runner:
             run.lines += 1
             self._log(run.job.check, clean(text[: frames.LOG_LINE]).replace("\n", "\\n"))
         elif kind == frames.DECLARED and run.declare(text, self._policy.limits.timeout_max):
-            self._arm(run.deadline)
+            self._look_at(run, run.began + run.timeout)
         else:
             self._condemn(run, "crashed", "the worker said something that no worker says")
 
@@ -245,14 +262,13 @@ class Runner:
         run.close()
         run.kill()
         run.give(part, self._reactor.seconds())
-        run.deadline = self._reactor.seconds() + FORK_GRACE
-        self._arm(run.deadline)
+        self._look_at(run, self._reactor.seconds() + ZYGOTE_GRACE)
 
     def _hung_up(self, run: Run) -> None:
         """The worker has ended, or has closed what it must not close. Its end is told by the zygote."""
         if not run.given and run.fate is None:
-            run.fate_if_killed = ("crashed", "the worker closed its connection without a result")
-            run.kill()
+            run.hung_up = True
+            self._look_at(run, self._reactor.seconds() + END_GRACE)
 
     def _condemn(self, run: Run, reason: str, why: str) -> None:
         """Kill it; its result waits a moment for the figures of its end."""
@@ -260,10 +276,13 @@ class Runner:
             return
         run.fate = (reason, why)
         self.kills += run.kill()
-        run.deadline = self._reactor.seconds() + END_GRACE
-        self._arm(run.deadline)
+        self._look_at(run, self._reactor.seconds() + END_GRACE)
 
     # -------------------------------------------------------------------------------------------- time
+
+    def _look_at(self, run: Run, when: float) -> None:
+        run.deadline = when
+        self._arm(when)
 
     def _arm(self, deadline: float) -> None:
         """One timer for all: it fires at the earliest deadline it knows, and then looks for the next."""
@@ -284,17 +303,17 @@ class Runner:
             self._arm(min(run.deadline for run in self._live.values()))
 
     def _overdue(self, run: Run, now: float) -> None:
-        if not run.given and run.fate is None:
-            self._condemn(run, "timeout", f"no result within {run.timeout:g} s")
-            return
-        if not run.given:  # condemned, and its end has not been reported
+        if run.given or (run.pidfd is None and run.fate is None and now < run.began + run.timeout):
+            _log.error("the zygote has stopped answering; it is replaced")
+            self._lost("zygote")
+        elif run.fate is not None:  # killed, and its end has not been told
             run.close()
-            run.give(failure(*run.fate or ("killed", "")), now)
-        if now < run.began + FORK_GRACE or (run.pidfd is not None and now < run.deadline + FORK_GRACE):
-            run.deadline = max(now, run.began) + FORK_GRACE
-            return
-        _log.error("the zygote has stopped answering; it is replaced")
-        self._lost("zygote")
+            run.give(failure(*run.fate), now)
+            self._look_at(run, now + ZYGOTE_GRACE)
+        elif run.hung_up:
+            self._condemn(run, "crashed", "the worker closed its connection without a result")
+        else:
+            self._condemn(run, "timeout", f"no result within {run.timeout:g} s")
 
     # -------------------------------------------------------------------------------------------- zygote and broker
 
@@ -344,6 +363,8 @@ class Runner:
         run.pidfd = descriptors[0]
         if run.given or run.fate is not None:
             run.kill()
+        elif not run.hung_up:
+            self._look_at(run, run.began + run.timeout)
 
     def _not_started(self, number: int, errno: int) -> None:
         run = self._live.pop(number, None)
@@ -363,7 +384,7 @@ class Runner:
         run.close()
         run.forget()
         if not run.given:
-            reason, why = run.fate or ending_of(status, peak_kib, self._policy.limits.memory_mib, run.fate_if_killed)
+            reason, why = run.fate or ending_of(status, peak_kib, self._policy.limits.memory_mib)
             run.give(failure(reason, why, cpu_ms=cpu_ms, peak_kib=peak_kib), self._reactor.seconds())
         self._launch_next()
 

@@ -19,7 +19,7 @@ from equus.sandbox import frames
 from equus.sandbox.contract import BadArguments, BadTable, CheckTable, read_table
 from equus.sandbox.document import FLOOD_LIMIT, OUTPUT_LIMIT, body
 from equus.sandbox.interpreter import Interpreter, LuaOutOfMemory
-from equus.sandbox.process import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, die_with_parent, prctl
+from equus.sandbox.process import die_with_parent
 from equus.sandbox.seccomp import Filter
 from equus.sandbox.text import clean
 from equus.sandbox.values import decode, encode, text_bytes
@@ -27,8 +27,6 @@ from equus.sandbox.verdict import MAX_METRICS, Metric, read_metric, summary_of, 
 from equus_protocol.results import STATUS_WORDS
 
 JOB, BROKER = 3, 4
-# Whom a worker of root's becomes: nobody, by its number on every Linux.
-NOBODY = 65_534
 OPEN_FILES = 16
 # Between the soft and the hard limit of the address space: for telling of a check that has used up the soft one.
 LAST_WORDS = 16 * 1_048_576
@@ -47,11 +45,8 @@ class Confinement:
 
 
 def confine(with_: Confinement, address_space: int, cpu_seconds: int) -> None:
-    """Give up, for good, whatever running one check doesn't need. Each step forbids the ones before it."""
-    if os.geteuid() == 0:
-        _become_nobody()
+    """Give up, for good, whatever running one check doesn't need and forking still did (zygote.give_up)."""
     limits = (
-        (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_FSIZE, 0, 0),
         (resource.RLIMIT_NPROC, 0, 0),
         (resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES),
@@ -60,20 +55,9 @@ def confine(with_: Confinement, address_space: int, cpu_seconds: int) -> None:
     )
     for kind, soft, hard in limits:
         resource.setrlimit(kind, (soft, hard))
-    die_with_parent(with_.parent)  # after the change of user, which takes it back
-    prctl(PR_SET_DUMPABLE, 0)
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    die_with_parent(with_.parent)
     if with_.filter is not None:
         with_.filter.install()
-
-
-def _become_nobody() -> None:
-    try:
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
-    except PermissionError:
-        pass  # a root without CAP_SETUID, as in some containers; the filter is the wall, this is the paint
 
 
 def work(interpreter: Interpreter) -> NoReturn:
@@ -117,6 +101,8 @@ class Worker:
     def begin(self, job: dict[str, Any]) -> NoReturn:
         self._may_log, self._clock = job["log"], job["now"]
         self._lua.seed(int.from_bytes(os.urandom(7), "big"))
+        if job["mode"] == "compile":
+            self._compile(job)
         for name, source in job["libraries"].items():
             self._lua.library(name, self._text_only(job, source))
         table = self._read_table(job)
@@ -153,8 +139,14 @@ class Worker:
         except BadTable as fault:
             self._load_fault(job, f"{job['check']}.lua: {fault}")
 
+    def _compile(self, job: dict[str, Any]) -> NoReturn:
+        fault = self._lua.compile(self._text_only(job, job["source"]), job["check"])
+        if fault is not None:
+            self._load_fault(job, fault)
+        self._finish(b"{}")
+
     def _load_fault(self, job: dict[str, Any], text: str) -> NoReturn:
-        if job["mode"] == "inspect":
+        if job["mode"] != "run":
             place = _PLACE.search(text)
             fault = {"error": clean(text)[:4096], "line": int(place[1]) if place else None}
             self._finish(json.dumps(fault, ensure_ascii=True).encode())

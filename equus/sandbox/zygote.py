@@ -6,6 +6,7 @@ ended. It reads nothing that a check wrote.
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import gc
 import json
@@ -18,17 +19,18 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from equus.sandbox import frames
 from equus.sandbox.interpreter import Interpreter
-from equus.sandbox.process import attach_standard_streams_to_nothing, die_with_parent
+from equus.sandbox.process import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, die_with_parent, prctl
 from equus.sandbox.seccomp import Filter
 from equus.sandbox.worker import BROKER, JOB, Confinement, confine, work
 
+# Whom a zygote of root's becomes: nobody, by its number on every Linux.
+NOBODY = 65_534
 # For the probe: enough to open a file in, were that allowed.
 _PROBE_MEMORY = 32 * 1_048_576
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @frozen
@@ -41,34 +43,53 @@ class _Child:
 
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
-    die_with_parent(int(sys.argv[2]))
+    interpreter = Interpreter()
+    codecs.lookup("ascii")  # as nobody we may not be able to read Python's own files any more
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a collection would copy every page it looks at, in each worker
+    base = address_space()
+    give_up()
+    die_with_parent(int(sys.argv[2]))  # after the change of user, which takes it back
+    Zygote(control, interpreter, Confinement(os.getpid(), base, Filter())).serve()
+
+
+def address_space() -> int:
+    """Bytes of ours; an undumpable process may not read this of itself."""
+    with open("/proc/self/statm", "rb") as statm:
+        return int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def give_up() -> None:
+    """What neither the zygote nor a worker needs, given up here because workers inherit it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    zygote = Zygote(control, Interpreter())
-    zygote.serve()
+    os.dup2(0, 1)  # standard input is /dev/null; the error stream stays, for a traceback of ours
+    if os.geteuid() == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+        except PermissionError:
+            pass  # a root without CAP_SETUID, as in some containers; the filter is the wall, this is the paint
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    prctl(PR_SET_DUMPABLE, 0)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 class Zygote:
     """Forks workers on request."""
 
-    def __init__(self, control: socket.socket, interpreter: Interpreter) -> None:
+    def __init__(self, control: socket.socket, interpreter: Interpreter, confinement: Confinement) -> None:
         self._control = control
         self._lua = interpreter
         self._children: dict[int, _Child] = {}  # by pidfd
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
-        gc.collect()
-        gc.freeze()
-        gc.disable()  # a collection would copy every page it looks at, in each worker
-        self._confinement = Confinement(os.getpid(), self._address_space(), Filter())
+        self._confinement = confinement
         self._peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         if not self._filter_works():
-            self._confinement = Confinement(os.getpid(), self._confinement.base, None)
-
-    @staticmethod
-    def _address_space() -> int:
-        with open("/proc/self/statm", encoding="ascii") as statm:
-            return int(statm.read().split()[0]) * _PAGE
+            self._confinement = evolve(confinement, filter=None)
 
     def _filter_works(self) -> bool:
         """Try it on a child: opening a file must be refused in one that has the filter."""
@@ -127,7 +148,7 @@ class Zygote:
     def _become_worker(self, memory: int, cpu: int, job: int, broker: int) -> NoReturn:
         try:
             _place(job, broker)
-            attach_standard_streams_to_nothing()
+            os.dup2(0, 2)
             os.closerange(BROKER + 1, os.sysconf("SC_OPEN_MAX"))
             confine(self._confinement, memory, cpu)
             work(self._lua)

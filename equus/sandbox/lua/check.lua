@@ -52,6 +52,12 @@ function env.require(name)
   return loaded[name]
 end
 
+-- {} or {fault = ...}.
+function api.compile(source, name)
+  local chunk, fault = compile(source, name)
+  return encode({ fault = not chunk and fault or nil })
+end
+
 function api.library(name, source) sources[name] = source end
 
 -- {table = ...} without its run, or {fault = ..., trace = ...}.

@@ -4,11 +4,13 @@ compiler.
 Running the recorded tests is trial.py's; reading folders is check_files.py's.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from equus.lint_rules import (
     ERROR,
@@ -44,6 +46,10 @@ class FileReport:
     @property
     def good(self) -> bool:
         return all(problem.severity != ERROR for problem in self.problems)
+
+    def with_problem(self, problem: Problem) -> FileReport:
+        """The same with one problem more."""
+        return evolve(self, problems=(*self.problems, problem))
 
     def document(self) -> dict[str, Any]:
         """As it stands in `equus lint --output json`; times in seconds."""

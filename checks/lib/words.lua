@@ -12,9 +12,10 @@ function words.bytes(count)
   return unit == 1 and string.format("%d B", count) or string.format("%.1f %s", size, UNITS[unit])
 end
 
--- 93784 -> "1 d 2 h"; 75 -> "1 min 15 s"; 0.25 -> "250 ms"
+-- 93784 -> "1 d 2 h"; 75 -> "1 min 15 s"; 0.25 -> "250 ms"; 0.0004 -> "0.4 ms"
 function words.duration(seconds)
   if seconds < 0 then return "-" .. words.duration(-seconds) end
+  if seconds < 0.01 then return string.format("%.2g ms", seconds * 1000) end
   if seconds < 1 then return string.format("%.0f ms", seconds * 1000) end
   if seconds < 60 then return string.format("%.1f s", seconds) end
   local whole = math.floor(seconds)

@@ -157,9 +157,7 @@ class Authority:
 
         return Grant(name, certificates.key_hash(key), now, actor, sign, address)
 
-    def _give(
-        self, given: Deferred[bytes], kind: str, name: str, address: str, now: float
-    ) -> Deferred[Enrolled]:
+    def _give(self, given: Deferred[bytes], kind: str, name: str, address: str, now: float) -> Deferred[Enrolled]:
         def refused(failure: Failure) -> Failure:
             failure.trap(BadRequest, NotEnrolled)
             reason = str(failure.value)

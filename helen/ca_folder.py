@@ -147,7 +147,7 @@ def _still_good(
 ) -> bool:
     try:
         names = set(held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
-    except (x509.ExtensionNotFound, ValueError):
+    except certificates.UNREADABLE:
         return False
     issued_at = certificates.since(held) + certificates.BACKDATED
     return (

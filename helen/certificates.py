@@ -34,6 +34,7 @@ RSA_SIZES = range(2_048, 8_193)  # more bits would make each signature check a b
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 CURVES = (ec.SECP256R1, ec.SECP384R1)
+UNREADABLE = (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError)
 
 
 class BadRequest(Exception):
@@ -53,7 +54,7 @@ def name_in(certificate: x509.Certificate) -> str:
     """The agent's name in a certificate: its only SAN. Anything else is refused."""
     try:
         names = list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
-    except (x509.ExtensionNotFound, ValueError) as error:
+    except UNREADABLE as error:
         raise BadRequest("the certificate has no readable alternative name") from error
     match names:
         case [x509.UniformResourceIdentifier(value=uri)] if uri.startswith(AGENT_URI):
@@ -94,6 +95,14 @@ def key_hash(key: object) -> str:
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     return hashlib.sha256(spki).hexdigest()
+
+
+def key_hash_in(certificate: x509.Certificate) -> str:
+    """The same for the key of a certificate, whatever kind it is of."""
+    try:
+        return key_hash(certificate.public_key())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise BadRequest("the key of the certificate cannot be read") from error
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
@@ -178,7 +187,7 @@ def is_client(certificate: x509.Certificate) -> bool:
     """Whether it says that it may be shown by a TLS client."""
     try:
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except (x509.ExtensionNotFound, ValueError):
+    except UNREADABLE:
         return False
     return ExtendedKeyUsageOID.CLIENT_AUTH in usages
 
@@ -187,7 +196,7 @@ def is_ca(certificate: x509.Certificate) -> bool:
     """Whether it says that it may sign certificates."""
     try:
         return bool(certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca)
-    except (x509.ExtensionNotFound, ValueError):
+    except UNREADABLE:
         return False
 
 

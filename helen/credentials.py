@@ -138,9 +138,7 @@ def admit(db: sqlite3.Connection, grant: Grant) -> bytes:
     known = db.execute("SELECT certificate FROM certificates WHERE key_hash = ?", (grant.key_hash,)).fetchone()
     if known is not None:
         return bytes(known[0])
-    revoked = db.execute(
-        "SELECT 1 FROM agents WHERE name = ? AND revoked_at IS NOT NULL", (grant.name,)
-    ).fetchone()
+    revoked = db.execute("SELECT 1 FROM agents WHERE name = ? AND revoked_at IS NOT NULL", (grant.name,)).fetchone()
     if revoked is not None:
         raise NotEnrolled(f"{grant.name} is revoked; only a token for it or `helen certificate` brings it back")
     return _give(db, grant, "admitted", "admitted")

@@ -29,7 +29,7 @@ from helen.dispatch import Dispatch
 from helen.enrolment import Enrolled
 from helen.journal.journal import Journal
 from helen.journal.values import Batch, Entry, Origin, StoredResult
-from helen.library import Library
+from helen.library import Library, Published
 from helen.listening import AgentDoor
 from helen.policy import Assignments, AssignmentsError, ScheduleEntry
 from helen.roster import Agent, Latest, Roster
@@ -156,6 +156,8 @@ class House:
         now = self._steady()
         self.roster.sweep(now)
         self.runs.sweep(now)
+        if self.library is not None:
+            self.library.tick(now, [agent.name for agent in self.roster.connected()] if self.library.ring else [])
         if self._held_back and not self.journal.full:
             self._let_go()
 
@@ -325,6 +327,9 @@ class House:
             self.journal.forget_below(agent.name, spool, first)
         facts = {"labels": agent.labels, "host": agent.host, "isolation": agent.isolation, "equus": agent.equus_version}
         self.store.call(records.agent_facts, agent.name, facts).addErrback(self._store_failed)
+        if self.library is not None and self.library.ring is not None:
+            failed = {n: str(f.get("error")) for n, f in agent.files.items() if f.get("state") != "active"}
+            self.library.ring.heard(agent.name, agent.digest, failed, self._steady())
         self._offer(agent)
         self._schedule(agent)
 
@@ -346,7 +351,7 @@ class House:
 
     def _offer(self, agent: Agent) -> None:
         """Say `reload` to an agent that runs another set than it should, once for each set."""
-        published = self.library.published if self.library is not None else None
+        published = self._set_of(agent)
         connection = agent.link
         if published is None or connection is None or connection.version != 2:
             return
@@ -355,11 +360,14 @@ class House:
             desk.told = published.digest
             connection.send(m.Reload())  # type: ignore[attr-defined]
 
+    def _set_of(self, agent: Agent) -> Published | None:
+        return self.library.offered(agent.name) if self.library is not None else None
+
     def _answer_manifests(self, connection: AgentConnection) -> None:
-        envelope = self.library.envelope() if self.library is not None else None
+        published = self.library.offered(connection.name) if self.library is not None else None
         desk = self._desks.get(connection)
-        while desk is not None and envelope is not None and desk.manifests and not connection.closing:
-            connection.send(m.Manifest(desk.manifests.popleft(), envelope))
+        while desk is not None and published is not None and desk.manifests and not connection.closing:
+            connection.send(m.Manifest(desk.manifests.popleft(), published.envelope))
 
     def _fetch(self, connection: AgentConnection, fetch: m.Fetch) -> None:
         self._desks[connection].files.append(fetch)
@@ -388,13 +396,14 @@ class House:
             self._schedule(agent)
 
     def schedule_of(self, agent: Agent) -> tuple[ScheduleEntry, ...]:
-        tables = self.library.tables if self.library is not None else {}
+        published = self._set_of(agent)
+        tables = published.tables if published is not None else {}
         return policy.schedule(self.assignments, tables, agent.name, agent.labels)
 
     def _schedule(self, agent: Agent) -> None:
         """Send an agent its whole schedule, if that differs from what it has."""
         connection = agent.link
-        if not isinstance(connection, AgentConnection) or self.library is None or self.library.published is None:
+        if not isinstance(connection, AgentConnection) or self._set_of(agent) is None:
             return
         entries = self.schedule_of(agent)
         if connection.version == 1:

@@ -86,10 +86,9 @@ class KnownKeys:
         if certificate is None:
             raise NotEnrolled("no client certificate")
         try:
-            name = certificates.name_in(certificate)
+            name, key = certificates.name_in(certificate), certificates.key_hash_in(certificate)
         except BadRequest as error:
             raise NotEnrolled(str(error)) from None
-        key = certificates.key_hash(certificate.public_key())
         self.check(name, key, now)
         not_after = certificates.until(certificate)
         if not certificates.since(certificate) <= now < not_after:

@@ -56,16 +56,16 @@ class LintFailed(Exception):
     """`equus lint` itself could not be run; nothing is known of the files."""
 
 
-def lint(reactor: Any, files: Mapping[str, bytes], tests: bool = False) -> Deferred[dict[str, Verdict]]:
-    """Judge these files; with `tests`, run what lies beside them (names `tests/x.lua` in `files`) as well."""
-    return Deferred.fromCoroutine(_lint(reactor, dict(files), tests))
+def lint(reactor: Any, files: Mapping[str, bytes]) -> Deferred[dict[str, Verdict]]:
+    """Judge these files; the tests among them (`tests/x.lua`) are run as well. Fails with LintFailed."""
+    return Deferred.fromCoroutine(_lint(reactor, dict(files)))
 
 
-async def _lint(reactor: Any, files: dict[str, bytes], tests: bool) -> dict[str, Verdict]:
+async def _lint(reactor: Any, files: dict[str, bytes]) -> dict[str, Verdict]:
     folder = await deferToThread(_write_down, files)
     try:
         words = [sys.executable, "-m", "equus.main", "lint", "--output", "json"]
-        words += [] if tests else ["--no-tests"]
+        words += [] if any(name.startswith("tests/") for name in files) else ["--no-tests"]
         answer = await _run(reactor, [*words, str(folder)])
     finally:
         await deferToThread(shutil.rmtree, folder, True)

@@ -112,6 +112,9 @@ def connect(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
     try:
         _configure(db)
         _migrate(db, path, steps)
+    except sqlite3.OperationalError as error:
+        db.close()
+        raise StoreUnreadable(f"{path} cannot be used: {error}.") from error  # a full disk, a read-only one
     except sqlite3.DatabaseError as error:
         db.close()
         raise StoreUnreadable(f"{path} cannot be read ({error}): put a copy back, or move it away.") from error

@@ -16,12 +16,9 @@ from helen.durations import seconds
 
 DEFAULT_PORT = 4166
 DEFAULT_WEB = "127.0.0.1:4167"
-REPEATED = ("name", "scale0")
-FLAGS = ("rings", "insecure-plaintext", "embed-zerotask")
-SINGLE = (
-    "state", "listen", "web", "checks", "signing-keys", "minimum-equus", "retention", "curve-key", "authorized-keys",
-    "embed-scale0", "zerotask",
-)  # fmt: skip
+REPEATED = ("name",)
+FLAGS = ("rings", "insecure-plaintext")
+SINGLE = ("state", "listen", "web", "checks", "signing-keys", "minimum-equus", "retention")
 
 
 class SettingsError(Exception):
@@ -41,6 +38,7 @@ class Settings:
     minimum_equus: tuple[int, ...] = ()
     retention: float = 7 * 86_400.0
     insecure_plaintext: bool = False
+    rings: bool = False
 
 
 def gather(flags: Mapping[str, Any], environment: Mapping[str, str], config: Path | None) -> dict[str, Any]:
@@ -97,6 +95,7 @@ def read(found: Mapping[str, Any]) -> Settings:
         minimum_equus=_version(str(found.get("minimum-equus", ""))),
         retention=_seconds(found.get("retention", "7d"), "--retention"),
         insecure_plaintext=bool(found.get("insecure-plaintext", False)),
+        rings=bool(found.get("rings", False)),
     )
 
 

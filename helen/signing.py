@@ -59,9 +59,7 @@ def make_private(path: Path) -> Ed25519PrivateKey:
     if path.exists():
         raise SigningKeyUnusable(f"{path} is there already: agents trust it, move it away only for good.")
     key = Ed25519PrivateKey.generate()
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     write_whole(path, pem)
     return key
 

@@ -36,6 +36,7 @@ from helen.journal.values import JournalError, Trouble
 from helen.library import Library
 from helen.lint import lint
 from helen.listening import TICK_SECONDS, AgentDoor
+from helen.rollout import DEFAULT_FRACTION
 from helen.settings import Settings, SettingsError
 from helen.statedir import StateError, write_whole
 from helen.store import Store
@@ -63,6 +64,7 @@ class Options(usage.Options):  # type: ignore[misc]
         ["config", None, None, "TOML file with any of these settings"],
     ]
     optFlags = [
+        ["rings", None, "Changes of the folder go to 1 % of the agents first, as helen push --canary 1% does"],
         ["insecure-plaintext", None, "Speak TCP without TLS: anybody may be any agent"],
     ]
 
@@ -140,9 +142,11 @@ class Helen(Service):
         if chosen.checks is None and checkfolder.fill(checks):
             self.log.info("{folder} has been filled with the shipped checks", folder=checks)
         self.library = Library(
-            checks, self.store, functools.partial(lint, self.reactor), time.time, keys.private, keys.public,
-            self.house.on_published,
+            checks, self.store, functools.partial(lint, self.reactor), time.time, time.monotonic, keys.private,
+            keys.public, self.house.on_published,
         )  # fmt: skip
+        self.library.fraction = DEFAULT_FRACTION if chosen.rings else None
+        self.library.fleet = lambda: [agent.name for agent in self.house.roster.connected() if agent.version == 2]
         self.library.load(loaded)
         self.house.library = self.library
         self.watch = FolderWatch(self.reactor, checks, self._checks_changed)

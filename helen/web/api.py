@@ -15,6 +15,8 @@ from twisted.internet.defer import Deferred
 
 from equus_protocol.results import STATUS_WORDS
 from helen.durations import seconds
+from helen.lint import Verdict
+from helen.rollout import read_fraction
 from helen.roster import Agent, Latest
 from helen.runs import MAX_ASKED_SECONDS, Run, Target
 from helen.web.problems import Problem, add_error_answers, write_json
@@ -174,23 +176,48 @@ class Api:
 
     @app.route("/api/v1/push", methods=["GET"])
     def pushed(self, request: Any) -> bytes:
-        """How far the published set has come, and what waits for a signature."""
+        """How far the newest set has come, and what waits for a signature."""
         library = self._helen.library
-        published, staged = library.published, library.staged
-        shown: dict[str, Any] = {"version": None, "staged": None, "can_sign": bool(library.private)}
-        if published is not None:
-            shown |= {"version": published.version, "digest": published.digest, **self._progress(published.digest)}
+        newest, staged = library.canary or library.published, library.staged
+        shown: dict[str, Any] = {"version": None, "staged": None, "ring": None, "can_sign": bool(library.private)}
+        if newest is not None:
+            shown |= {"version": newest.version, "digest": newest.digest, **self._progress(newest.digest)}
+        ring = library.ring or library.last_ring
+        if ring is not None:
+            shown["ring"] = {
+                "version": ring.version,
+                "members": sorted(ring.members),
+                "confirmed": sorted(ring.confirmed),
+                "state": ring.verdict or "open",
+                "why": ring.why,
+            }
         if staged is not None:
             files = {name: entry.sha256 for name, entry in staged.files.items()}
             waiting = {"version": staged.version, "manifest": staged.manifest.decode(), "undo": staged.undo.decode()}
             shown["staged"] = waiting | {"files": files}
         return write_json(request, shown)
 
+    @app.route("/api/v1/push", methods=["POST"])
+    def push(self, request: Any) -> Deferred[bytes]:
+        """Files by name; with `dry_run` they are judged and nothing changes."""
+        body = read_body(request)
+        files, tests = read_files(body, "files"), read_files(body, "tests")
+        dry_run = body.get("dry_run") is True
+        done = self._helen.library.push(files, tests, "operator", read_share(body), dry_run)
+
+        def answer(verdicts: dict[str, Verdict]) -> bytes:
+            warnings = [problem.at(name) for name, found in verdicts.items() for problem in found.problems]
+            newest = self._helen.library.canary or self._helen.library.published
+            shown = {"version": newest.version if newest is not None else None, "warnings": warnings}
+            return write_json(request, shown, 200 if dry_run else 201)
+
+        return done.addCallback(answer)
+
     @app.route("/api/v1/push/signed", methods=["POST"])
     def push_signed(self, request: Any) -> Deferred[bytes]:
         body = read_body(request)
         envelope, undo = read_text(body, "manifest").encode(), read_text(body, "undo").encode()
-        done = self._helen.library.accept(envelope, undo, "operator")
+        done = self._helen.library.accept(envelope, undo, "operator", read_share(body))
         return done.addCallback(lambda version: write_json(request, {"version": version}, 201))
 
     @app.route("/api/v1/push/undo", methods=["POST"])
@@ -220,7 +247,7 @@ class Api:
         return agent
 
     def _agent(self, agent: Agent) -> dict[str, Any]:
-        published = self._helen.library.published
+        published = self._helen.library.offered(agent.name)
         counted = dict.fromkeys(STATUS_WORDS, 0)
         for latest in agent.latest.values():
             counted[STATUS_WORDS[latest.status]] += 1
@@ -320,6 +347,23 @@ def read_text(body: dict[str, Any], key: str) -> str:
     if not isinstance(value, str) or not value:
         raise Problem(400, "bad request", f"`{key}` is missing, or no text")
     return value
+
+
+def read_files(body: dict[str, Any], key: str) -> dict[str, bytes]:
+    files = body.get(key) or {}
+    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
+        raise Problem(400, "bad request", f"`{key}` is an object of file names and their text")
+    return {name: text.encode("utf-8", "surrogateescape") for name, text in files.items()}
+
+
+def read_share(body: dict[str, Any]) -> float | None:
+    """`canary`: the share of the agents that run it first, or None for all at once."""
+    if body.get("canary") is None:
+        return None
+    try:
+        return read_fraction(str(body["canary"]))
+    except ValueError as error:
+        raise Problem(400, "bad request", f"`canary`: {error}") from error
 
 
 def read_seconds(body: dict[str, Any], key: str, default: float) -> float:

@@ -1,0 +1,93 @@
+"""`helen assign`: what runs where. STATE/assignments.toml is the truth; this shows, checks and rewrites it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import tomlkit
+
+from helen.cli.client import Client
+from helen.cli.options import for_a_helen, output, print_json
+from helen.policy import AssignmentsError, read
+
+
+@click.command()
+@click.argument("check", required=False)
+@click.option("--on", multiple=True, help="Agents by name or pattern (web*), or by label (role=web); left out: all.")
+@click.option("--every", help="How often, such as 1m.")
+@click.option("--timeout", help="How long a run may take, such as 10s.")
+@click.option("--args", help="Arguments, a JSON object.")
+@click.option("--id", "check_id", help="The name of the series, if the same check runs more than once on an agent.")
+@click.option("--overlap", type=click.Choice(["skip", "queue", "kill"]), help="What happens when a run takes too long.")
+@click.option("--remove", is_flag=True, help="Take the entries of CHECK (or of --id) away instead.")
+@click.option("--file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Replace all by this file.")
+@output
+@for_a_helen
+def assign(client: Client, check: str | None, remove: bool, file: Path | None, as_json: bool, **given: Any) -> None:
+    """Show the assignments, or add one: CHECK shall run on the agents of --on.
+
+    An agent that no entry names runs every check that has an interval of its own.
+    """
+    current = client.get("/api/v1/assignments")
+    if file is not None:
+        text = file.read_text()
+    elif check is None:
+        print_json(current) if as_json else click.echo(
+            current["text"] or "# no assignments: every agent runs the defaults"
+        )
+        return
+    elif remove:
+        text = without(current["text"], check, given["check_id"])
+    else:
+        text = current["text"].rstrip("\n") + "\n\n" + entry(check, **given)
+    try:
+        read(text)
+    except AssignmentsError as error:
+        raise click.UsageError(str(error)) from error
+    done = client.put("/api/v1/assignments", {"text": text.lstrip("\n")})
+    print_json(done) if as_json else click.echo(f"revision {done['revision']} is live")
+
+
+def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | None, **given: str | None) -> str:
+    """One [[assign]] as it shall stand in the file."""
+    fields: dict[str, Any] = {"check": check}
+    names = [pattern for pattern in on if "=" not in pattern]
+    labels = dict(pattern.split("=", 1) for pattern in on if "=" in pattern)
+    fields |= {"agents": names} if names else {}
+    fields |= {"labels": labels} if labels else {}
+    fields |= {"id": check_id} if check_id else {}
+    fields |= {name: value for name, value in given.items() if value}
+    if args is not None:
+        try:
+            fields["args"] = json.loads(args)
+        except ValueError as error:
+            raise click.BadParameter(f"no JSON: {error}", param_hint="--args") from error
+    table = tomlkit.table()
+    for key, value in fields.items():
+        if isinstance(value, dict):
+            inline = tomlkit.inline_table()
+            inline.update(value)
+            value = inline
+        table.add(key, value)
+    listed = tomlkit.aot()
+    listed.append(table)
+    document = tomlkit.document()
+    document.add("assign", listed)
+    return tomlkit.dumps(document)
+
+
+def without(text: str, check: str, check_id: str | None) -> str:
+    """The file less the entries of a check, its comments and order kept."""
+    document = tomlkit.parse(text)
+    listed = document.get("assign", [])
+    kept = [e for e in listed if e.get("check") != check or (check_id is not None and e.get("id") != check_id)]
+    if len(kept) == len(listed):
+        raise click.ClickException(f"no entry for {check}: `helen assign` shows what there is")
+    entries = tomlkit.aot()
+    for each in kept:
+        entries.append(each)
+    document["assign"] = entries
+    return tomlkit.dumps(document)

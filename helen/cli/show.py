@@ -1,0 +1,147 @@
+"""`helen agents`, `helen checks`, `helen status`: what Helen knows."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from helen.cli.client import Client, Missing
+from helen.cli.options import for_a_helen, output, plain, print_json, table
+
+
+@click.command()
+@click.option("--on", multiple=True, help="Only those that fit: a name, a pattern (web*), or a label (role=web).")
+@output
+@for_a_helen
+def agents(client: Client, on: tuple[str, ...], as_json: bool) -> None:
+    """List the agents, connected or not."""
+    found = client.get("/api/v1/agents" + "".join(f"{'&' if at else '?'}on={quote(p)}" for at, p in enumerate(on)))
+    if as_json:
+        print_json(found)
+        return
+    now = time.time()
+    rows = [
+        [
+            agent["name"],
+            f"connected {ago(now, agent['since'])}" if agent["connected"] else f"away {ago(now, agent['last_seen'])}",
+            ", ".join(f"{key}={value}" for key, value in sorted(agent["labels"].items())),
+            agent["equus"],
+            agent["isolation"],
+            counts(agent["checks"]),
+        ]
+        for agent in found["agents"]
+    ]
+    table(["AGENT", "LINK", "LABELS", "EQUUS", "ISOLATION", "CHECKS"], rows)
+    if not rows:
+        click.echo("No agents yet. `helen token` prints the line that makes a machine one.")
+
+
+@click.command()
+@output
+@for_a_helen
+def checks(client: Client, as_json: bool) -> None:
+    """List the published checks, and what is wrong with others."""
+    found = client.get("/api/v1/checks")
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        [check["name"], every(check["every"]), ", ".join(check["needs"]), check["sha256"][:12], check["summary"]]
+        for check in found["checks"]
+    ]
+    table(["CHECK", "EVERY", "NEEDS", "CODE", "WHAT IT DOES"], rows)
+    for problem in found["problems"]:
+        line = f":{problem['line']}" if problem["line"] else ""
+        click.echo(f"{plain(problem['file'])}{line}: {problem['severity']}: {plain(problem['text'])}", err=True)
+
+
+@click.command()
+@click.argument("what", required=False)
+@output
+@for_a_helen
+def status(client: Client, what: str | None, as_json: bool) -> None:
+    """Say what Helen knows: all in all, of an AGENT, or of one check on it (AGENT/CHECK).
+
+    Exit status 3: nothing is known of it.
+    """
+    if what is None:
+        found = client.get("/api/v1/status")
+        print_json(found) if as_json else show_all(found)
+        return
+    name, _, check = what.partition("/")
+    agent = client.get(f"/api/v1/agents/{quote(name, safe='')}")
+    if not check:
+        print_json(agent) if as_json else show_agent(agent)
+        return
+    for result in agent["results"]:
+        if result["check_id"] == check:
+            print_json(result) if as_json else show_result(result)
+            return
+    scheduled = any(entry["id"] == check for entry in agent["schedule"])
+    raise Missing(
+        f"{check} on {name} has not been heard of since Helen's start" if scheduled
+        else f"{name} runs no check {check!r}: `helen status {name}` lists those that it does"
+    )  # fmt: skip
+
+
+def show_all(found: dict[str, Any]) -> None:
+    manifest, agents, faults = found["manifest"], found["agents"], found["assignments"]["fault"]
+    click.echo(f"Helen {found['version']}, up {ago(time.time(), found['started'])}")
+    click.echo(f"agents: {agents['connected']} connected of {agents['known']}")
+    click.echo(f"checks: {counts(found['checks']) or 'no result yet'}")
+    click.echo(f"code: version {manifest['version']}" if manifest else "code: nothing is published yet")
+    if faults:
+        click.echo(f"assignments.toml is not used: {plain(faults)}", err=True)
+
+
+def show_agent(agent: dict[str, Any]) -> None:
+    now = time.time()
+    link = "connected" if agent["connected"] else "away"
+    click.echo(f"{plain(agent['name'])}: {link} {ago(now, agent['since'] or agent['last_seen'])}, {agent['equus']}")
+    if agent["clock_offset"] is not None and abs(agent["clock_offset"]) > 5:
+        click.echo(f"its clock is {agent['clock_offset']:+.1f} s off")
+    rows = [
+        [result["check_id"], result["status"].upper(), ago(now, result["since"]), result["summary"]]
+        for result in sorted(agent["results"], key=lambda result: (result["status"] == "ok", result["check_id"]))
+    ]
+    table(["CHECK", "STATUS", "SINCE", "WHAT IT SAYS"], rows)
+    for name, file in sorted(agent["files"].items()):
+        if file.get("state") != "active":
+            click.echo(f"{plain(name)} is {plain(file.get('state'))} there: {plain(file.get('error'))}", err=True)
+
+
+def show_result(result: dict[str, Any]) -> None:
+    now = time.time()
+    click.echo(f"{result['status'].upper()} for {ago(now, result['since'])}: {plain(result['summary'])}")
+    click.echo(
+        f"last result {ago(now, result['received'])} ago" + (f", {result['reason']}" if result["reason"] else "")
+    )
+    rows = [
+        [metric["name"], metric["value"], metric["unit"], metric["warn"], metric["crit"],
+         ", ".join(f"{key}={value}" for key, value in metric["labels"].items())]
+        for metric in result["metrics"]
+    ]  # fmt: skip
+    if rows:
+        table(["METRIC", "VALUE", "UNIT", "WARN", "CRIT", "LABELS"], rows)
+
+
+def ago(now: float, moment: float | None) -> str:
+    """How long something has lasted, in one unit."""
+    if moment is None:
+        return "?"
+    lasting = max(0.0, now - moment)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if lasting >= 2 * size:
+            return f"{lasting / size:.0f}{unit}"
+    return f"{lasting:.0f}s"
+
+
+def every(interval: float | None) -> str:
+    return "" if interval is None else f"{interval:g}s"
+
+
+def counts(checks: dict[str, int]) -> str:
+    return ", ".join(f"{count} {status}" for status, count in checks.items() if count)

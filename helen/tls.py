@@ -55,7 +55,9 @@ class ServerTLS:
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
         context.set_cipher_list(CIPHERS)
         _show(context, material.server, material.server_key)
-        context.add_extra_chain_cert(material.ca)  # an agent that joins knows its hash, and has nothing else of it
+        # An agent that joins knows the CA's hash, and has nothing else of it. Left to itself the library would find the
+        # CA among those it trusts, by verifying our own certificate at every handshake.
+        context.add_extra_chain_cert(material.ca)
         for ca in material.bundle:
             context.add_client_ca(ca)
         context.set_verify(SSL.VERIFY_PEER, self._judge)

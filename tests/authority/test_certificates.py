@@ -239,6 +239,28 @@ def test_what_is_no_request(title: str) -> None:
         certificates.key_of_request(BAD_REQUESTS[title])
 
 
+GOOD_REQUEST = (
+    x509.CertificateSigningRequestBuilder()
+    .subject_name(CA.subject)
+    .add_extension(x509.SubjectAlternativeName([x509.DNSName("helen")]), critical=False)
+    .sign(KEY, hashes.SHA256())
+    .public_bytes(serialization.Encoding.DER)
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(GOOD_REQUEST) - 1), st.integers(1, 255)), min_size=1, max_size=4))
+def test_mutated_requests(changes: list[tuple[int, int]]) -> None:
+    """A request with some bytes changed is refused; no change makes it good, none raises anything else."""
+    data = bytearray(GOOD_REQUEST)
+    for position, mask in changes:
+        data[position] ^= mask
+    if bytes(data) == GOOD_REQUEST:  # two changes of one byte took each other back
+        return
+    block = f"-----BEGIN CERTIFICATE REQUEST-----\n{base64.b64encode(data).decode()}\n-----END CERTIFICATE REQUEST-----"
+    with pytest.raises(BadRequest):
+        certificates.key_of_request(block)
+
+
 @given(st.binary(max_size=400))
 def test_random_requests(data: bytes) -> None:
     """Bytes in the place of a request raise BadRequest and nothing else."""

@@ -59,6 +59,14 @@ def test_from_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["helen.db"]
 
 
+def test_how_it_is_opened(tmp_path: Path) -> None:
+    """What durability rests on, and cannot be seen without pulling the plug: WAL, and an fsync at every commit."""
+    db = schema.connect(tmp_path / "helen.db")
+    names = ("journal_mode", "synchronous", "foreign_keys", "trusted_schema")
+    assert [db.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == ["wal", 2, 1, 0]
+    db.close()
+
+
 def test_from_version_1(tmp_path: Path) -> None:
     """A golden database keeps every row and has every table that a new one has."""
     build(tmp_path / "helen.db", GOLDEN_1)
@@ -109,7 +117,7 @@ def test_a_step_that_fails(tmp_path: Path, broken: str) -> None:
     """It leaves nothing of itself: the version, the tables and the rows are those of before."""
     path = tmp_path / "helen.db"
     schema.connect(path).close()
-    with pytest.raises(StoreUnreadable):
+    with pytest.raises(StoreUnreadable, match=r"helen\.db cannot be used: (table kv already exists|near)"):
         schema.connect(path, (*STEPS, broken))
     db = schema.connect(path)
     assert schema.version_of(db) == 2

@@ -1,0 +1,120 @@
+"""The process in which a node's functions run: `python -m zerotask.child --module NAME ...`, started by `children`.
+
+Frames of a length and JSON: work comes in on descriptor 0, answers go out on descriptor 3. One piece of work at a time.
+What a function prints goes where the node's errors go. It leads a process group of its own, so that what it started
+dies with it, and it ends when its node does, also in the middle of work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import queue
+import signal
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import msgspec
+
+from zerotask import errors
+from zerotask.errors import TaskFailed
+from zerotask.functions import Context, LoadError, Served, load, perform
+from zerotask.methods import MAX_BODY
+
+ANSWERS = 3  # descriptor
+HEAD = struct.Struct(">I")  # length of what follows
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(prog="python -m zerotask.child")
+    arguments.add_argument("--module", action="append", default=[])
+    arguments.add_argument("--entry-points", action="store_true")
+    chosen = arguments.parse_args()
+    _die_with_parent()
+    answers = os.fdopen(ANSWERS, "wb", buffering=0)
+    work = _reader(os.fdopen(os.dup(0), "rb"))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.path.insert(0, os.getcwd())  # as for `python -m`: modules beside the user are found
+    try:
+        served = load(chosen.module, chosen.entry_points)
+    except LoadError as error:
+        _put(answers, {"trouble": str(error)})
+        return
+    _put(answers, {"functions": {method: one.policy for method, one in served.items()}})
+    while (piece := work()) is not None:
+        _put(answers, _outcome(served, piece, answers))
+
+
+def _die_with_parent() -> None:
+    """A group of our own; and the kernel's promise to end us should the node be killed while we cannot notice."""
+    os.setsid()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _reader(source: BinaryIO) -> Callable[[], dict[str, Any] | None]:
+    """Read ahead in a thread: the end of the node is noticed while a function runs, and ends the whole group."""
+    pieces: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+    busy = threading.Event()
+
+    def read() -> None:
+        while (head := source.read(HEAD.size)) and len(head) == HEAD.size:
+            (size,) = HEAD.unpack(head)
+            busy.set()
+            pieces.put(msgspec.json.decode(source.read(size)))
+        if busy.is_set():
+            os.killpg(0, signal.SIGKILL)
+        pieces.put(None)
+
+    def take() -> dict[str, Any] | None:
+        if pieces.empty():
+            busy.clear()
+        return pieces.get()
+
+    threading.Thread(target=read, daemon=True).start()
+    return take
+
+
+def _outcome(served: dict[str, Served], piece: dict[str, Any], answers: BinaryIO) -> dict[str, Any]:
+    def tell(status: Any, detail: dict[str, Any]) -> None:
+        _put(answers, {"status": status, "detail": detail})
+
+    try:
+        one = served.get(piece["method"])
+        if one is None:
+            raise TaskFailed(errors.UNKNOWN_METHOD, f"this node has no function {piece['method']}", retry=False)
+        value = perform(one, piece["params"], Context(piece["id"], piece["attempt"], tell))
+        return {"result": msgspec.Raw(_encoded(value))}
+    except TaskFailed as failed:
+        error = {"code": failed.code, "message": failed.message}
+        if failed.data is not None:
+            error["data"] = failed.data
+        return {"error": error, "retry": failed.retry}
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        text = msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TaskFailed(errors.FUNCTION_RAISED, f"the result is not JSON: {error}", retry=False) from None
+    if len(text) > MAX_BODY:
+        said = f"a result of {len(text)} bytes, more than {MAX_BODY}; store it elsewhere and return where it is"
+        raise TaskFailed(errors.FUNCTION_RAISED, said, retry=False)
+    return text
+
+
+def _put(answers: BinaryIO, message: dict[str, Any]) -> None:
+    text = msgspec.json.encode(message)
+    frame = memoryview(HEAD.pack(len(text)) + text)
+    while frame:
+        frame = frame[answers.write(frame) :]
+
+
+if __name__ == "__main__":
+    main()

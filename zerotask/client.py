@@ -1,0 +1,148 @@
+"""A client of ZeroTask on Twisted: submit, look, wait, cancel; with patience where repeating is safe.
+
+    client = Client(SocketLink(reactor, "tcp://127.0.0.1:5555"), reactor, "reports")
+    client.start()
+    task_id = await client.submit("add", [1, 2], max_attempts=5)
+    value = await client.wait(task_id, timeout=60)          TaskFailed if it failed
+    await client.stop()
+
+A submission carries its id, so it is repeated until the broker has answered: a task that was stored before the answer
+got lost is recognised, not stored twice. All methods return Deferreds.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import deferLater
+
+from zerotask import errors, methods
+from zerotask.errors import NoAnswer, RpcError, TaskFailed
+from zerotask.links import Link
+from zerotask.roster import new_name
+from zerotask.rpc import ANSWER_WAIT, Rpc
+
+PATIENCE = 30.0  # seconds for which a call is repeated: a restart of the broker and a lapse of our old name fit in
+RETRY_FIRST, RETRY_MOST = 0.1, 2.0  # seconds between repetitions, doubling, with jitter
+STRANGER = (errors.CLIENT_UNKNOWN, errors.UNAUTHORISED)  # the broker does not know us: connect, then again
+PASSING = (errors.OVERLOADED, errors.STORING_FAILED, errors.DISABLED, errors.CLIENT_TAKEN)  # worth another try
+OF_THE_CALL = (  # errors of client_task_result that say nothing about the task's own end
+    *STRANGER,
+    *PASSING,
+    errors.NOT_FINISHED,
+    errors.TASK_UNKNOWN,
+    errors.EXPIRED,
+    errors.INVALID_PARAMS,
+    errors.INTERNAL,
+)
+
+
+class Client:
+    """One name at one broker. Without a name the broker gives one."""
+
+    def __init__(self, link: Link, reactor: Any, name: str | None = None) -> None:
+        self.name = name or new_name()
+        self._rpc, self._reactor = Rpc(link, reactor), reactor
+        self._connected = False
+        self._rpc.on_renewed = self._forgotten
+
+    def start(self) -> None:
+        self._rpc.start()
+
+    def stop(self) -> Deferred[None]:
+        """Say goodbye, if anybody listens. Tasks live on."""
+        if not self._connected:
+            self._rpc.close()
+            return succeed(None)
+        leaving = self._rpc.call("client_disconnect", [self.name], timeout=1.0)
+        leaving.addErrback(lambda failure: failure.trap(RpcError, NoAnswer) and None)
+        return leaving.addCallback(lambda _: self._rpc.close())
+
+    def _forgotten(self) -> None:
+        self._connected = False
+
+    # --------------------------------------------------------------------------------------------- tasks
+
+    def submit(
+        self, method: str, params: Any = (), task_id: str | None = None, patience: float = PATIENCE, **options: Any
+    ) -> Deferred[str]:
+        """The id of the task, which is stored by then. `options`: priority, delay, time_limit, max_attempts, ..."""
+        named = params if isinstance(params, dict) else list(params)
+        order = {"method": method, "params": named, "task_id": task_id or new_name(), **options}
+        return Deferred.fromCoroutine(self._submit(order, patience))
+
+    async def _submit(self, order: dict[str, Any], patience: float) -> str:
+        try:
+            return str(await self._persist("client_new_task", order, patience))
+        except RpcError as error:
+            if error.code == errors.TASK_TAKEN and (error.data or {}).get("identical"):
+                return str(order["task_id"])
+            raise
+
+    def call(self, method: str, params: dict[str, Any], patience: float = PATIENCE) -> Deferred[Any]:
+        """Any method that takes a client id, which is put in here."""
+        return Deferred.fromCoroutine(self._persist(method, params, patience))
+
+    def status(self, task_id: str, patience: float = PATIENCE) -> Deferred[dict[str, Any]]:
+        return self.call("client_task_status", {"task_id": task_id}, patience)
+
+    def cancel(self, task_id: str, patience: float = PATIENCE) -> Deferred[bool]:
+        """True once it is ended for good by this; false if it had ended before."""
+        return self.call("client_task_cancel", {"task_id": task_id}, patience)
+
+    def result(self, task_id: str, patience: float = PATIENCE) -> Deferred[Any]:
+        """What the task came to, now; RpcError NOT_FINISHED while it has not, TaskFailed if it failed."""
+        return Deferred.fromCoroutine(self._result({"task_id": task_id}, patience))
+
+    def wait(self, task_id: str, timeout: float) -> Deferred[Any]:
+        """The same, when it has ended; RpcError NOT_FINISHED when time is up."""
+        return Deferred.fromCoroutine(self._wait(task_id, timeout))
+
+    async def _wait(self, task_id: str, timeout: float) -> Any:
+        deadline = self._reactor.seconds() + timeout
+        while True:
+            left = max(deadline - self._reactor.seconds(), 0.0)
+            asked = {"task_id": task_id, "wait": min(left, methods.MAX_WAIT / 2)}
+            try:
+                return await self._result(asked, max(left, ANSWER_WAIT))
+            except RpcError as error:
+                if error.code != errors.NOT_FINISHED or self._reactor.seconds() >= deadline:
+                    raise
+
+    async def _result(self, asked: dict[str, Any], patience: float) -> Any:
+        try:
+            return await self._persist("client_task_result", asked, patience)
+        except RpcError as error:
+            if error.code in OF_THE_CALL:
+                raise
+            raise TaskFailed(error.code, error.message, error.data) from error
+
+    # ---------------------------------------------------------------------------------------- persistence
+
+    async def _persist(self, method: str, params: dict[str, Any], patience: float) -> Any:
+        """Call until there is an answer that repeating cannot change, or patience is over."""
+        deadline, pause = self._reactor.seconds() + patience, RETRY_FIRST
+        while True:
+            try:
+                return await self._once(method, params)
+            except NoAnswer:
+                if self._reactor.seconds() >= deadline:
+                    raise
+            except RpcError as error:
+                if error.code in STRANGER:
+                    self._connected = False
+                elif error.code not in PASSING:
+                    raise
+                if self._reactor.seconds() >= deadline:
+                    raise
+            await deferLater(self._reactor, pause * (0.5 + random.random() / 2))
+            pause = min(2 * pause, RETRY_MOST)
+
+    async def _once(self, method: str, params: dict[str, Any]) -> Any:
+        if not self._connected:
+            await self._rpc.call("client_connect", [self.name])
+            self._connected = True
+        wait = params.get("wait", 0.0) + ANSWER_WAIT
+        return await self._rpc.call(method, {"client_id": self.name, **params}, timeout=wait)

@@ -1,0 +1,249 @@
+"""JSON-RPC 2.0 as texts and values: requests, notifications and batches in, responses out.
+
+Nothing here knows a method of ZeroTask, opens a socket or reads a clock. A text is decoded whole before any of it
+counts, so what a broker stores and passes on is JSON that every reader can read: no NaN, no lone surrogate, no number
+beyond a double, nothing nested deeper than MAX_DEPTH. An id is kept as the text it was and goes back unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from attrs import frozen
+from msgspec import UNSET, Raw, UnsetType
+
+from zerotask.errors import INVALID_REQUEST, PARSE, RpcError
+
+# One frame: the sockets' own limit (MAXMSGSIZE), kept here too because links inside a process have no socket.
+MAX_TEXT = 8 * 1024 * 1024
+# Elements of one batch. A frame of the maximal size could hold 200,000; each may cost a row and a reply.
+MAX_BATCH = 1_000
+# Nesting of arrays and objects; the number is the house's limit for JSON and far below any decoder's stack.
+MAX_DEPTH = 64
+
+NULL = b"null"
+
+
+@frozen
+class Call:
+    """A request, or a notification when `id` is None. `id` is JSON text."""
+
+    method: str
+    params: list[Any] | dict[str, Any]
+    id: bytes | None
+
+
+@frozen
+class Fault:
+    """What stood where a request should have been."""
+
+    id: bytes
+    error: RpcError
+
+
+@frozen
+class Incoming:
+    """A text, understood. A text that is no JSON at all is one Fault and no batch."""
+
+    entries: tuple[Call | Fault, ...]
+    batch: bool
+
+
+@frozen
+class Response:
+    """An answer as a client reads it: `error` is None exactly when there is a result."""
+
+    id: Any
+    result: Any
+    error: RpcError | None
+
+
+class _Request(msgspec.Struct):
+    jsonrpc: str
+    method: str
+    params: list[Any] | dict[str, Any] | UnsetType = UNSET
+    id: Raw | UnsetType = UNSET
+
+
+class _Identified(msgspec.Struct):
+    id: Raw | UnsetType = UNSET
+
+
+class _Result(msgspec.Struct):
+    jsonrpc: str
+    result: Any
+    id: Raw
+
+
+class _Error(msgspec.Struct, omit_defaults=True):
+    code: int
+    message: str
+    data: Any = None
+
+
+class _Failure(msgspec.Struct):
+    jsonrpc: str
+    error: _Error
+    id: Raw
+
+
+class _Outgoing(msgspec.Struct, omit_defaults=True):
+    """Requests and notifications; the order of the fields is the order on the wire, which subscribers rely on."""
+
+    jsonrpc: str
+    method: str
+    params: Any
+    id: Raw | UnsetType = UNSET
+
+
+_requests = msgspec.json.Decoder(_Request)
+_identified = msgspec.json.Decoder(_Identified)
+_elements = msgspec.json.Decoder(list[Raw])
+_encoder = msgspec.json.Encoder()
+_sorted = msgspec.json.Encoder(order="deterministic")
+
+
+# ------------------------------------------------------------------------------------------------- values and texts
+
+
+def encode(value: Any) -> bytes:
+    """JSON text of a plain value; a Raw goes in as it is."""
+    return _encoder.encode(value)
+
+
+def canonical(value: Any) -> bytes:
+    """JSON text in which equal objects are equal texts."""
+    return _sorted.encode(value)
+
+
+def decode(text: bytes, depth: int = MAX_DEPTH) -> Any:
+    """A plain value; RpcError PARSE says why there is none."""
+    if len(text) > MAX_TEXT:
+        raise RpcError(PARSE, f"a text of more than {MAX_TEXT} bytes; send less at once")
+    try:
+        value = msgspec.json.decode(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RpcError(PARSE, f"not JSON: {error}") from None
+    if text.count(b"[") + text.count(b"{") > depth and _depth_exceeds(value, depth):
+        raise _too_deep()
+    return value
+
+
+def _too_deep() -> RpcError:
+    return RpcError(PARSE, f"nested deeper than {MAX_DEPTH} levels; send a flatter value")
+
+
+def _depth_exceeds(value: Any, limit: int) -> bool:
+    """Level by level, so that depth costs no stack."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+# --------------------------------------------------------------------------------------------------- what comes in
+
+
+def parse(text: bytes) -> Incoming:
+    """A received text as calls and faults, in order. Never raises."""
+    try:
+        value = decode(text)
+    except RpcError as error:
+        return Incoming((Fault(NULL, error),), batch=False)
+    if not isinstance(value, list):
+        return Incoming((_entry(text, value),), batch=False)
+    if not value or len(value) > MAX_BATCH:
+        said = "an empty batch" if not value else f"a batch of more than {MAX_BATCH} elements; send several"
+        return Incoming((Fault(NULL, RpcError(INVALID_REQUEST, said)),), batch=False)
+    texts = _elements.decode(text)
+    return Incoming(tuple(_entry(bytes(one), element) for one, element in zip(texts, value, strict=True)), batch=True)
+
+
+def _entry(text: bytes, value: Any) -> Call | Fault:
+    try:
+        request = _requests.decode(text)
+    except msgspec.DecodeError as error:
+        return Fault(_id_of(text, value), RpcError(INVALID_REQUEST, f"not a request: {error}"))
+    number = None if request.id is UNSET else bytes(request.id)
+    if number is not None and not _is_id(number):
+        return Fault(NULL, RpcError(INVALID_REQUEST, "an id is a string, a number or null"))
+    if request.jsonrpc != "2.0":
+        return Fault(number or NULL, RpcError(INVALID_REQUEST, 'jsonrpc has to be "2.0"'))
+    return Call(request.method, [] if request.params is UNSET else request.params, number)
+
+
+def _id_of(text: bytes, value: Any) -> bytes:
+    """The id of what is no request otherwise, so that its sender can tell which one was meant."""
+    if not isinstance(value, dict):
+        return NULL
+    number = _identified.decode(text).id
+    return NULL if number is UNSET or not _is_id(bytes(number)) else bytes(number)
+
+
+def _is_id(text: bytes) -> bool:
+    return text[:1] in b'"-0123456789n'
+
+
+# -------------------------------------------------------------------------------------------------- what goes out
+
+
+def result(id: bytes, value: Any) -> bytes:
+    return _encoder.encode(_Result("2.0", value, Raw(id)))
+
+
+def failure(id: bytes, error: RpcError) -> bytes:
+    return _encoder.encode(_Failure("2.0", _Error(error.code, error.message, error.data), Raw(id)))
+
+
+def batch(responses: list[bytes]) -> bytes:
+    return b"[" + b",".join(responses) + b"]"
+
+
+def request(method: str, params: Any, id: int | str) -> bytes:
+    return _encoder.encode(_Outgoing("2.0", method, params, Raw(_encoder.encode(id))))
+
+
+def notification(method: str, params: Any) -> bytes:
+    return _encoder.encode(_Outgoing("2.0", method, params))
+
+
+def prefix(method: str, first: str | None = None) -> bytes:
+    """How notifications of this method begin, up to the first parameter by position if one is given."""
+    text = _encoder.encode(_Outgoing("2.0", method, [] if first is None else [first]))
+    return text[: text.rindex(b"]")]
+
+
+# --------------------------------------------------------------------------------------------- what a client reads
+
+
+def read(text: bytes) -> list[Response | Call | Fault]:
+    """What a broker sent: responses, alone or in a batch, and notifications. RpcError PARSE for anything else."""
+    value = decode(text)
+    return [_received(element) for element in (value if isinstance(value, list) else [value])]
+
+
+def _received(value: Any) -> Response | Call | Fault:
+    if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
+        raise RpcError(PARSE, "neither a response nor a notification of JSON-RPC 2.0")
+    if isinstance(method := value.get("method"), str):
+        return Call(method, value.get("params", []), None)
+    if "error" not in value:
+        return Response(value.get("id"), value.get("result"), None)
+    return Response(value.get("id"), None, _error(value["error"]))
+
+
+def _error(value: Any) -> RpcError:
+    if not (isinstance(value, dict) and type(value.get("code")) is int and isinstance(value.get("message"), str)):
+        raise RpcError(PARSE, "an error object without code and message")
+    return RpcError(value["code"], value["message"], value.get("data"))

@@ -1,0 +1,92 @@
+"""What the calls of clients, nodes and operators share: the names, the leases, the board, the store, and the way out.
+
+Not a class of behaviour but of things: who sits in the broker and knows whom. It reads no clock and opens nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from attrs import define, field, frozen
+
+from zerotask import errors
+from zerotask.board import Board
+from zerotask.errors import RpcError
+from zerotask.ledger import Options
+from zerotask.roster import CLIENTS, NODES, Caller, Leases, Names
+from zerotask.store import Job, Store
+from zerotask.waiters import Waiters
+
+MAX_PENDING = 20_000  # calls in the store's hands; at 3,000 a second that is more than anybody waits
+
+Answer = Callable[[Any, RpcError | None], None]
+Send = Callable[[Hashable, bytes], bool]  # to a line; False when it is gone
+
+
+@frozen
+class Invocation:
+    """A call that passed the checks of its form."""
+
+    caller: Caller
+    args: dict[str, Any]
+    now: float
+    answer: Answer
+
+
+@define
+class Node:
+    """What a node told beyond its name. Only such a node is sent anything that it did not ask for: a REQ socket would
+    take it for the answer to its next question."""
+
+    methods: tuple[str, ...]
+    slots: int
+
+
+@define
+class Office:
+    store: Store
+    send: Send
+    leases: Leases
+    policies: dict[str, Options] = field(factory=dict)
+    clients: Names = field(factory=lambda: Names(CLIENTS))
+    nodes: Names = field(factory=lambda: Names(NODES))
+    served: dict[str, Node] = field(factory=dict)
+    board: Board = field(factory=Board)
+    waiters: Waiters = field(factory=Waiters)
+    cron_due: float | None = None  # when (monotonic) to look at the schedules; None: there are none
+    trouble: str | None = None  # why nothing can be stored at the moment
+
+    def write(self, job: Job, answer: Answer, durable: bool = True) -> None:
+        self._admit()
+        self.store.write(job, answer, durable)
+
+    def read(self, job: Job, answer: Answer) -> None:
+        self._admit()
+        self.store.read(job, answer)
+
+    def _admit(self) -> None:
+        if self.store.pending >= MAX_PENDING:
+            raise RpcError(errors.OVERLOADED, "too many calls are waiting for the disk; try again in a second")
+
+    def tell(self, node: str, text: bytes) -> bool:
+        """Send a node what it did not ask for. False if it takes no such thing, or is gone."""
+        holder = self.nodes.get(node)
+        return holder is not None and node in self.served and self.send(holder.line, text)
+
+    def lose(self, node: str, now: float) -> None:
+        """A node is silent or gone: its name is free, and what it held is queued again."""
+        holder = self.nodes.remove(node)
+        self.served.pop(node, None)
+        self.board.dismiss(node)
+        if holder is not None:
+            self.lapse(holder.lease, node, now)
+
+    def lapse(self, lease: int, node: str, now: float) -> None:
+        """Give up a lease; where that cannot be stored, it is tried again one lease later."""
+
+        def done(value: Any, error: RpcError | None) -> None:
+            if error is not None:
+                self.leases.orphan(lease, node, now)
+
+        self.store.write(lambda ledger, wall: ledger.lapse(lease, wall), done)

@@ -1,0 +1,108 @@
+"""Calls to a broker over one link: requests out, each with its Deferred, and notifications in.
+
+It knows no method. A call ends with a result, with RpcError as the broker said it, or with NoAnswer when time is up or
+the connection was made anew, in which case nobody knows whether the call was obeyed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define
+from twisted.internet.defer import Deferred, fail
+from twisted.logger import Logger
+
+from zerotask import errors, jsonrpc, methods
+from zerotask.errors import NoAnswer, RpcError
+from zerotask.links import Link
+
+ANSWER_WAIT = 10.0  # seconds; four beats. A broker that needs longer is in trouble
+MOST_CALLS = 10_000  # on their way at once
+
+
+@define
+class _Open:
+    """A call on its way."""
+
+    result: Deferred[Any]
+    timer: Any
+
+
+class Rpc:
+    """One side of a link."""
+
+    _log = Logger()
+
+    def __init__(self, link: Link, reactor: Any) -> None:
+        self.on_notification: Callable[[str, Any], None] = lambda method, params: None
+        self.on_renewed: Callable[[], None] = lambda: None
+        self._link, self._reactor = link, reactor
+        self._numbers = itertools.count(1)
+        self._open: dict[int, _Open] = {}
+        self._met = False
+
+    def start(self) -> None:
+        self._link.open(self._received, self._renewed)
+
+    def close(self) -> None:
+        self._fail_all("closed")
+        self._link.close()
+
+    def call(self, method: str, params: Any, timeout: float | None = ANSWER_WAIT) -> Deferred[Any]:
+        """Ask. Without a timeout the answer is waited for as long as the connection lasts."""
+        if len(self._open) >= MOST_CALLS:
+            return fail(RpcError(errors.OVERLOADED, f"more than {MOST_CALLS} calls are on their way"))
+        number = next(self._numbers)
+        if not self._link.send(jsonrpc.request(methods.PREFIX + method, params, number)):
+            return fail(NoAnswer(f"{method} could not be sent"))
+        timer = None if timeout is None else self._reactor.callLater(timeout, self._late, number, method)
+        self._open[number] = _Open(Deferred(), timer)
+        return self._open[number].result
+
+    def notify(self, method: str, params: Any) -> None:
+        self._link.send(jsonrpc.notification(methods.PREFIX + method, params))
+
+    def _late(self, number: int, method: str) -> None:
+        self._open.pop(number).result.errback(NoAnswer(f"no answer to {method} in time"))
+
+    def _renewed(self) -> None:
+        """What was asked on the former connection will not be answered; before the first there was none."""
+        if self._met:
+            self._fail_all("the connection was made anew")
+        self._met = True
+        self.on_renewed()
+
+    def _fail_all(self, why: str) -> None:
+        for number in list(self._open):
+            self._take(number).errback(NoAnswer(why))
+
+    def _take(self, number: int) -> Deferred[Any]:
+        call = self._open.pop(number)
+        if call.timer is not None:
+            call.timer.cancel()
+        return call.result
+
+    def _received(self, text: bytes) -> None:
+        try:
+            messages = jsonrpc.read(text)
+        except RpcError as error:
+            self._log.error("The broker sent what cannot be read: {error}", error=error)
+            return
+        for message in messages:
+            if isinstance(message, jsonrpc.Call):
+                self.on_notification(message.method, message.params)
+            elif isinstance(message, jsonrpc.Response):
+                self._answered(message)
+
+    def _answered(self, response: jsonrpc.Response) -> None:
+        if response.id not in self._open:
+            if response.id is None and response.error is not None:
+                self._log.error("The broker refused a text: {error}", error=response.error)
+            return
+        result = self._take(response.id)
+        if response.error is None:
+            result.callback(response.result)
+        else:
+            result.errback(response.error)

@@ -1,0 +1,213 @@
+"""The broker on its sockets, as a Twisted service: `twistd zerotask` runs it, and so may any process, `twistd helen`
+for one.
+
+    service = ZeroTaskService(Settings(state=Path("/var/lib/zerotask")), reactor)
+    service.setServiceParent(parent)
+    link = service.local_link()                   a client or a node in this process needs no socket:
+    client = Client(link, "helen")                see `client`, `node`
+
+Three sockets: ROUTER for clients and nodes, PUB for announcements, and a ROUTER at STATE/control.sock for operators,
+which only the owner of the folder can open. run.json says where they are once they accept connections.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
+from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
+
+from scale0.reader import CurveServer, Kind, Network, Origin, Sent, Socket, SocketError
+from scale0.zap import Caller as Stranger
+from scale0.zap import is_local
+from zerotask.broker import TICK, Broker
+from zerotask.links import LocalLink
+from zerotask.roster import Caller
+from zerotask.store import Store
+
+DOMAIN = "zerotask"  # ZAP's name for our sockets
+LINGER = 500  # ms that the last answers have to get out when the broker stops
+CONTROL_MOST = 100  # bytes of the control socket's path; the kernel takes 107
+LISTEN, PUBLISH = "tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"
+
+
+@frozen
+class Settings:
+    """Where the broker lives. Without `curve_secret` only loopback and ipc are served."""
+
+    state: Path
+    listen: str = LISTEN
+    publish: str = PUBLISH
+    curve_secret: str | None = field(default=None, repr=False)
+    authorized: Callable[[str], bool] = lambda key: False
+
+
+@frozen
+class Line:
+    """A connection on one of our ROUTERs, and whether its messages have the empty frame of a REQ."""
+
+    door: str
+    routing_id: bytes
+    enveloped: bool
+
+
+class StartError(Exception):
+    """The broker cannot start; the text says why and what to do."""
+
+
+class ZeroTaskService(Service):
+    """Store, broker and sockets, from start to stop."""
+
+    name = "zerotask"
+    _log = Logger()
+
+    def __init__(self, settings: Settings, reactor: Any) -> None:
+        self.settings = settings
+        self.broker: Broker | None = None
+        self.listen = self.publish = ""
+        self.control: str | None = None
+        self._reactor = reactor
+        self._doors: dict[str, Socket] = {}
+        self._pub: Socket | None = None
+        self._store: Store | None = None
+        self._ticks = LoopingCall(self._tick)
+
+    # ---------------------------------------------------------------------------------------- start and stop
+
+    def startService(self) -> None:
+        """StoreError or StartError, with nothing left open, if it cannot be."""
+        _must_be_local(self.settings)
+        self._store = Store(self.settings.state, self._reactor.callFromThread)
+        found = self._store.open()
+        try:
+            self._open_sockets()
+        except SocketError as error:
+            self._close_sockets(0)
+            self._store.end()
+            self._store.join()
+            raise StartError(f"cannot listen: {error}") from error
+        self.broker = Broker(self._store, found, self._send, self._announce, time.monotonic(), time.time())
+        self._ticks.clock = self._reactor
+        self._ticks.start(TICK, now=False)
+        self._write_run_file()
+        super().startService()
+        self._log.info(
+            "ZeroTask listens on {listen}, {counts}", listen=self.listen, counts=found.counts or "no tasks yet"
+        )
+
+    def _open_sockets(self) -> None:
+        network, security = Network.of(self._reactor), None
+        if self.settings.curve_secret is not None:
+            security = CurveServer(self.settings.curve_secret)
+        network.admit(DOMAIN, self._admits)
+        door = network.socket(Kind.ROUTER, self._receiver("public", operator=False), domain=DOMAIN, security=security)
+        self._doors["public"] = door
+        self._pub = network.socket(Kind.PUB, domain=DOMAIN, security=security)
+        self._pub._drain = lambda limit, raw=self._pub._raw: raw.get(15) * 0  # XXX until the reader knows PUB
+        self.listen, self.publish = (
+            socket.bind(endpoint).replace("[::ffff:127.0.0.1]", "127.0.0.1")
+            for socket, endpoint in ((door, self.settings.listen), (self._pub, self.settings.publish))
+        )
+        path = str((self.settings.state / "control.sock").absolute())
+        if len(path.encode()) > CONTROL_MOST:
+            self._log.warn("No control socket: {path} is longer than the kernel takes; shorten --state", path=path)
+            return
+        self._doors["control"] = network.socket(Kind.ROUTER, self._receiver("control", operator=True))
+        self.control = self._doors["control"].bind(f"ipc://{path}")
+        os.chmod(path, 0o600)
+
+    def _admits(self, stranger: Stranger) -> bool:
+        if self.settings.curve_secret is None:
+            return stranger.mechanism == "NULL" and is_local(stranger.address)
+        return stranger.mechanism == "CURVE" and self.settings.authorized(stranger.key)
+
+    def stopService(self) -> Deferred[None] | None:
+        """What has come in is stored and answered before the sockets close."""
+        super().stopService()
+        if self._store is None or self.broker is None:
+            return None
+        with contextlib.suppress(OSError):
+            self._run_file().unlink()
+        self._ticks.stop()
+        self._store.end()
+        stopped = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._store.join)
+        return stopped.addCallback(lambda _: self._stopped())
+
+    def _stopped(self) -> None:
+        self.broker = None
+        self._close_sockets(LINGER)
+
+    def _close_sockets(self, linger: int) -> None:
+        for socket in [*self._doors.values(), *([self._pub] if self._pub else [])]:
+            socket.close(linger)
+        self._doors.clear()
+        self._pub = None
+
+    # ------------------------------------------------------------------------------------------- run.json
+
+    def _run_file(self) -> Path:
+        return self.settings.state / "run.json"
+
+    def _write_run_file(self) -> None:
+        """In one step, so that a reader never sees half of it."""
+        run = {"pid": os.getpid(), "listen": self.listen, "publish": self.publish, "control": self.control}
+        draft = self._run_file().with_suffix(".new")
+        draft.write_text(json.dumps(run) + "\n", encoding="utf-8")
+        draft.replace(self._run_file())
+
+    # --------------------------------------------------------------------------------------------- traffic
+
+    def _receiver(self, door: str, operator: bool) -> Callable[[list[bytes], Origin], None]:
+        def received(frames: list[bytes], origin: Origin) -> None:
+            enveloped = len(frames) == 3 and frames[1] == b""
+            if not enveloped and (len(frames) != 2 or not frames[1]):
+                return  # no message of ours: nobody can be waiting for an answer to it in a form we know
+            caller = Caller(Line(door, frames[0], enveloped), origin.key, operator)
+            self._receive(caller, frames[-1])
+
+        return received
+
+    def _receive(self, caller: Caller, text: bytes) -> None:
+        if self.broker is not None and self.running:
+            self.broker.receive(caller, text, time.monotonic(), time.time())
+
+    def _send(self, line: Any, text: bytes) -> bool:
+        if isinstance(line, LocalLink):
+            return line.deliver(text)
+        door = self._doors.get(line.door)
+        frames = [line.routing_id, b"", text] if line.enveloped else [line.routing_id, text]
+        return door is not None and door.send(frames, hold=True) is Sent.OK
+
+    def _announce(self, text: bytes) -> None:
+        if self._pub is not None:
+            self._pub.send([text])
+
+    def _tick(self) -> None:
+        if self.broker is not None:
+            self.broker.tick(time.monotonic(), time.time())
+
+    # ------------------------------------------------------------------------------------------- in process
+
+    def local_link(self, operator: bool = False) -> LocalLink:
+        """A connection to this broker without a socket."""
+        return LocalLink(self._reactor, lambda link, text: self._receive(Caller(link, operator=operator), text))
+
+
+def _must_be_local(settings: Settings) -> None:
+    """Without keys nothing is served beyond this machine, whatever the gatekeeper would say."""
+    if settings.curve_secret is not None:
+        return
+    for endpoint in (settings.listen, settings.publish):
+        host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+        if endpoint.startswith("tcp://") and not is_local(host):
+            raise StartError(f"{endpoint}: without --curve-key only loopback and ipc are served")

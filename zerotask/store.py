@@ -1,0 +1,364 @@
+"""The durable store: one thread that writes with group commit, one that reads, and nothing of either in the reactor.
+
+A job is a function of (Ledger, now). Writing jobs run in order, up to BATCH_JOBS or BATCH_SECONDS to a transaction, and
+are answered only after its commit. A transaction in which any job is `durable` is synced to disk (synchronous=FULL);
+one of claims alone is written but not synced, since a claim that a power cut undoes is merely claimed again.
+
+When the disk is full or fails, every job of the transaction gets STORING_FAILED, the transaction is rolled back, and
+`on_trouble` hears of it; reading goes on. A probe every PROBE_EVERY seconds finds out when writing works again.
+The store knows no sockets and no methods.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import queue
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from attrs import define, frozen
+from twisted.logger import Logger
+
+from zerotask import errors
+from zerotask.errors import RpcError
+from zerotask.jsonrpc import encode
+from zerotask.ledger import Ledger, Notice
+from zerotask.shelf import SqlShelf, StoreError, connect, prepare
+
+BATCH_JOBS = 64  # to one transaction: a sync is shared by all that are in flight from a busy client
+BATCH_SECONDS = 0.005  # and no longer than this, so that the first of them does not wait for the last
+PROBE_EVERY = 2.0  # seconds between attempts to write while the disk is in trouble
+CHECKPOINT_ROWS = 8_000  # changed rows between checkpoints, some 8 MiB of log
+CHECKPOINT_IDLE = 1.0  # seconds without work after which the log is brought in as well
+
+Job = Callable[[Ledger, float], Any]
+Done = Callable[[Any, RpcError | None], None]
+Deliver = Callable[[Callable[[], None]], Any]
+
+
+@define
+class Pending:
+    """A job on its way, and what came of it."""
+
+    job: Job
+    done: Done
+    durable: bool
+    value: Any = None
+    error: RpcError | None = None
+
+
+@frozen
+class Recovery:
+    """What was found at the start."""
+
+    leases: list[tuple[int, str]]
+    counts: dict[str, int]
+    policies: dict[str, bytes]
+
+
+class Store:
+    """A folder with `tasks.db`, held by this process alone.
+
+    `deliver` runs a function in the thread that owns the callbacks (reactor.callFromThread).
+    """
+
+    _log = Logger()
+
+    def __init__(self, folder: Path, deliver: Deliver, clock: Callable[[], float] = time.time) -> None:
+        self.folder = folder
+        self.path = folder / "tasks.db"
+        self.on_notices: Callable[[list[Notice], float], None] = lambda notices, wall: None
+        self.on_trouble: Callable[[str | None], None] = lambda text: None  # None: writing works again
+        self.pending = 0  # jobs not answered yet; counted in the thread of the callbacks
+        self._deliver, self._clock = deliver, clock
+        self._writing: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        self._reading: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._lock: IO[str] | None = None
+        self._trouble: str | None = None
+
+    # -------------------------------------------------------------------------------------- start and end
+
+    def open(self) -> Recovery:
+        """Take the folder and start both threads. StoreError says what stands in the way."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = (self.folder / "lock").open("a")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._unlock()
+            raise StoreError(f"{self.folder} is in use by another broker; stop it or choose another --state") from None
+        except OSError as error:
+            raise StoreError(f"{self.folder} cannot be used: {error.strerror}; choose another --state") from error
+        try:
+            prepare(self.path)
+            found = self._recover()
+        except StoreError:
+            self._unlock()
+            raise
+        for name, loop in (("zerotask-writer", self._write_all), ("zerotask-reader", self._read_all)):
+            thread = threading.Thread(target=loop, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        return found
+
+    def _recover(self) -> Recovery:
+        connection = connect(self.path)
+        try:
+            shelf = SqlShelf(connection)
+            return Recovery(shelf.leases(), shelf.counts(), shelf.policies())
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read: {error}; restore it from a backup") from error
+        finally:
+            connection.close()
+
+    def end(self) -> None:
+        """No more jobs: both threads stop when they have done what they were given. Does not wait."""
+        self._writing.put(None)
+        self._reading.put(None)
+
+    def join(self) -> None:
+        """Wait for both threads; what they still delivered is in the hands of `deliver`."""
+        for thread in self._threads:
+            thread.join()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # ------------------------------------------------------------------------------------------ jobs come
+
+    def write(self, job: Job, done: Done, durable: bool = True) -> None:
+        self.pending += 1
+        self._writing.put(Pending(job, done, durable))
+
+    def read(self, job: Job, done: Done) -> None:
+        self.pending += 1
+        self._reading.put(Pending(job, done, durable=False))
+
+    # ------------------------------------------------------------------------------------------ they are done
+
+    def _write_all(self) -> None:
+        """The writer's life. It survives what the disk does to it."""
+        desk, stop = _WriteDesk(self.path, self._clock), False
+        while not stop:
+            batch, stop = self._gather()
+            if not batch:
+                desk.idle()
+                self._probe(desk)
+                continue
+            while batch:
+                done, text = desk.transact(batch)
+                self._answer(done, desk.take_notices(), self._changed(text), desk.now)
+                batch = batch[len(done) :]
+            desk.checkpoint_when_due()
+        desk.close()
+
+    def _gather(self) -> tuple[list[Pending], bool]:
+        """What waits, up to BATCH_JOBS; nothing after a while without any. True once the end was seen."""
+        batch: list[Pending] = []
+        try:
+            pending = self._writing.get(timeout=PROBE_EVERY if self._trouble else CHECKPOINT_IDLE)
+            while pending is not None:
+                batch.append(pending)
+                if len(batch) >= BATCH_JOBS:
+                    return batch, False
+                pending = self._writing.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _probe(self, desk: _WriteDesk) -> None:
+        if self._trouble is not None:
+            self._answer([], [], self._changed(desk.transact([_probing()])[1]), desk.now)
+
+    def _changed(self, text: str | None) -> bool:
+        """Note how writing goes; whether that is news."""
+        news = (text is None) != (self._trouble is None)
+        self._trouble = text
+        return news
+
+    def _answer(self, batch: list[Pending], notices: list[Notice], news: bool, wall: float) -> None:
+        text = self._trouble
+
+        def deliver() -> None:
+            self.pending -= len(batch)
+            if news:
+                _guarded(self._log, self.on_trouble, text)
+            if notices:
+                _guarded(self._log, self.on_notices, notices, wall)
+            for pending in batch:
+                _guarded(self._log, pending.done, pending.value, pending.error)
+
+        if batch or notices or news:
+            self._deliver(deliver)
+
+    def _read_all(self) -> None:
+        connection: sqlite3.Connection | None = None
+        while (pending := self._reading.get()) is not None:
+            try:
+                connection = connection or connect(self.path)
+                _perform(pending, Ledger(SqlShelf(connection, cached=0), random.random, encode), self._clock())
+            except sqlite3.Error as error:
+                pending.error = RpcError(errors.STORING_FAILED, f"reading the store failed: {error}")
+                connection = _closed(connection)
+            except Exception:
+                self._log.failure("A reading job failed")
+                pending.error = _internal()
+            self._answer_read(pending)
+        _closed(connection)
+
+    def _answer_read(self, pending: Pending) -> None:
+        def deliver() -> None:
+            self.pending -= 1
+            _guarded(self._log, pending.done, pending.value, pending.error)
+
+        self._deliver(deliver)
+
+
+class _WriteDesk:
+    """The writer's connection and its transactions. Lives in the writer's thread."""
+
+    _log = Logger()
+
+    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
+        self._path, self._clock = path, clock
+        self._ledger: Ledger | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._synced = True  # what PRAGMA synchronous says now
+        self._rows = 0  # total_changes at the last checkpoint
+        self.now = 0.0  # of the last transaction
+
+    def _open(self) -> tuple[Ledger, sqlite3.Connection]:
+        if self._ledger is None or self._connection is None:
+            self._connection = connect(self._path)
+            self._ledger, self._synced, self._rows = Ledger(SqlShelf(self._connection), random.random, encode), True, 0
+        return self._ledger, self._connection
+
+    def transact(self, batch: list[Pending]) -> tuple[list[Pending], str | None]:
+        """Run jobs from the head of the batch and commit: which were done with, and the trouble that the disk made."""
+        try:
+            return self._run(batch), None
+        except sqlite3.Error as error:
+            self._undo()
+            self._log.error("Storing failed: {error}", error=error)
+            said = (
+                f"storing failed: {error}; nothing of this call was kept, make room on the broker's disk and repeat it"
+            )
+            for pending in batch:
+                pending.value, pending.error = None, RpcError(errors.STORING_FAILED, said)
+            return batch, str(error)
+        except _Failed as failed:
+            # A bug in one job must not cost the others theirs: what came before it runs again, then it alone is refused.
+            self._undo()
+            before = batch[: batch.index(failed.pending)]
+            if before:
+                return self.transact(before)
+            failed.pending.value, failed.pending.error = None, _internal()
+            return batch[:1], None
+
+    def _run(self, batch: list[Pending]) -> list[Pending]:
+        """One transaction; at least one job, then more until BATCH_SECONDS are over."""
+        ledger, connection = self._open()
+        self._sync(connection, any(pending.durable for pending in batch))
+        connection.execute("BEGIN IMMEDIATE")
+        self.now, deadline, done = self._clock(), time.monotonic() + BATCH_SECONDS, 0
+        while done < len(batch) and (not done or time.monotonic() < deadline):
+            self._perform(batch[done], ledger, self.now)
+            done += 1
+        connection.execute("COMMIT")
+        return batch[:done]
+
+    def _perform(self, pending: Pending, ledger: Ledger, now: float) -> None:
+        try:
+            _perform(pending, ledger, now)
+        except sqlite3.Error:
+            raise
+        except Exception as error:
+            self._log.failure("A writing job failed")
+            raise _Failed(pending) from error
+
+    def _sync(self, connection: sqlite3.Connection, wanted: bool) -> None:
+        if wanted is not self._synced:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self._synced = wanted
+
+    def _undo(self) -> None:
+        """Back to what is on disk, by a fresh connection: after an I/O error the old one's pages are not to be trusted."""
+        self._ledger, self._connection = None, _closed(self._connection)
+
+    def take_notices(self) -> list[Notice]:
+        if self._ledger is None:
+            return []
+        notices, self._ledger.notices = self._ledger.notices, []
+        return notices
+
+    def checkpoint_when_due(self) -> None:
+        if self._connection is not None and self._connection.total_changes - self._rows >= CHECKPOINT_ROWS:
+            self.idle()
+
+    def idle(self) -> None:
+        """Bring the log into the database. A failure costs nothing: the log stays, and the next commit says so."""
+        if self._connection is None or self._connection.total_changes == self._rows:
+            return
+        self._rows = self._connection.total_changes
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as error:
+            self._log.warn("Bringing in the log failed: {error}", error=error)
+
+    def close(self) -> None:
+        self.idle()
+        _closed(self._connection)
+
+
+class _Failed(Exception):
+    """A job that raised what no job should."""
+
+    def __init__(self, pending: Pending) -> None:
+        super().__init__(pending)
+        self.pending = pending
+
+
+def _perform(pending: Pending, ledger: Ledger, now: float) -> None:
+    pending.value = pending.error = None
+    try:
+        pending.value = pending.job(ledger, now)
+    except RpcError as error:
+        pending.error = error
+
+
+def _probing() -> Pending:
+    def job(ledger: Ledger, now: float) -> None:
+        shelf = ledger.shelf
+        assert isinstance(shelf, SqlShelf)
+        shelf.probe(now)
+
+    return Pending(job, lambda value, error: None, durable=True)
+
+
+def _internal() -> RpcError:
+    return RpcError(errors.INTERNAL, "the broker failed; its log says how")
+
+
+def _closed(connection: sqlite3.Connection | None) -> None:
+    if connection is not None:
+        with contextlib.suppress(sqlite3.Error):
+            connection.close()
+    return None
+
+
+def _guarded(log: Logger, call: Callable[..., None], *values: Any) -> None:
+    """One callback's fault is not the next one's."""
+    try:
+        call(*values)
+    except Exception:
+        log.failure("A callback of the store failed")

@@ -1,0 +1,64 @@
+"""`twistd zerotask`: options, and the broker as the process's only service."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet import reactor
+from twisted.python import usage
+
+from zerotask.service import LISTEN, PUBLISH, Settings, StartError, ZeroTaskService
+from zerotask.shelf import StoreError
+
+
+class Options(usage.Options):
+    synopsis = "[options]"
+    longdesc = "A durable task broker. Tasks lie in STATE/tasks.db; STATE/run.json says where it listens."
+    optParameters = [
+        ["state", None, None, "Folder of the broker's tasks; made if it is missing. Required."],
+        ["listen", None, LISTEN, "Endpoint for clients and nodes; port 0 is any free one."],
+        ["publish", None, PUBLISH, "Endpoint for announcements."],
+        [
+            "curve-key",
+            None,
+            None,
+            "File with this broker's secret CURVE key; without it only loopback and ipc are served.",
+        ],
+        ["authorized-keys", None, None, "Folder with the public keys of those who may connect."],
+    ]
+
+    def postOptions(self) -> None:
+        if not self["state"]:
+            raise usage.UsageError("--state DIR is required: it is where tasks are kept")
+        for name in ("listen", "publish"):
+            if not self[name].startswith(("tcp://", "ipc://")):
+                raise usage.UsageError(f"--{name} {self[name]}: an endpoint is tcp://HOST:PORT or ipc://PATH")
+        if bool(self["curve-key"]) != bool(self["authorized-keys"]):
+            raise usage.UsageError("--curve-key and --authorized-keys belong together")
+
+
+class _Process(ZeroTaskService):
+    """The broker as a process: one that cannot start says why in a line and exits with 1; SIGTERM is no failure."""
+
+    def startService(self) -> None:
+        try:
+            super().startService()
+        except (StoreError, StartError) as error:
+            raise SystemExit(f"zerotask: {error}") from error
+        reactor.callWhenRunning(_end_well)
+
+
+def _end_well() -> None:
+    """Twisted's own way would end in the signal again, which supervisors count as a crash."""
+    signal.signal(signal.SIGTERM, lambda number, frame: reactor.callFromThread(reactor.stop))
+
+
+def makeService(options: Options) -> Service:
+    return _Process(settings(options), reactor)
+
+
+def settings(options: dict[str, Any]) -> Settings:
+    return Settings(Path(options["state"]), options["listen"], options["publish"])

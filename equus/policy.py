@@ -110,7 +110,7 @@ class Policy:
 
     def missing(self, capability: str) -> str:
         """The sentence for a capability that isn't granted: what to write where."""
-        return f'this host does not grant "{capability}": {self._advice(capability)}'
+        return f'this host does not grant "{capability}": {self.advice(capability)}'
 
     def may_connect(self, capability: str, ip: str, port: int | None) -> bool:
         """Whether a check may reach this address, after names were resolved. port None: the protocol has none."""
@@ -124,7 +124,7 @@ class Policy:
         why = addresses.refusal(ip, port, grant.networks)
         if why is None or "never" in why:
             return why
-        return f"{why} to {capability}: {self._advice(capability, _network_line(ip, port))}"
+        return f"{why} to {capability}: {self.advice(capability, _network_line(ip, port))}"
 
     def may_see_disk(self, path: str) -> bool:
         """Whether `disk` covers this mount point or a path on it."""
@@ -168,16 +168,16 @@ class Policy:
 
     def refusal(self, capability: str, what: str, setting: str) -> str:
         """A sentence for something that a granted capability doesn't cover. setting: the TOML line that would."""
-        return f"{what} is not granted: {self._advice(capability, setting)}"
+        return f"{what} is not granted: {self.advice(capability, setting)}"
 
     def _beneath(self, capability: str, path: str) -> str | None:
         roots = self.grants[capability].paths if self.granted(capability) else ()
         return next((root for root in roots if is_beneath(path, root)), None)
 
-    def _advice(self, capability: str, setting: str | None = None) -> str:
-        """A dotted key fits on one line, and so into a summary."""
+    def advice(self, capability: str, setting: str | None = None) -> str:
+        """What to write where. `setting` is the TOML line; without one, an example that does little harm."""
         line = setting or _EXAMPLES.get(capability, "allow = true")
-        return f"put [caps.{capability}] {line} into {self.path or DEFAULT_PATH} (and add to what stands there)"
+        return f"add to {self.path or DEFAULT_PATH}, section [caps.{capability}]: {line}"
 
 
 def _network_line(ip: str, port: int | None) -> str:

@@ -104,9 +104,12 @@ class Broker:
             left = policy.limits.moved_mib * 1_048_576 - spent.moved
             return call.perform(args, policy, Context(run.check, min(run.deadline, deadline), left))
         except CallFailed as failed:
-            if failed.code == "denied":
-                self.audit.denied(time.time(), run.check, name, args, failed.text)
-            raise
+            if failed.code != "denied":
+                raise
+            self.audit.denied(time.time(), run.check, name, args, failed.text)
+            if "[caps." in failed.text or "never" in failed.text:
+                raise
+            raise CallFailed("denied", f"{failed.text}; {policy.advice(capability)}") from None
         except Exception as fault:
             # A fault of ours must be one check's trouble, and visible in the agent's log.
             traceback.print_exc()

@@ -96,6 +96,7 @@ class Worker:
         self._printed = 0
         self._metrics: list[Metric] = []
         self._measured = 0
+        self._refused = False
         self._usage = resource.getrusage(resource.RUSAGE_SELF)
 
     def begin(self, job: dict[str, Any]) -> NoReturn:
@@ -187,6 +188,9 @@ class Worker:
         frames.write_frame(JOB, frames.LOG, text[: frames.LOG_LINE])
         return True
 
+    def denied(self) -> None:
+        self._refused = True
+
     def now(self) -> float:
         return time.time() if self._clock is None else self._clock
 
@@ -199,6 +203,7 @@ class Worker:
             self._fail("killed", "the broker, which performs host calls, has ended")
         if "error" in answer:
             code, text = answer["error"]
+            self._refused |= code == "denied"
             return encode({"code": code, "text": text})
         return encode({"value": answer["value"]})
 
@@ -236,7 +241,9 @@ class Worker:
             self._fail("crashed", f'run returned the status "{status[:64]}"; there are {", ".join(STATUS_WORDS)}')
         if summary is None:
             summary = summary_of(self._metrics) if self._metrics else status
-        self._finish(self._body(status, clean(summary), truncated=truncated))
+        # Most checks that are denied a call say unknown; the operator should not have to guess that from a text.
+        reason = "denied" if self._refused and status == "unknown" else None
+        self._finish(self._body(status, clean(summary), truncated=truncated, reason=reason))
 
     def _fail(self, reason: str, summary: str) -> NoReturn:
         self._finish(self._body("unknown", clean(summary), reason=reason, truncated={}))

@@ -19,7 +19,7 @@ local function explain(fault)
   if type(fault) == "userdata" then native.die("memory") end
   local text = plain_tostring(fault)
   if type(fault) == "table" and text == "table" then text = "error object: a table without __tostring" end
-  local trace = raw.traceback(nil, 2):gsub("\n[^\n]*%[sandbox%][^\n]*", ""):gsub("\n%s*%[C%]: in %?$", "")
+  local trace = raw.traceback(nil, 2):gsub("\n[^\n]*%[sandbox%][^\n]*", ""):gsub("\n%s*%[C%]: in function 'xpcall'$", "")
   return { fault = text, trace = trace }
 end
 
@@ -100,6 +100,7 @@ end
 local function call(name, ...)
   local capability = capability_of[name]
   if not needed[capability] then
+    native.denied()
     return nil, "denied", 'the check does not list "' .. capability .. '" in its needs'
   end
   local ok, bytes = raw_pcall(encode_list, { ... }, raw.select("#", ...))

@@ -70,6 +70,7 @@ def add_token(db: sqlite3.Connection, token: str, name: str | None, now: float, 
 def redeem(db: sqlite3.Connection, token: str, grant: Grant) -> bytes:
     """A certificate (DER) for a token.
 
+    The transaction holds the database's only write lock from before the first look at the token, so it is used once.
     The holder of the same key may ask again while the token lives: an answer that was lost with the connection, or
     with Helen herself, is given once more and nothing new is made.
     """
@@ -88,11 +89,8 @@ def redeem(db: sqlite3.Connection, token: str, grant: Grant) -> bytes:
         return _once_more(db, shown, made, grant)
     if bound_to is None and _is_taken(db, grant.name, grant.now):
         raise NotEnrolled(f"{grant.name} is taken or revoked: make a token for it (helen token --agent {grant.name})")
-    changes = db.execute(
-        "UPDATE tokens SET used_at = ?, key_hash = ? WHERE id = ? AND used_at IS NULL",
-        (grant.now, grant.key_hash, token_id(token)),
-    )
-    assert changes.rowcount == 1
+    row = (grant.now, grant.key_hash, token_id(token))
+    db.execute("UPDATE tokens SET used_at = ?, key_hash = ? WHERE id = ?", row)
     return _give(db, grant, "token", f"enrol by {shown}")
 
 

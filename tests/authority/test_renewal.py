@@ -9,7 +9,10 @@ from typing import Any
 
 import attrs
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from helen import ca_folder, certificates
 from helen.authority import NotEnrolled
@@ -214,6 +217,21 @@ def test_a_known_key_under_a_foreign_ca(house: Any, now: float, tmp_path: Path) 
     forged = certificates.agent_certificate(other.ca, other.ca_key, agent.key.public_key(), "web-1", now)
     with pytest.raises(NotEnrolled, match="of a CA that Helen does not know"):
         house.authority.identify(forged, now)
+
+
+def test_a_known_key_as_a_server(house: Any, now: float) -> None:
+    """Nor does a certificate for servers count, whoever signed it."""
+    agent = house.enrol("web-1")
+    made, material = agent.certificate, house.authority.material
+    builder = x509.CertificateBuilder(made.issuer, made.subject, made.public_key(), 7)
+    builder = builder.not_valid_before(made.not_valid_before_utc).not_valid_after(made.not_valid_after_utc)
+    san = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    for extensions in ([], [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])]):
+        one = builder.add_extension(san, critical=False)
+        for extension in extensions:
+            one = one.add_extension(extension, critical=False)
+        with pytest.raises(NotEnrolled, match="is not for clients"):
+            house.authority.identify(one.sign(material.ca_key, hashes.SHA256()), now)
 
 
 @pytest.mark.parametrize("after, good", [(-DAY, True), (-DAY - 1, False), (7 * DAY - 1, True), (7 * DAY, False)])

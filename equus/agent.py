@@ -13,7 +13,6 @@ from typing import Any
 
 from attrs import define, frozen
 from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
-from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -26,7 +25,7 @@ from equus.jobs import dump
 from equus.link import Link
 from equus.policy import Policy, PolicyError
 from equus.rounds import Rounds, scheduled_job
-from equus.route import LIVED, Route
+from equus.route import Route
 from equus.sandbox.runner import Runner
 from equus.schedule import Entry
 from equus.settings import Server, Settings
@@ -55,6 +54,7 @@ class Means:
     version: str
     say: Callable[[str], None]  # a line on stdout
     finish: Callable[[int, str], None]  # exit status and a sentence for stderr
+    defer_to_thread: Callable[..., Deferred[Any]]
 
 
 @define
@@ -80,8 +80,8 @@ class Agent:
         self._identity = identity
         self._token = Token.parse(settings.join) if settings.join and identity is None else None
         self._facts = host.facts()
-        self._enrolment = Enrolment(means.identities, deferToThread)
-        self._keeper = Keeper(deferToThread, self._not_kept)
+        self._enrolment = Enrolment(means.identities, means.defer_to_thread)
+        self._keeper = Keeper(means.defer_to_thread, self._not_kept)
         self._schedule_blob = b""
         self._refused: tuple[str, ...] = ()
         self._now = _Turn()
@@ -112,7 +112,7 @@ class Agent:
         if self.update.is_local:
             self.update.begin(None)
         self._ticking = self._means.reactor.callLater(TICK, self._tick)
-        self._link.startService()
+        self._link.start()
 
     def stop(self) -> Deferred[Any]:
         """Kill what runs, say goodbye, sync the spool; fires when all of that is done."""
@@ -122,9 +122,11 @@ class Agent:
             self._ticking.cancel()
         if self._now.connection is not None:
             self._now.connection.close()
-        unlinked = self._link.stopService()
+        unlinked = self._link.stop()
         self.runner.stop()
-        return DeferredList([unlinked, deferToThread(self.writer.stop, SPOOL_STOPS_WITHIN)], consumeErrors=True)
+        return DeferredList(
+            [unlinked, self._means.defer_to_thread(self.writer.stop, SPOOL_STOPS_WITHIN)], consumeErrors=True
+        )
 
     def hang_up_signal(self, policy: Callable[[], Policy]) -> None:
         """SIGHUP: the policy and the checks anew. A policy that can't be read changes nothing."""
@@ -165,17 +167,14 @@ class Agent:
         version = self._means.route.version(self._means.reactor.seconds())
         connection.send(m.Hello(version, self._means.version))
 
-    def _unreachable(self, why: str) -> None:
-        self._give_up_if_once(f"cannot reach {self._link.dial.server.address}: {why}")
-
-    def _give_up_if_once(self, sentence: str) -> None:
+    def _unreachable(self) -> None:
         if self.settings.once and not self._stopping:
-            self._means.finish(1, sentence)
+            self._means.finish(1, "")
 
     # ---------------------------------------------------------------------------------------------- a connection
 
     def accepted(self, connection: Connection) -> None:
-        self._means.say(f"Equus {self.name} connected to {self._link.dial.server.address}")
+        self._means.say(f"Equus {self.name} connected to {self._link.server.address}")
         self._now.talk = Talk(connection, self)
         if self.settings.once:
             self._means.finish(0, "")
@@ -195,37 +194,34 @@ class Agent:
             turn.talk.over()
         if self._stopping:
             return
-        why = self._why_lost(connection, reason)
+        has_joined = self._token is not None and self._identity is not None
+        if has_joined:
+            self._token = None
         now = self._means.reactor.seconds()
         lived = now - connection.began if connection.is_accepted else 0.0
-        comes_with_identity = self._token is not None and self._identity is not None
-        if comes_with_identity:
-            self._token = None
-        server = self._link.dial.server.address
-        self._means.route.ended(now, lived, connection.error, at_once=comes_with_identity)
+        self._means.route.ended(now, lived, connection.error, at_once=has_joined)
+        why = "enrolled; coming back with the certificate" if has_joined else self._why_lost(connection, reason)
         delay = self._means.route.delay
-        self.log.info(
-            "connection to {server} is over: {why}; next in {delay:.1f} s", server=server, why=why, delay=delay
-        )
-        if self._token is not None and connection.error.startswith(NOT_ENROLLED):
-            self._means.finish(1, f"{server} refused the token: it is used, expired, or bound to another name. "
-                               "Ask for a new one with `helen token`.")  # fmt: skip
-        elif lived < LIVED and not connection.is_accepted and not comes_with_identity and delay > 0:
-            self._give_up_if_once(why)
+        is_hopeless = self._token is not None and (connection.error.startswith(NOT_ENROLLED) or self._link.trouble)
+        gives_up = bool(is_hopeless or (self.settings.once and delay and not has_joined))
+        then = "giving up" if gives_up else f"next in {delay:.1f} s"
+        tell = self.log.info if connection.is_accepted or has_joined or not delay else self.log.error
+        tell("connection to {server} is over: {why}; {then}", server=self._link.server.address, why=why, then=then)
+        if gives_up:
+            self._means.finish(1, "")
 
     def _why_lost(self, connection: Connection, reason: Failure) -> str:
+        if connection.error.startswith(NOT_ENROLLED):
+            return "Helen said error not-enrolled: " + (
+                "our certificate is unknown or revoked there; enrol again with --join TOKEN"
+                if self._identity is not None
+                else "the token is used, expired, or bound to another name; ask for a new one with `helen token`"
+            )
         if connection.error:
-            sentence = f"Helen said error {connection.error}"
-            if connection.error.startswith(NOT_ENROLLED) and self._identity is not None:
-                sentence += " (our certificate is unknown or revoked there: enrol again with --join TOKEN)"
-            return sentence
+            return f"Helen said error {connection.error}"
         if connection.offence:
             return "Helen broke the protocol"
-        trust = self._link.dial.trust
-        why = explain(reason, trust.trouble if trust else None)
-        if not connection.is_accepted:
-            self.log.error("{server}: {why}", server=self._link.dial.server.address, why=why)
-        return why
+        return explain(reason, self._link.trouble)
 
     def begin_version_2(self, talk: Talk) -> None:
         """`loaded` has been said; now what Helen has for us."""
@@ -242,7 +238,7 @@ class Agent:
     def reload(self, connection: Connection) -> None:
         """All Lua anew; and the whole agent, if another one has been installed meanwhile."""
         self.update.begin(connection)
-        deferToThread(stage0.installed_version).addCallback(self._restart_if_other)
+        self._means.defer_to_thread(stage0.installed_version).addCallback(self._restart_if_other)
 
     def _restart_if_other(self, installed: str) -> None:
         if installed != self._means.version and not self._stopping:

@@ -31,13 +31,15 @@ class Dial:
 
     log = Logger(namespace="equus.link")
 
-    def __init__(self, reactor: Any, route: Route, trust: Callable[[Server], Trust | None]) -> None:
+    def __init__(
+        self, reactor: Any, route: Route, trust: Callable[[Server], Trust | None], failed: Callable[[], None]
+    ) -> None:
         self._reactor = reactor
+        self._tell_failed = failed
         self._route = route
         self._make_trust = trust
         self.server = route.server
         self.trust: Trust | None = None
-        self.failed: Callable[[str], None] = lambda why: None
 
     def connect(self, factory: Any) -> Deferred[Any]:
         self.server = self._route.server
@@ -51,15 +53,15 @@ class Dial:
             why = explain(failure)
             self.log.error("cannot reach {server}: {why}", server=self.server.address, why=why)
             self._route.ended(self._reactor.seconds())
-            self.failed(why)
+            self._tell_failed()
         return failure
 
     def __repr__(self) -> str:
         return self.server.address
 
 
-class Link(ClientService):
-    """`make` builds the Connection for a dial; `failed` hears why nobody could be reached."""
+class Link:
+    """`make` builds the Connection for a dial; `failed` hears that nobody could be reached."""
 
     def __init__(
         self,
@@ -67,12 +69,27 @@ class Link(ClientService):
         route: Route,
         trust: Callable[[Server], Trust | None],
         make: Callable[[], Connection],
-        failed: Callable[[str], None],
+        failed: Callable[[], None],
     ) -> None:
-        self.route = route
-        self.dial = Dial(reactor, route, trust)
-        self.dial.failed = failed
-        super().__init__(self.dial, _Greeter(make), lambda attempt: route.delay, reactor)
+        self.dial = Dial(reactor, route, trust, failed)
+        self._service = ClientService(self.dial, _Greeter(make), lambda attempt: route.delay, reactor)
+
+    @property
+    def server(self) -> Server:
+        """The one that was dialled last."""
+        return self.dial.server
+
+    @property
+    def trouble(self) -> str | None:
+        """Why whoever answered there was not believed to be Helen."""
+        return self.dial.trust.trouble if self.dial.trust else None
+
+    def start(self) -> None:
+        self._service.startService()
+
+    def stop(self) -> Deferred[None]:
+        """Fires when the connection, if there is one, has ended."""
+        return self._service.stopService()
 
 
 class _Greeter(Factory):

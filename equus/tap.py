@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from twisted.internet import reactor
+from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from equus import logs, servers, stage0
@@ -51,7 +52,7 @@ class Process:
         )
         update = make_update(settings, runner, lambda: self.agent.code_changed())
         route = Route(settings.servers, servers.load(settings.state))
-        means = Means(reactor, time.time, runner, writer, identities, route, version, say, self.finish)
+        means = Means(reactor, time.time, runner, writer, identities, route, version, say, self.finish, deferToThread)
         self.agent = Agent(settings, means, policy, identity, update)
 
     def run(self) -> int:
@@ -139,12 +140,12 @@ def make_update(settings: Settings, runner: Runner, changed: Any) -> Update:
     if folder is None:
         held = store.load()
         checks = held.checks if held else NOTHING
-        return Update(checks, held, store, None, runner.inspect, time.time, changed)
+        return Update(checks, held, store, None, runner.inspect, time.time, changed, deferToThread)
     try:
         checks = read_folder(folder)
     except LibraryError as error:
         raise Refusal(f"--checks: {error}.") from error
-    return Update(checks, None, store, lambda: read_folder(folder), runner.inspect, time.time, changed)
+    return Update(checks, None, store, lambda: read_folder(folder), runner.inspect, time.time, changed, deferToThread)
 
 
 def log_of_check(check: str, text: str) -> None:

@@ -1,7 +1,7 @@
 """How new code becomes what runs: ask, verify, fetch, try, swap, say so.
 
 One update at a time; what asks for another meanwhile gets one more behind it. The set in use is replaced whole or not
-at all: whatever fails on the way leaves it as it was, and the reason goes into the load report. Runs that are going keep
+at all: whatever fails on the way leaves it as it was, and the load report says why. Runs that are going keep
 the code that they began with, since a Job carries its source.
 """
 
@@ -13,7 +13,6 @@ from typing import Any
 from attrs import evolve
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from twisted.internet.defer import Deferred, DeferredList, DeferredSemaphore, ensureDeferred
-from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from equus.connection import Connection
@@ -49,7 +48,7 @@ class Update:
         inspect: Callable[..., Any],
         wall: Callable[[], float],
         changed: Callable[[], None],
-        defer_to_thread: Callable[..., Deferred[Any]] = deferToThread,
+        defer_to_thread: Callable[..., Deferred[Any]],
     ) -> None:
         self.checks = checks
         self.trouble: dict[str, str] | None = None

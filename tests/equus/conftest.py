@@ -3,12 +3,25 @@
 import json
 
 import pytest
+from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
+from equus.agent import Agent, Means
 from equus.connection import Connection
+from equus.identity import IdentityStore
+from equus.library import NOTHING, LibraryStore, read_folder
+from equus.policy import Policy
+from equus.route import Route
+from equus.settings import Settings, parse_server
+from equus.spool import Spool
+from equus.spool_writer import SpoolWriter
+from equus.update import Update
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
+
+
+WALL = 1_800_000_000.0  # unix seconds when a Clock says 0
 
 
 class Transport(StringTransport):
@@ -137,3 +150,105 @@ def runner():
 def meet(clock):
     """Makes a Helen with an agent's connection: meet(listener, version=2)."""
     return lambda listener, version=2: Helen(clock, listener, version)
+
+
+class HandWriter(SpoolWriter):
+    """The spool's writer without its thread: nothing is durable before `work`."""
+
+    def __init__(self, spool, on_change):
+        super().__init__(spool, lambda call, *arguments: call(*arguments), on_change, self._no)
+
+    def start(self):
+        pass
+
+    def work(self):
+        while not self._commands.empty():
+            self._batch()
+
+    def _no(self, failure):
+        raise failure
+
+
+def at_once(call, *arguments):
+    """deferToThread without a thread."""
+    return maybeDeferred(call, *arguments)
+
+
+class House:
+    """An Agent in memory, and the Helens that it meets one after the other."""
+
+    def __init__(self, clock, runner, state, **settings):
+        state.mkdir(exist_ok=True)
+        self.clock, self.runner, self.state = clock, runner, state
+        self.wall = lambda: WALL + clock.seconds()
+        self.said, self.finished, self.is_closed = [], [], False
+        settings.setdefault("insecure_plaintext", True)
+        self.settings = Settings((parse_server("helen.example"),), state, labels={"role": "web"}, **settings)
+        self.identities = IdentityStore(state)
+        self.route = Route(self.settings.servers)
+        self.writer = HandWriter(Spool(state / "spool"), lambda: self.agent.spool_changed())
+        store = LibraryStore(state)
+        folder = self.settings.checks
+        held = None if folder else store.load()
+        checks = read_folder(folder) if folder else (held.checks if held else NOTHING)
+        read = (lambda: read_folder(folder)) if folder else None
+        self.update = Update(
+            checks, held, store, read, runner.inspect, self.wall, lambda: self.agent.code_changed(), at_once
+        )
+        means = Means(
+            clock, self.wall, runner, self.writer, self.identities, self.route, "0.1", self.said.append,
+            lambda *end: self.finished.append(end), at_once,
+        )  # fmt: skip
+        self.agent = Agent(self.settings, means, Policy.parse(b"", None), None, self.update)
+        self.agent._link.start = lambda: None  # nobody is dialled here
+        self.agent.start()
+
+    def meet(self):
+        """The next Helen; hello heard."""
+        helen = Helen.__new__(Helen)
+        helen.clock, helen.conversation, helen.transport = self.clock, Conversation(Role.HELEN), Transport()
+        helen.equus = self.agent._make_connection()
+        helen.equus.makeConnection(helen.transport)
+        helen.hello = helen.hear()
+        return helen
+
+    def part(self, helen):
+        helen.equus.connectionLost()
+
+    def close(self):
+        for call in self.clock.getDelayedCalls():
+            call.cancel()
+        if not self.is_closed:
+            self.writer.work()
+            self.writer._spool.close()
+        self.is_closed = True
+
+
+@pytest.fixture
+def house(clock, runner, tmp_path):
+    """Makes an agent: house(checks=FOLDER, ...)."""
+    houses = []
+
+    def make(**settings):
+        houses.append(House(clock, runner, tmp_path / "state", **settings))
+        return houses[-1]
+
+    yield make
+    for made in houses:
+        made.close()
+
+
+def lua(text):
+    return f'return {{ summary = "{text}", run = function() return "ok" end }}\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of two checks and a library."""
+    folder = tmp_path / "checks"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "load.lua").write_text(lua("load"))
+    (folder / "disk.lua").write_text(lua("disk"))
+    (folder / "lib" / "text.lua").write_text("return {}\n")
+    (folder / ".hidden.lua").write_text("broken")
+    return folder

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from attrs import define, evolve, field
 
 from helen.journal import segments
+from helen.journal import snapshot as snapshots
 from helen.journal.columns import Rows
 from helen.journal.counting import count
 from helen.journal.disk import NO_SPACE
@@ -24,7 +25,6 @@ from helen.journal.sealing import ClosedWal, seal
 from helen.journal.series import Series
 from helen.journal.series import load as load_series
 from helen.journal.snapshot import Snapshot
-from helen.journal.snapshot import load as load_snapshot
 from helen.journal.values import GAP_CHECK_ID, Change, Entry, Floor, Origin, Recovery, StoredChange, StoredResult
 from helen.journal.wal import Damage, LeftWal
 
@@ -50,7 +50,8 @@ def recover(folder: Folder, limits: Limits) -> tuple[State, Recovery]:
 class _Recovery:
     def __init__(self, folder: Folder, limits: Limits) -> None:
         self._folder = folder
-        self._snapshot, self._sentences = load_snapshot(folder)
+        found = snapshots.load(folder)
+        self._snapshot, self._damaged_marks, self._sentences = found.snapshot, found.damaged, found.sentences()
         self._series = load_series(folder.series)
         self._marks = Marks()
         self._marks.load(self._snapshot.marks)
@@ -64,6 +65,7 @@ class _Recovery:
     def run(self) -> tuple[State, Recovery]:
         left = self._folder.wal_numbers()
         self._catch_up(set(left))
+        self._replace_damaged_marks()
         self._say_holes()
         last = self._snapshot.wal
         for number in left:
@@ -153,7 +155,16 @@ class _Recovery:
             self._read_change_ats(number)
         segment = max(segment, self._folder.committed("committed") or 0)
         change = max(change, self._folder.committed("committed-changes") or 0)
-        self._snapshot = evolve(self._snapshot, wal=max(wals), segment=segment, change=change)
+        self._snapshot = evolve(
+            self._snapshot, wal=max(wals), segment=segment, change=change, at=self._at, marks=self._marks.rows()
+        )
+
+    def _replace_damaged_marks(self) -> None:
+        """Before anything is sealed: the damaged file must not become the one that is kept as the last sound one."""
+        if self._damaged_marks:
+            for path in self._damaged_marks:
+                self._folder.disk.replace(path, self._folder.quarantine / path.name)
+            snapshots.save(self._folder, self._snapshot)
 
     def _read_marks(self, number: int) -> None:
         path = self._folder.segment(number)

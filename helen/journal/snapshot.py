@@ -70,18 +70,33 @@ def save(folder: Folder, snapshot: Snapshot) -> None:
     folder.publish(folder.marks, encode(snapshot))
 
 
-def load(folder: Folder) -> tuple[Snapshot, list[str]]:
-    """The newest sound snapshot, and sentences about damaged ones. Without any: one that knows nothing."""
-    sentences = []
+@frozen
+class Found:
+    """The newest sound snapshot, or one that knows nothing; and the files that are damaged."""
+
+    snapshot: Snapshot
+    damaged: tuple[Path, ...] = ()
+
+    def sentences(self) -> list[str]:
+        """For the operator."""
+        return [
+            f"{path} is damaged: what it held is read from the segments that it would have covered."
+            for path in self.damaged
+        ]
+
+
+def load(folder: Folder) -> Found:
+    """Read marks.json; where it is damaged or missing, the one before it."""
+    damaged: list[Path] = []
     for path in (folder.marks, folder.previous_marks):
         data = _read(path)
         if data is None:
             continue
         snapshot = decode(data)
         if snapshot is not None:
-            return snapshot, sentences
-        sentences.append(f"{path} is damaged: what it held is read from the segments that it would have covered.")
-    return Snapshot(), sentences
+            return Found(snapshot, tuple(damaged))
+        damaged.append(path)
+    return Found(Snapshot(), tuple(damaged))
 
 
 def _read(path: Path) -> bytes | None:

@@ -74,8 +74,9 @@ class _Check:
 
     def run(self, acked: list[Ack]) -> Report:
         wals = {number: self._read_wal(number) for number in self._folder.wal_numbers()}
-        known, sentences = snapshot.load(self._folder)
-        self._problems += sentences
+        found = snapshot.load(self._folder)
+        known = found.snapshot
+        self._problems += [f"{path} is damaged." for path in found.damaged]
         marks = Marks()
         marks.load(known.marks)
         sealed = self._read_segments() | self._read_changes() | set(range(known.wal + 1))

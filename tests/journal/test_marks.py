@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,7 +39,7 @@ def test_spans_count_like_their_members(arrived: list) -> None:
             seen |= set(range(item[0], item[1] + 1))
         flat = [0, mark.high, *(edge for span in mark.ranges for edge in span)]
         assert flat == sorted(flat)
-        assert all(low > before + 1 for (_, before), (low, _) in zip([(0, mark.high), *mark.ranges], mark.ranges))
+        assert all(low > before + 1 for (_, before), (low, _) in pairwise([(0, mark.high), *mark.ranges]))
         assert {number for number in range(1, 70) if number in mark} == seen
 
 

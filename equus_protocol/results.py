@@ -212,13 +212,13 @@ def _from_json(document: dict[str, Any]) -> ResultDocument:
     word = document.get("status")
     status = STATUS_WORDS.index(word) if isinstance(word, str) and word in STATUS_WORDS else UNKNOWN
     metrics, dropped = _read_metrics(document.get("metrics"))
-    reason = document.get("reason")
+    reason = _text(document.get("reason")) or ""
     return ResultDocument(
         status,
         _text(document.get("summary")) or "",
         metrics,
         output=_text(document.get("output")),
-        reason=reason[:MAX_REASON] if isinstance(reason, str) and reason else None,
+        reason=reason[:MAX_REASON] or None,
         started=_number(document.get("started")),
         took_ms=_number(document.get("took_ms")),
         cpu_ms=_number(document.get("cpu_ms")),

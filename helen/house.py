@@ -201,10 +201,9 @@ class House:
         self.log.error("the store: {error}", error=failure.getErrorMessage())
 
     def _is_too_old(self, equus_version: str) -> bool:
-        """`equus/1.2.3` against the configured minimum; what isn't written so is somebody else's agent, and welcome."""
-        name, _, number = equus_version.partition(";")[0].partition("/")
-        parts = number.split(".")
-        if not self._minimum or name != "equus" or not all(part.isascii() and part.isdigit() for part in parts):
+        """`1.2.3` or `equus/1.2.3` against the minimum; what isn't written so is somebody else's agent, and welcome."""
+        parts = equus_version.partition(";")[0].removeprefix("equus/").split(".")
+        if not self._minimum or not all(part.isascii() and part.isdigit() for part in parts):
             return False
         return tuple(int(part[:6]) for part in parts) < self._minimum
 

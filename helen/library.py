@@ -174,8 +174,11 @@ class Library:
 
     async def _judge(self, files: Mapping[str, bytes], entries: Mapping[str, FileEntry]) -> bool:
         """Have every file judged that has not been yet; False if nobody could."""
-        if all(_key(name, entry) in self._verdicts for name, entry in entries.items()):
+        new = {name for name, entry in entries.items() if _key(name, entry) not in self._verdicts}
+        if not new:
             return True
+        if not any(name.startswith("lib/") for name in new):  # else every check may be another one
+            files = {name: content for name, content in files.items() if name in new or name.startswith("lib/")}
         try:
             verdicts = await self._lint(files)
         except LintFailed as error:

@@ -1,0 +1,139 @@
+"""`helen demo`: a small fleet on this machine, a check changed under its feet, and an account of what that cost."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from helen.cli.live import Live
+from helen.cli.local import Local
+
+AGENTS = {"web-1": ["role=web", "site=north"], "web-2": ["role=web", "site=south"], "db-1": ["role=db", "site=north"]}
+WATCHED = 6.0  # seconds of results before the push
+PATIENCE = 30.0  # seconds that something prompt may take on a busy machine
+
+ASSIGNMENTS = """# What the demo runs: a pulse on every agent, and the shipped checks where they belong.
+[[assign]]
+check = "pulse"
+every = "1s"
+
+[[assign]]
+check = "load"
+every = "2s"
+
+[[assign]]
+check = "disk"
+labels = { role = "db" }
+every = "3s"
+
+[[assign]]
+check = "memory"
+labels = { role = "web" }
+every = "3s"
+"""
+
+PULSE = """local check = {{
+  summary = "How many processes could run at once, told in words",
+  needs = {{ "load" }},
+  timeout = "5s",
+}}
+
+function check.run(args, host)
+  local load, code, text = host.load()
+  if not load then return "unknown", text end
+  host.metric("load", load.one, {{ unit = "load" }})
+  return "ok", string.format("{words}", load.one)
+end
+
+return check
+"""
+
+
+@click.command()
+@click.option("--folder", type=click.Path(path_type=Path), help="Keep everything here instead of a temporary folder.")
+@click.option("--seconds", type=float, default=WATCHED, show_default=True, help="How long to watch before the push.")
+def demo(folder: Path | None, seconds: float) -> None:
+    """Helen and three agents on this machine: watch results come in, and a changed check go live."""
+    with tempfile.TemporaryDirectory(prefix="helen-demo-") as temporary:
+        local = Local(folder or Path(temporary))
+        try:
+            start(local)
+            play(local, seconds)
+        except KeyboardInterrupt:
+            click.echo("\nstopped")
+        finally:
+            local.stop()
+
+
+def start(local: Local) -> None:
+    say("A Helen starts on a free port of this machine, with a CA and a signing key of her own.")
+    local.start_helen("127.0.0.1:0", "127.0.0.1:0")
+    write_pulse(local, "load is %.2f")
+    (local.state / "assignments.toml").write_text(ASSIGNMENTS)
+    say(f"She listens on {local.run['agents']}. Three agents enrol, each with a token that is good once:")
+    for name, labels in AGENTS.items():
+        click.echo(f"    {name}: {', '.join(labels)}")
+        local.start_agent(name, labels)
+
+
+def write_pulse(local: Local, words: str) -> None:
+    new = local.state / "checks" / ".pulse.lua.new"
+    new.write_text(PULSE.format(words=words))
+    new.rename(local.state / "checks" / "pulse.lua")
+
+
+def play(local: Local, seconds: float) -> None:
+    live = Live(local.client)
+    say("Results, as they come (when, state, agent/check, code, what it says):")
+    follow(local, live, PATIENCE, lambda: sum(check == "pulse" for _, check in live.codes) == len(AGENTS))
+    follow(local, live, seconds)
+    links = {agent["name"]: agent["since"] for agent in local.client.get("/api/v1/agents")["agents"]}
+    old = {key: code for key, code in live.codes.items() if key[1] == "pulse"}
+    say("Now pulse.lua is changed in Helen's folder of checks. Nobody restarts, nobody reconnects:")
+    pushed = time.monotonic()
+    write_pulse(local, "the machine is %.2f busy")
+    arrived: dict[str, float] = {}
+
+    def note() -> bool:
+        for (agent, check), code in live.codes.items():
+            if check == "pulse" and code != old.get((agent, check)):
+                arrived.setdefault(agent, time.monotonic() - pushed)
+        return len(arrived) == len(AGENTS)
+
+    follow(local, live, PATIENCE, note)
+    follow(local, live, seconds / 2)
+    account(local, links, arrived, live)
+
+
+def follow(local: Local, live: Live, seconds: float, over: object = None) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        live.look()
+        local.check_alive()
+        if callable(over) and over():
+            return
+        time.sleep(0.1)
+
+
+def account(local: Local, links: dict[str, float], arrived: dict[str, float], live: Live) -> None:
+    """What happened, from what Helen says and not from what we hoped."""
+    agents = {agent["name"]: agent for agent in local.client.get("/api/v1/agents")["agents"]}
+    counts = local.client.get("/api/v1/status")["counts"]
+    dropped = [name for name, since in links.items() if agents[name]["since"] != since]
+    say("What happened:")
+    for name in AGENTS:
+        took = f"first result of the new code {arrived[name]:.1f} s after the save" if name in arrived else "still old"
+        click.echo(f"    {name}: {took}")
+    click.echo(f"    connections dropped by the push: {', '.join(dropped) or 'none'}")
+    click.echo(f"    results received: {counts['reports']}; each was on disk before it was acknowledged")
+    click.echo(f"    history: {local.state / 'history'} (Parquet, a file for each 10 s)")
+    say("Your turn: `helen quickstart` keeps a fleet running, and `helen --help` shows what to ask it.")
+    if len(arrived) < len(AGENTS) or dropped:
+        raise SystemExit(1)
+
+
+def say(text: str) -> None:
+    click.echo(click.style(f"\n{text}", bold=True))

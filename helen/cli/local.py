@@ -1,0 +1,123 @@
+"""A Helen and agents as processes of this machine, for `helen quickstart` and `helen demo`. They end with this one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from helen.cli.client import Client, Failed
+
+START_SECONDS = 20.0  # that a process may take to say that it is up
+STOP_SECONDS = 6.0
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+TWISTD = "from twisted.scripts.twistd import run; run()"
+EQUUS = "from equus.main import main; main(prog_name='equus')"
+
+
+def free_port(wanted: int) -> int:
+    """This port of the loopback interface if it is free, else any other."""
+    for port in (wanted, 0):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return int(probe.getsockname()[1])
+    raise Failed("no port of 127.0.0.1 is free")
+
+
+class Local:
+    """One folder with a Helen's state, agents' states and their logs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = folder / "helen"
+        self._processes: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self.run: dict[str, Any] = {}
+
+    @property
+    def client(self) -> Client:
+        return Client(self.state)
+
+    def start_helen(self, listen: str, web: str, options: Sequence[str] = ()) -> None:
+        """Start her and wait until she accepts connections."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        flags = ["--state", str(self.state), "--listen", listen, "--web", web, "--name", "localhost", *options]
+        started = self._start("helen", ["-c", TWISTD, "-n", "--pidfile=", "helen", *flags])
+        until = time.monotonic() + START_SECONDS
+        while not self._is_up(started.pid):
+            if started.poll() is not None or time.monotonic() > until:
+                raise Failed(f"Helen did not start:\n{tail(self.log('helen'))}")
+            time.sleep(0.02)
+
+    def start_agent(self, name: str, labels: Sequence[str] = ()) -> None:
+        """Start an agent; it enrols by a token if it has not done so before."""
+        state = self.folder / name
+        words = ["-c", EQUUS, "--server", self.run["agents"], "--state", str(state)]
+        if not (state / "agent.pem").exists():
+            token = self.client.post("/api/v1/tokens", {"agent": name})["token"]
+            words += ["--join", token, "--name", name]
+        self._start(name, words + [word for label in labels for word in ("--label", label)])
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def check_alive(self) -> None:
+        """Raises Failed with its last words if one of them has ended."""
+        for name, process in self._processes:
+            if process.poll() is not None:
+                raise Failed(f"{name} has ended with status {process.returncode}:\n{tail(self.log(name))}")
+
+    def stop(self) -> None:
+        """End them: the agents first, so that Helen hears of it."""
+        for _, process in reversed(self._processes):
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+        for _, process in reversed(self._processes):
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+    def _start(self, name: str, words: list[str]) -> subprocess.Popen[bytes]:
+        with open(self.log(name), "ab") as log:
+            process = _spawn([sys.executable, *words], log)
+        self._processes.append((name, process))
+        return process
+
+    def _is_up(self, pid: int) -> bool:
+        with contextlib.suppress(OSError, ValueError):
+            run = json.loads((self.state / "run.json").read_text())
+            if run["pid"] == pid:
+                self.run = run
+                return True
+        return False
+
+
+def _spawn(words: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """In a group of its own, so that Ctrl-C reaches us alone; and never left behind, however we end."""
+    prctl = ctypes.CDLL(None).prctl
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("HELEN_", "EQUUS_"))}
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        env=environment | {"PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: prctl(_DIE_WITH_PARENT, signal.SIGTERM),
+    )
+
+
+def tail(path: Path, lines: int = 12) -> str:
+    return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])

@@ -127,11 +127,17 @@ def house(houses: Callable[..., House]) -> House:
     return houses()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def request_of() -> Callable[..., str]:
     return csr_of
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def now() -> float:
     return NOW
+
+
+@pytest.fixture(scope="session")
+def make_house() -> Callable[[Path], House]:
+    """For properties, which make a house for each example and close it themselves."""
+    return lambda state: House(state, Inbox())

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ipaddress
 
-import service_identity
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from OpenSSL import SSL
 from OpenSSL.crypto import X509
-from service_identity.cryptography import verify_certificate_hostname, verify_certificate_ip_address
+from service_identity import CertificateError, VerificationError
+from service_identity.hazmat import DNS_ID, DNSPattern, IPAddress_ID, IPAddressPattern, verify_service_identity
 from twisted.internet import error as net
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from twisted.internet.ssl import (
@@ -96,15 +96,26 @@ class Trust:
 
     def _misnamed(self, certificate: x509.Certificate) -> str | None:
         wanted = self._server.verify
-        verify = verify_certificate_ip_address if _address(wanted) else verify_certificate_hostname
+        service = DNS_ID(wanted) if _address(wanted) is None else IPAddress_ID(wanted)
         try:
-            verify(certificate, wanted)
-        except (service_identity.VerificationError, service_identity.CertificateError):
+            verify_service_identity(_patterns(certificate), [service], [])
+        except (VerificationError, CertificateError):
             return (
                 f"the certificate of {self._server.address} is not for {wanted!r} but for {_names(certificate)}: "
                 f"dial one of those names, or start Helen with --name {wanted}"
             )
         return None
+
+
+def _patterns(certificate: x509.Certificate) -> list[DNSPattern | IPAddressPattern]:
+    """The hosts that a certificate is for; service-identity's own reader stumbles over URNs, which ours have."""
+    try:
+        san = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    hosts = [DNSPattern.from_bytes(name.encode()) for name in san.get_values_for_type(x509.DNSName)]
+    addresses = san.get_values_for_type(x509.IPAddress)
+    return [*hosts, *[IPAddressPattern(address) for address in addresses]]
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -115,12 +126,12 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _names(certificate: x509.Certificate) -> str:
-    try:
-        san = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return "no name at all"
-    addresses = [str(address) for address in san.get_values_for_type(x509.IPAddress)]
-    return ", ".join([*san.get_values_for_type(x509.DNSName), *addresses]) or "no host"
+    patterns = _patterns(certificate)
+    return ", ".join(_show(pattern) for pattern in patterns) or "no host"
+
+
+def _show(pattern: DNSPattern | IPAddressPattern) -> str:
+    return str(pattern.pattern) if isinstance(pattern, IPAddressPattern) else pattern.pattern.decode("ascii", "replace")
 
 
 def by_identity(server: Server, identity: Identity) -> Trust:

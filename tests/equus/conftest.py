@@ -1,15 +1,23 @@
 """A Helen made of the same Conversation, over a transport in memory; a sandbox that answers when it is told to."""
 
+import datetime
+import hashlib
+import ipaddress
 import json
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
 from equus.agent import Agent, Means
 from equus.connection import Connection
-from equus.identity import IdentityStore
+from equus.identity import Identity, IdentityStore, key_pem
 from equus.library import NOTHING, LibraryStore, read_folder
 from equus.policy import Policy
 from equus.route import Route
@@ -20,7 +28,7 @@ from equus.update import Update
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
 
-
+DAY = datetime.timedelta(days=1)
 WALL = 1_800_000_000.0  # unix seconds when a Clock says 0
 
 
@@ -252,3 +260,70 @@ def folder(tmp_path):
     (folder / "lib" / "text.lua").write_text("return {}\n")
     (folder / ".hidden.lua").write_text("broken")
     return folder
+
+
+class Authority:
+    """A CA of the tests' own."""
+
+    def __init__(self, name="test CA"):
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.certificate = self._sign(self.name, self.key.public_key(), [], is_ca=True)
+        self.pem = self.certificate.public_bytes(Encoding.PEM)
+        self.sha256 = hashlib.sha256(self.certificate.public_bytes(Encoding.DER)).hexdigest()
+
+    def _sign(self, subject, public_key, sans, start=-DAY, end=DAY, is_ca=False, purposes=()):
+        now = datetime.datetime.now(datetime.UTC)
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self.name).public_key(public_key)
+        builder = builder.serial_number(x509.random_serial_number())
+        builder = builder.not_valid_before(now + start).not_valid_after(now + end)
+        builder = builder.add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        if sans:
+            builder = builder.add_extension(x509.SubjectAlternativeName(sans), critical=False)
+        if purposes:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(list(purposes)), critical=False)
+        return builder.sign(self.key, hashes.SHA256())
+
+    def issue(self, sans, key=None, **life):
+        """A certificate and its key, PEM."""
+        key = key or ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "somebody")])
+        return self._sign(subject, key.public_key(), sans, **life).public_bytes(Encoding.PEM), key_pem(key)
+
+    def server(self, *names, **life):
+        return self.issue([_general_name(name) for name in names], **life)
+
+    def agent(self, name, **life):
+        return self.issue([x509.UniformResourceIdentifier(f"urn:equus:agent:{name}")], **life)
+
+    def identity(self, name, **life):
+        certificate, key = self.agent(name, **life)
+        return Identity.of(certificate, key, self.pem, "test")
+
+    def answer(self, csr, name=None, signing_keys=b""):
+        """What Helen answers to enrol."""
+        request = x509.load_pem_x509_csr(csr.encode())
+        sans = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        if name is not None:
+            sans = [x509.UniformResourceIdentifier(f"urn:equus:agent:{name}")]
+        certificate = self._sign(request.subject, request.public_key(), list(sans)).public_bytes(Encoding.PEM)
+        document = {"certificate": certificate.decode(), "ca": self.pem.decode(), "renew_after": 0}
+        return json.dumps({**document, "signing_keys": signing_keys.decode()}).encode()
+
+
+def _general_name(name):
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+@pytest.fixture(scope="session")
+def authority():
+    return Authority()
+
+
+@pytest.fixture(scope="session")
+def other_authority():
+    """Of the same name, as an attacker would have it."""
+    return Authority()

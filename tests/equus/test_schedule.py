@@ -130,7 +130,9 @@ def test_a_run_that_could_not_start_is_a_missed_one():
 def test_every_planned_run_is_accounted_for(seed):
     """Runs, skips and misses add up to the periods that have passed, whatever happens when."""
     rng = random.Random(seed)
-    schedule = started(*[Entry(f"e{i}", "x", rng.choice([1, 7, 60]), 0, overlap=rng.choice(list(Overlap))) for i in range(5)])
+    schedule = started(
+        *[Entry(f"e{i}", "x", rng.choice([1, 7, 60]), 0, overlap=rng.choice(list(Overlap))) for i in range(5)]
+    )
     first = {place.entry.id: place.next for place in schedule._places.values()}
     now = 0.0
     for _ in range(300):
@@ -152,7 +154,9 @@ def document(*items) -> bytes:
 def test_a_document_is_read():
     """With every field, and with only what must be there."""
     whole = {"id": "disk-/", "check": "disk", "every": 60, "offset": 75.5, "timeout": 5, "args": {"b": 1, "a": "ü"}}
-    read = parse(document({**whole, "overlap": "kill", "from-the-future": 1}, {"id": "l", "check": "load", "every": 0.5}))
+    read = parse(
+        document({**whole, "overlap": "kill", "from-the-future": 1}, {"id": "l", "check": "load", "every": 0.5})
+    )
     args = '{"a":"ü","b":1}'.encode()
     assert read.entries == (Entry("disk-/", "disk", 60.0, 15.5, 5.0, args, Overlap.KILL), Entry("l", "load", 0.5))
     assert read.refused == ()

@@ -6,9 +6,7 @@ exact bytes.
 
 import re
 from collections.abc import Iterator
-from typing import Any
-
-from attrs import frozen
+from typing import Any, NamedTuple
 
 KEYWORDS = frozenset(
     "and break do else elseif end false for function goto if in local nil not or repeat return then true until"
@@ -19,15 +17,16 @@ BYTECODE_MARK = "\x1b"
 
 _TOKEN = re.compile(
     r"""
-    (?P<blank>[ \t\r\f\v]+)
-  | (?P<newline>\n)
-  | (?P<long_comment>--\[(?P<comment_level>=*)\[)
+    [ \t\r\f\v]*(?:
+    (?P<newline>\n)
+  | --\[(?P<long_comment>=*)\[
   | (?P<comment>--[^\n]*)
   | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<number>0[xX](?:[0-9A-Fa-f.]|[pP][+-]?)+ | (?:[0-9]|\.[0-9])(?:[eE][+-]?|[0-9A-Za-z_.])*)
-  | (?P<long_string>\[(?P<level>=*)\[)
+  | \[(?P<long_string>=*)\[
   | (?P<quote>["'])
   | (?P<op>\.\.\.|\.\.|==|~=|<=|>=|<<|>>|//|::|[-+*/%^\#&~|<>=(){}\[\];:,.])
+  | (?P<end>\Z))
     """,
     re.VERBOSE,
 )
@@ -45,8 +44,7 @@ class LuaSyntaxError(Exception):
         self.text = text
 
 
-@frozen
-class Token:
+class Token(NamedTuple):
     """kind: name, number, string, or the keyword or operator itself; `end` is the end of the source."""
 
     kind: str
@@ -71,15 +69,14 @@ def tokens(source: str) -> Iterator[Token]:
     while at < len(source):
         match = _TOKEN.match(source, at)
         if match is None:
-            raise LuaSyntaxError(line, f"unexpected symbol near {source[at]!r}")
-        kind, text, at = match.lastgroup or "", match.group(), match.end()
-        if kind in ("comment_level", "level"):
-            kind = "long_comment" if kind == "comment_level" else "long_string"
+            raise LuaSyntaxError(line, f"unexpected symbol near {source[at:].lstrip()[:1]!r}")
+        kind = match.lastgroup or ""
+        text, at = match[kind], match.end()
         if kind == "newline":
             line += 1
         elif kind in ("long_comment", "long_string"):
             begin = line
-            value, at = _long(source, at, match["comment_level"] if kind == "long_comment" else match["level"], line)
+            value, at = _long(source, at, text, line)
             line += source.count("\n", match.end(), at)
             if kind == "long_string":
                 yield Token("string", value, begin)

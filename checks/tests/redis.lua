@@ -1,0 +1,47 @@
+local info = "$3000\r\n# Server\r\nredis_version:7.2.4\r\n# Clients\r\nconnected_clients:12\r\n# Memory\r\nused_memory:943718400\r\nmaxmemory:1073741824\r\n"
+  .. "# Stats\r\ntotal_commands_processed:99120\r\nkeyspace_hits:500\r\nkeyspace_misses:20\r\n"
+local master = info .. "# Replication\r\nrole:master\r\n\r\n+OK\r\n"
+local replica = info .. "# Replication\r\nrole:slave\r\nmaster_link_status:down\r\n\r\n+OK\r\n"
+
+return {
+  {
+    name = "a master",
+    host = { tcp = { args = { { host = "localhost", port = 6379, send = "INFO\r\nQUIT\r\n" } },
+      value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.004, received = master, matched = true, closed = false } } },
+    expect = {
+      status = "ok", summary = "version 7.2.4, master, 900.0 MiB in use, 12 clients",
+      metrics = {
+        memory = { value = 943718400, unit = "B" }, memory_used = { value = 87.890625, unit = "%" }, clients = { value = 12, unit = "clients" },
+        commands = { value = 99120, unit = "c", kind = "counter" }, hits = 500, misses = 20,
+      },
+    },
+  },
+  {
+    name = "little memory left",
+    args = { warn = "80" },
+    host = { tcp = { value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.004, received = master, matched = true, closed = false } } },
+    expect = { status = "warning" },
+  },
+  {
+    name = "a replica that lost its master",
+    host = { tcp = { value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.004, received = replica, matched = true, closed = false } } },
+    expect = { status = "critical", summary = "version 7.2.4, slave, 900.0 MiB in use, 12 clients, the link to its master is down" },
+  },
+  {
+    name = "wants a password",
+    host = { tcp = { value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.004, received = "-NOAUTH Authentication required.\r\n+OK\r\n",
+      matched = true, closed = true } } },
+    expect = { status = "critical", summary = "the server refuses: NOAUTH Authentication required.", metrics = {} },
+  },
+  {
+    name = "something else listens there",
+    host = { tcp = { value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.004, received = "HTTP/1.1 400", matched = false, closed = true } } },
+    expect = { status = "critical", summary = "port 6379 is no Redis server", metrics = {} },
+  },
+  {
+    name = "the policy forbids it",
+    args = { host = "192.0.2.1" },
+    host = { tcp = { code = "denied", text = "192.0.2.1 port 6379 is not granted to tcp" } },
+    expect = { status = "unknown", metrics = {} },
+  },
+}

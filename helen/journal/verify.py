@@ -79,12 +79,13 @@ class _Check:
         self._problems += [f"{path} is damaged." for path in found.damaged]
         marks = Marks()
         marks.load(known.marks)
-        sealed = self._read_segments() | self._read_changes() | set(range(known.wal + 1))
-        for number, records in wals.items():
-            self._take_wal(number, records, marks, number in sealed, number > known.wal)
+        results_of, changes_of = self._read_segments(), self._read_changes()
+        left = {number: records for number, records in wals.items() if number > known.wal}
+        for number, records in left.items():
+            self._take_wal(number, records, marks, number in results_of, number in changes_of)
         self._compare(marks, acked)
         return Report(
-            self._results, self._changes, len(self._folder.segment_numbers()), len(set(wals) - sealed),
+            self._results, self._changes, len(self._folder.segment_numbers()), len(left),
             tuple(self._problems[:MOST_PROBLEMS]),
         )  # fmt: skip
 
@@ -100,18 +101,16 @@ class _Check:
             return []
 
     def _take_wal(
-        self, number: int, records: list[Sound | Bad | Tail], marks: Marks, sealed: bool, unmarked: bool
+        self, number: int, records: list[Sound | Bad | Tail], marks: Marks, has_segment: bool, has_changes: bool
     ) -> None:
+        """A WAL that isn't sealed, or half: a crash may come between its two segments."""
         name = self._folder.wal(number).name
         for part in records:
             if isinstance(part, Sound):
-                if unmarked:
-                    count(marks, part.value, part.at)
-                if sealed:
-                    continue
-                if isinstance(part.value, Entry):
+                count(marks, part.value, part.at)
+                if isinstance(part.value, Entry) and not has_segment:
                     self._take(name, part.value)
-                self._changes += isinstance(part.value, Change)
+                self._changes += isinstance(part.value, Change) and not has_changes
             elif isinstance(part, Bad) or not part.torn:
                 self._problems.append(f"{name}: {part.end - part.start} damaged bytes at offset {part.start}.")
 

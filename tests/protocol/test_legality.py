@@ -30,10 +30,10 @@ STATES = [State.WANT_HELLO, State.READY_1, State.READY_2, State.FAILED, State.CL
 
 
 def documented() -> dict[tuple[Role, State], frozenset[type]]:
-    """The table as the page shows it: a line for each (command, sender), a column for each state, `yes` or `-`."""
+    """The table as the page shows it: a line for each (command, sender), a column for each state, `yes` or `no`."""
     named = {(form.sender, form.word.decode()): form.kind for form in FORMS} | {(Role.HELEN, "error"): m.Error}
     legal: dict[tuple[Role, State], set[type]] = {(role, state): set() for role in Role for state in State}
-    rows = re.findall(r"^(\w+) +(equus|helen) +(yes|-) +(yes|-) +(yes|-) +(yes|-) +(yes|-)$", PAGE.read_text(), re.M)
+    rows = re.findall(r"^(\w+) +(equus|helen)" + " +(yes|no)" * len(STATES) + "$", PAGE.read_text(), re.M)
     assert len(rows) == len(named), "the page has one line for each command of each side"
     for word, sender, *columns in rows:
         for state, may in zip(STATES, columns, strict=True):

@@ -275,7 +275,8 @@ def test_what_is_no_manifest(changes: dict[str, Any]) -> None:
 
 ENVELOPES = [
     b"", b"{}", b"[]", b"null", b"x", b'{"signed":1,"signatures":[]}', b'{"signed":"x","signatures":{}}',
-    b"[" * 100_000, b'{"signed":"x"}', b"\xff", b'{"signed":"\\ud800","signatures":[]}', b"1" * 5_000, "{}".encode("utf-16"),
+    b"[" * 100_000, b'{"signed":"x"}', b"\xff",
+    b'{"signed":"\\ud800","signatures":[]}', b"1" * 5_000, "{}".encode("utf-16"),
     b'{"signed":"{}","signatures":[1,null,{},{"key":1},{"key":[]},{"key":"a","signature":1}]}',
 ]  # fmt: skip
 

@@ -211,7 +211,7 @@ def test_transcript(role: Role, steps: list[str]) -> None:
 
 
 def test_good_messages_before_a_bad_line_are_heard() -> None:
-    """§6: what stood before a bad line in one chunk is not lost, what stood behind it is not heard."""
+    """§2: what stood before a bad line in one chunk is not lost, what stood behind it is not heard."""
     helen = Conversation(HELEN)
     helen.feed(b"hello 2 kit\nping 1\nreport s 1 load 2\n{}\nfrobnicate\nping 2\n")
     heard = [helen.next_message() for _ in range(3)]
@@ -238,7 +238,7 @@ def test_error_takes_what_is_there(line: bytes, message: str) -> None:
 
 
 def test_a_refused_message_changes_nothing() -> None:
-    """§6: what may not be said leaves no trace, and the conversation goes on."""
+    """§7: what may not be said leaves no trace, and the conversation goes on."""
     helen = Conversation(HELEN)
     helen.feed(b"hello 1 kit\n")
     helen.next_message()

@@ -160,7 +160,8 @@ class Worker:
         timeout = min(own if job["timeout"] is None else job["timeout"], job["timeout_max"])
         self._deadline = time.monotonic() + timeout
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        seconds = math.ceil(time.process_time() + min(timeout, job["cpu_max"]) + 0.5)
+        # Whole seconds. One more than the wall time, so that what runs too long is told as `timeout`.
+        seconds = math.ceil(time.process_time() - 0.5 + min(timeout + 1, job["cpu_max"]))
         resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard), hard))
 
     # ---------------------------------------------------------------------------------------- what Lua asks

@@ -1,0 +1,73 @@
+"""A real sandbox with a registry of its own, shared by the tests of this folder, and the shortest way to a check."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equus.sandbox.blocking import Sandbox
+from equus.sandbox.job import Job
+
+REGISTRY = Path(__file__).parent / "registry"
+
+
+@pytest.fixture(scope="session")
+def new_sandbox() -> Callable[..., Sandbox]:
+    """Makes a sandbox whose broker performs the calls of registry/calls_for_tests.py."""
+
+    def make(**settings: Any) -> Sandbox:
+        return Sandbox(registry="calls_for_tests", python_path=(REGISTRY,), **settings)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lasting_sandbox(new_sandbox: Callable[..., Sandbox]) -> Iterator[Sandbox]:
+    with new_sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(lasting_sandbox: Sandbox) -> Iterator[Sandbox]:
+    """The sandbox that stays; each test leaves it idle, its workers gone and its descriptors as many as before."""
+    before = len(os.listdir("/proc/self/fd"))
+    yield lasting_sandbox
+    lasting_sandbox.loop.until(lambda: not lasting_sandbox.runner.running, 5)
+    assert lasting_sandbox.runner.waiting == 0
+    assert len(os.listdir("/proc/self/fd")) <= before + 2  # a restart may have happened in between
+
+
+def _job(body: str, needs: tuple[str, ...] = ("host",), args: str = "{}", before: str = "", **job: Any) -> Job:
+    listed = ", ".join(f'"{name}"' for name in needs)
+    source = (
+        f'{before}\nreturn {{ summary = "a test", needs = {{ {listed} }}, args = {args},\n'
+        f"run = function(args, host)\n{body}\nend }}\n"
+    ).encode()
+    given = {"check": "t", "source": source, "code": hashlib.sha256(source).hexdigest()} | job
+    return Job(**given)
+
+
+@pytest.fixture(scope="session")
+def job() -> Callable[..., Job]:
+    """job(body, needs, args, **fields of Job): a check whose run() has this body."""
+    return _job
+
+
+@pytest.fixture
+def outcome(sandbox: Sandbox) -> Callable[..., dict[str, Any]]:
+    """outcome(body, ...): the result document less what differs from run to run."""
+
+    def run(*args: Any, **settings: Any) -> dict[str, Any]:
+        passed = {name: settings.pop(name) for name in ("answer", "now") if name in settings}
+        blob = sandbox.run(_job(*args, **settings), **passed)
+        assert len(blob) <= 1_048_576
+        document = json.loads(blob)
+        for name in ("started", "took_ms", "cpu_ms", "peak_kib", "check", "code"):
+            document.pop(name, None)
+        return document
+
+    return run

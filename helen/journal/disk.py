@@ -20,7 +20,7 @@ class Disk:
         """A new, empty file to write to. An empty one of an earlier, failed try is taken over."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
 
-    def write(self, descriptor: int, data: bytes, offset: int) -> None:
+    def write(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
         """All of `data` at `offset`: a failed write can be done again at the same place."""
         view = memoryview(data)
         while view:

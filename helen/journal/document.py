@@ -128,7 +128,7 @@ def _read_plain(blob: bytes) -> Document | None:
     keys = len(fields) - missing
     if missing:
         fields = _filled(fields, _DEFAULTS)
-    metrics = ()
+    metrics: tuple[Metric, ...] | None = ()
     if wire.metrics is not UNSET and wire.metrics:
         metrics, metric_keys = _read_metrics(wire.metrics)
         if metrics is None:
@@ -140,7 +140,7 @@ def _read_plain(blob: bytes) -> Document | None:
         keys += len(truncated)
     if keys != blob.count(b'":'):
         return None  # a key that we don't know, or one that is there twice (of which `parse` thinks little)
-    return Document(fields[0], fields[1], metrics, *fields[3:])
+    return Document(fields[0], fields[1], metrics or (), *fields[3:])
 
 
 def _read_metrics(wires: list[_WireMetric]) -> tuple[tuple[Metric, ...] | None, int]:

@@ -98,7 +98,7 @@ class Folder:
             for path in folder.glob(f"*{TEMPORARY}"):
                 self.disk.remove(path)
 
-    def publish(self, target: Path, data: bytes) -> None:
+    def publish(self, target: Path, data: bytes | memoryview) -> None:
         """Replace `target` by a file of these bytes: durable before the name changes, and never seen half-written."""
         temporary = target.with_name(target.name + TEMPORARY)
         try:

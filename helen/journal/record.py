@@ -13,7 +13,7 @@ WAL nor a record that an agent put into its blob passes for one of ours when the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from zlib import crc32
 
 from attrs import field, frozen
@@ -145,7 +145,11 @@ def _names(body: bytes, start: int, *lengths: int) -> list[bytes]:
     return names
 
 
-_DECODERS = {_RESULT_TYPE: _decode_entry, _CHANGE_TYPE: _decode_change, _FLOOR_TYPE: _decode_floor}
+_DECODERS: dict[int, Callable[[bytes], Entry | Change | Floor]] = {
+    _RESULT_TYPE: _decode_entry,
+    _CHANGE_TYPE: _decode_change,
+    _FLOOR_TYPE: _decode_floor,
+}
 
 
 @frozen
@@ -230,6 +234,6 @@ def _is_torn(data: bytes, offset: int) -> bool:
         return False
     if len(rest) < FRAME_SIZE:
         return True
-    length = _FRAME.unpack_from(rest)[1]
+    length: int = _FRAME.unpack_from(rest)[1]
     written = rest.rstrip(b"\0")  # the size of a file may become durable before its last pages: then they are zeros
     return length <= MOST_BODY and FRAME_SIZE + length > len(written)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_running import NOW, Running, blob, entry
 
-from helen.journal.columns import CHANGES, RESULTS, result_batch
+from helen.journal.columns import CHANGES, METRIC, RESULTS, result_batch
 from helen.journal.document import Document, Metric
 from helen.journal.limits import Limits
 from helen.journal.series import MOST_PER_AGENT, OVERFLOW_CHECK_ID, SERIES, Series
@@ -230,3 +232,19 @@ def test_start_times_that_no_reader_can_show(started: float, shown: datetime | N
     """A time outside of 1970..9999 is null; the blob keeps it."""
     record = StoredResult(1, entry(1), Document(started=started))
     assert result_batch([record], Series()).column("started").to_pylist() == [shown]
+
+
+@pytest.mark.parametrize(
+    ("heading", "fields"),
+    [
+        ("Segments of results", [*RESULTS, *METRIC]),
+        ("Series", list(SERIES)),
+        ("Changes", list(CHANGES)),
+    ],
+)
+def test_the_page_lists_every_column(heading: str, fields: list[pa.Field]) -> None:
+    """docs/results.rst has the columns of each file in order, with their nullability."""
+    page = (Path(__file__).parents[2] / "docs" / "results.rst").read_text()
+    section = page.split(f"\n{heading}\n---")[1].split("\n\n\n")[0]
+    listed = re.findall(r"^``(\w+)`` .*? (yes|no) ", section, re.MULTILINE)
+    assert listed == [(field.name, "yes" if field.nullable else "no") for field in fields]

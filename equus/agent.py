@@ -38,7 +38,7 @@ from equus_protocol import messages as m
 TICK = 60.0  # seconds between two looks at the certificate, and two self-reports
 SPOOL_STOPS_WITHIN = 2.0  # seconds for the last sync; SIGTERM leaves five for everything
 SCHEDULE_FILE = "schedule.json"
-NOT_ENROLLED = "not-enrolled"
+NOT_ENROLLED, IN_USE = "not-enrolled", "identity-in-use"  # errors with a next step for people
 
 
 @frozen
@@ -217,6 +217,11 @@ class Agent:
                 if self._identity is not None
                 else "the token is used, expired, or bound to another name; ask for a new one with `helen token`"
             )
+        if connection.error.startswith(IN_USE):
+            return (
+                "Helen said error identity-in-use: another machine is connected with our certificate. "
+                "Is one a clone of the other? Enrol one of them anew, with an empty state folder"
+            )
         if connection.error:
             return f"Helen said error {connection.error}"
         if connection.offence:
@@ -225,19 +230,25 @@ class Agent:
 
     def begin_version_2(self, talk: Talk) -> None:
         """`loaded` has been said; now what Helen has for us."""
-        if not self.update.is_local and not self.update.pinned and self._identity is not None:
+        if self._lacks_keys:
             self._renew(talk.connection)  # brings the signing keys, without which no code is believed
-        else:
-            self._begin_update_unless_local(talk.connection)
+        elif not self.update.is_local:
+            self.update.begin(talk.connection)
         self._renew_if_time(talk.connection)
 
-    def _begin_update_unless_local(self, connection: Connection) -> None:
-        if not self.update.is_local:
-            self.update.begin(connection)
+    @property
+    def _lacks_keys(self) -> bool:
+        return not self.update.is_local and not self.update.pinned and self._identity is not None
+
+    @property
+    def _waits_for_keys(self) -> bool:
+        """They are on the way, and an update follows them."""
+        return self._lacks_keys and self._is_renewing
 
     def reload(self, connection: Connection) -> None:
         """All Lua anew; and the whole agent, if another one has been installed meanwhile."""
-        self.update.begin(connection)
+        if not self._waits_for_keys:
+            self.update.begin(connection)
         self._means.defer_to_thread(stage0.installed_version).addCallback(self._restart_if_other)
 
     def _restart_if_other(self, installed: str) -> None:
@@ -277,10 +288,10 @@ class Agent:
         self._is_renewing = False
         self._identity = identity
         self.log.info("certificate renewed; it is shown from the next connection on")
-        had_keys = bool(self.update.pinned)
+        lacked_keys = self._lacks_keys
         self.update.pinned = self._means.identities.signing_keys()
-        if not had_keys and connection.alive:
-            self._begin_update_unless_local(connection)
+        if lacked_keys and connection.alive:
+            self.update.begin(connection)
 
     def _not_renewed(self, failure: Failure) -> None:
         self._is_renewing = False

@@ -23,6 +23,7 @@ from equus.durable import write_durably
 from equus.settings import is_agent_name
 from equus_protocol.manifest import key_id
 
+SIGNING_KEYS = "signing-keys.pem"
 AGENT_URI = "urn:equus:agent:"
 MAX_PEM = 262_144  # bytes of any PEM file that is read: some hundred certificates
 RENEW_AT = 2 / 3  # of a certificate's life
@@ -195,7 +196,7 @@ class IdentityStore:
     def __init__(self, state: Path) -> None:
         self.certificate, self.key, self.ca = state / "agent.pem", state / "agent.key", state / "ca.pem"
         self._next = state / "agent.pem.next"
-        self._signing_keys = state / "signing-keys.pem"
+        self._signing_keys = state / SIGNING_KEYS
 
     def load(self) -> Identity | None:
         """What the state folder holds; None if nothing. Raises IdentityError."""
@@ -223,6 +224,15 @@ class IdentityStore:
 
     def pin(self, pem: bytes) -> None:
         write_durably(self._signing_keys, pem, 0o644)
+
+    def pin_beside(self, certificate: Path) -> None:
+        """`helen certificate` puts the signing keys beside the certificate; pin them unless some are pinned."""
+        beside = certificate.with_name(SIGNING_KEYS)
+        if beside.exists() and not self._signing_keys.exists():
+            pem = _read(beside)
+            if not read_signing_keys(pem):
+                raise IdentityError(f"{beside} holds no public key (BEGIN PUBLIC KEY).")
+            self.pin(pem)
 
 
 def read_signing_keys(pem: bytes) -> dict[str, Ed25519PublicKey]:

@@ -109,6 +109,7 @@ def choose_identity(settings: Settings, store: IdentityStore, now: float) -> Ide
             named = read_identity(settings.certificate, settings.key, settings.ca)
             renewed = kept is not None and kept.name == named.name and kept.not_before > named.not_before
             chosen = kept if renewed else named
+            store.pin_beside(settings.certificate)
         if settings.join:
             Token.parse(settings.join)  # a slip of the pen is told now, and not when the certificate has expired
     except IdentityError as error:

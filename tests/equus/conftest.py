@@ -220,6 +220,13 @@ class House:
         helen.hello = helen.hear()
         return helen
 
+    def meet_in_clear(self):
+        """A Helen whose TLS is somebody else's test."""
+        helen = self.meet()
+        helen.equus.handshakeCompleted()
+        helen.hello = helen.hear()
+        return helen
+
     def part(self, helen):
         helen.equus.connectionLost()
 

@@ -1,0 +1,378 @@
+"""Who may import whom, who may touch the world, and what may lie in the tree: docs/architecture.rst, kept by machine.
+
+Files are read with `ast`, never imported. Each rule is a function from a tree to sentences about what is wrong in it,
+so that the tests at the end can show, on a small tree of their own, that each rule does find what it is for.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+ROOT = Path(__file__).parents[1]
+
+# Package -> which of ours it may import, beside itself.
+OURS: dict[str, frozenset[str]] = {
+    "equus_protocol": frozenset(),
+    "equus": frozenset({"equus_protocol", "helen_checks"}),
+    "helen": frozenset({"equus_protocol", "helen_checks", "scale0", "zerotask"}),
+    "helen_checks": frozenset(),
+    "scale0": frozenset(),
+    "zerotask": frozenset({"scale0"}),
+}
+FOLDERS = {"helen_checks": "checks"}  # installed under another name than its folder has
+
+# Narrower than the above: the beginning of a module's name -> the only modules of ours that it may import.
+NARROW: dict[str, tuple[str, ...]] = {
+    "helen.pipeline": ("helen.pipeline", "helen.states", "equus_protocol"),
+    "helen.states": ("helen.states", "equus_protocol"),
+}
+# The beginning of a module's name -> what it never imports, of ours or anybody's.
+NEVER: dict[str, tuple[str, ...]] = {
+    "equus": ("pyspark", "klein", "pyarrow"),
+    "helen.cli": ("helen.pipeline", "pyspark"),
+    "helen.pipeline": ("twisted",),
+}
+
+# These import no I/O, no clock and no Twisted: bytes and `now` come in as arguments.
+PURE = (
+    "equus_protocol/*.py", "equus/schedule.py", "equus/schedule_document.py", "equus/route.py", "helen/policy.py",
+    "helen/states.py", "helen/rollout.py", "scale0/broker.py", "zerotask/ledger.py",
+)  # fmt: skip
+IO = frozenset(
+    "asyncio datetime fcntl glob http io logging mmap multiprocessing os pathlib secrets select selectors shelve"
+    " shutil signal socket socketserver sqlite3 ssl subprocess sys tempfile threading time twisted urllib uuid zmq"
+    " klein OpenSSL click pyarrow".split()
+)
+# What a pure file may take all the same, and why.
+PURE_BUT: dict[str, frozenset[str]] = {}
+
+ONLY_HERE = {"zmq": ("scale0/reader.py",), "lupa": ("equus/sandbox/*.py", "equus/lua/*.py")}
+
+# file -> why it imports inside a function. Each is a cost that not everybody shall pay, or an extra not all have.
+LAZY: dict[str, str] = {}
+
+
+@frozen
+class Import:
+    """One imported name, as a module of somebody's."""
+
+    module: str
+    line: int
+    in_function: bool
+    for_types: bool  # under `if TYPE_CHECKING:`, so it is not there at run time
+
+
+@frozen
+class Module:
+    """A file of ours and what it imports."""
+
+    name: str
+    path: str
+    imports: tuple[Import, ...]
+
+
+def folder_of(package: str) -> str:
+    return FOLDERS.get(package, package)
+
+
+@cache
+def modules(root: Path) -> dict[str, Module]:
+    """Every module of our packages, by its name."""
+    paths = {name: path for package in OURS for name, path in _paths(root, package)}
+    return {name: Module(name, str(path.relative_to(root)), tuple(_imports(name, path, paths)))
+            for name, path in paths.items()}  # fmt: skip
+
+
+def _paths(root: Path, package: str) -> Iterator[tuple[str, Path]]:
+    folder = root / folder_of(package)
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        yield ".".join([package, *parts]).removesuffix(".__init__"), path
+
+
+def _imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[Import]:
+    def walk(node: ast.AST, in_function: bool, for_types: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import | ast.ImportFrom):
+                for module in _named(child, name, path, known):
+                    yield Import(module, child.lineno, in_function, for_types)
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            yield from walk(child, in_function or inside, for_types or types)
+
+    yield from walk(ast.parse(path.read_bytes(), str(path)), False, False)
+
+
+def _named(node: ast.Import | ast.ImportFrom, name: str, path: Path, known: Mapping[str, Path]) -> list[str]:
+    """`from helen import states` is an import of helen.states if that is a module, else of helen."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    base = node.module or ""
+    if node.level:
+        parts = name.split(".")
+        parts = parts[: len(parts) - node.level + (path.name == "__init__.py")]
+        base = ".".join([*parts, *([base] if base else [])])
+    return [full if (full := f"{base}.{alias.name}") in known else base for alias in node.names]
+
+
+def is_in(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+# ------------------------------------------------------------------------------------------------ rules
+
+
+def wrong_imports(root: Path) -> list[str]:
+    """Imports against OURS, NARROW and NEVER."""
+    found = []
+    for module in modules(root).values():
+        package = module.name.partition(".")[0]
+        for imported in module.imports:
+            theirs = imported.module.partition(".")[0]
+            allowed = theirs not in OURS or theirs == package or theirs in OURS[package]
+            for prefix, only in NARROW.items():
+                if is_in(module.name, prefix) and theirs in OURS:
+                    allowed = allowed and any(is_in(imported.module, each) for each in only)
+            for prefix, never in NEVER.items():
+                if is_in(module.name, prefix):
+                    allowed = allowed and not any(is_in(imported.module, each) for each in never)
+            if not allowed:
+                found.append(f"{module.path}:{imported.line} imports {imported.module}")
+    return found
+
+
+def cycles(root: Path) -> list[str]:
+    """Modules that import each other at their top, however far round."""
+    known = modules(root)
+    graph = {
+        name: {i.module for i in module.imports if i.module in known and not (i.in_function or i.for_types)} - {name}
+        for name, module in known.items()
+    }
+    found: list[str] = []
+    state: dict[str, int] = {}  # 1 while we are below it, 2 when all is said
+
+    def visit(name: str, way: list[str]) -> None:
+        state[name] = 1
+        for other in sorted(graph[name]):
+            if state.get(other) == 1:
+                found.append(" -> ".join([*way[way.index(other) :], other]))
+            elif other not in state:
+                visit(other, [*way, other])
+        state[name] = 2
+
+    for name in sorted(graph):
+        if name not in state:
+            visit(name, [name])
+    return found
+
+
+def hidden_imports(root: Path) -> list[str]:
+    """Imports inside functions, but for those in LAZY."""
+    return [
+        f"{module.path}:{imported.line} imports {imported.module} inside a function"
+        for module in modules(root).values()
+        for imported in module.imports
+        if imported.in_function and module.path not in LAZY
+    ]
+
+
+def impure(root: Path) -> list[str]:
+    """I/O in the files that have none."""
+    found = []
+    for module in modules(root).values():
+        if not any(Path(module.path).match(pattern) for pattern in PURE):
+            continue
+        for imported in module.imports:
+            first = imported.module.partition(".")[0]
+            if first in IO - PURE_BUT.get(module.path, frozenset()) and not imported.for_types:
+                found.append(f"{module.path}:{imported.line} imports {imported.module}, which is I/O or a clock")
+    return found
+
+
+def misplaced(root: Path) -> list[str]:
+    """Libraries that have one door."""
+    return [
+        f"{module.path}:{imported.line} imports {imported.module}; only {', '.join(doors)} may"
+        for library, doors in ONLY_HERE.items()
+        for module in modules(root).values()
+        for imported in module.imports
+        if is_in(imported.module, library) and not any(Path(module.path).match(door) for door in doors)
+    ]
+
+
+def crowded_packages(root: Path) -> list[str]:
+    """`__init__.py` files that hold something, packages without one, and plugins that would hide Twisted's own."""
+    found = []
+    for package in OURS:
+        folder = root / folder_of(package)
+        for path in sorted(folder.rglob("__init__.py")):
+            if path.stat().st_size and package != "helen_checks":
+                found.append(f"{path.relative_to(root)} is not empty")
+        for path in {path.parent for path in folder.rglob("*.py")} if package != "helen_checks" else ():
+            if not (path / "__init__.py").exists():
+                found.append(f"{path.relative_to(root)} has no __init__.py")
+    for path in (root / "twisted" / "__init__.py", root / "twisted" / "plugins" / "__init__.py"):
+        if path.exists():
+            found.append(f"{path.relative_to(root)} hides Twisted's own")
+    return found
+
+
+def unlisted_packages(root: Path) -> list[str]:
+    """Packages that setup.cfg forgets (an installed product would lack them), or names though nobody knows them."""
+    setup = configparser.ConfigParser()
+    setup.read(root / "setup.cfg")
+    listed = set(setup["options"]["packages"].split())
+    ours = {".".join([package, *path.relative_to(root / folder_of(package)).parts[:-1]])
+            for package in OURS for path in (root / folder_of(package)).rglob("*.py")} - {"helen_checks.tests"}
+    known = {name for name in listed if name.partition(".")[0] in OURS or name == "twisted.plugins"}
+    return [f"setup.cfg does not list {name}" for name in sorted(ours - listed)] + [
+        f"setup.cfg lists {name}, which no rule is for" for name in sorted(listed - known)
+    ]
+
+
+_KEY_NAMES = re.compile(r"\.(key|p12|pfx|jks)$|(^|/)id_(rsa|ed25519|ecdsa)$")
+_KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE" + rb" KEY-----\s+[A-Za-z0-9+/=]{16}")
+
+
+def private_keys(root: Path) -> list[str]:
+    """Key material among the files that git knows."""
+    return [
+        f"{path} holds a private key" for path in tracked(root)
+        if _KEY_NAMES.search(path) or _KEY.search(content(root / path))
+    ]  # fmt: skip
+
+
+# Written in two pieces, so that this file doesn't find itself.
+_MACHINE = re.compile(rb"(?<![A-Za-z0-9._-])/(?:" + rb"work/(?:main|shared|venv|\.)|" + rb"root/)")
+
+
+def machine_paths(root: Path) -> list[str]:
+    """Paths of the machine that this was written on: they mean nothing to anybody else."""
+    return [f"{path} names a folder of one machine" for path in tracked(root) if _MACHINE.search(content(root / path))]
+
+
+def tracked(root: Path) -> list[str]:
+    """The files that git knows; every file where there is no git."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
+    if listed.returncode == 0:
+        return [name for name in listed.stdout.decode().split("\0") if name]
+    return [str(path.relative_to(root)) for path in sorted(root.rglob("*")) if path.is_file()]
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+RULES: dict[str, Callable[[Path], list[str]]] = {
+    "who imports whom": wrong_imports, "no cycles": cycles, "no hidden imports": hidden_imports, "no I/O": impure,
+    "one door": misplaced, "empty packages": crowded_packages, "packages in setup.cfg": unlisted_packages,
+    "no private keys": private_keys, "no paths of one machine": machine_paths,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_tree(rule: str) -> None:
+    """Each rule holds in this tree."""
+    assert RULES[rule](ROOT) == []
+
+
+def test_the_allowances_are_needed() -> None:
+    """A reason for something that isn't done any more goes, too; and whoever is pure exists, or is still to come."""
+    lazy = {module.path for module in modules(ROOT).values() if any(i.in_function for i in module.imports)}
+    assert set(LAZY) <= lazy
+    assert all(LAZY.values())
+    pure = {module.path for module in modules(ROOT).values() if any(Path(module.path).match(p) for p in PURE)}
+    assert set(PURE_BUT) <= pure
+
+
+# ------------------------------------------------------------------------------------------------ the rules can fail
+
+GOOD = {
+    "equus_protocol/__init__.py": "", "equus_protocol/codec.py": "import re\n", "equus/__init__.py": "",
+    "equus/link.py": "import socket\nfrom equus_protocol import codec\n", "helen/__init__.py": "",
+    "helen/tap.py": "from equus_protocol.codec import x\nimport scale0.reader\nimport zerotask\n",
+    "helen/states.py": "from attrs import frozen\n", "helen/cli/__init__.py": "", "helen/cli/main.py": "import click\n",
+    "helen/pipeline/__init__.py": "", "helen/pipeline/jobs.py": "import pyspark\nfrom helen import states\n",
+    "scale0/__init__.py": "", "scale0/reader.py": "import zmq\n", "zerotask/__init__.py": "",
+    "zerotask/node.py": "from scale0.reader import Reader\n", "checks/__init__.py": "FOLDER = 1\n",
+    "helen/web.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from helen.tap import y\n",
+    "setup.cfg": "[options]\npackages = equus_protocol equus helen helen.cli helen.pipeline scale0 zerotask"
+                 " helen_checks",
+    "twisted/plugins/helen_plugin.py": "", "docs/a.rst": "/etc/equus and homework/main\n",
+}  # fmt: skip
+
+BAD: dict[str, tuple[str, str, str, str]] = {  # title: rule, file, its text, what is said of it
+    "the protocol imports the server": (
+        "who imports whom", "equus_protocol/codec.py", "import helen.states\n", "codec.py:1 imports helen.states"),
+    "the agent imports the server": (
+        "who imports whom", "equus/link.py", "\nfrom helen import states\n", "link.py:2 imports helen.states"),
+    "the agent imports a broker": ("who imports whom", "equus/link.py", "import zerotask", "imports zerotask"),
+    "inside a function": ("who imports whom", "equus/x.py", "def f():\n    import helen\n", "x.py:2 imports helen"),
+    "for types, too": ("who imports whom", "equus/x.py", GOOD["helen/web.py"], "x.py:3 imports helen.tap"),
+    "the broker imports anybody": (
+        "who imports whom", "scale0/a.py", "from zerotask.node import x", "imports zerotask.node"),
+    "zerotask imports helen": ("who imports whom", "zerotask/a.py", "from helen.tap import x", "imports helen.tap"),
+    "checks import": ("who imports whom", "checks/__init__.py", "import equus.link", "checks/__init__.py:1 imports"),
+    "states import more": ("who imports whom", "helen/states.py", "from helen import tap", "imports helen.tap"),
+    "the pipeline imports more of helen": (
+        "who imports whom", "helen/pipeline/jobs.py", "from ..tap import x", "imports helen.tap"),
+    "the pipeline imports Twisted": (
+        "who imports whom", "helen/pipeline/jobs.py", "import twisted.internet", "imports twisted.internet"),
+    "the command line imports the pipeline": (
+        "who imports whom", "helen/cli/main.py", "from helen.pipeline import jobs", "imports helen.pipeline.jobs"),
+    "the agent imports Spark": ("who imports whom", "equus/x.py", "import pyspark.sql", "imports pyspark.sql"),
+    "a cycle of two": ("no cycles", "helen/states.py", "from helen import web\nimport helen.tap", ""),
+    "a cycle of three": ("no cycles", "scale0/reader.py", "from . import b\n", "scale0.b -> scale0.c -> scale0.reader"),
+    "a hidden import": (
+        "no hidden imports", "helen/x.py", "class A:\n  async def f(self):\n    import json\n", "x.py:3 imports json"),
+    "a socket in the protocol": ("no I/O", "equus_protocol/x.py", "from socket import socket\n", "imports socket"),
+    "a clock in the schedule": ("no I/O", "equus/schedule.py", "import time\n", "equus/schedule.py:1 imports time"),
+    "Twisted in the states": ("no I/O", "helen/states.py", "from twisted.internet import x", "imports twisted"),
+    "files in the ledger": ("no I/O", "zerotask/ledger.py", "import os.path\n", "imports os.path"),
+    "ZeroMQ elsewhere": ("one door", "zerotask/node.py", "from zmq import Context\n", "zerotask/node.py:1 imports zmq"),
+    "Lua in the agent": ("one door", "equus/link.py", "import lupa.lua54\n", "only equus/sandbox/*.py"),
+    "code in an __init__": ("empty packages", "helen/__init__.py", "x = 1\n", "helen/__init__.py is not empty"),
+    "no __init__": ("empty packages", "equus/sub/a.py", "", "equus/sub has no __init__.py"),
+    "a plugin package": ("empty packages", "twisted/plugins/__init__.py", "", "hides Twisted's own"),
+    "a package that setup.cfg forgets": (
+        "packages in setup.cfg", "helen/notify/__init__.py", "", "setup.cfg does not list helen.notify"),
+    "a package that no rule is for": (
+        "packages in setup.cfg", "setup.cfg", GOOD["setup.cfg"] + " shell", "lists shell"),
+    "a key by its name": ("no private keys", "certs/agent.key", "", "certs/agent.key holds"),
+    "a key by its text": (
+        "no private keys", "docs/x.rst", "-----BEGIN EC PRIVATE " + "KEY-----\nMHcCAQEEIIrYSSNQFaA2", "x.rst holds"),
+    "a path in a page": ("no paths of one machine", "docs/x.rst", "see `/wor" + "k/main/x`", "docs/x.rst names"),
+}  # fmt: skip
+
+
+def grow(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_a_good_tree_passes(tmp_path: Path) -> None:
+    """What is allowed is not complained about."""
+    grow(tmp_path, GOOD)
+    assert {rule: check(tmp_path) for rule, check in RULES.items()} == {rule: [] for rule in RULES}
+
+
+@pytest.mark.parametrize(("rule", "path", "text", "said"), BAD.values(), ids=BAD)
+def test_each_rule_finds_what_it_is_for(tmp_path: Path, rule: str, path: str, text: str, said: str) -> None:
+    """One wrong file in a good tree, and the rule names it."""
+    ring = {"scale0/b.py": "import scale0.c\n", "scale0/c.py": "from scale0.reader import x\n"}
+    tree = grow(tmp_path, GOOD | ring | {"helen/tap.py": "from helen import states\n", path: text})
+    found = RULES[rule](tree)
+    assert len(found) == 1
+    assert said in found[0]

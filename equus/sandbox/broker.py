@@ -27,7 +27,7 @@ from equus.capabilities.calls import Call, CallFailed, Context
 from equus.policy import Policy, PolicyError
 from equus.sandbox import frames
 from equus.sandbox.audit import AuditLog
-from equus.sandbox.process import die_with_parent
+from equus.sandbox.process import die_with_parent, receive
 from equus.sandbox.state_store import StateError, StateStore
 
 # Threads that perform calls: as many as runs at once, and those that hang in the kernel (a dead file server) long after
@@ -166,7 +166,7 @@ class Service:
         self._control.send(json.dumps(document).encode())
 
     def _obey(self) -> bool:
-        message, descriptors, _flags, _address = socket.recv_fds(self._control, frames.CONTROL_LIMIT, 1)
+        message, descriptors = receive(self._control, frames.CONTROL_LIMIT, 1)
         if not message:
             return False
         document = json.loads(message)

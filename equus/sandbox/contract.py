@@ -200,10 +200,9 @@ def _number(value: Any) -> float:
 
 
 def _integer(value: Any) -> int:
-    number = _number(value)
-    if number != int(number) or not -(2**63) <= number < 2**63:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -(2**63) <= value < 2**63 or value % 1:
         raise ValueError("must be a whole number")
-    return int(number)
+    return int(value)
 
 
 def _boolean(value: Any) -> bool:

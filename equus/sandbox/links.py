@@ -15,6 +15,7 @@ from twisted.internet.interfaces import IReadWriteDescriptor
 from zope.interface import implementer
 
 from equus.sandbox import frames
+from equus.sandbox.process import receive
 
 # Read at once: a result is most often one or two KiB, and 1 MiB at most.
 READ_SIZE = 262_144
@@ -71,7 +72,7 @@ class ControlLink(_Link):
             if self.closed:
                 return
             try:
-                message, descriptors, _flags, _address = socket.recv_fds(self._channel, frames.CONTROL_LIMIT, 1)
+                message, descriptors = receive(self._channel, frames.CONTROL_LIMIT, 1)
             except BlockingIOError:
                 return
             except OSError:

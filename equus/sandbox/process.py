@@ -5,9 +5,11 @@ Every function here is safe between fork and exec in a single-threaded process; 
 
 from __future__ import annotations
 
+import array
 import ctypes
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -35,6 +37,20 @@ def die_with_parent(parent: int) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def receive(control: socket.socket, length: int, descriptors: int) -> tuple[bytes, list[int]]:
+    """One datagram and the descriptors beside it, which no program that we start inherits.
+
+    socket.recv_fds takes flags too, and does not pass them on.
+    """
+    numbers = array.array("i")
+    room = socket.CMSG_LEN(descriptors * numbers.itemsize)
+    message, ancillary, _flags, _address = control.recvmsg(length, room, socket.MSG_CMSG_CLOEXEC)
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
+    return message, list(numbers)
 
 
 def python_module(module: str, *arguments: str) -> list[str]:

@@ -22,6 +22,7 @@ from equus.sandbox.process import (
     PR_SET_CHILD_SUBREAPER,
     attach_standard_streams_to_nothing,
     prctl,
+    receive,
 )
 from equus.sandbox.spawn import (
     NOT_STARTED,
@@ -47,7 +48,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are nobody's concern once they have replied
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
-        request, descriptors, _flags, _address = socket.recv_fds(control, REQUEST_LIMIT, 1)
+        request, descriptors = receive(control, REQUEST_LIMIT, 1)
         if not request:
             return
         if os.fork() == 0:

@@ -7,6 +7,9 @@ import re
 # Escape sequences drive terminals, and NUL ends strings in databases; tabs and line ends are text.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
+# Bytes that were no UTF-8 (PEP 383), at the very end; of one character there are three at most.
+_PARTIAL = re.compile(r"[\udc80-\udcff]{1,3}\Z")
+
 
 def clean(text: bytes | str) -> str:
     """The text with what is no UTF-8, and control characters, written as `\\x1b`."""
@@ -20,6 +23,11 @@ def _escape(found: re.Match[str]) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, as values.decode keeps it
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def drop_partial(text: str) -> str:
+    """The text without the bytes at its end that were the beginning of a character, where it was cut."""
+    return _PARTIAL.sub("", text)
 
 
 def shorten(text: str, most: int) -> str:

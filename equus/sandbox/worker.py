@@ -21,7 +21,7 @@ from equus.sandbox.document import FLOOD_LIMIT, OUTPUT_LIMIT, body
 from equus.sandbox.interpreter import Interpreter, LuaOutOfMemory
 from equus.sandbox.process import die_with_parent
 from equus.sandbox.seccomp import Filter
-from equus.sandbox.text import clean
+from equus.sandbox.text import clean, drop_partial
 from equus.sandbox.values import decode, encode, text_bytes
 from equus.sandbox.verdict import MAX_METRICS, Metric, read_metric, summary_of, worst_of
 from equus_protocol.results import STATUS_WORDS
@@ -231,6 +231,7 @@ class Worker:
         truncated = {}
         if returned.get("length", 0) > OUTPUT_LIMIT:
             truncated["summary"] = returned["length"]
+            summary = drop_partial(summary)
         if returned.get("length", 0) > FLOOD_LIMIT:
             self.die(b"output")
         if status is None and not self._metrics:
@@ -250,8 +251,10 @@ class Worker:
         self._finish(self._body("unknown", clean(summary), reason=reason, truncated={}))
 
     def _body(self, status: str, summary: str, *, truncated: dict[str, int], reason: str | None = None) -> bytes:
+        output = self._output.decode("utf-8", "surrogateescape")
         if self._printed > OUTPUT_LIMIT:
             truncated["output"] = self._printed
+            output = drop_partial(output)
         if self._measured > len(self._metrics):
             truncated["metrics"] = self._measured
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -260,7 +263,7 @@ class Worker:
             summary,
             reason=reason,
             metrics=[metric.json() for metric in self._metrics],
-            output=clean(bytes(self._output)),
+            output=clean(output),
             truncated=truncated,
             cpu_ms=round((usage.ru_utime + usage.ru_stime) * 1000, 1),
             peak_kib=max(0, usage.ru_maxrss - self._usage.ru_maxrss),

@@ -23,7 +23,7 @@ from attrs import evolve, frozen
 
 from equus.sandbox import frames
 from equus.sandbox.interpreter import Interpreter
-from equus.sandbox.process import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, die_with_parent, prctl
+from equus.sandbox.process import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, die_with_parent, prctl, receive
 from equus.sandbox.seccomp import Filter
 from equus.sandbox.worker import BROKER, JOB, Confinement, confine, work
 
@@ -117,7 +117,7 @@ class Zygote:
 
     def _obey(self) -> bool:
         """Do one thing the agent asks for; False when it has closed its end."""
-        message, descriptors, _flags, _address = socket.recv_fds(self._control, frames.CONTROL_LIMIT, 2)
+        message, descriptors = receive(self._control, frames.CONTROL_LIMIT, 2)
         if not message:
             return False
         try:

@@ -81,7 +81,7 @@ class Identity:
         if parsed.public_key() != public:
             raise IdentityError(f"{source}: the key does not belong to the certificate. Take both from one folder.")
         if not split_certificates(ca):
-            raise IdentityError(f"{source}: the CA file holds no certificate (BEGIN CERTIFICATE).")
+            raise IdentityError(f"{source}: the CA file holds no certificate that can be read (BEGIN CERTIFICATE).")
         name = name_in(parsed)
         if name is None:
             raise IdentityError(
@@ -132,7 +132,14 @@ def default_name(host: str | None = None) -> str:
 
 
 def split_certificates(pem: bytes) -> list[bytes]:
-    return _CERTIFICATES.findall(pem)
+    """Each certificate of a bundle; none at all if one of them can't be read."""
+    found = _CERTIFICATES.findall(pem)
+    try:
+        for block in found:
+            x509.load_pem_x509_certificate(block)
+    except ValueError:
+        return []
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------- new keys

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.application.internet import ClientService
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.error import ConnectingCancelledError
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.protocol import Factory
 from twisted.logger import Logger
@@ -42,14 +43,17 @@ class Dial:
         self.trust: Trust | None = None
 
     def connect(self, factory: Any) -> Deferred[Any]:
-        self.server = self._route.server
+        self.server, self.trust = self._route.server, None
+        return maybeDeferred(self._dial, factory).addErrback(self._failed)
+
+    def _dial(self, factory: Any) -> Deferred[Any]:
         self.trust = self._make_trust(self.server)
         host = HostnameEndpoint(self._reactor, self.server.host, self.server.port, timeout=CONNECT_WITHIN)
         endpoint = host if self.trust is None else wrapClientTLS(self.trust, host)
-        return endpoint.connect(factory).addErrback(self._failed)
+        return endpoint.connect(factory)
 
     def _failed(self, failure: Failure) -> Failure:
-        if not failure.check(CancelledError):
+        if not failure.check(CancelledError, ConnectingCancelledError):
             why = explain(failure)
             self.log.error("cannot reach {server}: {why}", server=self.server.address, why=why)
             self._route.ended(self._reactor.seconds())

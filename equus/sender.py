@@ -40,6 +40,8 @@ class Sender:
 
     def _read(self, records: list[Record]) -> None:
         self._is_reading = False
+        if self._writer.standing.id != self.spool:
+            return  # they go out under their new name
         for record in records:
             self._connection.send(m.Report(self.spool, record.sequence, record.check, record.blob))
             self.sent = record.sequence

@@ -214,9 +214,19 @@ def parse_server(text: str) -> Server:
     if match is None:
         raise SettingsError(f"--server {text!r}: say HOST:PORT, such as helen.example:4166 or [2001:db8::1]:4166.")
     host, port = match[1] or match[2], int(match[3] or DEFAULT_PORT)
+    if not _is_host(host):
+        raise SettingsError(f"--server {text!r}: {host!r} can be no host name.")
     if not 1 <= port <= 65535:
         raise SettingsError(f"--server {text!r}: a port is 1 to 65535; Helen's own is {DEFAULT_PORT}.")
     return Server(host, port, verify=host)
+
+
+def _is_host(host: str) -> bool:
+    """Whether it can be asked of DNS, or is an address."""
+    try:
+        return ":" in host or bool(host.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def parse_labels(texts: Any) -> dict[str, str]:

@@ -10,9 +10,11 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from twisted.internet import reactor
+from twisted.internet.error import ReactorNotRunning
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
@@ -30,7 +32,8 @@ from equus.spool_writer import SpoolWriter
 from equus.update import Update
 
 log = Logger(namespace="equus")
-STOP_WITHIN = 4.0  # seconds; SIGTERM promises five, and the interpreter needs some to end
+STOP_WITHIN = 4.0  # seconds for goodbyes and the last sync
+END_WITHIN = 4.7  # seconds until the process is gone; SIGTERM promises five
 
 
 class Refusal(Exception):
@@ -43,6 +46,7 @@ class Process:
     def __init__(self, settings: Settings, processes: Processes, policy: Policy) -> None:
         self._settings = settings
         self.status = 0
+        self._is_ending = False
         identities = IdentityStore(settings.state)
         identity = choose_identity(settings, identities, time.time())
         version = stage0.installed_version()
@@ -63,18 +67,24 @@ class Process:
         return self.status
 
     def finish(self, status: int, sentence: str) -> None:
-        """The agent wants to end."""
+        """The agent wants to end. Only the first wish counts."""
+        if self._is_ending:
+            return
+        self._is_ending, self.status = True, status
         if sentence:
-            log.error("{sentence}", sentence=sentence) if status else log.info("{sentence}", sentence=sentence)
-        self.status = status
-        if reactor.running:
-            reactor.callLater(0, self._end)
+            tell = log.error if status else log.info
+            tell("{sentence}", sentence=sentence)
+        reactor.callLater(0, self._end)
 
     def _end(self) -> None:
-        if reactor.running and not reactor._stopped:
+        with suppress(ReactorNotRunning):  # a signal may have been quicker
             reactor.stop()
 
     def _stop(self) -> Any:
+        """Whatever hangs (a resolver's thread, a dead disk), the process ends in time."""
+        self._is_ending = True
+        signal.signal(signal.SIGALRM, lambda *_: os._exit(self.status))
+        signal.setitimer(signal.ITIMER_REAL, END_WITHIN)
         return self.agent.stop().addTimeout(STOP_WITHIN, reactor, lambda *_: None)
 
     def _listen_for_signals(self) -> None:
@@ -154,4 +164,6 @@ def log_of_check(check: str, text: str) -> None:
 
 
 def say(line: str) -> None:
-    print(line, flush=True)
+    """Nobody may be reading any more; that is no reason to stop."""
+    with suppress(OSError):
+        print(line, flush=True)

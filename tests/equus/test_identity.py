@@ -65,6 +65,7 @@ def test_a_key_that_others_can_read_is_refused(files, mode):
         (0, b"", "no PEM that can be read"),
         (1, b"-----BEGIN PRIVATE KEY-----\n", "no PEM that can be read"),
         (2, b"nothing", "holds no certificate"),
+        (2, b"-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n", "holds no certificate"),
         (2, b"x" * 300_000, "no PEM file of ours"),
         (0, None, "cannot read"),
         (1, None, "cannot read"),

@@ -145,6 +145,13 @@ def test_the_policy_can_be_looked_at(tmp_path):
     assert (status, "nonsense" in err) == (1, True)
 
 
+def test_stage0_starts_the_same_command_anew():
+    """The same process, another image of it."""
+    code = "import os, sys; print(os.getpid(), flush=True); from equus import stage0; stage0.restart(['--version'])"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
+    assert done.stdout.splitlines()[1:] == ["equus, version 0.1.0"]
+
+
 @pytest.mark.integration
 def test_once_says_whether_it_worked(start, helen):
     """Accepted: a line and 0. Nobody there: a sentence and 1."""

@@ -28,7 +28,7 @@ def test_a_server_is_a_host_and_a_port(text, server, address):
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":1", "h:", "h:0", "h:65536", "h:1:2", "https://h", "a b", "2001:db8::1", "u@h:1"]
+    "text", ["", ":1", "h:", "h:0", "h:65536", "h:1:2", "https://h", "a b", "2001:db8::1", "u@h:1", "x" * 64, "a..b"]
 )
 def test_what_is_no_server_is_told(text):
     """With what it should look like."""

@@ -36,12 +36,15 @@ def walk(folder: int, below: str) -> int:
     handle = os.dup(folder)
     parts = below.split("/")
     for number, part in enumerate(parts):
-        last = number == len(parts) - 1
         try:
-            following = os.open(part, _HANDLE if last else _HANDLE | os.O_DIRECTORY, dir_fd=handle)
+            following = os.open(part, _HANDLE, dir_fd=handle)
         finally:
             os.close(handle)
         handle = following
+        # O_DIRECTORY would do, but answers ENOTDIR for a link: the refusal should say what it is.
+        if number < len(parts) - 1 and stat.S_ISLNK(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     return handle
 
 

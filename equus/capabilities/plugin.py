@@ -46,14 +46,14 @@ def _unknown(name: str, policy: Any) -> str:
 
 
 def _run(entry: Plugin, argv: list[str], context: Context) -> dict[str, Any]:
-    fault = ownership_fault(argv[0])
-    if fault is not None:
-        raise CallFailed("denied", f"plugin {entry.name} is not run: {fault}")
     began = time.monotonic()
     try:
+        fault = ownership_fault(argv[0])
+        if fault is not None:
+            raise CallFailed("denied", f"plugin {entry.name} is not run: {fault}")
         done = run_program(argv, context.seconds_left(entry.timeout), _ENVIRONMENT, uid=_uid(entry))
-    except (OSError, ValueError) as fault:
-        raise CallFailed("failed", f"plugin {entry.name} cannot be started: {fault}") from None
+    except (OSError, ValueError) as error:
+        raise CallFailed("failed", f"plugin {entry.name} cannot be started: {error}") from None
     seconds = round(time.monotonic() - began, 6)
     if done.timed_out:
         raise CallFailed("timeout", f"plugin {entry.name} timed out after {seconds:.0f} s")

@@ -1,0 +1,146 @@
+"""Figures of the machine, from recorded /proc trees and from the real one."""
+
+import os
+import struct
+import time
+
+import pytest
+
+from equus.capabilities import machine
+
+MEMINFO = """MemTotal:       24683656 kB
+MemFree:        24393816 kB
+MemAvailable:   24360388 kB
+Buffers:            1736 kB
+Cached:           149848 kB
+SwapTotal:       2097148 kB
+SwapFree:         786432 kB
+Dirty:               228 kB
+Shmem:              8952 kB
+Slab:              52508 kB
+CommitLimit:    12341828 kB
+Committed_AS:      59540 kB
+HugePages_Total:       0
+"""
+
+
+def test_memory_counts_what_is_not_available_as_used(call, plant):
+    """Page cache is no use; all figures are bytes."""
+    assert call("mem", root=plant({"/proc/meminfo": MEMINFO})) == {
+        "total_bytes": 24683656 * 1024,
+        "available_bytes": 24360388 * 1024,
+        "used_bytes": (24683656 - 24360388) * 1024,
+        "used_percent": 1.31,
+        "free_bytes": 24393816 * 1024,
+        "buffers_bytes": 1736 * 1024,
+        "cached_bytes": 149848 * 1024,
+        "shared_bytes": 8952 * 1024,
+        "slab_bytes": 52508 * 1024,
+        "dirty_bytes": 228 * 1024,
+        "committed_bytes": 59540 * 1024,
+        "commit_limit_bytes": 12341828 * 1024,
+    }
+
+
+def test_memory_of_a_kernel_without_memavailable(call, plant):
+    """Free, buffers and cache stand in for it."""
+    old = "\n".join(line for line in MEMINFO.splitlines() if not line.startswith("MemAvailable"))
+    answer = call("mem", root=plant({"/proc/meminfo": old}))
+    assert answer["available_bytes"] == (24393816 + 1736 + 149848) * 1024
+
+
+def test_swap(call, plant):
+    """Space in bytes, pages moved as bytes."""
+    root = plant({"/proc/meminfo": MEMINFO, "/proc/vmstat": "nr_free_pages 1\npswpin 3\npswpout 5\n"})
+    page = os.sysconf("SC_PAGE_SIZE")
+    assert call("swap", root=root) == {
+        "total_bytes": 2097148 * 1024,
+        "free_bytes": 786432 * 1024,
+        "used_bytes": 1310716 * 1024,
+        "used_percent": 62.5,
+        "in_bytes": 3 * page,
+        "out_bytes": 5 * page,
+    }
+
+
+def test_load(call, plant):
+    """Averages, entities and processors."""
+    root = plant({"/proc/loadavg": "0.25 0.10 0.03 3/90 5277\n", "/proc/stat": "cpu  1 2 3\ncpu0 1\ncpu1 1\nctxt 4\n"})
+    expected = {"one": 0.25, "five": 0.1, "fifteen": 0.03, "running": 3, "total": 90, "cpus": 2}
+    assert call("load", root=root) == expected
+
+
+def test_uptime(call, plant):
+    """The start of the machine follows from the uptime."""
+    answer = call("uptime", root=plant({"/proc/uptime": "551.23 1024.61\n"}))
+    assert answer["seconds"] == 551.23
+    assert abs(answer["booted_at"] - (time.time() - 551.23)) < 2
+
+
+def _utmp(kind: int, pid: int, user: bytes, terminal: bytes, origin: bytes, since: int) -> bytes:
+    return machine._UTMP.pack(kind, pid, terminal, b"", user, origin, 0, 0, 0, since, 0, 0, 0, 0, 0)
+
+
+def test_users_of_utmp(call, plant):
+    """Only user processes that are still alive count; other records and what a crash left behind do not."""
+    records = b"".join(
+        (
+            _utmp(2, 0, b"reboot", b"~", b"6.1", 1),
+            _utmp(7, 41, b"ada", b"pts/0", b"192.0.2.7", 1_700_000_000),
+            _utmp(7, 42, b"gone", b"pts/1", b"", 1_700_000_000),
+            _utmp(8, 41, b"", b"pts/2", b"", 1_700_000_000),
+        )
+    )
+    root = plant({"/var/run/utmp": records + b"half a record", "/proc/41/stat": ""})
+    expected = [{"name": "ada", "terminal": "pts/0", "from": "192.0.2.7", "since_at": 1_700_000_000}]
+    assert call("users", root=root) == expected
+
+
+def test_the_two_layouts_of_utmp_are_those_of_glibc():
+    """384 bytes on x86-64, 400 on the ports with wide times."""
+    assert (machine._UTMP_OLD.size, machine._UTMP_NEW.size) == (384, 400)
+
+
+def test_users_of_logind(call, plant):
+    """Where utmp is gone, logind's own files tell; its other classes of logins do not count."""
+    root = plant(
+        {
+            "/run/systemd/sessions/3": "UID=1\nUSER=ada\nTTY=pts/0\nREMOTE_HOST=192.0.2.7\nCLASS=user\nREALTIME=1700000000000000\n",
+            "/run/systemd/sessions/c1": "UID=2\nUSER=greeter\nCLASS=greeter\n",
+            "/run/systemd/sessions/3.ref": "",
+        }
+    )
+    expected = [{"name": "ada", "terminal": "pts/0", "from": "192.0.2.7", "since_at": 1_700_000_000.0}]
+    assert call("users", root=root) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["mem", "swap", "load", "uptime", "users", "raid", "mail_queue", "cpu", "disk_io", "net_io"]
+)
+def test_a_host_without_the_facility_says_so(failure, plant, name):
+    """Missing files are `unsupported`, with a sentence that names what is missing."""
+    code, text = failure(name, root=plant({"/nothing": ""}))
+    assert code == "unsupported"
+    assert "this host" in text
+
+
+def test_the_real_machine(call):
+    """The same calls on the machine that runs this test give figures that can be."""
+    memory, load, uptime = call("mem"), call("load"), call("uptime")
+    assert 0 < memory["available_bytes"] <= memory["total_bytes"]
+    assert load["cpus"] >= 1
+    assert uptime["seconds"] > 0
+    assert call("info")["hostname"] == os.uname().nodename
+    clock = call("clock")
+    assert clock["state"] in machine._CLOCK_STATES
+    assert isinstance(clock["synchronized"], bool)
+
+
+def test_the_kernel_fills_less_than_our_structure():
+    """struct timex is 208 bytes on 64-bit Linux; a smaller one of ours would be overrun."""
+    assert struct.calcsize("P") != 8 or machine.ctypes.sizeof(machine._Timex) >= 208
+
+
+def test_too_many_arguments(failure):
+    """A call says how many it takes."""
+    assert failure("mem", 1) == ("bad-arguments", "host.mem takes 0 arguments (), not 1")

@@ -17,9 +17,13 @@ from equus.sandbox.text import clean, drop_partial, shorten
 from equus.sandbox.values import NotPlain, decode, encode
 from equus_protocol.results import REASONS, parse
 
+# A deadline would make these depend on what else the machine does.
+CALM = settings(deadline=None, max_examples=60)
+
 # ------------------------------------------------------------------------------------------------ text
 
 
+@CALM
 @given(st.binary(max_size=200))
 def test_clean_text_can_be_shown(data: bytes) -> None:
     """Any bytes become UTF-8 without control characters, and clean text stays as it is."""
@@ -30,6 +34,7 @@ def test_clean_text_can_be_shown(data: bytes) -> None:
     assert clean(data.decode("utf-8", "surrogateescape")) == text
 
 
+@CALM
 @given(st.text(max_size=50), st.integers(0, 60))
 def test_shorten(text: str, most: int) -> None:
     """A prefix, no longer than allowed, and the longest such one."""
@@ -40,6 +45,7 @@ def test_shorten(text: str, most: int) -> None:
     assert short == text or len(text[: len(short) + 1].encode()) > most
 
 
+@CALM
 @given(st.text(max_size=20), st.integers(0, 80))
 def test_drop_partial(text: str, at: int) -> None:
     """Bytes cut anywhere lose at most the character that was cut."""
@@ -56,6 +62,7 @@ PLAIN = st.recursive(
 )
 
 
+@CALM
 @given(PLAIN)
 def test_values_come_back(value: Any) -> None:
     """Plain data survives its bytes, but for half a surrogate pair."""
@@ -64,6 +71,7 @@ def test_values_come_back(value: Any) -> None:
         assert decode(encode(value)) == expected
 
 
+@CALM
 @given(st.binary(max_size=60))
 def test_no_bytes_do_harm(data: bytes) -> None:
     """A worker may have been taken over: what is no value is NotPlain, and nothing else happens."""
@@ -125,7 +133,7 @@ def test_what_is_no_body(part: bytes) -> None:
     assert (document["status"], document["reason"]) == ("unknown", "crashed")
 
 
-@settings(max_examples=40, deadline=None)  # each makes up to a mebibyte
+@settings(CALM, max_examples=30)  # each makes up to a mebibyte
 @given(
     st.text(max_size=300),
     st.text(max_size=300),

@@ -81,7 +81,7 @@ class Client:
         self, method: str, path: str, body: Any = None, patience: float = CONNECT_SECONDS
     ) -> http.client.HTTPResponse:
         connection = self._connect()
-        headers = {"accept": "application/json"}
+        headers = {"accept": "application/json", "connection": "close"}  # so that the answer owns the socket
         if self._token and self._url is not None:
             headers["authorization"] = f"Bearer {self._token}"
         data = None if body is None else json.dumps(body).encode()

@@ -1,0 +1,152 @@
+"""Many real agents in one process: real TLS, links, updates, schedules and spools, and a sandbox that runs no Lua.
+
+    python bench/fleet.py --state HELEN_STATE --folder DIR --count N
+
+What stands in for the sandbox answers each run at once with the hash of the code that it was given, and calls every
+file compiled that does not hold the word `broken`. So what is measured and checked is everything but Lua: one process
+of the agent costs some 30 MiB and its workers a fork per run, which no test machine has for a thousand of them. Prints
+`ready` when all agents are connected; ends with SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from twisted.internet import reactor
+from twisted.internet.threads import deferToThread
+
+from equus import servers, stage0
+from equus.agent import Agent, Means
+from equus.identity import IdentityStore
+from equus.library import NOTHING, LibraryStore
+from equus.policy import Policy
+from equus.route import Route
+from equus.sandbox.job import Job
+from equus.settings import Settings, parse_server
+from equus.spool import Spool
+from equus.spool_writer import SpoolWriter
+from equus.update import Update
+from helen.cli.client import Client
+
+WAVE = 50  # agents that begin to dial together
+WAVE_SECONDS = 0.2  # between two waves
+
+
+class Instant:
+    """In place of the sandbox: every run succeeds in the next turn of the reactor."""
+
+    isolation, kills, waiting, ready = "strong", 0, 0, True
+
+    def run(self, job: Job, done: Callable[[bytes], None], *_: Any, **__: Any) -> Instant:
+        document = {"status": "ok", "summary": "at once", "check": job.check, "code": job.code, "started": time.time()}
+        reactor.callLater(0, done, json.dumps(document).encode())
+        return self
+
+    def inspect(self, source: bytes, libraries: dict[str, bytes], done: Callable[[dict[str, Any]], None]) -> None:
+        broken = {"error": "it says that it is broken", "line": 1}
+        reactor.callLater(0, done, broken if b"broken" in source else {"summary": "fine"})
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """It is over already."""
+
+    def reload(self, policy: Policy) -> None:
+        """One policy is as good as another."""
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+def give_identity(client: Client, name: str, store: IdentityStore) -> None:
+    """What `helen certificate` does, straight into the agent's state folder."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    issued = client.post("/api/v1/certificates", {"name": name, "csr": csr.public_bytes(Encoding.PEM).decode()})
+    store.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    store.key.chmod(0o600)
+    store.certificate.write_text(issued["certificate"])
+    store.ca.write_text(issued["ca"])
+    store.pin(issued["signing_keys"].encode())
+
+
+class Fleet:
+    """N agents called a-0000 and so on."""
+
+    def __init__(self, helen: Path, folder: Path, count: int) -> None:
+        self._client = Client(helen)
+        self._address = json.loads((helen / "run.json").read_text())["agents"]
+        self._folder = folder
+        self._connected: set[str] = set()
+        self._policy = Policy.load(None)
+        self._names = [f"a-{number:04d}" for number in range(count)]
+        self.agents = [self._make(name) for name in self._names]
+
+    def _make(self, name: str) -> Agent:
+        state = self._folder / name
+        state.mkdir(parents=True, exist_ok=True)
+        identities = IdentityStore(state)
+        if not identities.key.exists():
+            give_identity(self._client, name, identities)
+        settings = Settings((parse_server(self._address),), state)
+        runner: Any = Instant()
+        agents: list[Agent] = []
+        writer = SpoolWriter(
+            Spool(state / "spool"), reactor.callFromThread, lambda: agents[0].spool_changed(), self._failed
+        )
+        store = LibraryStore(state)
+        held = store.load()
+        update = Update(
+            held.checks if held else NOTHING, held, store, None, runner.inspect, time.time,
+            lambda: agents[0].code_changed(), deferToThread,
+        )  # fmt: skip
+        route = Route(settings.servers, servers.load(state))
+        means = Means(
+            reactor, time.time, runner, writer, identities, route, stage0.installed_version(),
+            lambda line: self._say(name, line), self._finished, deferToThread,
+        )  # fmt: skip
+        agents.append(Agent(settings, means, self._policy, identities.load(), update))
+        return agents[0]
+
+    def start(self) -> None:
+        for number, agent in enumerate(self.agents):
+            reactor.callLater(number // WAVE * WAVE_SECONDS, agent.start)
+
+    def _say(self, name: str, _line: str) -> None:
+        self._connected.add(name)
+        if len(self._connected) == len(self.agents):
+            print("ready", flush=True)
+
+    def _finished(self, status: int, sentence: str) -> None:
+        print(f"an agent ended with {status}: {sentence}", flush=True)
+        os._exit(1)
+
+    def _failed(self, failure: BaseException) -> None:
+        self._finished(1, repr(failure))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--state", type=Path, required=True, help="Helen's state directory")
+    parser.add_argument("--folder", type=Path, required=True, help="where the agents keep theirs")
+    parser.add_argument("--count", type=int, required=True)
+    options = parser.parse_args()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, options.count * 8 + 256)), hard))
+    reactor.suggestThreadPoolSize(4)  # library swaps of a whole fleet would else sync on a thread each
+    fleet = Fleet(options.state, options.folder, options.count)
+    reactor.callWhenRunning(fleet.start)
+    reactor.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""kill -9 of Helen, of agents, of both, at random; afterwards the history is compared with what was acknowledged.
+
+Real processes, a real sandbox. The seed is printed with a failure; HELEN_KILL_SEED and HELEN_KILL_ROUNDS run it again,
+or longer, by hand.
+"""
+
+import os
+import random
+import shutil
+import time
+
+import pytest
+
+from equus.spool import Spool
+from helen.cli.local import Local, free_port
+from helen.journal.values import Ack
+from helen.journal.verify import check_history
+
+ROUNDS = int(os.environ.get("HELEN_KILL_ROUNDS", "30"))
+AGENTS = ("a-1", "a-2", "a-3")
+PULSE = 'return { summary = "pulse", every = "1s", timeout = "5s", run = function() return "ok", "beat" end }\n'
+DRAIN_SECONDS = 60.0
+
+
+class Mortals(Local):
+    """Processes that are killed and started again, and what their spools say of acknowledgements."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.listen = f"127.0.0.1:{free_port(0)}"
+        self.checks = folder / "checks"
+        self.checks.mkdir(parents=True)
+        (self.checks / "pulse.lua").write_text(PULSE)
+
+    def raise_helen(self):
+        self.start_helen(self.listen, "off", ["--checks", str(self.checks)])
+
+    def kill(self, name):
+        for entry in [entry for entry in self._processes if entry[0] == name]:
+            self._processes.remove(entry)
+            entry[1].kill()
+            entry[1].wait()
+
+    def acked(self, name):
+        """What this agent, which is dead, holds to be acknowledged; from a copy, for opening a spool repairs it."""
+        copy = self.folder / f"{name}-spool-copy"
+        shutil.copytree(self.folder / name / "spool", copy)
+        spool = Spool(copy)
+        found = Ack(name, spool.id, spool.first - 1)
+        spool.close()
+        shutil.rmtree(copy)
+        return found
+
+    def is_drained(self):
+        """Every agent is connected, and Helen has all that it numbered so far."""
+        agents = self.client.get("/api/v1/agents")["agents"]
+        return len(agents) == len(AGENTS) and all(agent["connected"] for agent in agents)
+
+
+def wait_until(condition, seconds, what):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"not within {seconds:g} s: {what}"
+        time.sleep(0.1)
+
+
+@pytest.mark.integration
+def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path):
+    """Whatever dies and when: each acknowledged result is in the history once, and there are no holes."""
+    seed = int(os.environ.get("HELEN_KILL_SEED", random.SystemRandom().randrange(2**32)))
+    print(f"HELEN_KILL_SEED={seed}")
+    dice = random.Random(seed)
+    mortals = Mortals(tmp_path)
+    acked = []
+    try:
+        mortals.raise_helen()
+        for name in AGENTS:
+            mortals.start_agent(name)
+        wait_until(mortals.is_drained, 30, "all agents connected")
+        for _ in range(ROUNDS):
+            time.sleep(dice.uniform(0.1, 1.2))
+            victims = dice.choice([["helen"], ["a-1"], ["a-2", "a-3"], ["helen", "a-1"], ["helen", *AGENTS]])
+            for name in victims:
+                mortals.kill(name)
+            acked += [mortals.acked(name) for name in victims if name != "helen"]
+            if "helen" in victims:
+                mortals.raise_helen()
+            for name in set(victims) - {"helen"}:
+                mortals.start_agent(name)
+        wait_until(mortals.is_drained, DRAIN_SECONDS, "all agents connected again")
+        time.sleep(3.0)
+        for name in AGENTS:
+            mortals.kill(name)
+            acked.append(mortals.acked(name))
+    finally:
+        mortals.stop()
+    report = check_history(mortals.state, acked)
+    assert report.problems == ()
+    assert report.results >= sum(max(ack.sequence for ack in acked if ack.agent == name) for name in AGENTS) > ROUNDS

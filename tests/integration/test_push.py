@@ -1,0 +1,21 @@
+"""Zero-gap push, small: bench/push.py itself, whose exit status says whether anybody lost anything."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.integration
+def test_fifty_pushes_cost_a_hundred_agents_nothing():
+    """No agent is disconnected, no sequence number is missing or doubled, and no result names code never pushed."""
+    words = [sys.executable, str(ROOT / "bench" / "push.py"), "--agents", "100", "--pushes", "50", "--output", "json"]
+    done = subprocess.run(words, cwd=ROOT, env=None, capture_output=True, text=True, timeout=900)
+    assert done.stdout.strip(), done.stderr
+    report = json.loads(done.stdout)
+    assert (report["faults"], report["agents"], report["pushes"]) == ([], 100, 50)
+    assert report["results"] > 100

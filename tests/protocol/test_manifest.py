@@ -147,7 +147,9 @@ def test_endless_data_attack() -> None:
     assert reason(forged(size=MAX_FILE + 1)) == "malformed"
     assert verify(forged(size=MAX_FILE), PINNED, NOW).files["a.lua"].size == MAX_FILE
     many = json.loads(signed())
-    many["signatures"] *= MAX_SIGNATURES + 1
+    many["signatures"] *= MAX_SIGNATURES
+    assert verify(json.dumps(many).encode(), PINNED, NOW).version == 7
+    many["signatures"] *= 2
     assert reason(json.dumps(many).encode()) == "malformed"
     files = {f"check-{number}.lua": FileEntry("a" * 64, 1) for number in range(MAX_FILES)}
     assert len(verify(sign(build(files, 1, CREATED, EXPIRES), [ANNA]), PINNED, NOW).files) == MAX_FILES
@@ -287,6 +289,12 @@ def test_what_is_no_envelope(envelope: bytes) -> None:
     assert reason(envelope) in ("malformed", "bad-signature")
     with pytest.raises(ManifestRefused):
         read_unverified(envelope)
+
+
+def test_an_envelope_is_utf_8() -> None:
+    """Python's reader would take UTF-16 and UTF-32, which no other reader of JSON does."""
+    for encoding in ("utf-16", "utf-32"):
+        assert reason(signed().decode().encode(encoding)) == "malformed"
 
 
 def test_hostile_documents_raise_nothing_else() -> None:

@@ -72,6 +72,7 @@ class Folder:
         """Take the folders for this process; the kernel lets go when it dies, so a lock never goes stale."""
         for folder in (self.journal, self.quarantine, self.history, self.segments):
             folder.mkdir(parents=True, exist_ok=True, mode=0o750)
+            self.disk.sync_folder(folder.parent)  # a WAL is as durable as the names on the way to it
         descriptor = os.open(self.journal / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -141,6 +141,7 @@ class Journal:
             raise ValueError(f"a change of kind {kind!r}; known kinds: {', '.join(CHANGE_KINDS)}")
         if check_id is not None and agent is None:
             raise ValueError(f"a change of check {check_id!r} needs its agent")
+        self._check_open()
         if agent is not None and check_id is None:
             document = {"agent": agent, **document}
         encoded = msgspec.json.encode(document)
@@ -191,15 +192,20 @@ class Journal:
         """
         deadline = time.monotonic() + self._limits.close_seconds
         self._intake.close()
+        ended = True
         for thread in (self._writer, self._sealer):
             if thread is not None:
                 thread.stop()
-                thread.join(max(0.05, deadline - time.monotonic()))
-        self._folder.unlock()
+                ended &= thread.join(max(0.05, deadline - time.monotonic()))
+        if ended:  # else the disk hangs: the lock must outlive what may still be written
+            self._folder.unlock()
 
-    def _takes(self, size: int) -> bool:
+    def _check_open(self) -> None:
         if self._writer is None or self._intake.closing:
             raise JournalError("the journal isn't open")
+
+    def _takes(self, size: int) -> bool:
+        self._check_open()
         return self._intake.backlog_bytes + size < self._limits.backlog_most
 
     def _deliver(self, batch: Batch) -> None:

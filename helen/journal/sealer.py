@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from attrs import evolve
+from attrs import define, evolve
 
 from helen.journal.columns import Rows
 from helen.journal.disk import NO_SPACE
@@ -46,6 +46,7 @@ class Sealer:
         self._closed: deque[ClosedWal] = deque(state.unsealed)
         self._bell = threading.Event()
         self._stopping = threading.Event()
+        self._shelves: list[_Shelf] = []
         self._thread = threading.Thread(target=self._run, name="journal-sealer", daemon=True)
         if self._closed:
             self._bell.set()
@@ -66,12 +67,14 @@ class Sealer:
         self._stopping.set()
         self._bell.set()
 
-    def join(self, seconds: float) -> None:
-        """Wait for the end of the thread."""
+    def join(self, seconds: float) -> bool:
+        """Wait for the end of the thread; False: it is still there."""
         self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         try:
+            self._shelves = self._look_around()
             while not self._stopping.is_set():
                 self._bell.wait()
                 self._bell.clear()
@@ -86,14 +89,22 @@ class Sealer:
             self._trouble(Trouble(f"The journal's sealing thread failed: {error!r}.", fatal=True))
             raise
 
+    def _look_around(self) -> list[_Shelf]:
+        folder = self._folder
+        return [
+            _Shelf.of(folder.segment_numbers(), folder.segment, "committed"),
+            _Shelf.of(folder.change_numbers(), folder.changes, "committed-changes"),
+        ]
+
     def _seal_one(self) -> None:
         closed = self._closed[0]
         rows = closed.rows or read_rows(self._folder, closed.number, self._series)
         if not self._until_space(lambda: self._seal(closed, rows)):
             return
         self._closed.popleft()
-        self._expire(self._folder.segment_numbers(), self._folder.segment, "committed")
-        self._expire(self._folder.change_numbers(), self._folder.changes, "committed-changes")
+        for shelf in self._shelves:
+            shelf.look()
+            self._expire(shelf)
 
     def _seal(self, closed: ClosedWal, rows: Rows) -> None:
         self.snapshot = seal(self._folder, self.snapshot, closed, rows)
@@ -120,11 +131,39 @@ class Sealer:
                     self._trouble(Trouble("There is space for segments again.", over=True))
                 return True
 
-    def _expire(self, numbers: list[int], path: Callable[[int], Path], committed: str) -> None:
-        files = []
-        for number in numbers:
-            status = path(number).stat()
-            files.append(SegmentFile(number, status.st_size, status.st_mtime))
+    def _expire(self, shelf: _Shelf) -> None:
         now = self._steady.now(self._clock(), time.monotonic())
-        for number in deletable(files, self._folder.committed(committed), now, self._retention):
-            self._folder.disk.remove(path(number))
+        doomed = deletable(shelf.files, self._folder.committed(shelf.committed), now, self._retention)
+        for number in doomed:
+            self._folder.disk.remove(shelf.path(number))
+        del shelf.files[: len(doomed)]
+
+
+@define
+class _Shelf:
+    """The segments of one kind, kept in memory: a week has 60,000 of them, too many to look at every 10 s."""
+
+    path: Callable[[int], Path]
+    committed: str
+    files: list[SegmentFile]
+
+    @classmethod
+    def of(cls, numbers: list[int], path: Callable[[int], Path], committed: str) -> _Shelf:
+        """All that are there now."""
+        shelf = cls(path, committed, [])
+        for number in numbers:
+            shelf._add(number)
+        return shelf
+
+    def look(self) -> None:
+        """Take in the one that was sealed now, if one of this kind was."""
+        while self.files and self._add(self.files[-1].number + 1):
+            pass
+
+    def _add(self, number: int) -> bool:
+        try:
+            status = self.path(number).stat()
+        except FileNotFoundError:  # the next one isn't made yet, or an operator deleted an old one
+            return False
+        self.files.append(SegmentFile(number, status.st_size, status.st_mtime))
+        return True

@@ -26,7 +26,7 @@ from helen.journal.counting import count, gap_span
 from helen.journal.disk import Disk
 from helen.journal.folder import Folder
 from helen.journal.marks import Mark, Marks, Span, Verdict
-from helen.journal.record import Bad, BadRecord, Sound, Tail, scan
+from helen.journal.record import HEADER_SIZE, Bad, BadRecord, Sound, Tail, scan
 from helen.journal.values import GAP_CHECK_ID, Ack, Change, Entry, JournalDamaged, Origin
 
 MOST_PROBLEMS = 1000  # enough to see what is wrong; a lost segment alone would give 20,000
@@ -93,9 +93,13 @@ class _Check:
 
     def _read_wal(self, number: int) -> list[Sound | Bad | Tail]:
         try:
-            return list(scan(self._folder.wal(number).read_bytes()))
+            data = self._folder.wal(number).read_bytes()
         except FileNotFoundError:  # sealed since the folder was listed
             return []
+        if len(data) < HEADER_SIZE or not data.strip(b"\0"):  # made, and not written yet
+            return []
+        try:
+            return list(scan(data))
         except BadRecord as error:
             self._problems.append(f"{self._folder.wal(number).name}: {error}.")
             return []

@@ -92,9 +92,10 @@ class Writer:
         """Give up waiting for space; what is queued and fits is still written."""
         self._stopping.set()
 
-    def join(self, seconds: float) -> None:
-        """Wait for the end of the thread."""
+    def join(self, seconds: float) -> bool:
+        """Wait for the end of the thread; False: it is still there."""
         self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def mark(self, agent: str, spool: str) -> MarkView:
         """Another thread's look at one mark."""
@@ -209,7 +210,7 @@ class Writer:
     # ------------------------------------------------------------------------------------------- the disk
 
     def _make_durable(self, data: bytes) -> bool:
-        full_since: float | None = None
+        full = False
         while True:
             try:
                 self._wal.append(data)
@@ -217,8 +218,8 @@ class Writer:
             except OSError as error:
                 if error.errno not in NO_SPACE:
                     raise _Broken(f"Writing {self._wal.path} failed ({error}). Check the disk.") from error
-                if full_since is None:
-                    full_since = time.monotonic()
+                if not full:
+                    full = True
                     self._trouble(Trouble(
                         f"No space for {self._wal.path} ({error.strerror}): results are taken but not acknowledged;"
                         " agents keep them. Free some space; it is tried again each second."
@@ -227,7 +228,7 @@ class Writer:
                 return False
         self._folder.disk.reached("wal-written")
         self._sync()
-        if full_since is not None:
+        if full:
             self._trouble(Trouble("There is space again: results are durable and acknowledged.", over=True))
         return True
 

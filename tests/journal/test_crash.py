@@ -19,7 +19,7 @@ STEPS = (
     "wal-written", "wal-synced", "series-replaced", "segment-renamed", "changes-renamed", "marks-moved",
     "marks-renamed", "wal-deleted",
 )  # fmt: skip
-RANDOM_ROUNDS = 8  # of each run; 200 rounds: tests/integration and the night
+RANDOM_ROUNDS = 6  # and two for each step: 22 kills in a usual run
 
 
 def run_victim(state: Path, seed: int, step: str = "-", count: int = 1, seconds: float = 30) -> int:
@@ -56,8 +56,8 @@ def check(state: Path) -> int:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_a_step(tmp_path: Path, step: str) -> None:
-    """Three kills in a row at one step, the first time and later ones: every promise holds each time."""
-    counts = (1, 1, 1) if step == "series-replaced" else (1, 2, 3)  # a run's series are new once
+    """Two kills in a row at one step, the first time and a later one: every promise holds each time."""
+    counts = (1, 1) if step == "series-replaced" else (1, 3)  # a run's series are new once
     for seed, count in enumerate(counts):
         assert run_victim(tmp_path, seed, step, count) == -signal.SIGKILL
         check(tmp_path)

@@ -247,4 +247,5 @@ def test_a_bug_is_not_silent(start: Callable[..., Running], monkeypatch: pytest.
     running = start()
     running.journal.append(entry(1, content=blob()))
     running.until(lambda: running.journal.broken)
+    running.journal.close()  # the thread ends while its exception is still caught above
     assert "ZeroDivisionError" in running.troubles[0].sentence

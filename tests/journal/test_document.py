@@ -36,14 +36,14 @@ def same(blob: bytes) -> None:
     assert repr(read_document("cpu", blob)) == repr(expected)  # by repr: -0.0 and 0.0 differ
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(documents)
 def test_it_reads_what_the_protocol_reads(document: dict) -> None:
     """JSON with every part of any type."""
     same(json.dumps(document).encode("utf-8", "surrogatepass"))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_it_never_raises(blob: bytes) -> None:
     """Any bytes."""

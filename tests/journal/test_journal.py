@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from journal_running import NOW, Running, blob, entry
 
+from helen.journal.disk import Disk
 from helen.journal.journal import Journal
 from helen.journal.limits import MIB, Limits
 from helen.journal.marks import MarkView
@@ -84,7 +86,7 @@ def test_nothing_is_acked_beyond_a_hole(running: Running) -> None:
     assert running.high() == 3
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b"]), st.sampled_from(["s", "t"]), st.integers(1, 12)), min_size=1, max_size=60
@@ -277,6 +279,26 @@ def test_a_closed_journal_takes_nothing(start: Callable[..., Running], tmp_path:
     running.journal.close()
     with pytest.raises(JournalError, match="isn't open"):
         running.journal.append(entry(1))
+    with pytest.raises(JournalError, match="isn't open"):
+        running.journal.change("helen_stop", {})
+
+
+def test_a_hanging_disk_keeps_the_lock(start: Callable[..., Running]) -> None:
+    """close gives up in time; as long as a thread may still write, nobody else gets the folder."""
+    disk, hang = Disk(), threading.Event()
+    disk.datasync = lambda descriptor: hang.wait()  # type: ignore[method-assign]
+    running = start(Limits(close_seconds=0.2), disk=disk)
+    running.journal.append(entry(1))
+    running.until(lambda: (running.state / "journal" / "wal-00000001.log").exists())
+    began = time.monotonic()
+    running.journal.close()
+    assert time.monotonic() - began < 2
+    with pytest.raises(JournalLocked):
+        start()
+    hang.set()
+    running.until(lambda: running.high() == 1)
+    running.journal.close()
+    assert start().recovery.results == 1
 
 
 def test_a_second_helen_is_refused(start: Callable[..., Running]) -> None:

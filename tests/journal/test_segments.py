@@ -205,7 +205,7 @@ documents = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(documents, min_size=1, max_size=5))
 def test_every_document_becomes_a_row(found: list[Document]) -> None:
     """No document that a reader can give stops a segment: not half a surrogate, no time before 1970, nothing empty."""

@@ -106,6 +106,13 @@ def test_a_damaged_wal(start: Callable[..., Running]) -> None:
     assert check_history(running.state).problems == ("wal-00000001.log: its header is damaged.",)
 
 
+@pytest.mark.parametrize("content", [b"", b"HELENWAL", bytes(4096)])
+def test_a_wal_that_was_made_and_not_written(sealed: Running, content: bytes) -> None:
+    """A kill between the two is no damage."""
+    (sealed.state / "journal" / "wal-00000003.log").write_bytes(content)
+    assert check_history(sealed.state, [Ack("web1", "s1", 6)]).problems == ()
+
+
 def test_a_list_of_acks(tmp_path: Path) -> None:
     """One per line; the last one counts only when it was finished."""
     path = tmp_path / "acked"

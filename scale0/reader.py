@@ -33,6 +33,7 @@ from __future__ import annotations
 import enum
 import errno
 import os
+import re
 import struct
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -48,6 +49,7 @@ from zmq.backend import Socket as BareSocket
 from zope.interface import implementer
 
 from scale0 import zap
+from scale0.zap import NOBODY, Origin
 
 TURN_BUDGET = 128  # messages per reactor turn; at 40 us each that is 5 ms before TLS traffic and timers get their turn
 SLICE = 32  # of them, for one socket at a time, so that a flooded socket does not starve the one beside it
@@ -85,6 +87,7 @@ class Kind(enum.Enum):
     ROUTER = zmq.ROUTER
     DEALER = zmq.DEALER
     PUB = zmq.PUB
+    XPUB = zmq.XPUB  # a PUB that is told of subscriptions, each of them
     SUB = zmq.SUB
 
 
@@ -98,22 +101,6 @@ class Sent(enum.Enum):
 
 class SocketError(Exception):
     """libzmq refuses an endpoint or a key; the text says which and why."""
-
-
-@attrs.frozen
-class Origin:
-    """Where a message comes from."""
-
-    address: str
-    key: str  # the peer's CURVE key in Z85 text, as the gatekeeper saw it; empty under NULL
-
-    @property
-    def name(self) -> str:
-        """What failures are counted against and bans are laid on: the key, or the address where there is none."""
-        return self.key or self.address
-
-
-NOBODY = Origin("", "")
 
 
 @attrs.frozen
@@ -273,6 +260,8 @@ def _set_limits(raw: zmq.Socket[bytes], kind: Kind) -> None:
     }
     if kind is Kind.ROUTER:
         options |= {zmq.ROUTER_MANDATORY: 1, zmq.ROUTER_HANDOVER: 0}
+    if kind is Kind.XPUB:
+        options |= {zmq.XPUB_VERBOSE: 1}
     for option, value in options.items():
         raw.set(option, value)
 
@@ -307,12 +296,17 @@ class Socket:
         network.sockets.add(self)
         network.reactor.addReader(self)
 
+    def on_message(self, received: Received) -> None:
+        """Who is told of messages from now on."""
+        self._received = received
+
     # -------------------------------------------------------------------------------- endpoints
 
     def bind(self, endpoint: str) -> str:
         """Listen; the endpoint as bound."""
         self._point(self._raw.bind, endpoint)
-        return str(self._raw.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode("ascii"))
+        bound = str(self._raw.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode("ascii"))
+        return re.sub(r"\[::ffff:([0-9.]+)\]", r"\1", bound)  # an IPv4 address, as a socket that speaks both spells it
 
     def connect(self, endpoint: str) -> None:
         """Call there, and again whenever the connection is lost."""
@@ -321,6 +315,10 @@ class Socket:
     def subscribe(self, topic: bytes) -> None:
         """Of a SUB: receive what starts with this."""
         self._raw.set(zmq.SUBSCRIBE, topic)
+        self._network._mark(self)
+
+    def unsubscribe(self, topic: bytes) -> None:
+        self._raw.set(zmq.UNSUBSCRIBE, topic)
         self._network._mark(self)
 
     def _point(self, call: Callable[[str], Any], endpoint: str) -> None:

@@ -30,6 +30,27 @@ class Caller:
 Rule = Callable[[Caller], bool]
 
 
+@attrs.frozen
+class Origin:
+    """Where a message comes from."""
+
+    address: str
+    key: str  # the peer's CURVE key in Z85 text, as the gatekeeper saw it; empty under NULL
+
+    @property
+    def name(self) -> str:
+        """What failures are counted against and bans are laid on: the key, or the address where there is none."""
+        return self.key or self.address
+
+    @property
+    def is_trusted(self) -> bool:
+        """What it says cannot have been read or changed on its way: CURVE, or it never left this machine."""
+        return bool(self.key) or is_local(self.address)
+
+
+NOBODY = Origin("", "")
+
+
 def plain_address(address: str) -> str:
     """The address as one spells it: an IPv4 peer of a dual-stack socket is an IPv4 peer."""
     return address.removeprefix("::ffff:")

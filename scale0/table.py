@@ -1,0 +1,69 @@
+"""The heartbeat table: which services have how many workers, and how two brokers know that they see the same. Pure.
+
+A table is service -> [workers, idle, queued]. Its digest is the exclusive or of one hash for each entry, so that a
+change costs two hashes and not one of the whole; both sides compute it for themselves and compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+
+Entry = list[int]
+NONE: Entry = [0, 0, 0]
+PART_BYTES = 48 << 10  # of entries in one TABLE, whose options may have 64 KiB
+ENTRY_BYTES = 48  # three counts of up to ten digits, and punctuation
+
+
+class Table:
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.seq = 0
+        self._digest = 0
+
+    @property
+    def digest(self) -> str:
+        return format(self._digest, "016x")
+
+    def matches(self, digest: str) -> bool:
+        try:
+            return int(digest, 16) == self._digest
+        except ValueError:
+            return False
+
+    def set(self, service: str, entry: Entry) -> bool:
+        """Change an entry; nothing but zeros removes it. True if it is another than before."""
+        old = self.entries.get(service, NONE)
+        if old == entry:
+            return False
+        if old != NONE:
+            self._digest ^= _hash(service, old)
+        if entry == NONE:
+            del self.entries[service]
+        else:
+            self._digest ^= _hash(service, entry)
+            self.entries[service] = list(entry)
+        return True
+
+    def clear(self) -> None:
+        self.entries.clear()
+        self._digest = 0
+
+
+def _hash(service: str, entry: Entry) -> int:
+    text = f"{service}\0{entry[0]}\0{entry[1]}\0{entry[2]}"
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+def parts(entries: Iterable[tuple[str, Entry]]) -> Iterator[dict[str, Entry]]:
+    """In pieces that fit into the options of a message; at least one, for an empty table is also news."""
+    piece: dict[str, Entry] = {}
+    size = 0
+    for service, entry in entries:
+        cost = 2 * len(service.encode("utf-8", "replace")) + ENTRY_BYTES  # twice: quotes and backslashes are escaped
+        if piece and size + cost > PART_BYTES:
+            yield piece
+            piece, size = {}, 0
+        piece[service] = entry
+        size += cost
+    yield piece

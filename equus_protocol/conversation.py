@@ -188,12 +188,15 @@ class Conversation:
         self._at = end + 1
         fields = buffer[at:end].split(b" ")
         form = self._legal.get(fields.pop(0))
-        values = _read_at_once(form, fields)
-        if form is None or values is None:
-            line = buffer[at:end]
-            if self.role is Role.EQUUS and (error := read_error(line)) is not None:
+        if form is None or len(fields) != len(form.readers):
+            if self.role is Role.EQUUS and (error := read_error(buffer[at:end])) is not None:
                 return self._heard_error(error)
-            form, values = self._judge(line)
+            form, values = self._judge(buffer[at:end])
+        else:
+            try:
+                values = list(map(call, form.readers, fields))
+            except RemoteProtocolError:  # there may be a fault before this one; or a CR is all that is wrong
+                form, values = self._judge(buffer[at:end])
         if form.kind in _REMEMBERED:
             self._permit(form.kind, values)
         if form.has_blob:
@@ -369,13 +372,3 @@ class Conversation:
         self._enter(state)
         self._fed.clear()
         self._buffer, self._at, self._form, self._values, self._blob = b"", 0, None, [], None
-
-
-def _read_at_once(form: Form | None, fields: list[bytes]) -> list[Any] | None:
-    """The values of a line's fields, if all is well with them; which fault is the first is for `_judge`."""
-    if form is None or len(fields) != len(form.readers):
-        return None
-    try:
-        return list(map(call, form.readers, fields))
-    except RemoteProtocolError:
-        return None

@@ -46,13 +46,22 @@ class Gap:
     def record(self) -> Record:
         """What is sent in their place: an unknown result, readable by whoever looks at it."""
         summary = f"results {self.first} to {self.last} of this agent's spool are lost: {self.reason}"
-        document = {"status": "unknown", "reason": "gap", "summary": summary}
-        document |= {"from": self.first, "to": self.last, "gap": self.reason}
+        lost = {"from": self.first, "to": self.last, "gap": self.reason}
+        document = {"status": "unknown", "reason": "gap", "summary": summary, **lost}
         return Record(self.last, GAP_CHECK, json.dumps(document).encode())
 
 
 class Spool:
     """The open spool. Sequences begin at 1; all up to `acked` are done with."""
+
+    id: str
+    acked: int
+    next: int  # the sequence that the next report gets
+    _folder: Path
+    _segments: list[Segment]
+    _gaps: list[Gap]
+    _gaps_changed: bool  # since they were written
+    _fd: int  # of the newest segment
 
     def __init__(self, root: Path, cap: int = CAP, segment_size: int = SEGMENT_SIZE) -> None:
         self.cap, self.segment_size = cap, segment_size

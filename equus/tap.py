@@ -64,6 +64,7 @@ class Process:
         reactor.callWhenRunning(self._listen_for_signals)
         reactor.addSystemEventTrigger("before", "shutdown", self._stop)
         reactor.run()
+        signal.setitimer(signal.ITIMER_REAL, 0)
         return self.status
 
     def finish(self, status: int, sentence: str) -> None:

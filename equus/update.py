@@ -62,7 +62,8 @@ class Update:
         self._defer_to_thread = defer_to_thread
         self._verdicts: dict[tuple[str, str], str | None] = {}  # what `inspect` said of a file with these libraries
         self.is_busy = False
-        self._again: Connection | bool | None = False
+        self._is_asked_again = False  # while busy, and on which connection
+        self._next_connection: Connection | None = None
 
     @property
     def is_local(self) -> bool:
@@ -75,7 +76,7 @@ class Update:
     def begin(self, connection: Connection | None) -> None:
         """Bring the code up to date, from the folder or from Helen."""
         if self.is_busy:
-            self._again = connection
+            self._is_asked_again, self._next_connection = True, connection
             return
         self.is_busy = True
         work = self._refresh_local() if self.is_local else self._refresh_pushed(connection)
@@ -83,9 +84,9 @@ class Update:
 
     def _done(self, _: Any) -> None:
         self.is_busy = False
-        again, self._again = self._again, False
-        if again is not False:
-            self.begin(again)
+        if self._is_asked_again:
+            self._is_asked_again = False
+            self.begin(self._next_connection)
         self._changed()
 
     def _failed(self, failure: Any) -> None:
@@ -137,13 +138,13 @@ class Update:
         turns = DeferredSemaphore(FETCHED_AT_ONCE)
 
         async def one(sha256: str, size: int) -> bytes:
-            answer = await _answer(connection.ask(lambda message_id: m.Fetch(message_id, sha256)))
+            answer: m.File = await _answer(connection.ask(lambda message_id: m.Fetch(message_id, sha256)))
             if answer.sha256 != sha256 or len(answer.blob) != size or hash_of(answer.blob) != sha256:
                 raise ManifestRefused("wrong-file", f"Helen sent other bytes than those of {sha256}")
             return answer.blob
 
         hashes = sorted(lacking)
-        asked = [turns.run(lambda h=sha256: ensureDeferred(one(h, lacking[h]))) for sha256 in hashes]
+        asked = [turns.run(one, sha256, lacking[sha256]) for sha256 in hashes]
         return dict(zip(hashes, await _all(asked), strict=True))
 
     async def _settle(self, wanted: CheckSet) -> CheckSet:

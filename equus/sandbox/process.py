@@ -10,6 +10,7 @@ import ctypes
 import os
 import signal
 import socket
+import struct
 import sys
 from pathlib import Path
 
@@ -19,6 +20,10 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL = 47, 4
+# struct __user_cap_header_struct (version 3, this process) and two empty __user_cap_data_struct, linux/capability.h
+_CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)
+_NO_CAPABILITIES = bytes(24)
 
 # The folder that holds the `equus` package: the new interpreters must run the same version as their parent.
 CODE_FOLDER = Path(__file__).parents[2]
@@ -30,6 +35,14 @@ def prctl(option: int, value: int) -> None:
     if _LIBC.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)) != 0:
         fault = ctypes.get_errno()
         raise OSError(fault, f"prctl({option}): {os.strerror(fault)}")
+
+
+def drop_capabilities() -> None:
+    """What an agent was given beside its user (AmbientCapabilities= of systemd, a container's root), for good."""
+    prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
+    if _LIBC.capset(_CAPABILITY_HEADER, _NO_CAPABILITIES) != 0:
+        fault = ctypes.get_errno()
+        raise OSError(fault, f"capset: {os.strerror(fault)}")
 
 
 def die_with_parent(parent: int) -> None:

@@ -23,7 +23,14 @@ from attrs import evolve, frozen
 
 from equus.sandbox import frames
 from equus.sandbox.interpreter import Interpreter
-from equus.sandbox.process import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, die_with_parent, prctl, receive
+from equus.sandbox.process import (
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    die_with_parent,
+    drop_capabilities,
+    prctl,
+    receive,
+)
 from equus.sandbox.seccomp import Filter
 from equus.sandbox.worker import BROKER, JOB, Confinement, confine, work
 
@@ -72,6 +79,7 @@ def give_up() -> None:
             os.setresuid(NOBODY, NOBODY, NOBODY)
         except PermissionError:
             pass  # a root without CAP_SETUID, as in some containers; the filter is the wall, this is the paint
+    drop_capabilities()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     prctl(PR_SET_DUMPABLE, 0)
     prctl(PR_SET_NO_NEW_PRIVS, 1)

@@ -107,7 +107,8 @@ def test_a_log_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "question",
     [b"", b"[]", b"null", b"{}", b'{"call": 1, "args": [], "deadline": 1}', b'{"call": "figure", "args": []}',
-     b'{"call": "figure", "args": {}, "deadline": 1}', b'{"call": "no", "args": [], "deadline": 1}', b"\xff", b"[" * 100_000],
+     b'{"call": "figure", "args": {}, "deadline": 1}', b'{"call": "no", "args": [], "deadline": 1}', b"\xff",
+     b"[" * 100_000],
     ids=lambda question: question[:30],
 )  # fmt: skip
 def test_questions_that_are_none(tmp_path: Path, question: bytes) -> None:

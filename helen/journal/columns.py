@@ -73,7 +73,7 @@ class Rows:
     def __init__(self, series: Series | FixedSeries) -> None:
         self.results = 0
         self.changes = 0
-        self.raw_bytes = 0
+        self.held_bytes = 0  # of the Arrow batches: metrics may take several times what their blobs do
         self._series = series
         self._pending: list[StoredResult] = []
         self._pending_bytes = 0
@@ -85,14 +85,12 @@ class Rows:
         """One row more, in the order of `at`."""
         if isinstance(record, StoredChange):
             self.changes += 1
-            self.raw_bytes += len(record.change.document)
             self._pending_changes.append(record)
             if len(self._pending_changes) >= BATCH_ROWS:
                 self._convert_changes()
             return
         size = len(record.entry.blob)
         self.results += 1
-        self.raw_bytes += size
         self._pending_bytes += size
         self._pending.append(record)
         if len(self._pending) >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
@@ -115,12 +113,16 @@ class Rows:
 
     def _convert_results(self) -> None:
         if self._pending:
-            self._result_batches.append(result_batch(self._pending, self._series))
+            batch = result_batch(self._pending, self._series)
+            self._result_batches.append(batch)
+            self.held_bytes += batch.nbytes
             self._pending, self._pending_bytes = [], 0
 
     def _convert_changes(self) -> None:
         if self._pending_changes:
-            self._change_batches.append(change_batch(self._pending_changes, self._series))
+            batch = change_batch(self._pending_changes, self._series)
+            self._change_batches.append(batch)
+            self.held_bytes += batch.nbytes
             self._pending_changes = []
 
 

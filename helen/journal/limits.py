@@ -14,7 +14,7 @@ class Limits:
     # A segment: Spark pays about 3 ms per file, so bigger is better; 10 s is the trigger of the pipeline.
     results_per_segment: int = 20_000
     segment_seconds: float = 10.0
-    # Raw blobs of one segment; they stay in memory until it is written. 20,000 small results are about 6 MiB.
+    # Of a WAL, and of its rows in memory, where they stay until they are sealed. 20,000 small results have 12 MiB.
     segment_bytes: int = 64 * MIB
     # Changes are rows of the same kind: a storm of them closes a WAL as well.
     changes_per_segment: int = 100_000

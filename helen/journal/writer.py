@@ -253,7 +253,7 @@ class Writer:
         return self._first_at is not None and (
             self._rows.results >= self._limits.results_per_segment
             or self._rows.changes >= self._limits.changes_per_segment
-            or self._wal.size >= self._limits.segment_bytes
+            or max(self._wal.size, self._rows.held_bytes) >= self._limits.segment_bytes
             or self._seconds_left() == 0
         )
 

@@ -55,10 +55,14 @@ class HostUse:
     computed: bool = False
 
 
-def nearest(word: str, words: Collection[str]) -> str:
-    """ ", did you mean x?" where some known word is near."""
-    found = difflib.get_close_matches(word, sorted(words), 1)
-    return f"; did you mean {found[0]}?" if found else ""
+# How alike two words must be (difflib's ratio) for a slip of the pen: `dsk` is `disk`, `oops` is not `os`.
+_LIKENESS = 0.7
+
+
+def nearest(word: str, words: Collection[str], before: str = "") -> str:
+    """Ends a sentence with "did you mean x?" where a known word is near; `before` is written before that word."""
+    found = difflib.get_close_matches(word, sorted(words), 1, _LIKENESS)
+    return f"; did you mean {before}{found[0]}?" if found else ""
 
 
 def judge_globals(chunk: Chunk) -> Iterator[Problem]:
@@ -131,7 +135,7 @@ def _unknown_call(names: tuple[str, ...]) -> str:
     if names[0] in _GROUPS:
         known = [name for name in (*CAPABILITY_OF, *ALWAYS_THERE) if name.startswith(f"{names[0]}.")]
         return f"host.{'.'.join(names[:2])} does not exist; there is host.{', host.'.join(known)}"
-    return f"host.{names[0]} does not exist{nearest(names[0], _HOST_NAMES)}"
+    return f"host.{names[0]} does not exist{nearest(names[0], _HOST_NAMES, 'host.')}"
 
 
 def judge_needs(needs: Collection[str], line: int, use: HostUse) -> Iterator[Problem]:

@@ -69,7 +69,7 @@ def read_cases(source: bytes) -> list[Case]:
         data = returned(parse(source.decode("utf-8", "surrogateescape")))
     except NotConstant as fault:
         raise BadCase(fault.line, f"{fault.text}; a test file is data") from None
-    if not isinstance(data, Lines) or not isinstance(data.plain(), list):
+    if not isinstance(data, Lines) or (data and not isinstance(data.plain(), list)):
         raise BadCase(1, "a test file returns a list of cases")
     return [_case(case, data.line_of(number)) for number, case in data.items()]
 

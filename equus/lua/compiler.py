@@ -4,6 +4,8 @@ import re
 
 from lupa.lua54 import LuaError, LuaRuntime, LuaSyntaxError
 
+# A goto without its label is noticed at the end of the function, and the text says where it stands.
+_LATER = re.compile(r" at line (\d+)$")
 _PLACE = re.compile(r'(?:\[string "[^\n]*"\]|source):(\d+): (.*)', re.DOTALL)
 
 
@@ -22,5 +24,8 @@ class Compiler:
             raw = fault.args[0] if fault.args else b""
             text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
             found = _PLACE.search(text)
-            return (int(found[1]), found[2]) if found else (1, text)
+            if found is None:
+                return 1, text
+            later = _LATER.search(found[2])
+            return int(later[1] if later else found[1]), _LATER.sub("", found[2])
         return None

@@ -198,7 +198,8 @@ class _Parser:
         while self._take(","):
             names.append(self._expect("name"))
         if len(names) == 1 and self._take("="):
-            self._expressions()
+            if not 2 <= len(self._expressions()) <= 3:
+                raise LuaSyntaxError(line, "a numeric for takes a start, an end and a step")
         else:
             self._expect("in")
             self._expressions()
@@ -435,12 +436,10 @@ class _Parser:
         self._scopes.open()
         opening = self._expect("(").line
         names = list(implied)
-        while not self._at(")"):
-            if self._take("..."):
-                break
+        more = not self._at(")")
+        while more and not self._take("..."):
             names.append(self._expect("name").value)
-            if not self._take(","):
-                break
+            more = self._take(",")
         self._close(")", "(", opening)
         for name in names:
             self._scopes.declare(name, opening, "parameter")

@@ -61,11 +61,8 @@ def tokens(source: str) -> Iterator[Token]:
     """All tokens of a source, the last one of kind "end of source"."""
     if source.startswith(BYTECODE_MARK):
         raise LuaSyntaxError(1, "this is compiled Lua; only source is accepted")
-    source = source.replace("\r\n", "\n").removeprefix("\ufeff")
-    # The first line may be a script's "#!".
-    at, line = (source.find("\n") if source.startswith("#") and "\n" in source else 0), 1
-    if source.startswith("#") and "\n" not in source:
-        at = len(source)
+    source = source.replace("\r\n", "\n")
+    at, line = 0, 1
     while at < len(source):
         match = _TOKEN.match(source, at)
         if match is None:

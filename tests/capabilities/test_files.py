@@ -246,7 +246,7 @@ def test_tail_of_a_line_without_end(call, root, granted):
     assert answer["lines"] == ["x" * 50]
 
 
-@pytest.mark.parametrize("cursor", ["", "1:2", "a:b:c", "1:2:-3", "1:2:3:4", 7, "١:٢:٣", "9" * 90])
+@pytest.mark.parametrize("cursor", ["", "1:2", "a:b:c", "1:2:-3", "1:2:3:4", 7, "\u0661:2:3", "9" * 90])
 def test_a_cursor_that_is_none(failure, root, granted, cursor):
     """It has been through a check's hands."""
     assert failure("file.tail", str(root / "log"), cursor, policy=granted)[0] == "bad-arguments"

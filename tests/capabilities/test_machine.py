@@ -105,7 +105,8 @@ def test_users_of_logind(call, plant):
     """Where utmp is gone, logind's own files tell; its other classes of logins do not count."""
     root = plant(
         {
-            "/run/systemd/sessions/3": "UID=1\nUSER=ada\nTTY=pts/0\nREMOTE_HOST=192.0.2.7\nCLASS=user\nREALTIME=1700000000000000\n",
+            "/run/systemd/sessions/3": "UID=1\nUSER=ada\nTTY=pts/0\nREMOTE_HOST=192.0.2.7\nCLASS=user\n"
+            "REALTIME=1700000000000000\n",
             "/run/systemd/sessions/c1": "UID=2\nUSER=greeter\nCLASS=greeter\n",
             "/run/systemd/sessions/3.ref": "",
         }

@@ -12,9 +12,9 @@ from equus.sandbox.spawn import close_spawner
 SEES_ALL = Policy.parse(b'[caps.systemd]\nunits = ["*"]\n', None)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _no_spawner_left():
-    """The process that forks programs ends with each test."""
+    """The process that forks programs ends with these tests."""
     yield
     close_spawner()
 

@@ -184,9 +184,9 @@ def test_disk_io(call, plant, tmp_path):
     }
 
 
-NET_DEV = """Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-    lo:    3193      29    0    0    0     0          0         0     3193      29    0    0    0     0       0          0
+NET_DEV = """Inter-|   Receive |  Transmit
+ face |bytes packets errs drop|bytes packets errs drop
+    lo: 3193 29 0 0 0 0 0 0 3193 29 0 0 0 0 0 0
   eth0: 1000 10    1    2    0     0          0         0   2000    20    3    4    0     0       0          0
 """
 

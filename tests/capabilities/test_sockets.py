@@ -332,6 +332,6 @@ def test_ping_where_the_kernel_forbids_it(monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr(socket, "socket", forbidden)
-    with pytest.raises(CallFailed, match="net.ipv4.ping_group_range") as caught:
+    with pytest.raises(CallFailed, match=r"net\.ipv4\.ping_group_range") as caught:
         icmp._ping_socket(Endpoint("127.0.0.1", 0))
     assert caught.value.code == "unsupported"

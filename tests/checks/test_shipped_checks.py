@@ -1,0 +1,64 @@
+"""The checks that are installed: their recorded tests in the real sandbox, and what all of them must keep to."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import helen_checks
+from equus.check_files import read_check_files
+from equus.lint import lint_files
+from equus.trial import run_tests
+from equus.trial_cases import read_cases
+
+FILES = read_check_files(Path(helen_checks.FOLDER))
+REPORTS = lint_files(FILES.files)
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "checks.rst").read_text()
+BY_DEFAULT = {"cpu", "memory", "swap", "load", "disk", "inodes", "network", "disk_io", "processes", "uptime"}
+
+
+def test_all_recorded_tests_pass_in_the_real_sandbox():
+    """Every case of every check; what fails is told with expected and actual."""
+    outcomes = run_tests(FILES, sorted(FILES.checks))
+    assert [(one.check, one.name, one.faults) for one in outcomes if not one.passed] == []
+    assert {one.check for one in outcomes} == set(FILES.checks)
+
+
+def test_the_linter_has_nothing_to_say():
+    """No error and no warning in checks, libraries and tests."""
+    found = {name: report.problems for name, report in REPORTS.items() if report.problems}
+    assert (found, FILES.faults) == ({}, {})
+
+
+def test_what_runs_everywhere_by_default():
+    """Exactly these have an interval: the others need arguments or a grant."""
+    assert {name for name in FILES.checks if REPORTS[f"{name}.lua"].table.every} == BY_DEFAULT
+
+
+@pytest.mark.parametrize("name", sorted(FILES.checks))
+def test_tests_cover_the_states(name):
+    """Good, bad, and what cannot be known; warnings where there are thresholds to cross."""
+    states = {case.expect["status"] for case in read_cases(FILES.tests(name))}
+    assert {"ok", "critical", "unknown"} <= states
+    assert "warning" in states or name in ("file",)
+
+
+@pytest.mark.parametrize("name", sorted(FILES.checks))
+def test_every_argument_is_explained(name):
+    """Forms are made from these tables."""
+    table = REPORTS[f"{name}.lua"].table
+    assert [argument for argument, what in table.args.items() if not what.help] == []
+    assert table.timeout >= 10
+
+
+@pytest.mark.parametrize("name", sorted(FILES.checks))
+def test_the_documentation_lists_it(name):
+    """With the summary that the check itself has."""
+    assert re.search(rf"^``{name}`` .*{re.escape(REPORTS[f'{name}.lua'].table.summary)}$", DOCUMENTATION, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(BY_DEFAULT))
+def test_default_checks_need_no_argument(name):
+    """They run with what their tables say."""
+    table = REPORTS[f"{name}.lua"].table
+    assert [argument for argument, what in table.args.items() if what.required] == []

@@ -286,6 +286,9 @@ class Board:
         self._seat_idle(node, seat)
         return Offer(node, task)
 
+    def is_offered(self, task_id: str) -> bool:
+        return task_id in self._offered
+
     def withdraw_old(self, now: float) -> None:
         """Offers that nobody took up go to another node."""
         while self._offered:

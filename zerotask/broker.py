@@ -80,7 +80,7 @@ class Broker:
             if method.operator and not caller.operator:
                 raise RpcError(errors.UNAUTHORISED, f"{name} is for operators; call it through the control socket")
             args = methods.bind(name, method, call.params)
-            self._calls[name](Invocation(caller, args, self._now, answer))
+            self._calls[name](Invocation(caller, args, self._now, self._wall, answer))
         except RpcError as error:
             answer(None, error)
         except Exception:
@@ -107,8 +107,10 @@ class Broker:
     def _noticed(self, notices: list[Notice], wall: float) -> None:
         """A transaction has been committed at `wall`."""
         board, self._wall = self.office.board, max(self._wall, wall)
+        fresh: list[Waiting] = []
         for notice in notices:
             task = notice.task
+            self.office.note_life(task)
             if notice.stop and notice.holder:
                 self.office.tell(notice.holder, jsonrpc.notification(methods.CANCEL, [task.id]))
             if task.state in LIVE:
@@ -117,17 +119,18 @@ class Broker:
                 continue
             board.freed(notice.holder, task.id)
             if task.state == QUEUED:
-                self._queued(Waiting(task.id, task.method, task.priority, task.seq, task.due))
+                fresh += self._queued(Waiting(task.id, task.method, task.priority, task.seq, task.due))
             else:
                 board.remove(task.id)
-                self.office.waiters.ended(task.id)
-        self._offer()
+                self.office.waiters.ended(notice)
+        self._announce(fresh)
 
-    def _queued(self, task: Waiting) -> None:
+    def _queued(self, task: Waiting) -> list[Waiting]:
+        """The task if it is new on the board now."""
         if task.due > self._wall:
             self._wake = task.due if self._wake is None else min(self._wake, task.due)
-        elif self.office.board.add(task):
-            self._announce(task)
+            return []
+        return [task] if self.office.board.add(task) else []
 
     def _troubled(self, text: str | None) -> None:
         """Storing fails, or works again; then the board is made up afresh, since it may have missed something."""
@@ -155,18 +158,25 @@ class Broker:
 
     # ---------------------------------------------------------------------------------------- announcing
 
-    def _announce(self, task: Waiting) -> None:
-        self._publish(jsonrpc.notification(methods.NEW_TASK, [task.method, task.id]))
+    def _announce(self, tasks: list[Waiting]) -> None:
+        """Tell nodes with free slots; what none of them was offered is published at once, the rest if it stays."""
+        self._offer()
+        for task in tasks:
+            if not self.office.board.is_offered(task.id):
+                self._publish(jsonrpc.notification(methods.NEW_TASK, [task.method, task.id]))
 
     def _offer(self) -> None:
         """Tell nodes of tasks. One that cannot be told is gone, and what it held or was offered is for others."""
         board, lost = self.office.board, True
+        offers: dict[str, list[bytes]]
         while lost:
-            lost = False
+            lost, offers = False, {}
             for offer in board.offers(self._now):
                 text = jsonrpc.notification(methods.NEW_TASK, [offer.task.method, offer.task.id])
-                if offer.node in self.office.served and not self.office.tell(offer.node, text):
-                    self.office.lose(offer.node, self._now)
+                offers.setdefault(offer.node, []).append(text)
+            for node, texts in offers.items():
+                if node in self.office.served and not self.office.tell(node, jsonrpc.bundle(texts)):
+                    self.office.lose(node, self._now)
                     lost = True
 
     def _fill(self) -> None:
@@ -179,9 +189,7 @@ class Broker:
             if error is not None:
                 self.office.board.unfilled(method)
                 return
-            for task in self.office.board.filled(method, value, limit):
-                self._announce(task)
-            self._offer()
+            self._announce(self.office.board.filled(method, value, limit))
 
         self.office.store.read(lambda ledger, now: _shelf(ledger).heads(method, now, limit), done)
 
@@ -199,13 +207,10 @@ class Broker:
                 self._wake = self._wall + REPEAT
                 return
             tasks, upcoming = value
-            for task in board.read(tasks):
-                if board.add(task):
-                    self._announce(task)
+            self._announce([task for task in board.read(tasks) if board.add(task)])
             self._woken = max([self._woken, *((task.due, task.seq) for task in tasks)])
             upcoming = self._wall if len(tasks) == WAKE_MOST else upcoming
             self._wake = min((time for time in (self._wake, upcoming) if time is not None), default=None)
-            self._offer()
 
         self._wake = None
         board.reading()
@@ -235,8 +240,7 @@ class Broker:
 
     def _repeat(self) -> None:
         self._due[self._repeat] = self._now + REPEAT
-        for task in self.office.board.repeats():
-            self._announce(task)
+        self._announce(self.office.board.repeats())
         if self.office.board.has_room():
             self._take_stock()
 

@@ -53,7 +53,14 @@ class Children:
     def __init__(self, reactor: Any, modules: list[str], with_entry_points: bool) -> None:
         self._reactor = reactor
         flags = [word for name in modules for word in ("--module", name)]
-        self._command = [sys.executable, "-m", "zerotask.child", *flags, *(["--entry-points"] * with_entry_points)]
+        self._command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "zerotask.child",
+            *flags,
+            *(["--entry-points"] * with_entry_points),
+        ]
         self._idle: list[_Child] = []
         self._busy: dict[str, _Child] = {}
         self._all: set[_Child] = set()

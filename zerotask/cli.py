@@ -1,8 +1,8 @@
 """The command `zerotask`: submit and follow tasks, look after a broker, run a node.
 
-With `--state DIR` (or ZEROTASK_STATE) it speaks to the broker of that folder as its operator, through the control socket;
-with `--broker` (or ZEROTASK_BROKER) it is a client like any other and sees its own tasks only. Exit status: 0 fine,
-1 failed, 2 usage, 3 not found.
+With `--state DIR` (or ZEROTASK_STATE) it speaks to the broker of that folder as its operator, through the control
+socket; with `--broker` (or ZEROTASK_BROKER) it is a client like any other and sees its own tasks only. Exit status: 0
+fine, 1 failed, 2 usage, 3 not found.
 """
 
 from __future__ import annotations

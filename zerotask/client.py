@@ -13,6 +13,7 @@ got lost is recognised, not stored twice. All methods return Deferreds.
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -21,7 +22,7 @@ from twisted.internet.task import deferLater
 from zerotask import errors, methods
 from zerotask.errors import NoAnswer, RpcError, TaskFailed
 from zerotask.links import Link
-from zerotask.roster import new_name
+from zerotask.roster import new_name, new_task_id
 from zerotask.rpc import ANSWER_WAIT, Rpc
 
 PATIENCE = 30.0  # seconds for which a call is repeated: a restart of the broker and a lapse of our old name fit in
@@ -70,7 +71,7 @@ class Client:
     ) -> Deferred[str]:
         """The id of the task, which is stored by then. `options`: priority, delay, time_limit, max_attempts, ..."""
         named = params if isinstance(params, dict) else list(params)
-        order = {"method": method, "params": named, "task_id": task_id or new_name(), **options}
+        order = {"method": method, "params": named, "task_id": task_id or new_task_id(time.time()), **options}
         return Deferred.fromCoroutine(self._submit(order, patience))
 
     async def _submit(self, order: dict[str, Any], patience: float) -> str:
@@ -144,5 +145,6 @@ class Client:
         if not self._connected:
             await self._rpc.call("client_connect", [self.name])
             self._connected = True
-        wait = params.get("wait", 0.0) + ANSWER_WAIT
-        return await self._rpc.call(method, {"client_id": self.name, **params}, timeout=wait)
+        wait = params.get("wait", 0.0)
+        asked = {"client_id": self.name, **params}
+        return await self._rpc.call(method, asked, timeout=wait + ANSWER_WAIT, alone=wait > 0)

@@ -9,10 +9,10 @@ from msgspec import Raw
 
 from zerotask import errors, methods
 from zerotask.errors import RpcError
-from zerotask.jsonrpc import decode
-from zerotask.ledger import Ledger, Options, Order, Task
-from zerotask.office import Answer, Invocation, Office
-from zerotask.roster import new_name
+from zerotask.ledger import Options, Order, Task
+from zerotask.office import Invocation, Office
+from zerotask.results import Wanted
+from zerotask.roster import new_task_id
 
 
 def calls(office: Office) -> dict[str, Callable[[Invocation], None]]:
@@ -46,7 +46,7 @@ class _ClientDesk:
         client, office = self._caller(call), self._office
         method = methods.task_method(call.args)
         order = Order(
-            task_id=methods.new_task_id(call.args) or new_name(),
+            task_id=methods.given_task_id(call.args) or new_task_id(call.wall),
             client=client,
             key=call.caller.key,
             method=method,
@@ -64,7 +64,8 @@ class _ClientDesk:
 
     def result(self, call: Invocation) -> None:
         client, task_id, key = self._caller(call), methods.text(call.args, "task_id"), call.caller.key
-        answer_result(self._office, call, task_id, lambda ledger, now: ledger.result(task_id, now, client, key))
+        wanted = Wanted(self._office, call, task_id, owner=(client, key))
+        wanted.ask_or_wait(lambda ledger, now: ledger.result(task_id, now, client, key))
 
     def cancel(self, call: Invocation) -> None:
         client, task_id, key = self._caller(call), methods.text(call.args, "task_id"), call.caller.key
@@ -83,36 +84,3 @@ def status_of(task: Task) -> dict[str, Any]:
         "node": task.node,
         "updated": task.updated,
     }
-
-
-Look = Callable[[Ledger, float], tuple[bool, bytes]]
-
-
-def answer_result(office: Office, call: Invocation, task_id: str, look: Look) -> None:
-    """A result as it was stored, or the stored error as this call's error; with `wait`, as soon as there is one."""
-    wait = methods.number(call.args, "wait", 0.0, 0.0, methods.MAX_WAIT)
-
-    def done(value: Any, error: RpcError | None) -> None:
-        if error is not None and error.code == errors.NOT_FINISHED and waiter is not None and not waiter.over:
-            return  # the waiter asks again
-        if waiter is not None:
-            office.waiters.forget(waiter)
-        answer_outcome(call.answer, value, error)
-
-    def again() -> None:
-        office.store.read(look, done)
-
-    waiter = office.waiters.add(task_id, call.now + wait, again) if wait else None
-    office.read(look, done)
-
-
-def answer_outcome(answer: Answer, value: Any, error: RpcError | None) -> None:
-    if error is not None:
-        answer(None, error)
-        return
-    finished, outcome = value
-    if finished:
-        answer(Raw(outcome), None)
-    else:
-        failed = decode(outcome)
-        answer(None, RpcError(failed["code"], failed["message"], failed.get("data")))

@@ -98,6 +98,7 @@ class _Outgoing(msgspec.Struct, omit_defaults=True):
 
 
 _requests = msgspec.json.Decoder(_Request)
+_request_lists = msgspec.json.Decoder(list[_Request])
 _identified = msgspec.json.Decoder(_Identified)
 _elements = msgspec.json.Decoder(list[Raw])
 _encoder = msgspec.json.Encoder()
@@ -157,6 +158,33 @@ def _children(value: Any) -> list[Any]:
 
 def parse(text: bytes) -> Incoming:
     """A received text as calls and faults, in order. Never raises."""
+    return _parse_well_formed(text) or _parse_any(text)
+
+
+def _parse_well_formed(text: bytes) -> Incoming | None:
+    """Requests without a fault in one go, which is what nearly all texts are; None for the others."""
+    if len(text) > MAX_TEXT:
+        return None
+    many = text[:1] == b"["
+    try:
+        requests = _request_lists.decode(text) if many else [_requests.decode(text)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not 0 < len(requests) <= MAX_BATCH:
+        return None
+    deep = text.count(b"[") + text.count(b"{") > MAX_DEPTH and _depth_exceeds([r.params for r in requests], MAX_DEPTH)
+    calls = tuple(map(_call, requests))
+    return None if deep or None in calls else Incoming(calls, many)
+
+
+def _call(request: _Request) -> Call | None:
+    number = None if request.id is UNSET else bytes(request.id)
+    if request.jsonrpc != "2.0" or not (number is None or _is_id(number)):
+        return None
+    return Call(request.method, [] if request.params is UNSET else request.params, number)
+
+
+def _parse_any(text: bytes) -> Incoming:
     try:
         value = decode(text)
     except RpcError as error:
@@ -175,12 +203,11 @@ def _entry(text: bytes, value: Any) -> Call | Fault:
         request = _requests.decode(text)
     except msgspec.DecodeError as error:
         return Fault(_id_of(text, value), RpcError(INVALID_REQUEST, f"not a request: {error}"))
-    number = None if request.id is UNSET else bytes(request.id)
-    if number is not None and not _is_id(number):
-        return Fault(NULL, RpcError(INVALID_REQUEST, "an id is a string, a number or null"))
-    if request.jsonrpc != "2.0":
-        return Fault(number or NULL, RpcError(INVALID_REQUEST, 'jsonrpc has to be "2.0"'))
-    return Call(request.method, [] if request.params is UNSET else request.params, number)
+    call = _call(request)
+    if call is not None:
+        return call
+    said = 'jsonrpc has to be "2.0", and an id a string, a number or null'
+    return Fault(_id_of(text, value), RpcError(INVALID_REQUEST, said))
 
 
 def _id_of(text: bytes, value: Any) -> bytes:
@@ -208,6 +235,11 @@ def failure(id: bytes, error: RpcError) -> bytes:
 
 def batch(responses: list[bytes]) -> bytes:
     return b"[" + b",".join(responses) + b"]"
+
+
+def bundle(texts: list[bytes]) -> bytes:
+    """One text for several messages; a single one stays as it is."""
+    return texts[0] if len(texts) == 1 else batch(texts)
 
 
 def request(method: str, params: Any, id: int | str) -> bytes:

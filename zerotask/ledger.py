@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-import attrs
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec import Struct
+from msgspec.structs import replace
 
 from zerotask import errors
 from zerotask.errors import RpcError
@@ -62,9 +63,8 @@ class Order:
     options: Options
 
 
-@frozen
-class Task:
-    """One row. `seq` is the order of submission."""
+class Task(Struct, frozen=True):
+    """One row. `seq` is the order of submission. A Struct, because three copies of it are made in each task's life."""
 
     seq: int
     id: str
@@ -88,6 +88,8 @@ class Task:
     lost_by: str  # names of nodes whose lease lapsed, between spaces: their late finish still counts
     failed_by: str  # who reported the last failure, so that the report may be repeated
     expires: float  # ended: when the result goes; expired: when the id goes; otherwise 0
+    params: bytes | None  # JSON; None when it is too big to lie here, or gone
+    outcome: bytes | None  # JSON: the result, or the error object; None as above, or while there is none
 
 
 @frozen
@@ -103,9 +105,9 @@ class Shelf(Protocol):
     """Where tasks lie."""
 
     def find(self, task_id: str) -> Task | None: ...
-    def add(self, task: Task, params: bytes) -> Task: ...  # allots seq
+    def add(self, task: Task) -> Task: ...  # allots seq
     def save(self, task: Task) -> None: ...
-    def conclude(self, task: Task, outcome: bytes) -> None: ...  # saves the task and its result or error
+    def conclude(self, task: Task) -> None: ...  # saves the task and its outcome
     def strip(self, task: Task) -> None: ...  # saves the task and drops params and outcome
     def drop(self, task: Task) -> None: ...
     def params(self, task: Task) -> bytes: ...
@@ -136,7 +138,7 @@ class Ledger:
             same = self._is_same(known, order)
             said = f"task id {order.task_id} is taken" + (" by this very task" if same else "; choose another")
             raise RpcError(errors.TASK_TAKEN, said, {"identical": same})
-        task = self.shelf.add(_born(order, now), order.params)
+        task = self.shelf.add(_born(order, now))
         self.notices.append(Notice(task))
         return task.id
 
@@ -149,7 +151,7 @@ class Ledger:
         task = self._known(task_id)
         if client is not None and (task.client, task.key) != (client, key):
             raise _unknown(task_id)
-        return evolve(task, state=EXPIRED) if _is_past(task, now) else task
+        return replace(task, state=EXPIRED) if _is_past(task, now) else task
 
     def result(self, task_id: str, now: float, client: str | None = None, key: str = "") -> tuple[bool, bytes]:
         """Whether it finished, and its result or its error as JSON."""
@@ -173,8 +175,8 @@ class Ledger:
         task = self.look(task_id, now)
         if task.state != FAILED:
             raise RpcError(errors.TASK_INVALID, f"{task_id} is {task.state}; only a failed task can be retried")
-        fresh = evolve(task, state=QUEUED, attempts=0, node=None, due=now, updated=now, expires=0.0)
-        self._save(evolve(fresh, lost_by="", failed_by=""), None)
+        fresh = replace(task, state=QUEUED, attempts=0, node=None, due=now, updated=now, expires=0.0)
+        self._save(replace(fresh, lost_by="", failed_by=""), None)
         return True
 
     def close(self, task_id: str) -> None:
@@ -182,7 +184,7 @@ class Ledger:
         task = self.shelf.find(task_id)
         if task is not None:
             self.shelf.drop(task)
-            self.notices.append(Notice(evolve(task, state=EXPIRED, lease=0), task.node, task.state in LIVE))
+            self.notices.append(Notice(replace(task, state=EXPIRED, lease=0), task.node, task.state in LIVE))
 
     # --------------------------------------------------------------------------------------------- nodes
 
@@ -191,7 +193,7 @@ class Ledger:
         task = self._known(task_id)
         if task.state != QUEUED or task.due > now:
             return None
-        held = evolve(
+        held = replace(
             task, state=ASSIGNED, attempts=task.attempts + 1, node=node, lease=lease, claimed=now, updated=now
         )
         self.shelf.save(held)
@@ -203,8 +205,8 @@ class Ledger:
         task = self._known(task_id)
         if task.state not in LIVE or task.node != node:
             raise _not_yours(task_id)
-        told = evolve(task, status=self._encode(status), detail=self._encode(detail))
-        self.shelf.save(evolve(told, state=RUNNING, lease=lease, updated=now))
+        told = replace(task, status=self._encode(status), detail=self._encode(detail))
+        self.shelf.save(replace(told, state=RUNNING, lease=lease, updated=now))
         return True
 
     def finish(self, task_id: str, node: str, result: bytes, now: float) -> bool:
@@ -224,7 +226,7 @@ class Ledger:
             return True
         if not _holds(task, node):
             raise _not_yours(task_id)
-        task = evolve(task, failed_by=node)
+        task = replace(task, failed_by=node)
         if retry and task.attempts < task.max_attempts:
             self._requeue(task, self._backoff(task), now)
         else:
@@ -242,7 +244,7 @@ class Ledger:
             if task is None or not (_holds(task, node) or (task.state == QUEUED and _lost(task, node))):
                 continue
             state = ASSIGNED if task.state == QUEUED else task.state
-            held = evolve(task, state=state, node=node, lease=lease, updated=now)
+            held = replace(task, state=state, node=node, lease=lease, updated=now)
             self._save(held, node)
             adopted += 1
         return adopted
@@ -268,7 +270,7 @@ class Ledger:
         tasks = list(self.shelf.overrun(now, OVERRUN_GRACE, SWEEP))
         for task in tasks:
             if task.attempts < task.max_attempts:
-                late = evolve(task, lost_by=_and(task.lost_by, task.node))
+                late = replace(task, lost_by=_and(task.lost_by, task.node))
                 self._requeue(late, self._backoff(task), now, stop=True)
             else:
                 said = f"no end within the time limit of {task.time_limit:g} s"
@@ -282,7 +284,9 @@ class Ledger:
             if task.state == EXPIRED:
                 self.shelf.drop(task)
             else:
-                self.shelf.strip(evolve(task, state=EXPIRED, expires=now + TOMBSTONE, updated=now))
+                self.shelf.strip(
+                    replace(task, state=EXPIRED, expires=now + TOMBSTONE, updated=now, params=None, outcome=None)
+                )
         return len(tasks)
 
     # --------------------------------------------------------------------------------------------- steps
@@ -300,13 +304,13 @@ class Ledger:
 
     def _lose(self, task: Task, wait: float, lost_by: str, now: float) -> None:
         if task.attempts < task.max_attempts:
-            self._requeue(evolve(task, lost_by=lost_by), wait, now)
+            self._requeue(replace(task, lost_by=lost_by), wait, now)
         else:
             said = f"node {task.node} was lost in attempt {task.attempts} of {task.max_attempts}"
             self._fail_for_good(task, errors.NODE_LOST, said, now)
 
     def _requeue(self, task: Task, wait: float, now: float, stop: bool = False) -> None:
-        queued = evolve(task, state=QUEUED, node=None, lease=0, due=now + wait, updated=now)
+        queued = replace(task, state=QUEUED, node=None, lease=0, due=now + wait, updated=now)
         self._save(queued, task.node, stop)
 
     def _save(self, task: Task, holder: str | None, stop: bool = False) -> None:
@@ -318,8 +322,9 @@ class Ledger:
         self._end(task, FAILED, task.node, outcome, now, stop=task.state in LIVE)
 
     def _end(self, task: Task, state: str, node: str | None, outcome: bytes, now: float, stop: bool = False) -> None:
-        ended = evolve(task, state=state, node=node, lease=0, updated=now, expires=now + task.result_ttl)
-        self.shelf.conclude(ended, outcome)
+        expires = now + task.result_ttl
+        ended = replace(task, state=state, node=node, lease=0, updated=now, expires=expires, outcome=outcome)
+        self.shelf.conclude(ended)
         self.notices.append(Notice(ended, task.node, stop or task.node not in (None, node)))
 
 
@@ -348,6 +353,8 @@ def _born(order: Order, now: float) -> Task:
         lost_by=" ",
         failed_by="",
         expires=0.0,
+        params=order.params,
+        outcome=None,
     )
 
 
@@ -375,4 +382,4 @@ def _not_yours(task_id: str) -> RpcError:
     return RpcError(errors.NOT_YOUR_LEASE, f"this node does not hold {task_id}; drop the work")
 
 
-COLUMNS = tuple(field.name for field in attrs.fields(Task))
+COLUMNS = Task.__struct_fields__

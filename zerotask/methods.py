@@ -29,6 +29,7 @@ MAX_WAIT = 60.0  # seconds for which one call may wait for a result; longer wait
 MAX_PAGE = 1_000  # tasks in one answer to an operator
 
 POLICY_NAMES = ("priority", "delay", "time_limit", "max_attempts", "result_ttl")
+_POLICY_SET = frozenset(POLICY_NAMES)
 
 
 @frozen
@@ -141,7 +142,7 @@ def body(value: Any, what: str) -> bytes:
     return encoded
 
 
-def new_task_id(args: dict[str, Any]) -> str | None:
+def given_task_id(args: dict[str, Any]) -> str | None:
     value = args.get("task_id")
     if value is not None and not is_name(value):
         raise RpcError(errors.TASK_INVALID, "a task id is 1 to 128 characters of A-Za-z0-9._:-")
@@ -181,6 +182,8 @@ def whole(args: dict[str, Any], name: str, default: int, least: int, most: int) 
 
 def options(args: dict[str, Any], policy: Options) -> Options:
     """What the submission says, else what the method's policy says."""
+    if _POLICY_SET.isdisjoint(args):
+        return policy
     return Options(
         priority=whole(args, "priority", policy.priority, 0, 9),
         delay=float(number(args, "delay", policy.delay, 0, LONGEST)),

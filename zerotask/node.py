@@ -36,6 +36,7 @@ from zerotask.rpc import Rpc
 UNSERVED = 1_000  # ids of tasks that wait for a free slot here; the broker repeats what is forgotten
 CLAIM_JITTER = 0.005  # seconds; nodes that heard of the same task by PUB do not all ask at once
 RETRY_FIRST, RETRY_MOST = 0.25, 5.0  # seconds between attempts to connect or to report, doubling, with full jitter
+STARTED_AFTER = 0.5  # seconds of work after which it is told that it runs; what is shorter is as good as finished
 STOP_WAIT = 5.0  # seconds in which work may end by itself when the node stops
 NOT_OURS = (errors.NOT_YOUR_LEASE, errors.TASK_UNKNOWN)  # the work was in vain: drop it
 ENVELOPE = 2  # levels of nesting that a report puts around a result
@@ -230,7 +231,7 @@ class Node:
         """The call that reports what became of it."""
         task_id = given["id"]
         work = Work(task_id, given["method"], given["params"], given["attempt"], given["time_limit"])
-        self._tell(task_id, "started", {})
+        started = self._reactor.callLater(STARTED_AFTER, self._tell, task_id, "started", {})
         try:
             result = await self._run(work, lambda status, detail: self._tell(task_id, status, detail))
         except TaskFailed as failed:
@@ -244,6 +245,8 @@ class Node:
             return "node_task_failed", {"task_id": task_id, "error": told}
         finally:
             self._held[task_id] = False
+            if started.active():
+                started.cancel()
         try:
             jsonrpc.decode(jsonrpc.encode(result), jsonrpc.MAX_DEPTH - ENVELOPE)
         except (RpcError, TypeError, ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ Not a class of behaviour but of things: who sits in the broker and knows whom. I
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -13,11 +14,12 @@ from attrs import define, field, frozen
 from zerotask import errors
 from zerotask.board import Board
 from zerotask.errors import RpcError
-from zerotask.ledger import Options
+from zerotask.ledger import ENDED, EXPIRED, Options, Task
 from zerotask.roster import CLIENTS, NODES, Caller, Leases, Names
 from zerotask.store import Job, Store
 from zerotask.waiters import Waiters
 
+LIVE_MOST = 50_000  # living tasks whose owner is known without the store; some 20 MB
 MAX_PENDING = 20_000  # calls in the store's hands; at 3,000 a second that is more than anybody waits
 
 Answer = Callable[[Any, RpcError | None], None]
@@ -31,6 +33,7 @@ class Invocation:
     caller: Caller
     args: dict[str, Any]
     now: float
+    wall: float
     answer: Answer
 
 
@@ -54,6 +57,7 @@ class Office:
     served: dict[str, Node] = field(factory=dict)
     board: Board = field(factory=Board)
     waiters: Waiters = field(factory=Waiters)
+    live: OrderedDict[str, tuple[str, str]] = field(factory=OrderedDict)  # tasks known to be so -> client and key
     cron_due: float | None = None  # when (monotonic) to look at the schedules; None: there are none
     trouble: str | None = None  # why nothing can be stored at the moment
 
@@ -64,6 +68,15 @@ class Office:
     def read(self, job: Job, answer: Answer) -> None:
         self._admit()
         self.store.read(job, answer)
+
+    def note_life(self, task: Task) -> None:
+        """Remember whose a living task is, the newest LIVE_MOST of them, so that waiting for it costs no reading."""
+        if task.state in ENDED or task.state == EXPIRED:
+            self.live.pop(task.id, None)
+            return
+        self.live[task.id] = (task.client, task.key)
+        if len(self.live) > LIVE_MOST:
+            self.live.popitem(last=False)
 
     def _admit(self) -> None:
         if self.store.pending >= MAX_PENDING:

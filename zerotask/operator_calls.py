@@ -12,9 +12,10 @@ from attrs import evolve
 from msgspec import Raw
 
 from zerotask import cron, methods
-from zerotask.client_calls import answer_result, status_of
+from zerotask.client_calls import status_of
 from zerotask.ledger import STATES, Ledger, Options, Task
 from zerotask.office import Invocation, Office
+from zerotask.results import Wanted
 from zerotask.shelf import Schedule, SqlShelf
 
 PAGE = 100  # tasks in one answer, unless asked otherwise
@@ -74,7 +75,7 @@ class _OperatorDesk:
 
     def result(self, call: Invocation) -> None:
         task_id = methods.text(call.args, "task_id")
-        answer_result(self._office, call, task_id, lambda ledger, now: ledger.result(task_id, now))
+        Wanted(self._office, call, task_id, owner=None).ask_or_wait(lambda ledger, now: ledger.result(task_id, now))
 
     def retry(self, call: Invocation) -> None:
         task_id = methods.text(call.args, "task_id")

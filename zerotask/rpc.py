@@ -19,6 +19,8 @@ from zerotask.errors import NoAnswer, RpcError
 from zerotask.links import Link
 
 ANSWER_WAIT = 10.0  # seconds; four beats. A broker that needs longer is in trouble
+BATCH_CALLS = 64  # calls in one batch: a transaction of the broker's store
+BATCH_BYTES = 256 * 1024  # of one batch, so that small calls do not wait behind large ones
 MOST_CALLS = 10_000  # on their way at once
 
 
@@ -42,27 +44,51 @@ class Rpc:
         self._numbers = itertools.count(1)
         self._open: dict[int, _Open] = {}
         self._met = False
+        self._outbox: list[bytes] = []
+        self._outbox_size = 0
+        self._flushing: Any = None
 
     def start(self) -> None:
         self._link.open(self._received, self._renewed)
 
     def close(self) -> None:
+        if self._outbox:
+            self._flush()
         self._fail_all("closed")
         self._link.close()
 
-    def call(self, method: str, params: Any, timeout: float | None = ANSWER_WAIT) -> Deferred[Any]:
-        """Ask. Without a timeout the answer is waited for as long as the connection lasts."""
+    def call(self, method: str, params: Any, timeout: float | None = ANSWER_WAIT, alone: bool = False) -> Deferred[Any]:
+        """Ask. Without a timeout the answer is waited for as long as the connection lasts.
+
+        What is asked in one turn of the reactor goes out as one batch, whose answers come together; `alone` is for
+        calls that take their time.
+        """
         if len(self._open) >= MOST_CALLS:
             return fail(RpcError(errors.OVERLOADED, f"more than {MOST_CALLS} calls are on their way"))
         number = next(self._numbers)
-        if not self._link.send(jsonrpc.request(methods.PREFIX + method, params, number)):
+        text = jsonrpc.request(methods.PREFIX + method, params, number)
+        if not (self._link.send(text) if alone else self._post(text)):
             return fail(NoAnswer(f"{method} could not be sent"))
         timer = None if timeout is None else self._reactor.callLater(timeout, self._late, number, method)
         self._open[number] = _Open(Deferred(), timer)
         return self._open[number].result
 
     def notify(self, method: str, params: Any) -> None:
-        self._link.send(jsonrpc.notification(methods.PREFIX + method, params))
+        self._post(jsonrpc.notification(methods.PREFIX + method, params))
+
+    def _post(self, text: bytes) -> bool:
+        """Keep it until the end of this turn, or until the batch is full."""
+        if not self._outbox:
+            self._flushing = self._reactor.callLater(0, self._flush)
+        self._outbox.append(text)
+        self._outbox_size += len(text)
+        return (len(self._outbox) < BATCH_CALLS and self._outbox_size < BATCH_BYTES) or self._flush()
+
+    def _flush(self) -> bool:
+        texts, self._outbox, self._outbox_size = self._outbox, [], 0
+        if self._flushing.active():
+            self._flushing.cancel()
+        return not texts or self._link.send(jsonrpc.bundle(texts))
 
     def _late(self, number: int, method: str) -> None:
         self._open.pop(number).result.errback(NoAnswer(f"no answer to {method} in time"))

@@ -20,13 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from scale0.keys import AuthorizedKeys, Pair
 from scale0.reader import CurveServer, Kind, Network, Origin, Sent, Socket, SocketError
 from scale0.zap import Caller as Stranger
 from scale0.zap import is_local
@@ -36,20 +37,22 @@ from zerotask.roster import Caller
 from zerotask.store import Store
 
 DOMAIN = "zerotask"  # ZAP's name for our sockets
+MOST_TOPICS = 10_000  # that are remembered; one is enough to make us publish
 LINGER = 500  # ms that the last answers have to get out when the broker stops
+KEYS_EVERY = 1.0  # seconds between looks at the folder of authorized keys
 CONTROL_MOST = 100  # bytes of the control socket's path; the kernel takes 107
 LISTEN, PUBLISH = "tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"
 
 
 @frozen
 class Settings:
-    """Where the broker lives. Without `curve_secret` only loopback and ipc are served."""
+    """Where the broker lives. Without `pair` only loopback and ipc are served."""
 
     state: Path
     listen: str = LISTEN
     publish: str = PUBLISH
-    curve_secret: str | None = field(default=None, repr=False)
-    authorized: Callable[[str], bool] = lambda key: False
+    pair: Pair | None = None
+    keys: AuthorizedKeys | None = None  # who may connect; belongs to `pair`
 
 
 @frozen
@@ -79,15 +82,18 @@ class ZeroTaskService(Service):
         self._reactor = reactor
         self._doors: dict[str, Socket] = {}
         self._pub: Socket | None = None
+        self._topics: set[bytes] = set()
         self._store: Store | None = None
-        self._ticks = LoopingCall(self._tick)
+        self._ticks, self._key_reads = LoopingCall(self._tick), LoopingCall(self._read_keys)
 
     # ---------------------------------------------------------------------------------------- start and stop
 
     def startService(self) -> None:
         """StoreError or StartError, with nothing left open, if it cannot be."""
         _must_be_local(self.settings)
-        self._store = Store(self.settings.state, self._reactor.callFromThread)
+        self._store = Store(
+            self.settings.state, self._reactor.callFromThread, lambda flush: self._reactor.callLater(0, flush)
+        )
         found = self._store.open()
         try:
             self._open_sockets()
@@ -97,8 +103,9 @@ class ZeroTaskService(Service):
             self._store.join()
             raise StartError(f"cannot listen: {error}") from error
         self.broker = Broker(self._store, found, self._send, self._announce, time.monotonic(), time.time())
-        self._ticks.clock = self._reactor
-        self._ticks.start(TICK, now=False)
+        for calls, every in ((self._ticks, TICK), (self._key_reads, KEYS_EVERY)):
+            calls.clock = self._reactor
+            calls.start(every, now=False)
         self._write_run_file()
         super().startService()
         self._log.info(
@@ -107,17 +114,13 @@ class ZeroTaskService(Service):
 
     def _open_sockets(self) -> None:
         network, security = Network.of(self._reactor), None
-        if self.settings.curve_secret is not None:
-            security = CurveServer(self.settings.curve_secret)
+        if self.settings.pair is not None:
+            security = CurveServer(self.settings.pair.secret)
         network.admit(DOMAIN, self._admits)
         door = network.socket(Kind.ROUTER, self._receiver("public", operator=False), domain=DOMAIN, security=security)
         self._doors["public"] = door
-        self._pub = network.socket(Kind.PUB, domain=DOMAIN, security=security)
-        self._pub._drain = lambda limit, raw=self._pub._raw: raw.get(15) * 0  # XXX until the reader knows PUB
-        self.listen, self.publish = (
-            socket.bind(endpoint).replace("[::ffff:127.0.0.1]", "127.0.0.1")
-            for socket, endpoint in ((door, self.settings.listen), (self._pub, self.settings.publish))
-        )
+        self._pub = network.socket(Kind.XPUB, self._subscribed, domain=DOMAIN, security=security)
+        self.listen, self.publish = door.bind(self.settings.listen), self._pub.bind(self.settings.publish)
         path = str((self.settings.state / "control.sock").absolute())
         if len(path.encode()) > CONTROL_MOST:
             self._log.warn("No control socket: {path} is longer than the kernel takes; shorten --state", path=path)
@@ -127,9 +130,12 @@ class ZeroTaskService(Service):
         os.chmod(path, 0o600)
 
     def _admits(self, stranger: Stranger) -> bool:
-        if self.settings.curve_secret is None:
+        if self.settings.pair is None:
             return stranger.mechanism == "NULL" and is_local(stranger.address)
-        return stranger.mechanism == "CURVE" and self.settings.authorized(stranger.key)
+        return stranger.mechanism == "CURVE" and self._is_authorized(stranger.key)
+
+    def _is_authorized(self, key: str) -> bool:
+        return self.settings.keys is not None and self.settings.keys.is_authorized(key)
 
     def stopService(self) -> Deferred[None] | None:
         """What has come in is stored and answered before the sockets close."""
@@ -139,6 +145,7 @@ class ZeroTaskService(Service):
         with contextlib.suppress(OSError):
             self._run_file().unlink()
         self._ticks.stop()
+        self._key_reads.stop()
         self._store.end()
         stopped = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._store.join)
         return stopped.addCallback(lambda _: self._stopped())
@@ -172,6 +179,8 @@ class ZeroTaskService(Service):
             enveloped = len(frames) == 3 and frames[1] == b""
             if not enveloped and (len(frames) != 2 or not frames[1]):
                 return  # no message of ours: nobody can be waiting for an answer to it in a form we know
+            if self.settings.pair is not None and not operator and not self._is_authorized(origin.key):
+                return  # its key was taken away after it had connected
             caller = Caller(Line(door, frames[0], enveloped), origin.key, operator)
             self._receive(caller, frames[-1])
 
@@ -188,13 +197,27 @@ class ZeroTaskService(Service):
         frames = [line.routing_id, b"", text] if line.enveloped else [line.routing_id, text]
         return door is not None and door.send(frames, hold=True) is Sent.OK
 
+    def _subscribed(self, frames: list[bytes], origin: Origin) -> None:
+        """XPUB tells of each topic that somebody comes to want, and of each that nobody wants any more."""
+        change, topic = frames[0][:1], frames[0][1:]
+        if change == b"\1" and len(self._topics) < MOST_TOPICS:
+            self._topics.add(topic)
+        elif change == b"\0":
+            self._topics.discard(topic)
+
     def _announce(self, text: bytes) -> None:
-        if self._pub is not None:
+        """Where nobody listens nothing is said: with our own nodes alone that is each task's most costly message."""
+        if self._pub is not None and self._topics:
             self._pub.send([text])
 
     def _tick(self) -> None:
         if self.broker is not None:
             self.broker.tick(time.monotonic(), time.time())
+
+    def _read_keys(self) -> Any:
+        if self.settings.keys is None:
+            return None
+        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self.settings.keys.reload)
 
     # ------------------------------------------------------------------------------------------- in process
 
@@ -205,7 +228,7 @@ class ZeroTaskService(Service):
 
 def _must_be_local(settings: Settings) -> None:
     """Without keys nothing is served beyond this machine, whatever the gatekeeper would say."""
-    if settings.curve_secret is not None:
+    if settings.pair is not None:
         return
     for endpoint in (settings.listen, settings.publish):
         host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")

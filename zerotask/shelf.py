@@ -1,7 +1,7 @@
 """Tasks in SQLite: the schema, and the Shelf that the ledger's rules work on.
 
-One connection, one thread at a time; transactions are begun and ended by `store`. Parameters and outcomes lie in tables
-of their own, because SQLite rewrites a whole row for each change of state and they may be megabytes.
+One connection, one thread at a time; transactions are begun and ended by `store`. Big parameters and outcomes lie in
+tables of their own, because SQLite rewrites a whole row for each change of state and they may be megabytes.
 """
 
 from __future__ import annotations
@@ -9,28 +9,32 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable
+from operator import attrgetter
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from zerotask.ledger import COLUMNS, Task
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT = 5.0  # seconds; only a backup by a foreign program ever makes us wait
+INLINE = 1_024  # bytes of params or outcome that lie in the task's own row; more would spill over its page
 CACHED_TASKS = 4_096  # rows kept as values: tasks in flight are looked at four times within milliseconds
 MISSED_KEPT = 1_000  # missed runs of one schedule that stay on record
 CACHE_KIB = 32_768  # SQLite's own page cache: the index pages of a million queued tasks stay warm
 
 SCHEMA = """
 CREATE TABLE tasks (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, client TEXT NOT NULL, key TEXT NOT NULL,
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, client TEXT NOT NULL, key TEXT NOT NULL,
     method TEXT NOT NULL, priority INTEGER NOT NULL, time_limit REAL NOT NULL, max_attempts INTEGER NOT NULL,
     result_ttl REAL NOT NULL, submitted REAL NOT NULL, due REAL NOT NULL, state TEXT NOT NULL,
     attempts INTEGER NOT NULL, node TEXT, lease INTEGER NOT NULL, claimed REAL NOT NULL, updated REAL NOT NULL,
-    status BLOB NOT NULL, detail BLOB NOT NULL, lost_by TEXT NOT NULL, failed_by TEXT NOT NULL, expires REAL NOT NULL
+    status BLOB NOT NULL, detail BLOB NOT NULL, lost_by TEXT NOT NULL, failed_by TEXT NOT NULL, expires REAL NOT NULL,
+    params BLOB, outcome BLOB
 );
 CREATE INDEX tasks_queue ON tasks (method, priority DESC, seq) WHERE state = 'queued';
-CREATE INDEX tasks_due ON tasks (due, seq) WHERE state = 'queued';
+CREATE INDEX tasks_delayed ON tasks (due, seq) WHERE state = 'queued' AND due > submitted;
 CREATE INDEX tasks_leased ON tasks (lease) WHERE lease > 0;
 CREATE INDEX tasks_past ON tasks (expires) WHERE expires > 0;
 CREATE TABLE params (seq INTEGER PRIMARY KEY, params BLOB NOT NULL);
@@ -47,22 +51,14 @@ ROWID; CREATE TABLE probe (id INTEGER PRIMARY KEY, at REAL NOT NULL);
 _FIND = f"SELECT {', '.join(COLUMNS)} FROM tasks"
 _ADDED = COLUMNS[1:]
 _ADD = f"INSERT INTO tasks ({', '.join(_ADDED)}) VALUES ({', '.join('?' * len(_ADDED))})"
+_added = attrgetter(*_ADDED)
 # What a life changes; the rest of a row stays as it was submitted.
 _CHANGING = (
-    "due",
-    "state",
-    "attempts",
-    "node",
-    "lease",
-    "claimed",
-    "updated",
-    "status",
-    "detail",
-    "lost_by",
-    "failed_by",
-    "expires",
+    *("due", "state", "attempts", "node", "lease", "claimed", "updated", "status", "detail", "lost_by", "failed_by"),
+    *("expires", "params", "outcome"),
 )
 _SAVE = f"UPDATE tasks SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE seq = ?"
+_saved = attrgetter(*_CHANGING, "seq")
 
 
 class StoreError(Exception):
@@ -160,20 +156,26 @@ class SqlShelf:
             task = None if row is None else Task(*row)
         return task
 
-    def add(self, task: Task, params: bytes) -> Task:
-        cursor = self._sql(_ADD, [getattr(task, name) for name in _ADDED])
-        task = evolve(task, seq=cursor.lastrowid)
-        self._sql("INSERT INTO params VALUES (?, ?)", (task.seq, params))
+    def add(self, task: Task) -> Task:
+        params, big = task.params, len(task.params or b"") > INLINE
+        task = replace(task, params=None) if big else task
+        cursor = self._sql(_ADD, _added(task))
+        task = replace(task, seq=cursor.lastrowid)
+        if big:
+            self._sql("INSERT INTO params VALUES (?, ?)", (task.seq, params))
         self._keep(task)
         return task
 
     def save(self, task: Task) -> None:
-        self._sql(_SAVE, [*(getattr(task, name) for name in _CHANGING), task.seq])
+        self._sql(_SAVE, _saved(task))
         self._keep(task)
 
-    def conclude(self, task: Task, outcome: bytes) -> None:
+    def conclude(self, task: Task) -> None:
+        outcome = task.outcome
+        if len(outcome or b"") > INLINE:
+            task = replace(task, outcome=None)
+            self._sql("INSERT OR REPLACE INTO outcomes VALUES (?, ?)", (task.seq, outcome))
         self.save(task)
-        self._sql("INSERT OR REPLACE INTO outcomes VALUES (?, ?)", (task.seq, outcome))
 
     def strip(self, task: Task) -> None:
         self.save(task)
@@ -189,10 +191,14 @@ class SqlShelf:
         self._sql("DELETE FROM outcomes WHERE seq = ?", (task.seq,))
 
     def params(self, task: Task) -> bytes:
+        if task.params is not None:
+            return task.params
         (params,) = self._sql("SELECT params FROM params WHERE seq = ?", (task.seq,)).fetchone()
         return bytes(params)
 
     def outcome(self, task: Task) -> bytes:
+        if task.outcome is not None:
+            return task.outcome
         (outcome,) = self._sql("SELECT outcome FROM outcomes WHERE seq = ?", (task.seq,)).fetchone()
         return bytes(outcome)
 
@@ -230,15 +236,20 @@ class SqlShelf:
     def woken(self, after: tuple[float, int], now: float, limit: int) -> list[Waiting]:
         """What has become due, in that order, behind the (due, seq) of the last one seen."""
         rows = self._sql(
-            "SELECT id, method, priority, seq, due FROM tasks INDEXED BY tasks_due"
-            " WHERE state = 'queued' AND (due, seq) > (?, ?) AND due <= ? ORDER BY due, seq LIMIT ?",
+            "SELECT id, method, priority, seq, due FROM tasks INDEXED BY tasks_delayed"
+            " WHERE state = 'queued' AND due > submitted AND (due, seq) > (?, ?) AND due <= ?"
+            " ORDER BY due, seq LIMIT ?",
             (*after, now, limit),
         )
         return [Waiting(*row) for row in rows]
 
     def next_due(self, now: float) -> float | None:
         """When the next delayed task becomes due."""
-        (due,) = self._sql("SELECT min(due) FROM tasks WHERE state = 'queued' AND due > ?", (now,)).fetchone()
+        (due,) = self._sql(
+            "SELECT min(due) FROM tasks INDEXED BY tasks_delayed"
+            " WHERE state = 'queued' AND due > submitted AND due > ?",
+            (now,),
+        ).fetchone()
         return due
 
     def counts(self) -> dict[str, int]:

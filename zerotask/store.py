@@ -18,6 +18,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -42,6 +43,9 @@ Done = Callable[[Any, RpcError | None], None]
 Deliver = Callable[[Callable[[], None]], Any]
 
 
+_log = Logger()
+
+
 @define
 class Pending:
     """A job on its way, and what came of it."""
@@ -62,23 +66,43 @@ class Recovery:
     policies: dict[str, bytes]
 
 
+class _Line:
+    """Jobs on their way to one of the threads."""
+
+    def __init__(self) -> None:
+        self.outbox: list[Pending] = []  # not handed over yet
+        self.queue: queue.SimpleQueue[list[Pending]] = queue.SimpleQueue()  # an empty list is the end
+        self._rest: deque[Pending] = deque()
+        self._ended = False
+
+    def take(self, timeout: float | None) -> list[Pending] | None:
+        """The next jobs, up to BATCH_JOBS; none when there are none in time; None at the end."""
+        try:
+            while len(self._rest) < BATCH_JOBS and not self._ended:
+                more = self.queue.get_nowait() if self._rest else self.queue.get(timeout=timeout)
+                self._rest.extend(more)
+                self._ended = not more
+        except queue.Empty:
+            pass
+        batch = [self._rest.popleft() for _ in range(min(len(self._rest), BATCH_JOBS))]
+        return None if not batch and self._ended else batch
+
+
 class Store:
     """A folder with `tasks.db`, held by this process alone.
 
-    `deliver` runs a function in the thread that owns the callbacks (reactor.callFromThread).
+    `deliver` runs a function in the thread that owns the callbacks (reactor.callFromThread), `soon` runs one there at
+    the end of the current turn (reactor.callLater(0, ...)).
     """
 
-    _log = Logger()
-
-    def __init__(self, folder: Path, deliver: Deliver, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, deliver: Deliver, soon: Deliver, clock: Callable[[], float] = time.time) -> None:
         self.folder = folder
         self.path = folder / "tasks.db"
         self.on_notices: Callable[[list[Notice], float], None] = lambda notices, wall: None
         self.on_trouble: Callable[[str | None], None] = lambda text: None  # None: writing works again
         self.pending = 0  # jobs not answered yet; counted in the thread of the callbacks
-        self._deliver, self._clock = deliver, clock
-        self._writing: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
-        self._reading: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        self._deliver, self._soon, self._clock = deliver, soon, clock
+        self._writing, self._reading = _Line(), _Line()
         self._threads: list[threading.Thread] = []
         self._lock: IO[str] | None = None
         self._trouble: str | None = None
@@ -120,8 +144,9 @@ class Store:
 
     def end(self) -> None:
         """No more jobs: both threads stop when they have done what they were given. Does not wait."""
-        self._writing.put(None)
-        self._reading.put(None)
+        for line in (self._writing, self._reading):
+            self._flush(line)
+            line.queue.put([])
 
     def join(self) -> None:
         """Wait for both threads; what they still delivered is in the hands of `deliver`."""
@@ -137,44 +162,38 @@ class Store:
     # ------------------------------------------------------------------------------------------ jobs come
 
     def write(self, job: Job, done: Done, durable: bool = True) -> None:
-        self.pending += 1
-        self._writing.put(Pending(job, done, durable))
+        self._post(self._writing, Pending(job, done, durable))
 
     def read(self, job: Job, done: Done) -> None:
+        self._post(self._reading, Pending(job, done, durable=False))
+
+    def _post(self, line: _Line, pending: Pending) -> None:
+        """What comes in one turn of the reactor wakes the other thread once."""
         self.pending += 1
-        self._reading.put(Pending(job, done, durable=False))
+        if not line.outbox:
+            self._soon(lambda: self._flush(line))
+        line.outbox.append(pending)
+
+    def _flush(self, line: _Line) -> None:
+        if line.outbox:
+            outbox, line.outbox = line.outbox, []
+            line.queue.put(outbox)
 
     # ------------------------------------------------------------------------------------------ they are done
 
     def _write_all(self) -> None:
         """The writer's life. It survives what the disk does to it."""
-        desk, stop = _WriteDesk(self.path, self._clock), False
-        while not stop:
-            batch, stop = self._gather()
+        desk = _WriteDesk(self.path, self._clock)
+        while (batch := self._writing.take(PROBE_EVERY if self._trouble else CHECKPOINT_IDLE)) is not None:
             if not batch:
                 desk.idle()
                 self._probe(desk)
-                continue
             while batch:
                 done, text = desk.transact(batch)
                 self._answer(done, desk.take_notices(), self._changed(text), desk.now)
                 batch = batch[len(done) :]
             desk.checkpoint_when_due()
         desk.close()
-
-    def _gather(self) -> tuple[list[Pending], bool]:
-        """What waits, up to BATCH_JOBS; nothing after a while without any. True once the end was seen."""
-        batch: list[Pending] = []
-        try:
-            pending = self._writing.get(timeout=PROBE_EVERY if self._trouble else CHECKPOINT_IDLE)
-            while pending is not None:
-                batch.append(pending)
-                if len(batch) >= BATCH_JOBS:
-                    return batch, False
-                pending = self._writing.get_nowait()
-        except queue.Empty:
-            return batch, False
-        return batch, True
 
     def _probe(self, desk: _WriteDesk) -> None:
         if self._trouble is not None:
@@ -192,42 +211,34 @@ class Store:
         def deliver() -> None:
             self.pending -= len(batch)
             if news:
-                _guarded(self._log, self.on_trouble, text)
+                _guarded(self.on_trouble, text)
             if notices:
-                _guarded(self._log, self.on_notices, notices, wall)
+                _guarded(self.on_notices, notices, wall)
             for pending in batch:
-                _guarded(self._log, pending.done, pending.value, pending.error)
+                _guarded(pending.done, pending.value, pending.error)
 
         if batch or notices or news:
             self._deliver(deliver)
 
     def _read_all(self) -> None:
         connection: sqlite3.Connection | None = None
-        while (pending := self._reading.get()) is not None:
-            try:
-                connection = connection or connect(self.path)
-                _perform(pending, Ledger(SqlShelf(connection, cached=0), random.random, encode), self._clock())
-            except sqlite3.Error as error:
-                pending.error = RpcError(errors.STORING_FAILED, f"reading the store failed: {error}")
-                connection = _closed(connection)
-            except Exception:
-                self._log.failure("A reading job failed")
-                pending.error = _internal()
-            self._answer_read(pending)
+        while (batch := self._reading.take(None)) is not None:
+            for pending in batch:
+                try:
+                    connection = connection or connect(self.path)
+                    _perform(pending, Ledger(SqlShelf(connection, cached=0), random.random, encode), self._clock())
+                except sqlite3.Error as error:
+                    pending.error = RpcError(errors.STORING_FAILED, f"reading the store failed: {error}")
+                    connection = _closed(connection)
+                except Exception:
+                    _log.failure("A reading job failed")
+                    pending.error = _internal()
+            self._answer(batch, [], news=False, wall=0.0)
         _closed(connection)
-
-    def _answer_read(self, pending: Pending) -> None:
-        def deliver() -> None:
-            self.pending -= 1
-            _guarded(self._log, pending.done, pending.value, pending.error)
-
-        self._deliver(deliver)
 
 
 class _WriteDesk:
     """The writer's connection and its transactions. Lives in the writer's thread."""
-
-    _log = Logger()
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         self._path, self._clock = path, clock
@@ -249,7 +260,7 @@ class _WriteDesk:
             return self._run(batch), None
         except sqlite3.Error as error:
             self._undo()
-            self._log.error("Storing failed: {error}", error=error)
+            _log.error("Storing failed: {error}", error=error)
             said = (
                 f"storing failed: {error}; nothing of this call was kept, make room on the broker's disk and repeat it"
             )
@@ -257,7 +268,7 @@ class _WriteDesk:
                 pending.value, pending.error = None, RpcError(errors.STORING_FAILED, said)
             return batch, str(error)
         except _Failed as failed:
-            # A bug in one job must not cost the others theirs: what came before it runs again, then it alone is refused.
+            # A bug in one job must not cost the others theirs: what came before runs again, then it alone is refused.
             self._undo()
             before = batch[: batch.index(failed.pending)]
             if before:
@@ -283,7 +294,7 @@ class _WriteDesk:
         except sqlite3.Error:
             raise
         except Exception as error:
-            self._log.failure("A writing job failed")
+            _log.failure("A writing job failed")
             raise _Failed(pending) from error
 
     def _sync(self, connection: sqlite3.Connection, wanted: bool) -> None:
@@ -292,7 +303,7 @@ class _WriteDesk:
             self._synced = wanted
 
     def _undo(self) -> None:
-        """Back to what is on disk, by a fresh connection: after an I/O error the old one's pages are not to be trusted."""
+        """Back to what is on disk, by a fresh connection: the old one's pages are not to be trusted after an error."""
         self._ledger, self._connection = None, _closed(self._connection)
 
     def take_notices(self) -> list[Notice]:
@@ -313,7 +324,7 @@ class _WriteDesk:
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except sqlite3.Error as error:
-            self._log.warn("Bringing in the log failed: {error}", error=error)
+            _log.warn("Bringing in the log failed: {error}", error=error)
 
     def close(self) -> None:
         self.idle()
@@ -356,9 +367,9 @@ def _closed(connection: sqlite3.Connection | None) -> None:
     return None
 
 
-def _guarded(log: Logger, call: Callable[..., None], *values: Any) -> None:
+def _guarded(call: Callable[..., None], *values: Any) -> None:
     """One callback's fault is not the next one's."""
     try:
         call(*values)
     except Exception:
-        log.failure("A callback of the store failed")
+        _log.failure("A callback of the store failed")

@@ -8,8 +8,11 @@ from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python import usage
 
+from scale0.keys import AuthorizedKeys, KeyFault, load_pair
+from scale0.reader import Network
 from zerotask.service import LISTEN, PUBLISH, Settings, StartError, ZeroTaskService
 from zerotask.shelf import StoreError
 
@@ -25,7 +28,7 @@ class Options(usage.Options):
             "curve-key",
             None,
             None,
-            "File with this broker's secret CURVE key; without it only loopback and ipc are served.",
+            "This broker's CURVE pair, as `scale0ctl keygen` writes it; without it only loopback and ipc are served.",
         ],
         ["authorized-keys", None, None, "Folder with the public keys of those who may connect."],
     ]
@@ -50,6 +53,9 @@ class _Process(ZeroTaskService):
             raise SystemExit(f"zerotask: {error}") from error
         reactor.callWhenRunning(_end_well)
 
+    def stopService(self) -> Deferred[Any]:
+        return maybeDeferred(super().stopService).addBoth(lambda ignored: Network.of(reactor).close())
+
 
 def _end_well() -> None:
     """Twisted's own way would end in the signal again, which supervisors count as a crash."""
@@ -57,8 +63,15 @@ def _end_well() -> None:
 
 
 def makeService(options: Options) -> Service:
-    return _Process(settings(options), reactor)
+    try:
+        return _Process(settings(options), reactor)
+    except KeyFault as error:
+        raise usage.UsageError(str(error)) from error
 
 
 def settings(options: dict[str, Any]) -> Settings:
-    return Settings(Path(options["state"]), options["listen"], options["publish"])
+    """Also for `twistd helen --embed-zerotask`, which has the same options."""
+    pair = keys = None
+    if options["curve-key"]:
+        pair, keys = load_pair(Path(options["curve-key"])), AuthorizedKeys(Path(options["authorized-keys"]))
+    return Settings(Path(options["state"]), options["listen"], options["publish"], pair, keys)

@@ -1,6 +1,6 @@
 """Calls that wait for a task to end.
 
-Pure. A waiter asks once more when its task ends, and a last time when its patience is over; what it is then told is the
+Pure. A waiter is told when its task ends; when its patience is over it asks the store, and what that says is the
 answer, whatever it is.
 """
 
@@ -12,6 +12,7 @@ from attrs import define
 
 from zerotask import errors
 from zerotask.errors import RpcError
+from zerotask.ledger import Notice
 
 MOST = 50_000  # waiting calls, some 25 MB
 
@@ -22,6 +23,7 @@ class Waiter:
 
     task_id: str
     until: float
+    tell: Callable[[Notice], None]
     ask: Callable[[], None]
     over: bool = False
 
@@ -34,10 +36,10 @@ class Waiters:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, task_id: str, until: float, ask: Callable[[], None]) -> Waiter:
+    def add(self, task_id: str, until: float, tell: Callable[[Notice], None], ask: Callable[[], None]) -> Waiter:
         if self._count >= MOST:
             raise RpcError(errors.OVERLOADED, f"more than {MOST} calls are waiting for results; ask without `wait`")
-        waiter = Waiter(task_id, until, ask)
+        waiter = Waiter(task_id, until, tell, ask)
         self._by_task.setdefault(task_id, {})[waiter] = None
         self._count += 1
         return waiter
@@ -52,15 +54,13 @@ class Waiters:
             if not waiting:
                 del self._by_task[waiter.task_id]
 
-    def ended(self, task_id: str) -> None:
-        for waiter in list(self._by_task.get(task_id, ())):
-            self._ask(waiter)
+    def ended(self, notice: Notice) -> None:
+        for waiter in list(self._by_task.get(notice.task.id, ())):
+            waiter.tell(notice)
 
     def give_up(self, now: float) -> None:
+        """Each asks once; what it is answered is for good."""
         for waiting in list(self._by_task.values()):
             for waiter in [waiter for waiter in waiting if waiter.until <= now]:
-                self._ask(waiter)
-
-    def _ask(self, waiter: Waiter) -> None:
-        self.forget(waiter)
-        waiter.ask()
+                self.forget(waiter)
+                waiter.ask()

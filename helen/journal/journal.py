@@ -18,7 +18,7 @@ from helen.journal.disk import Disk
 from helen.journal.folder import Folder
 from helen.journal.intake import Intake
 from helen.journal.limits import Limits
-from helen.journal.marks import MarkView
+from helen.journal.marks import MOST_SEQUENCE, MarkView
 from helen.journal.recovery import recover
 from helen.journal.retention import Retention
 from helen.journal.sealer import Sealer
@@ -150,7 +150,7 @@ class Journal:
     def forget_below(self, agent: str, spool: str, first: int) -> None:
         """`loaded` says that this spool begins at `first`: whatever is below counts as acked. Safe to repeat."""
         if first > 1:
-            self._intake.push(Floor(agent, inner_spool(spool), first), 0)
+            self._intake.push(Floor(agent, inner_spool(spool), min(first, MOST_SEQUENCE)), 0)
 
     @property
     def backlog_bytes(self) -> int:

@@ -21,6 +21,7 @@ from helen.journal.marks import MarkView
 from helen.journal.values import (
     Ack,
     Change,
+    Entry,
     JournalError,
     JournalLocked,
     Origin,
@@ -139,6 +140,21 @@ def test_an_agents_spool_named_helen(start: Callable[..., Running], theirs: str,
     assert running.acks == [Ack("web1", theirs, 1)]
     assert [record.entry.spool for record in running.records] == [stored, "helen"]
     assert running.journal.mark("web1", theirs) == MarkView(1, ())
+
+
+def test_the_longest_names(start: Callable[..., Running]) -> None:
+    """255 bytes of spool, which become 256 where they look like Helen's own, and as many of check_id and check."""
+    running = start()
+    spool, agent, long = "~" * 250 + "helen", "a" * 63, "é" * 127 + "x"
+    running.journal.forget_below(agent, spool, 2**80)
+    running.journal.append(Entry(agent, long, long, spool, 1, Origin.SCHEDULED, NOW, b""))
+    running.journal.append(Entry(agent, long, long, long, 2**31 - 1, Origin.SCHEDULED, NOW, b""))
+    running.until_records(1)
+    assert running.acks == [Ack(agent, spool, 2**63 - 2)]
+    running.journal.close()
+    again = start()
+    assert (again.recovery.results, again.recovery.quarantined) == (1, 0)
+    assert again.journal.mark(agent, spool) == MarkView(2**63 - 2, ())
 
 
 def test_a_spool_that_begins_elsewhere(running: Running) -> None:

@@ -90,16 +90,14 @@ class Broker:
 
     def _perform(self, run: Attached, spent: Spent, name: str, args: list[Any], deadline: float) -> Any:
         self._afford(spent, 0)
-        policy = self.policy
-        capability = self.capabilities().get(name) if name in STATE_CALLS else None
-        call = self.calls.get(name)
-        if call is None and capability is None:
+        policy, call = self.policy, self.calls.get(name)
+        if call is None and name not in STATE_CALLS:
             raise CallFailed("bad-arguments", f"there is no call host.{name}")
-        capability = capability or call.capability
+        capability = "state" if call is None else call.capability
         try:
             if not policy.granted(capability):
                 raise CallFailed("denied", policy.missing(capability))
-            if name in STATE_CALLS:
+            if call is None:
                 return self._keep(run, name, args)
             left = policy.limits.moved_mib * 1_048_576 - spent.moved
             return call.perform(args, policy, Context(run.check, min(run.deadline, deadline), left))
@@ -203,7 +201,7 @@ class Service:
         try:
             with channel:
                 while True:
-                    question = frames.read_frame(channel.fileno(), frames.CALL_FRAME_LIMIT)
+                    question = frames.read_lone_frame(channel.fileno(), frames.CALL_FRAME_LIMIT)
                     frames.write_frame(channel.fileno(), self._broker.answer(run, spent, question))
         except (EOFError, OSError, frames.FrameTooLarge):
             return

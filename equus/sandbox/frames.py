@@ -67,6 +67,19 @@ def read_frame(descriptor: int, limit: int) -> bytes:
     return read_exactly(descriptor, length)
 
 
+def read_lone_frame(descriptor: int, limit: int) -> bytes:
+    """One frame where nothing follows before we have answered: most often a single read."""
+    data = os.read(descriptor, 1 << 16)
+    if len(data) < LENGTH.size:
+        if not data:
+            raise EOFError
+        data += read_exactly(descriptor, LENGTH.size - len(data))
+    (length,) = LENGTH.unpack_from(data)
+    if length > limit or len(data) > LENGTH.size + length:
+        raise FrameTooLarge(f"a frame of {length} bytes, {len(data) - LENGTH.size} of them at once")
+    return data[LENGTH.size :] + read_exactly(descriptor, LENGTH.size + length - len(data))
+
+
 def write_frame(descriptor: int, *parts: bytes) -> None:
     """One frame of these parts."""
     write_all(descriptor, LENGTH.pack(sum(map(len, parts))) + b"".join(parts))

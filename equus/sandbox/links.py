@@ -21,6 +21,9 @@ from equus.sandbox.process import receive
 READ_SIZE = 262_144
 # Datagrams taken in one turn of the reactor.
 DATAGRAMS_PER_TURN = 64
+# Reads from one worker in one turn: a mebibyte. And after its end: more than net.core.wmem_max lets a socket hold.
+READS_PER_TURN = 4
+DRAIN_READS = 64
 
 
 @implementer(IReadWriteDescriptor)
@@ -121,9 +124,18 @@ class WorkerLink(_Link):
         if not self._out:
             self._reactor.removeWriter(self)
 
+    def drain(self) -> None:
+        """What a worker that has ended wrote last: no more than its socket held."""
+        self._read(DRAIN_READS)
+
     def doRead(self) -> None:
-        """Everything there is, so that the end of a worker is never seen before its last frame."""
-        while not self.closed:
+        self._read(READS_PER_TURN)
+
+    def _read(self, times: int) -> None:
+        """A bounded number of times, since a hostile worker may write as fast as we read."""
+        for _ in range(times):
+            if self.closed:
+                return
             try:
                 part = self._channel.recv(READ_SIZE)
             except BlockingIOError:

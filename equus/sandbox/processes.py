@@ -10,11 +10,15 @@ import json
 import os
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import define, field
 
 from equus.sandbox.process import python_environment, python_module
+
+# A killed process is gone in milliseconds, unless a thread of it hangs in the kernel (a dead file server).
+END_SECONDS = 1.0
 
 
 @define
@@ -90,7 +94,8 @@ class Processes:
         for child in (self.zygote, self.broker):
             child.end()
         for process in (self.zygote.process, self.broker.process, *self._dead):
-            process.wait()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(END_SECONDS)
         self._dead = []
 
 

@@ -159,6 +159,7 @@ class Runner:
         for run in [*self._live.values(), *self._queue.values()]:
             self.kills += run.kill()
             run.close()
+            run.forget()
             run.give(failure("cancelled", "the agent is stopping"), now)
         self._live.clear()
         self._queue.clear()
@@ -275,6 +276,7 @@ class Runner:
         if run.given or run.fate is not None:
             return
         run.fate = (reason, why)
+        run.close()
         self.kills += run.kill()
         self._look_at(run, self._reactor.seconds() + END_GRACE)
 
@@ -307,7 +309,6 @@ class Runner:
             _log.error("the zygote has stopped answering; it is replaced")
             self._lost("zygote")
         elif run.fate is not None:  # killed, and its end has not been told
-            run.close()
             run.give(failure(*run.fate), now)
             self._look_at(run, now + ZYGOTE_GRACE)
         elif run.hung_up:
@@ -379,7 +380,7 @@ class Runner:
         if run is None:
             return
         if run.link is not None:
-            run.link.doRead()
+            run.link.drain()
         self._live.pop(number, None)
         run.close()
         run.forget()
@@ -413,7 +414,7 @@ class Runner:
         for run in runs:
             run.kill()
             if run.link is not None and not run.given:
-                run.link.doRead()
+                run.link.drain()
             run.close()
             run.forget()
             run.give(failure(*run.fate or ("killed", why)), now)

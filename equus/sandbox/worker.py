@@ -199,7 +199,7 @@ class Worker:
         question = {"call": name.decode(), "args": decode(arguments), "deadline": self._deadline}
         try:
             frames.write_frame(BROKER, json.dumps(question, ensure_ascii=True).encode())
-            answer = json.loads(frames.read_frame(BROKER, frames.CALL_FRAME_LIMIT))
+            answer = json.loads(frames.read_lone_frame(BROKER, frames.CALL_FRAME_LIMIT))
         except (EOFError, OSError):
             self._fail("killed", "the broker, which performs host calls, has ended")
         if "error" in answer:

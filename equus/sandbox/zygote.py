@@ -36,6 +36,8 @@ from equus.sandbox.worker import BROKER, JOB, Confinement, confine, work
 
 # Whom a zygote of root's becomes: nobody, by its number on every Linux.
 NOBODY = 65_534
+# When the host runs out of memory, a check goes before the agent and before what the host is there for.
+OOM_SCORE = b"800"
 # For the probe: enough to open a file in, were that allowed.
 _PROBE_MEMORY = 32 * 1_048_576
 
@@ -71,6 +73,8 @@ def give_up() -> None:
     """What neither the zygote nor a worker needs, given up here because workers inherit it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "wb") as score:
+        score.write(OOM_SCORE)
     os.dup2(0, 1)  # standard input is /dev/null; the error stream stays, for a traceback of ours
     if os.geteuid() == 0:
         try:

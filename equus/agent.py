@@ -1,37 +1,35 @@
 """The agent itself: what outlives connections. Everything that it needs is made in tap.py and handed over.
 
-It decides when to enrol, to renew, to load code and to report its own health; what is said on one connection is a
-Talk's, what is due a Rounds', where to dial a Link's.
+It decides when to enrol, to renew, to load code and to report its own health. What is said on one connection is a
+Talk's, what is due a Rounds', where to dial a Link's, who we are a Membership's.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from attrs import define, frozen
-from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from equus import health, host, schedule_document, servers, stage0
 from equus.connection import Connection
 from equus.durable import Keeper
-from equus.enrolment import Enrolment
-from equus.identity import Identity, IdentityError, IdentityStore, Token, default_name
 from equus.jobs import dump
 from equus.link import Link
+from equus.membership import Membership
 from equus.policy import Policy, PolicyError
 from equus.rounds import Rounds, scheduled_job
 from equus.route import Route
 from equus.sandbox.runner import Runner
 from equus.schedule import Entry
-from equus.settings import Server, Settings
+from equus.settings import Settings
 from equus.spool_writer import SpoolWriter
 from equus.talk import Talk
-from equus.trust import Trust, by_identity, by_token, explain
+from equus.trust import explain
 from equus.update import Update
 from equus_protocol import messages as m
 
@@ -49,7 +47,7 @@ class Means:
     wall: Callable[[], float]
     runner: Runner
     writer: SpoolWriter
-    identities: IdentityStore
+    membership: Membership
     route: Route
     version: str
     say: Callable[[str], None]  # a line on stdout
@@ -70,23 +68,17 @@ class Agent:
 
     log = Logger(namespace="equus.agent")
 
-    def __init__(
-        self, settings: Settings, means: Means, policy: Policy, identity: Identity | None, update: Update
-    ) -> None:
+    def __init__(self, settings: Settings, means: Means, policy: Policy, update: Update) -> None:
         self.settings = settings
         self.runner, self.writer, self.update = means.runner, means.writer, update
         self._means = means
         self._policy = policy
-        self._identity = identity
-        self._token = Token.parse(settings.join) if settings.join and identity is None else None
+        self._membership = means.membership
         self._facts = host.facts()
-        self._enrolment = Enrolment(means.identities, means.defer_to_thread)
         self._keeper = Keeper(means.defer_to_thread, self._not_kept)
         self._schedule_blob = b""
         self._refused: tuple[str, ...] = ()
         self._now = _Turn()
-        self._is_renewing = False
-        self._renew_jitter = random.SystemRandom().uniform(-1.0, 1.0)
         self._ticking: Any = None
         self._began = means.reactor.seconds()
         self._stopping = False
@@ -94,19 +86,13 @@ class Agent:
         self._rounds = Rounds(
             means.reactor, means.wall, means.runner, self._job_of, self._why_not_now, means.writer.append
         )
-        self._link = Link(means.reactor, means.route, self._trust, self._make_connection, self._unreachable)
-
-    @property
-    def name(self) -> str:
-        if self._identity is not None:
-            return self._identity.name
-        return self.settings.name or default_name()
+        self._link = Link(means.reactor, means.route, means.membership.trust, self._make_connection, self._unreachable)
 
     # ---------------------------------------------------------------------------------------------- start and stop
 
     def start(self) -> None:
         """From here on everything happens by itself."""
-        self.update.pinned = self._means.identities.signing_keys()
+        self.update.pinned = self._membership.signing_keys
         self._restore_schedule()
         self.writer.start()
         if self.update.is_local:
@@ -128,7 +114,7 @@ class Agent:
             [unlinked, self._means.defer_to_thread(self.writer.stop, SPOOL_STOPS_WITHIN)], consumeErrors=True
         )
 
-    def hang_up_signal(self, policy: Callable[[], Policy]) -> None:
+    def reread(self, policy: Callable[[], Policy]) -> None:
         """SIGHUP: the policy and the checks anew. A policy that can't be read changes nothing."""
         try:
             self._policy = policy()
@@ -148,20 +134,14 @@ class Agent:
 
     # ---------------------------------------------------------------------------------------------- dialling
 
-    def _trust(self, server: Server) -> Trust | None:
-        if self.settings.insecure_plaintext:
-            return None
-        if self._identity is not None:
-            return by_identity(server, self._identity)
-        assert self._token is not None  # tap.py refuses to start without either
-        return by_token(server, self._token)
-
     def _make_connection(self) -> Connection:
-        joins = self._identity is None and not self.settings.insecure_plaintext
-        greet = self._join if joins else self._say_hello
+        greet = self._join if self._membership.must_join else self._say_hello
         connection = Connection(self, self._means.reactor, greet, not self.settings.insecure_plaintext)
         self._now = _Turn(connection)
         return connection
+
+    def _join(self, connection: Connection) -> None:
+        self._membership.join(connection, lambda sentence: self._means.finish(1, sentence))
 
     def _say_hello(self, connection: Connection) -> None:
         version = self._means.route.version(self._means.reactor.seconds())
@@ -174,7 +154,7 @@ class Agent:
     # ---------------------------------------------------------------------------------------------- a connection
 
     def accepted(self, connection: Connection) -> None:
-        self._means.say(f"Equus {self.name} connected to {self._link.server.address}")
+        self._means.say(f"Equus {self._membership.name} connected to {self._link.server.address}")
         self._now.talk = Talk(connection, self)
         if self.settings.once:
             self._means.finish(0, "")
@@ -194,16 +174,15 @@ class Agent:
             turn.talk.over()
         if self._stopping:
             return
-        has_joined = self._token is not None and self._identity is not None
-        if has_joined:
-            self._token = None
+        has_joined = self._membership.take_up()
         now = self._means.reactor.seconds()
         lived = now - connection.began if connection.is_accepted else 0.0
         self._means.route.ended(now, lived, connection.error, at_once=has_joined)
         why = "enrolled; coming back with the certificate" if has_joined else self._why_lost(connection, reason)
         delay = self._means.route.delay
-        is_hopeless = self._token is not None and (connection.error.startswith(NOT_ENROLLED) or self._link.trouble)
-        gives_up = bool(is_hopeless or (self.settings.once and delay and not has_joined))
+        refused = connection.error.startswith(NOT_ENROLLED) or self._link.trouble is not None
+        is_hopeless = self._membership.must_join and refused  # the token won't get better
+        gives_up = is_hopeless or (self.settings.once and delay > 0 and not has_joined)
         then = "giving up" if gives_up else f"next in {delay:.1f} s"
         tell = self.log.info if connection.is_accepted or has_joined or not delay else self.log.error
         tell("connection to {server} is over: {why}; {then}", server=self._link.server.address, why=why, then=then)
@@ -214,7 +193,7 @@ class Agent:
         if connection.error.startswith(NOT_ENROLLED):
             return "Helen said error not-enrolled: " + (
                 "our certificate is unknown or revoked there; enrol again with --join TOKEN"
-                if self._identity is not None
+                if self._membership.identity is not None
                 else "the token is used, expired, or bound to another name; ask for a new one with `helen token`"
             )
         if connection.error.startswith(IN_USE):
@@ -228,26 +207,26 @@ class Agent:
             return "Helen broke the protocol"
         return explain(reason, self._link.trouble)
 
-    def begin_version_2(self, talk: Talk) -> None:
+    def begin_version_2(self, connection: Connection) -> None:
         """`loaded` has been said; now what Helen has for us."""
-        if self._lacks_keys:
-            self._renew(talk.connection)  # brings the signing keys, without which no code is believed
+        self.update.pinned = self._membership.signing_keys
+        if self._lacks_keys:  # a certificate from elsewhere; without the keys no code is believed
+            self._membership.renew(connection, lambda: self._update_with_keys(connection))
         elif not self.update.is_local:
-            self.update.begin(talk.connection)
-        self._renew_if_time(talk.connection)
+            self.update.begin(connection)
+        self._membership.renew_if_time(connection)
 
     @property
     def _lacks_keys(self) -> bool:
-        return not self.update.is_local and not self.update.pinned and self._identity is not None
+        return not (self.update.is_local or self.update.pinned or self._membership.identity is None)
 
-    @property
-    def _waits_for_keys(self) -> bool:
-        """They are on the way, and an update follows them."""
-        return self._lacks_keys and self._is_renewing
+    def _update_with_keys(self, connection: Connection) -> None:
+        self.update.pinned = self._membership.signing_keys
+        self.update.begin(connection)
 
     def reload(self, connection: Connection) -> None:
         """All Lua anew; and the whole agent, if another one has been installed meanwhile."""
-        if not self._waits_for_keys:
+        if not (self._lacks_keys and self._membership.is_renewing):  # else an update follows the keys
             self.update.begin(connection)
         self._means.defer_to_thread(stage0.installed_version).addCallback(self._restart_if_other)
 
@@ -255,47 +234,6 @@ class Agent:
         if installed != self._means.version and not self._stopping:
             self.wants_restart = True
             self._means.finish(0, f"Equus {installed} is installed and {self._means.version} runs: starting anew")
-
-    # ---------------------------------------------------------------------------------------------- identity
-
-    def _join(self, connection: Connection) -> None:
-        assert self._token is not None
-        joining = self._enrolment.join(connection, self.settings.name or default_name(), self._token)
-        ensureDeferred(joining).addCallbacks(self._joined, self._not_joined, callbackArgs=(connection,))
-
-    def _joined(self, identity: Identity, connection: Connection) -> None:
-        self._identity = identity
-        self.update.pinned = self._means.identities.signing_keys()
-        self.log.info("enrolled as {name}", name=identity.name)
-        connection.close()
-
-    def _not_joined(self, failure: Failure) -> None:
-        if failure.check(IdentityError):
-            self._means.finish(1, str(failure.value))
-
-    def _renew_if_time(self, connection: Connection) -> None:
-        if self._identity is not None and self._means.wall() >= self._identity.renew_at(self._renew_jitter):
-            self._renew(connection)
-
-    def _renew(self, connection: Connection) -> None:
-        if self._is_renewing or self._identity is None:
-            return
-        self._is_renewing = True
-        renewing = ensureDeferred(self._enrolment.renew(connection, self._identity))
-        renewing.addCallback(self._renewed, connection).addErrback(self._not_renewed)
-
-    def _renewed(self, identity: Identity, connection: Connection) -> None:
-        self._is_renewing = False
-        self._identity = identity
-        self.log.info("certificate renewed; it is shown from the next connection on")
-        lacked_keys = self._lacks_keys
-        self.update.pinned = self._means.identities.signing_keys()
-        if lacked_keys and connection.alive:
-            self.update.begin(connection)
-
-    def _not_renewed(self, failure: Failure) -> None:
-        self._is_renewing = False
-        self.log.warn("the certificate was not renewed: {why}", why=explain(failure))
 
     # ---------------------------------------------------------------------------------------------- what Helen wants
 
@@ -373,7 +311,7 @@ class Agent:
             self.writer.append(health.CHECK, dump(health.document(self._health(), now)))
         talk = self._now.talk
         if talk is not None and talk.speaks_v2:
-            self._renew_if_time(talk.connection)
+            self._membership.renew_if_time(talk.connection)
 
     def _health(self) -> health.Health:
         checks, standing = self.update.checks, self.writer.standing

@@ -44,7 +44,7 @@ class Talk:
         self._meanings[type(message)](message)
         if self._told is None and self.speaks_v2:
             self._tell_loaded()
-            self._agent.begin_version_2(self)
+            self._agent.begin_version_2(self.connection)
 
     def code_changed(self) -> None:
         """Another set, another verdict on it, or an answer that a `reload` is owed."""

@@ -22,6 +22,7 @@ from equus import logs, servers, stage0
 from equus.agent import Agent, Means
 from equus.identity import Identity, IdentityError, IdentityStore, Token, read_identity
 from equus.library import NOTHING, LibraryError, LibraryStore, read_folder
+from equus.membership import Membership
 from equus.policy import Policy
 from equus.route import Route
 from equus.sandbox.processes import Processes
@@ -32,8 +33,8 @@ from equus.spool_writer import SpoolWriter
 from equus.update import Update
 
 log = Logger(namespace="equus")
-STOP_WITHIN = 4.0  # seconds for goodbyes and the last sync
-END_WITHIN = 4.7  # seconds until the process is gone; SIGTERM promises five
+STOP_WITHIN = 3.0  # seconds for goodbyes and the last sync
+END_WITHIN = 4.5  # seconds until the process is gone; SIGTERM promises five
 
 
 class Refusal(Exception):
@@ -49,6 +50,7 @@ class Process:
         self._is_ending = False
         identities = IdentityStore(settings.state)
         identity = choose_identity(settings, identities, time.time())
+        membership = Membership(settings, identity, identities, time.time, deferToThread)
         version = stage0.installed_version()
         runner = Runner(reactor, processes, policy, parallel=policy.limits.parallel, log=log_of_check)
         writer = SpoolWriter(
@@ -56,8 +58,8 @@ class Process:
         )
         update = make_update(settings, runner, lambda: self.agent.code_changed())
         route = Route(settings.servers, servers.load(settings.state))
-        means = Means(reactor, time.time, runner, writer, identities, route, version, say, self.finish, deferToThread)
-        self.agent = Agent(settings, means, policy, identity, update)
+        means = Means(reactor, time.time, runner, writer, membership, route, version, say, self.finish, deferToThread)
+        self.agent = Agent(settings, means, policy, update)
 
     def run(self) -> int:
         reactor.callWhenRunning(self.agent.start)
@@ -93,7 +95,7 @@ class Process:
         signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(self._reread))
 
     def _reread(self) -> None:
-        self.agent.hang_up_signal(lambda: Policy.load(self._settings.policy))
+        self.agent.reread(lambda: Policy.load(self._settings.policy))
 
     def _spool_failed(self, failure: BaseException) -> None:
         self.finish(1, f"the spool's disk failed: {failure}. Nothing more can be kept safely; stopping.")

@@ -19,6 +19,7 @@ from equus.agent import Agent, Means
 from equus.connection import Connection
 from equus.identity import Identity, IdentityStore, key_pem
 from equus.library import NOTHING, LibraryStore, read_folder
+from equus.membership import Membership
 from equus.policy import Policy
 from equus.route import Route
 from equus.settings import Settings, parse_server
@@ -185,7 +186,7 @@ def at_once(call, *arguments):
 class House:
     """An Agent in memory, and the Helens that it meets one after the other."""
 
-    def __init__(self, clock, runner, state, **settings):
+    def __init__(self, clock, runner, state, identity=None, **settings):
         state.mkdir(exist_ok=True)
         self.clock, self.runner, self.state = clock, runner, state
         self.wall = lambda: WALL + clock.seconds()
@@ -203,11 +204,12 @@ class House:
         self.update = Update(
             checks, held, store, read, runner.inspect, self.wall, lambda: self.agent.code_changed(), at_once
         )
+        self.membership = Membership(self.settings, identity, self.identities, lambda: self.wall(), at_once)
         means = Means(
-            clock, self.wall, runner, self.writer, self.identities, self.route, "0.1", self.said.append,
+            clock, self.wall, runner, self.writer, self.membership, self.route, "0.1", self.said.append,
             lambda *end: self.finished.append(end), at_once,
         )  # fmt: skip
-        self.agent = Agent(self.settings, means, Policy.parse(b"", None), None, self.update)
+        self.agent = Agent(self.settings, means, Policy.parse(b"", None), self.update)
         self.agent._link.start = lambda: None  # nobody is dialled here
         self.agent.start()
 

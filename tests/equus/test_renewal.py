@@ -4,7 +4,6 @@ import datetime
 import json
 
 import pytest
-from attrs import evolve
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from twisted.internet.error import ConnectionDone
@@ -27,10 +26,8 @@ def agent(house, folder, authority):
     """Makes an agent that has an identity, though it speaks in clear here."""
 
     def make(identity, **settings):
-        made = house(**settings)
-        made.agent._identity = identity
+        made = house(identity=identity, **settings)
         made.wall = lambda: (identity.not_before + identity.not_after) / 2 + made.clock.seconds()
-        made.agent._means = evolve(made.agent._means, wall=lambda: made.wall())
         return made
 
     return make
@@ -61,7 +58,7 @@ def test_a_certificate_is_renewed_when_two_thirds_are_over(agent, folder, author
     helen.say(m.Enrolled(request.message_id, authority.answer(csr_in(request))))
     renewed = made.identities.load()
     assert renewed.key != held.key
-    assert made.agent._identity == renewed
+    assert made.membership.identity == renewed
 
 
 def test_a_renewal_that_fails_is_tried_again(agent, folder, authority):
@@ -72,7 +69,7 @@ def test_a_renewal_that_fails_is_tried_again(agent, folder, authority):
     helen = made.meet()
     [request] = asked(helen.say(EMPTY))
     helen.say(m.Enrolled(request.message_id, b"nonsense"))
-    assert made.agent._identity == held
+    assert made.membership.identity == held
     made.part(helen)
     assert len(asked(made.meet().say(EMPTY))) == 1
 

@@ -14,21 +14,23 @@ local check = {
   },
 }
 
+local function errors_of(link)
+  return link.receive_errors + link.send_errors + link.receive_dropped + link.send_dropped
+end
+
 -- Errors and drops a second since the last run; nil at first, and after a counter went back.
-local function error_rate(host, link, now)
-  local total = link.receive_errors + link.send_errors + link.receive_dropped + link.send_dropped
-  local key = "errors " .. link.interface
-  local before = host.state.get(key)
-  host.state.put(key, { total = total, at = now })
-  if not before or before.total > total or now <= before.at then return nil end
-  return (total - before.total) / (now - before.at)
+local function error_rate(before, link, now)
+  local total, old = errors_of(link), before and before.totals[link.interface]
+  if not old or old > total or now <= before.at then return nil end
+  return (total - old) / (now - before.at)
 end
 
 function check.run(args, host)
   local words, status, patterns = require "words", require "status", require "patterns"
   local links, _, text = host.net_io(args.window)
   if not links then return "unknown", text end
-  local worst, shown, now = "ok", {}, host.now()
+  local worst, shown, totals, now = "ok", {}, {}, host.now()
+  local before = host.state.get("errors")
   for _, link in ipairs(links) do
     local name = link.interface
     local wanted = link.up and not patterns.any(name, args.exclude)
@@ -42,7 +44,8 @@ function check.run(args, host)
       host.metric("sent", link.sent_bytes, { unit = "B", kind = "counter", labels = labels })
       host.metric("received_rate", link.received_bytes_per_second, { unit = "B/s", labels = labels })
       host.metric("sent_rate", link.sent_bytes_per_second, { unit = "B/s", labels = labels })
-      local rate = error_rate(host, link, now)
+      totals[name] = errors_of(link)
+      local rate = error_rate(before, link, now)
       if rate then
         worst = status.worse(worst, host.metric("errors_rate", rate,
           { unit = "1/s", warn = args.error_warn, crit = args.error_crit, min = 0, labels = labels }))
@@ -56,6 +59,7 @@ function check.run(args, host)
         words.bytes(math.floor(link.received_bytes_per_second)), words.bytes(math.floor(link.sent_bytes_per_second)))
     end
   end
+  host.state.put("errors", { totals = totals, at = now })
   if args.interface and #shown == 0 then return "critical", "this host has no interface " .. args.interface end
   if #shown == 0 then return "ok", "no interface is up but those that are left out" end
   return worst, words.list(shown, 4)

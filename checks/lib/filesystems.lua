@@ -25,7 +25,7 @@ function filesystems.chosen(args, host)
       if disk and disk.total_bytes > 0 then
         seen[mount.device] = true
         found[#found + 1] = disk
-      elseif code == "timeout" then
+      elseif code == "timeout" or code == "budget" then
         return nil, why
       else
         refusal = refusal or why

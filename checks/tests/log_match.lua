@@ -1,5 +1,5 @@
 local log = "/var/log/app.log"
-local nothing = { lines = {}, cursor = "1:2:300", skipped_bytes = 0, rotated = false }
+local nothing = { lines = {}, cursor = "1:2:300", more = false, skipped_bytes = 0, rotated = false }
 
 return {
   {
@@ -18,7 +18,7 @@ return {
       state = { cursor = "1:2:100" },
       ["file.tail"] = {
         { args = { log, "1:2:100" }, value = {
-          lines = { "ERROR one", "fine", "ERROR known" }, cursor = "1:2:300", skipped_bytes = 0, rotated = false } },
+          lines = { "ERROR one", "fine", "ERROR known" }, cursor = "1:2:300", more = true, skipped_bytes = 0, rotated = false } },
         { args = { log, "1:2:300" }, value = nothing },
       },
     },
@@ -32,14 +32,21 @@ return {
     args = { path = log, match = "oom%-kill%w*: %d+", pattern = true, ignore_case = true, crit = "0" },
     host = {
       ["file.tail"] = {
-        { once = true, value = { lines = { "OOM-Killed: 42" }, cursor = "1:3:15", skipped_bytes = 2097152, rotated = true } },
-        { value = nothing },
+        { once = true, value = { lines = { "OOM-Killed: 42" }, cursor = "1:3:15", more = true, skipped_bytes = 2097152, rotated = true } },
+        { code = "budget", text = "the run has used up its 8 MiB" },
       },
+      state = {},
     },
     expect = {
       status = "critical",
-      summary = "1 of 1 new line in /var/log/app.log match, first: OOM-Killed: 42 (the log was rotated) (2.0 MiB were too much to read)",
+      summary = "1 of 1 new line in /var/log/app.log match, first: OOM-Killed: 42 (the log was rotated) (more waits for the next run) (2.0 MiB were too much to read)",
     },
+  },
+  {
+    name = "no budget at all",
+    args = { path = log, match = "x" },
+    host = { ["file.tail"] = { code = "budget", text = "the run has used up its calls" } },
+    expect = { status = "unknown", summary = "the run has used up its calls", metrics = {} },
   },
   {
     name = "not granted",

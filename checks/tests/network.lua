@@ -20,7 +20,7 @@ return {
     host = { net_io = { value = { eth0, lo } } },
     expect = {
       status = "ok", summary = "eth0 in 117.2 KiB/s, out 2.0 KiB/s",
-      state = { ["errors eth0"] = { total = 600, at = 1700000000 } },
+      state = { errors = { totals = { eth0 = 600 }, at = 1700000000 } },
       metrics = {
         ["received{interface=eth0}"] = { value = 152534023, unit = "B", kind = "counter" },
         ["sent_rate{interface=eth0}"] = { value = 2048, unit = "B/s" },
@@ -30,12 +30,12 @@ return {
   },
   {
     name = "ten drops a second",
-    host = { net_io = { value = { eth0 } }, state = { ["errors eth0"] = { total = 0, at = 1699999940 } } },
+    host = { net_io = { value = { eth0 } }, state = { errors = { totals = { eth0 = 0 }, at = 1699999940 } } },
     expect = { status = "warning", metrics = { ["errors_rate{interface=eth0}"] = { value = 10, unit = "1/s", warn = "1" } } },
   },
   {
     name = "a counter that went back is no rate",
-    host = { net_io = { value = { eth0 } }, state = { ["errors eth0"] = { total = 4294967295, at = 1699999940 } } },
+    host = { net_io = { value = { eth0 } }, state = { errors = { totals = { eth0 = 4294967295 }, at = 1699999940 } } },
     expect = { status = "ok", summary = "eth0 in 117.2 KiB/s, out 2.0 KiB/s" },
   },
   {

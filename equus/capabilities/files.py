@@ -20,8 +20,12 @@ Answer = TypeVar("Answer")
 # A blob of the protocol is 1 MiB, so more could not be reported anyway.
 READ_LIMIT = 1_048_576
 READ_DEFAULT = 65_536
+# A run moves at most 8 MiB, and text in JSON is up to six times as long: four such calls fit whatever the log holds.
+TAIL_DEFAULT = 262_144
 # A log that grows by more lines between two runs is read in several calls.
 MOST_LINES = 10_000
+# Of a log that grew by more than this since the last call, the oldest part is skipped: reading on would never catch up.
+BACKLOG_BYTES = 16 * 1_048_576
 MOST_NAMES = 1000
 # About a second of hashing on a slow machine.
 CHECKSUM_LIMIT = 256 * 1_048_576
@@ -178,7 +182,7 @@ def file_tail(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
     """Whole lines that came since the cursor."""
     value, cursor, options = positional("host.file.tail", args, "path", "cursor", "options")
     fields = Fields("host.file.tail", [options])
-    limit = fields.whole("limit", READ_LIMIT, 1, READ_LIMIT)
+    limit = fields.whole("limit", TAIL_DEFAULT, 1, READ_LIMIT)
     start = fields.choice("from", "end", ("end", "start"))
     fields.done()
     seen = _cursor(cursor)
@@ -211,15 +215,17 @@ def _new_lines(descriptor: int, seen: tuple[int, int, int] | None, limit: int, f
     rotated = seen is not None and (seen[:2] != same or seen[2] > size)
     begin = 0 if from_start or rotated else size
     offset = seen[2] if seen is not None and not rotated else begin
-    skipped = max(0, size - offset - limit)
+    skipped = max(0, size - offset - BACKLOG_BYTES)
     data = _bytes_from(descriptor, offset + skipped, limit)
-    if skipped:  # what is left of the line that we cut into is skipped as well
-        rest = data.find(b"\n") + 1 or len(data)
-        skipped, data = skipped + rest, data[rest:]
+    position = offset + skipped
     lines, used = _whole_lines(data, limit)
+    if skipped and lines:  # what is left of the line that we cut into is skipped as well
+        skipped += data.find(b"\n") + 1 or len(data)
+        del lines[0]
     return {
         "lines": lines,
-        "cursor": f"{same[0]}:{same[1]}:{offset + skipped + used}",
+        "cursor": f"{same[0]}:{same[1]}:{position + used}",
+        "more": len(data) == limit or used < data.rfind(b"\n") + 1,
         "skipped_bytes": skipped,
         "rotated": rotated,
     }

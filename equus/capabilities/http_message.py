@@ -16,6 +16,7 @@ URL_CHARACTERS = 8192
 CHUNK_LINE_BYTES = 1024
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: ([^\r\n]*))?")
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
 _TARGET_OK = re.compile(r"[!-~]*")
 
 
@@ -125,41 +126,42 @@ class Source:
     def __init__(self, receive: Callable[[], bytes]) -> None:
         self._receive = receive
         self._ahead = b""
+        self._at = 0  # what lies before is used up; cutting it off for each tiny chunk would copy the rest each time
 
     def head(self) -> bytes:
         """Everything before the first empty line."""
         while True:
-            end = re.search(rb"\r?\n\r?\n", self._ahead)
+            end = _HEAD_END.search(self._ahead, self._at)
             if end:
-                data, self._ahead = self._ahead[: end.start()], self._ahead[end.end() :]
+                data, self._at = self._ahead[self._at : end.start()], end.end()
                 return data
-            if len(self._ahead) > HEAD_BYTES:
+            if len(self._ahead) - self._at > HEAD_BYTES:
                 raise CallFailed("too-large", f"the head of the answer is longer than {HEAD_BYTES} bytes")
             if not self._more():
                 raise CallFailed("protocol", "the connection ended before a whole HTTP answer")
 
     def _more(self) -> bool:
         piece = self._receive()
-        self._ahead += piece
+        self._ahead, self._at = self._ahead[self._at :] + piece, 0
         return bool(piece)
 
     def _line(self) -> bytes:
-        while b"\n" not in self._ahead:
-            if len(self._ahead) > CHUNK_LINE_BYTES or not self._more():
+        while (end := self._ahead.find(b"\n", self._at)) < 0:
+            if len(self._ahead) - self._at > CHUNK_LINE_BYTES or not self._more():
                 raise CallFailed("protocol", "the chunked body of the answer is broken")
-        line, _, self._ahead = self._ahead.partition(b"\n")
+        line, self._at = self._ahead[self._at : end], end + 1
         return line.rstrip(b"\r")
 
     def some(self, most: int | None) -> Iterator[bytes]:
         """Pieces, `most` bytes in all, or until the end (None); an early end is a fault where a length was promised."""
         left = most
         while left is None or left > 0:
-            if not self._ahead and not self._more():
+            if self._at == len(self._ahead) and not self._more():
                 if left is not None:
                     raise CallFailed("protocol", f"the answer ended {left} bytes early")
                 return
-            piece = self._ahead if left is None else self._ahead[:left]
-            self._ahead = self._ahead[len(piece) :]
+            piece = self._ahead[self._at : len(self._ahead) if left is None else self._at + left]
+            self._at += len(piece)
             left = None if left is None else left - len(piece)
             yield piece
 

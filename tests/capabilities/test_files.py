@@ -216,12 +216,13 @@ def test_tail_after_rotation(call, root, granted):
     assert (cut["lines"], cut["rotated"]) == (["x"], True)
 
 
-def test_tail_skips_what_is_too_much(call, root, granted):
+def test_tail_skips_what_is_too_much(call, root, granted, monkeypatch):
     """The newest part is read; what was skipped is counted, the rest of the line that was cut into as well."""
+    monkeypatch.setattr("equus.capabilities.files.BACKLOG_BYTES", 20)
     log = root / "log"
     log.write_text("".join(f"line {number:03}\n" for number in range(100)))
-    answer = call("file.tail", str(log), None, {"from": "start", "limit": 20}, policy=granted)
-    assert answer["lines"] == ["line 098", "line 099"]
+    answer = call("file.tail", str(log), None, {"from": "start"}, policy=granted)
+    assert (answer["lines"], answer["more"]) == (["line 098", "line 099"], False)
     assert answer["skipped_bytes"] == 900 - 18
 
 
@@ -236,6 +237,21 @@ def test_tail_gives_many_lines_in_turns(call, root, granted, monkeypatch):
         seen += answer["lines"]
         cursor = answer["cursor"]
     assert seen == [str(number) for number in range(8)]
+
+
+def test_tail_reads_on_from_where_it_stopped(call, root, granted):
+    """A limit in bytes loses nothing either, and `more` is true until all is read."""
+    log = root / "log"
+    log.write_text("".join(f"line {number:03}\n" for number in range(100)))
+    seen, cursor, options, turns = [], None, {"from": "start", "limit": 100}, 0
+    while True:
+        answer = call("file.tail", str(log), cursor, options, policy=granted)
+        seen += answer["lines"]
+        cursor, turns = answer["cursor"], turns + 1
+        if not answer["more"]:
+            break
+    assert seen == [f"line {number:03}" for number in range(100)]
+    assert turns == 10
 
 
 def test_tail_of_a_line_without_end(call, root, granted):

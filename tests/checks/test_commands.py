@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
+
+from equus.main import main
 
 BODIES = {
     "fine": 'host.metric("x", 1, { unit = "B" }) print("long text") return "ok", "all is well"',
@@ -33,7 +36,12 @@ def folder(tmp_path_factory) -> Path:
     return path
 
 
-def equus(*words: str) -> subprocess.CompletedProcess[str]:
+def equus(*words: str) -> Result:
+    """The command in this process, which is quicker; what a shell sees is tested once, below."""
+    return CliRunner().invoke(main, words, prog_name="equus")
+
+
+def equus_process(*words: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("EQUUS_")}
     command = [sys.executable, "-m", "equus.main", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
@@ -49,7 +57,7 @@ def equus(*words: str) -> subprocess.CompletedProcess[str]:
 )
 def test_run_exits_with_the_state(folder, check, status, output):
     """And prints what a Nagios plugin prints."""
-    done = equus("run", check, "--checks", str(folder))
+    done = equus_process("run", check, "--checks", str(folder))
     assert (done.returncode, done.stdout) == (status, output)
 
 
@@ -57,14 +65,14 @@ def test_run_of_a_check_that_breaks(folder):
     """Unknown, with file and line."""
     done = equus("run", "faulty", "--checks", str(folder), "--output", "json")
     result = json.loads(done.stdout)
-    assert (done.returncode, result["status"], result["reason"]) == (3, "unknown", "crashed")
+    assert (done.exit_code, result["status"], result["reason"]) == (3, "unknown", "crashed")
     assert "faulty.lua:3: on purpose" in result["summary"]
 
 
 def test_run_names_what_is_near(folder):
     """An unknown check is UNKNOWN on stdout, where a monitoring core looks."""
     done = equus("run", "worrid", "--checks", str(folder))
-    assert (done.returncode, done.stdout) == (
+    assert (done.exit_code, done.stdout) == (
         3,
         f"UNKNOWN: there is no check worrid in {folder}; did you mean worried?\n",
     )
@@ -75,51 +83,58 @@ def test_run_names_what_is_near(folder):
 )
 def test_wrong_usage_of_run_is_no_critical(words):
     """3, not click's 2."""
-    assert equus(*words).returncode == 3
+    assert equus(*words).exit_code == 3
+
+
+def test_wrong_usage_of_run_in_a_shell():
+    """The same from a process of its own, with the sentence on stderr."""
+    done = equus_process("run", "fine", "--nonsense")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "--nonsense" in done.stderr
 
 
 def test_run_refuses_bad_arguments_and_folders(folder, tmp_path):
     """Each with a sentence and 3."""
     done = equus("run", "fine", "--checks", str(folder), "--args", '{"sya": "x"}')
-    assert done.returncode == 3
+    assert done.exit_code == 3
     assert done.stdout.startswith('UNKNOWN: there is no argument "sya"')
     gone = equus("run", "fine", "--checks", str(tmp_path / "gone"))
-    assert (gone.returncode, "is no folder of checks" in gone.stdout) == (3, True)
+    assert (gone.exit_code, "is no folder of checks" in gone.stdout) == (3, True)
     (tmp_path / "policy.toml").write_text("nonsense = 1\n")
     policy = equus("run", "fine", "--checks", str(folder), "--policy", str(tmp_path / "policy.toml"))
-    assert (policy.returncode, "nonsense is not a setting" in policy.stdout) == (3, True)
+    assert (policy.exit_code, "nonsense is not a setting" in policy.stdout) == (3, True)
 
 
 def test_run_of_a_file_with_state_kept(folder, tmp_path):
     """A path is as good as a name; --state survives; the log goes to stderr."""
     for count in (1, 2):
         done = equus("run", str(folder / "counting.lua"), "--state", str(tmp_path))
-        assert (done.stdout, done.returncode) == (f"OK: {count}\n", 0)
+        assert (done.stdout, done.exit_code) == (f"OK: {count}\n", 0)
         assert f"log: run {count}" in done.stderr
 
 
 def test_test(folder):
     """What fails is told with expected and actual; the exit status says whether any did."""
     done = equus("test", "worried", "--checks", str(folder))
-    assert (done.returncode, done.stdout) == (0, "1 of 1 tests of 1 checks pass\n")
+    assert (done.exit_code, done.stdout) == (0, "1 of 1 tests of 1 checks pass\n")
     done = equus("test", "--checks", str(folder))
-    assert (done.returncode, done.stdout) == (
+    assert (done.exit_code, done.stdout) == (
         1,
         f"{folder}/tests/broken.lua:2: broken: is not\n"
         '  status\n    expected "ok"\n    actual   "critical"\n'
         "1 of 2 tests of 2 checks pass\n",
     )
-    assert equus("test", "fine", "--checks", str(folder)).returncode == 2
+    assert equus("test", "fine", "--checks", str(folder)).exit_code == 2
 
 
 def test_lint_as_text(folder, tmp_path):
     """file:line: message; warnings alone are no failure."""
     (tmp_path / "a.lua").write_text('return { summary = "a", run = function(args, host) local x = 1 end }\n')
     done = equus("lint", str(tmp_path))
-    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/a.lua:1: warning: x is never used\n")
+    assert (done.exit_code, done.stdout) == (0, f"{tmp_path}/a.lua:1: warning: x is never used\n")
     (tmp_path / "b.lua").write_text("\nreturn oops\n")
     done = equus("lint", str(tmp_path / "b.lua"))
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert f"{tmp_path}/b.lua:2: oops is not defined\n" in done.stdout
 
 
@@ -130,7 +145,7 @@ def test_lint_runs_the_tests_unless_it_is_told_not_to(folder):
         'test \'is not\' (tests/broken.lua:2) fails: status\n    expected "ok"\n    actual   "critical"'
     ]
     done = equus("lint", "--no-tests", "--output", "json", str(folder))
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert set(json.loads(done.stdout)["files"]) == {f"{name}.lua" for name in BODIES}
 
 
@@ -145,9 +160,9 @@ def test_lint_prints_json_whatever_the_files_hold(tmp_path):
     (tmp_path / "lib").write_text("a file")
     done = equus("lint", "--output", "json", str(tmp_path))
     files = json.loads(done.stdout)["files"]
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert {name: (one["table"], one["problems"][0]["severity"]) for name, one in files.items()} == dict.fromkeys(
         ("code.lua", "deep.lua", "huge.lua", "bad name.lua", "empty.lua", "pipe.lua"), (None, "error")
     )
     gone = equus("lint", "--output", "json", str(tmp_path / "gone"))
-    assert (gone.returncode, json.loads(gone.stdout)["files"]) == (2, {})
+    assert (gone.exit_code, json.loads(gone.stdout)["files"]) == (2, {})

@@ -79,8 +79,8 @@ def test_a_good_check():
             (
                 3,
                 "error",
-                "host.file.write does not exist; there is host.file.stat, host.file.list, host.file.read, host.file.tail,"
-                " host.file.checksum",
+                "host.file.write does not exist; there is host.file.stat, host.file.list, host.file.read,"
+                " host.file.tail, host.file.checksum",
             ),
         ),
         ("return host.cpu()", (3, "error", 'host.cpu needs "cpu": add it to needs')),

@@ -37,7 +37,7 @@ class PluginCommand(click.Command):
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:
-            error.exit_code = UNKNOWN
+            error.exit_code = UNKNOWN  # type: ignore[misc]  # of this one error, not of its class
             raise
 
 

@@ -108,9 +108,9 @@ def _case(table: Any, line: int) -> Case:
 def _table(owner: Lines, key: str) -> dict[str, Any]:
     """A table of names; an empty one may look like a list."""
     value = plain(owner.get(key, {}))
-    if value and not isinstance(value, dict):
+    if not isinstance(value, dict):
         raise BadCase(owner.line_of(key), f"{key} must be a table with names")
-    return value or {}
+    return value
 
 
 def _answers(call: Any, host: Lines) -> tuple[Answer, ...]:
@@ -143,10 +143,12 @@ def _expect(case: Lines, line: int) -> dict[str, Any]:
     expect = _only(case.get("expect"), _EXPECT_FIELDS, case.line_of("expect") if "expect" in case else line, "expect")
     if expect.get("status") not in STATUS_WORDS:
         raise BadCase(expect.line, f"expect needs a status: {', '.join(STATUS_WORDS)}")
-    metrics = expect.get("metrics")
-    for name in metrics or ():
-        if isinstance(metrics[name], Lines):
-            _only(metrics[name], _METRIC_FIELDS, metrics.line_of(name), f"metric {name}")
+    for field_name in ("metrics", "state"):
+        _table(expect, field_name)
+    metrics = expect.get("metrics", Lines(line))
+    for name, metric in metrics.items():
+        if isinstance(metric, Lines):
+            _only(metric, _METRIC_FIELDS, metrics.line_of(name), f"metric {name}")
     return {key: plain(value) for key, value in expect.items()}
 
 

@@ -49,11 +49,14 @@ def within(seconds: float, what: str, act: Callable[[], Answer]) -> Answer:
     return answer  # type: ignore[return-value]
 
 
-def _last_look(answers: Any, given_up: threading.Event, what: str, seconds: float) -> tuple[Any, BaseException | None]:
+def _last_look(
+    answers: "queue.SimpleQueue[Any]", given_up: threading.Event, what: str, seconds: float
+) -> tuple[Any, BaseException | None]:
     """Give up, unless the answer came between the time limit and the lock."""
     with _lock:
         if not answers.empty():
-            return answers.get()
+            answer, fault = answers.get()
+            return answer, fault
         given_up.set()
         _hung[what] = _hung.get(what, 0) + 1
     return None, CallFailed("timeout", f"{what} did not answer within {seconds:g} s")

@@ -40,7 +40,7 @@ def plugin(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
 
 def _unknown(name: str, policy: Any) -> str:
     if policy.plugins.get(name) is not None:
-        return policy.refusal("plugin", f"plugin {name}", f'names = ["{name}"]')
+        return str(policy.refusal("plugin", f"plugin {name}", f'names = ["{name}"]'))
     where = policy.path or "the host's policy"
     return f"{where} names no plugin {name}: add [plugins.{name}] with its command there"
 

@@ -50,10 +50,8 @@ class Sampler:
 
     def _old_enough(self, key: str, now: float, seconds: float) -> tuple[float, Any] | None:
         with self._lock:
-            for kept in reversed(self._kept.get(key, ())):
-                if now - kept[0] >= seconds:
-                    return kept
-        return None
+            old_enough = (kept for kept in reversed(self._kept.get(key, ())) if now - kept[0] >= seconds)
+            return next(old_enough, None)
 
     def _oldest(self, key: str) -> tuple[float, Any]:
         with self._lock:

@@ -78,6 +78,16 @@ def test_cases_are_read_without_running_them():
             "args must be the list of the call's arguments",
         ),
         (b"return { { name = 'a', args = { 1 }, expect = { status = 'ok' } } }", 1, "args must be a table with names"),
+        (
+            b"return { { name = 'a', expect = { status = 'ok', metrics = 5 } } }",
+            1,
+            "metrics must be a table with names",
+        ),
+        (
+            b"return { { name = 'a', expect = { status = 'ok', state = { 1 } } } }",
+            1,
+            "state must be a table with names",
+        ),
         (b"return { { name = 'a', host = { now = 'x' }, expect = { status = 'ok' } } }", 1, "now must be a number"),
         (
             b"return { { name = 'a', expect = { status = 'ok', metrics = { x = { vale = 1 } } } } }",

@@ -1,7 +1,7 @@
 """STATE/assignments.toml, the truth about what runs where: read at start, on SIGHUP, when it changes; rewritten whole.
 
-A file with a fault in it changes nothing: what was true stays true, and the fault is told. Each version that was taken
-is kept as a revision in the store.
+A file with a fault in it changes nothing: what was true stays true, through a restart as well, and the fault is told.
+Each version that was taken is kept as a revision in the store.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ from twisted.logger import Logger
 
 from helen import publications
 from helen.policy import Assignments, AssignmentsError, read
+from helen.publications import Revision
 from helen.statedir import write_whole
-from helen.store import Store
+from helen.store import Store, StoreFailed
 
-POLL_SECONDS = 2.0  # a stat each; an editor's save is live within them
+POLL_SECONDS = 2.0  # a stat each, in a thread; an editor's save is live within them
+MAX_FILE = 4 * 1024 * 1024  # bytes: MAX_ENTRIES of the policy, at 400 bytes each
+
+Stamp = tuple[int, int, int] | None
 
 
 class AssignmentBook:
@@ -43,35 +47,42 @@ class AssignmentBook:
         self._store = store
         self._clock = clock
         self._on_changed = on_changed
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: Stamp | tuple[()] = ()  # not looked at yet
         self._lock = DeferredLock()
-        self._poll = LoopingCall(self._look)
+        self._poll = LoopingCall(self.reread, "file")
         self._poll.clock = reactor
 
-    def start(self) -> Deferred[None]:
-        """Read it for the first time; fires when that is done."""
-        done = self.reread("start")
-        self._poll.start(POLL_SECONDS, now=False)
-        return done
+    def start(self, newest: Revision | None = None) -> Deferred[None]:
+        """Read it for the first time; fires when that is done. With a fault in it `newest` is what counts."""
+        return self._lock.run(lambda: Deferred.fromCoroutine(self._start(newest)))
 
     def stop(self) -> None:
         if self._poll.running:
             self._poll.stop()
 
     def reread(self, author: str) -> Deferred[None]:
-        """Take the file as it is now."""
-        return self._lock.run(lambda: Deferred.fromCoroutine(self._reread(author)))
+        """Take the file as it is now; a fault is kept in `fault`. Never fails."""
+        done = self._lock.run(lambda: Deferred.fromCoroutine(self._reread(author)))
+        return done.addErrback(lambda failure: self.log.failure("the assignments", failure))
 
     def rewrite(self, text: str, author: str) -> Deferred[None]:
         """Replace the file in one step; fails with AssignmentsError and leaves it alone if the text can't be used."""
         return self._lock.run(lambda: Deferred.fromCoroutine(self._rewrite(text, author)))
 
     def text(self) -> Deferred[str]:
-        """The file as it is; empty where there is none."""
+        """The file as it is; empty where there is none. Fails with AssignmentsError if it can't be read."""
         return deferToThread(_read_text, self.path)
 
-    def _look(self) -> Deferred[None] | None:
-        return self.reread("file") if _stamp(self.path) != self._seen else None
+    async def _start(self, newest: Revision | None) -> None:
+        if newest is not None:
+            self.revision = newest.number
+        await self._reread("start")
+        if self.fault is not None and newest is not None:
+            self.log.warn("revision {number} of the assignments stays in force", number=newest.number)
+            self._on_changed(await deferToThread(read, newest.text))
+        self._poll.start(POLL_SECONDS, now=False).addErrback(
+            lambda failure: self.log.failure("the poll of the assignments", failure)
+        )
 
     async def _reread(self, author: str) -> None:
         stamp = await deferToThread(_stamp, self.path)
@@ -80,27 +91,37 @@ class AssignmentBook:
         self._seen = stamp
         try:
             text = await deferToThread(_read_text, self.path)
-            assignments = read(text)
-        except (AssignmentsError, OSError, UnicodeDecodeError) as error:
+            assignments = await deferToThread(read, text)
+        except AssignmentsError as error:
             self.fault = str(error)
             self.log.error("{path} is not used, the assignments before it stay: {fault}", path=self.path, fault=error)
             return
         await self._take(assignments, text, author)
 
     async def _rewrite(self, text: str, author: str) -> None:
-        assignments = read(text)
-        await deferToThread(write_whole, self.path, text.encode())
+        if len(text.encode()) > MAX_FILE:
+            raise AssignmentsError(f"more than {MAX_FILE} bytes: name agents by patterns and labels")
+        assignments = await deferToThread(read, text)
+        try:
+            await deferToThread(write_whole, self.path, text.encode())
+        except OSError as error:
+            raise AssignmentsError(f"{self.path} can't be written: {error.strerror}") from error
         self._seen = await deferToThread(_stamp, self.path)
         await self._take(assignments, text, author)
 
     async def _take(self, assignments: Assignments, text: str, author: str) -> None:
+        """The file is the truth, whether or not the store can keep a revision of it."""
         self.fault = None
-        if text:
-            self.revision = await self._store.call(publications.add_revision, self._clock(), author, text)
         self._on_changed(assignments)
+        if not text and not self.revision:
+            return
+        try:
+            self.revision = await self._store.call(publications.add_revision, self._clock(), author, text)
+        except StoreFailed as error:
+            self.log.error("the assignments are in force, but no revision of them is kept: {error}", error=error)
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> Stamp:
     try:
         about = os.stat(path)
     except OSError:
@@ -109,4 +130,16 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def _read_text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MAX_FILE + 1)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise AssignmentsError(f"{path} can't be read: {error.strerror}") from error
+    if len(raw) > MAX_FILE:
+        raise AssignmentsError(f"{path} has more than {MAX_FILE} bytes: name agents by patterns and labels")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise AssignmentsError(f"{path} is no UTF-8: {error}") from error

@@ -6,6 +6,7 @@ QUIET_SECONDS after the last event, and what is read is compared by content, so 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -15,14 +16,19 @@ from typing import Any
 
 from attrs import frozen
 from twisted.internet import inotify
+from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
+from twisted.internet.threads import deferToThread
+from twisted.logger import Logger
 from twisted.python.filepath import FilePath
 
 import helen_checks
 from equus_protocol.manifest import FILE_NAME, MAX_FILE, MAX_FILES
+from helen.statedir import PUBLIC, write_whole
 
-QUIET_SECONDS = 0.2  # after the last event: a save is a handful of them within milliseconds
-POLL_SECONDS = 5.0  # for folders that tell nothing (network file systems), and for what inotify drops under load
+QUIET_SECONDS = 0.2  # after the last change: a save is a handful of them within milliseconds
+BUSY_SECONDS = 1.0  # in which a folder that is never quiet is looked at all the same
+POLL_SECONDS = 1.0  # a stat of each file, for folders that tell nothing (network file systems): live within 2 s too
 MAX_SET = 64 * 1024 * 1024  # bytes of all files: they are kept in memory to be served
 
 _EVENTS = inotify.IN_CLOSE_WRITE | inotify.IN_MOVED_TO | inotify.IN_MOVED_FROM | inotify.IN_DELETE | inotify.IN_CREATE
@@ -96,26 +102,66 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-class FolderWatch:
-    """Calls `changed()` soon after something happens in the folder or its lib/, and every few seconds all the same."""
+def put(folder: Path, files: dict[str, bytes]) -> None:
+    """Blocking: each file whole; if one can't be written, those before it are as they were. Raises OSError."""
+    before: dict[str, bytes | None] = {}
+    try:
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            before[name] = path.read_bytes() if path.exists() else None
+            write_whole(path, content, PUBLIC)
+    except OSError:
+        for name, held in before.items():
+            with contextlib.suppress(OSError):
+                (folder / name).unlink() if held is None else write_whole(folder / name, held, PUBLIC)
+        raise
 
-    def __init__(self, reactor: Any, folder: Path, changed: Callable[[], None]) -> None:
+
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+def stamp(folder: Path) -> Stamp:
+    """What tells that something has changed, without reading it. Blocking; empty where there is no folder."""
+    seen = []
+    for place in (folder, folder / "lib"):
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                if entry.name.endswith(".lua"):
+                    about = entry.stat()
+                    seen.append((entry.path, about.st_ino, about.st_size, about.st_mtime_ns))
+    return tuple(sorted(seen))
+
+
+class FolderWatch:
+    """Calls `changed()` once something has happened in the folder or its lib/ and it has been quiet since.
+
+    inotify makes it prompt; the truth is a stamp of all files, taken in a thread every POLL_SECONDS.
+    """
+
+    log = Logger()
+
+    def __init__(self, reactor: Any, folder: Path, changed: Callable[[], object]) -> None:
         self._reactor = reactor
         self._folder = folder
         self._changed = changed
+        self._stamp: Stamp | None = None
+        self._busy_since: float | None = None
         self._soon: Any = None
-        self._poll = LoopingCall(changed)
+        self._poll = LoopingCall(self._look)
         self._poll.clock = reactor
         self._notifier: Any = None
 
     def start(self) -> None:
-        self._poll.start(POLL_SECONDS, now=False)
+        """Begin; the folder as it is now is somebody else's to read."""
+        self._poll.start(POLL_SECONDS).addErrback(lambda failure: self.log.failure("the folder's watch", failure))
         try:
             self._notifier = inotify.INotify(self._reactor)
             self._notifier.startReading()
-            self._watch()
-        except OSError:  # no inotify here, or too many watches: the poll does it alone
+        except (OSError, inotify.INotifyError) as error:
+            self.log.info("no inotify here, the folder is polled: {error}", error=error)
             self._notifier = None
+        self._watch()
 
     def stop(self) -> None:
         if self._poll.running:
@@ -127,14 +173,30 @@ class FolderWatch:
             self._notifier = None
 
     def _watch(self) -> None:
-        for folder in (self._folder, self._folder / "lib"):
-            if folder.is_dir():
+        """Again and again: lib/ may be new, and what is watched already is left as it is."""
+        for folder in (self._folder, self._folder / "lib") if self._notifier is not None else ():
+            with contextlib.suppress(OSError, inotify.INotifyError):
                 self._notifier.watch(FilePath(str(folder)), mask=_EVENTS, callbacks=[self._event])
 
-    def _event(self, _watch: Any, path: FilePath[str], _mask: int) -> None:
-        if path.basename() == "lib" and self._notifier is not None:
-            self._watch()
-        if self._soon is not None and self._soon.active():
+    def _event(self, _watch: Any, _path: FilePath[str], _mask: int) -> None:
+        now = self._reactor.seconds()
+        if self._busy_since is None:
+            self._busy_since = now
+        if self._soon is None or not self._soon.active():
+            self._soon = self._reactor.callLater(QUIET_SECONDS, self._quiet)
+        elif now - self._busy_since < BUSY_SECONDS - QUIET_SECONDS:
             self._soon.reset(QUIET_SECONDS)
-        else:
-            self._soon = self._reactor.callLater(QUIET_SECONDS, self._changed)
+
+    def _quiet(self) -> None:
+        self._busy_since = None
+        self._changed()
+
+    async def _take_stamp(self) -> None:
+        taken = await deferToThread(stamp, self._folder)
+        if self._stamp is not None and taken != self._stamp:
+            self._event(None, FilePath(str(self._folder)), 0)
+        self._stamp = taken
+
+    def _look(self) -> Deferred[None]:
+        self._watch()
+        return Deferred.fromCoroutine(self._take_stamp())

@@ -1,4 +1,4 @@
-"""What Helen does with what agents say: the one place where roster, journal, library, schedules and questions meet.
+"""What Helen does with what agents say: the one place where roster, journal, supply and questions meet.
 
 It holds no sockets and no files of its own; tap.py gives it all that it needs. Everything here runs in the reactor
 thread and returns at once; what must be durable goes to the journal or the store and comes back later.
@@ -6,51 +6,43 @@ thread and returns at once; what must be durable goes to the journal or the stor
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from attrs import define, field
 from cryptography import x509
 from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from equus_protocol import messages as m
 from equus_protocol import results
-from equus_protocol.errors import LocalProtocolError
-from helen import policy, records
+from helen import records
 from helen.authority import Authority, Identity
-from helen.connection import AgentConnection, Clocks
+from helen.certificates import BadRequest
+from helen.connection import AgentConnection, Clocks, Hold
 from helen.credentials import NotEnrolled
-from helen.dispatch import Dispatch
-from helen.enrolment import Enrolled
+from helen.enrolment import Enrolled, EnrolRequest
 from helen.journal.journal import Journal
 from helen.journal.values import Batch, Entry, Origin, StoredResult
-from helen.library import Library, Published
+from helen.library import Library
 from helen.listening import AgentDoor
-from helen.policy import Assignments, AssignmentsError, ScheduleEntry
+from helen.loaded import LoadReport, read_loaded
 from helen.roster import Agent, Latest, Roster
-from helen.runs import Claim, Run, RunRefused, Runs, Target
-from helen.store import Store
+from helen.runs import ASKED_AT_ONCE, Claim, Run, Runs, Target
+from helen.store import Store, StoreClosed
+from helen.supply import Supply, ask, encode_args
+from helen.turns import Turns
 
 OVERLOAD_RETRY = 5  # seconds that an agent shall stay away when the journal takes nothing more
 CLOCK_SAMPLES = 20  # results by which the offset of an agent's clock is judged
-MAX_LABELS = 64  # of one agent
-MAX_LABEL = 255  # characters of a key or a value
-
-
-@define(eq=False)
-class Desk:
-    """What is on its way for one connection."""
-
-    schedule: bytes | None = None  # as it was sent last
-    told: str | None = None  # the digest of the set that `reload` was last said for
-    files: deque[m.Fetch] = field(factory=deque)  # asked while the agent doesn't read what it has been sent
-    manifests: deque[int] = field(factory=deque)  # asked before anything was published
-    scheduled: dict[int, ScheduleEntry] = field(factory=dict)
+READ_AT_ONCE = 65_536  # bytes of a load report: about a millisecond; greater ones are read in a thread
+COMPLAIN_SECONDS = 60.0  # between two log lines about a store that doesn't work
+LOOK_SECONDS = 0.02  # between two looks whether all connections have ended
+HANG_UP_SECONDS = 1.0  # that agents have to hang up when Helen stops
+CUT_SECONDS = 0.5  # that connections which were cut have to be gone
 
 
 class House:
@@ -72,30 +64,29 @@ class House:
         self.authority = authority
         self.journal = journal
         self.store = store
-        self.library: Library | None = None
         self.door: AgentDoor | None = None
         self.signing_keys = ""
-        self.assignments = Assignments()
+        self.minimum = minimum
         self.roster = Roster(self._attached, self._detached)
         self.roster.on_conflict = self._conflict
-        self.runs = Runs(self._ask, self._cancel)
-        self.dispatch = Dispatch(self._ask_scheduled)
+        self.turns = Turns(reactor)
+        self.supply = Supply(reactor, self.roster, self.turns, wall)
+        self.runs = Runs(ask, cancel)
         self.observers: list[Callable[[Agent, Latest], None]] = []
         self.stopping = False
+        self.counts: dict[str, int] = {"reports": 0, "results": 0, "acks": 0, "late": 0, "clashes": 0}
         self._reactor = reactor
-        self._minimum = minimum
         self._wall = wall
         self._steady = steady
-        self._desks: dict[AgentConnection, Desk] = {}
-        self._dirty: set[AgentConnection] = set()
-        self._late: list[AgentConnection] = []
         self._held_back: set[AgentConnection] = set()
         self._claims: dict[tuple[str, int], Claim] = {}  # (agent, sequence in the spool `helen`) -> who asked
         self._offsets: dict[str, deque[float]] = {}
-        self._flushing: Any = None
-        self._due: Any = None
-        self.counts: dict[str, int] = {"reports": 0, "results": 0, "acks": 0, "late": 0, "clashes": 0}
+        self._complained_at = -COMPLAIN_SECONDS
         authority.on_revoked(self._revoked)
+
+    @property
+    def library(self) -> Library | None:
+        return self.supply.library
 
     def clocks(self) -> Clocks:
         return Clocks(self._wall(), self._steady())
@@ -112,9 +103,9 @@ class House:
     def gone(self, connection: AgentConnection) -> None:
         if self.door is not None:
             self.door.gone(connection)
-        self._dirty.discard(connection)
+        self.turns.forget(connection)
         self._held_back.discard(connection)
-        self._desks.pop(connection, None)
+        self.supply.forget(connection)
 
     def hello(self, connection: AgentConnection, hello: m.Hello) -> None:
         if self.stopping:
@@ -130,26 +121,19 @@ class House:
         if connection.name:
             self.roster.leave(connection, self._steady())
 
+    def failed(self, connection: AgentConnection, failure: Failure) -> None:
+        """Something of ours broke while we listened to it."""
+        self.log.failure("what {name} said", failure, name=connection.name or "a stranger")
+
     def soon(self, connection: AgentConnection) -> None:
-        """Write what was said outside of a turn of the connection's own, together with all others, once."""
-        self._dirty.add(connection)
-        if self._flushing is None:
-            self._flushing = self._reactor.callLater(0, self._flush)
+        self.turns.soon(connection)
 
     def later(self, connection: AgentConnection) -> None:
-        """Go on listening in the next turn of the reactor."""
-        self._late.append(connection)
-        if self._flushing is None:
-            self._flushing = self._reactor.callLater(0, self._flush)
+        self.turns.later(connection)
 
-    def _flush(self) -> None:
-        self._flushing = None
-        dirty, self._dirty = self._dirty, set()
-        late, self._late = self._late, []
-        for connection in dirty:
-            connection.flush()
-        for connection in late:
-            connection.listen()
+    def drained(self, connection: AgentConnection) -> None:
+        """The agent has read what was written: further files may go."""
+        self.supply.answer(connection)
 
     def sweep(self) -> None:
         """Once a tick: what is over its time."""
@@ -157,7 +141,7 @@ class House:
         self.roster.sweep(now)
         self.runs.sweep(now)
         if self.library is not None:
-            self.library.tick(now, [agent.name for agent in self.roster.connected()] if self.library.ring else [])
+            self.library.tick(now, lambda: [agent.name for agent in self.roster.connected()])
         if self._held_back and not self.journal.full:
             self._let_go()
 
@@ -171,7 +155,6 @@ class House:
             self.door.no_stranger(connection)
         if connection.identity is not None:
             self.authority.seen(connection.identity, clocks.wall)
-        self._desks[connection] = Desk()
         self._remember(agent)
         link = {"event": "up", "address": connection.address, "version": connection.version}
         self.journal.change("link", link, agent.name)
@@ -181,13 +164,12 @@ class House:
         )  # fmt: skip
         if self._is_too_old(connection.equus_version):
             connection.send(m.Reload())
-        self._schedule(agent)
+        self.supply.attached(agent, connection)
 
     def _detached(self, agent: Agent, link: Any) -> None:
         agent.connected_at = None
         agent.last_seen = self._wall()
-        self._desks.pop(link, None)
-        self.dispatch.drop(link)
+        self.supply.forget(link)
         self.runs.gone(link, "the agent went away before it answered")
         self._remember(agent)
         self.journal.change("link", {"event": "down", "address": link.address}, agent.name)
@@ -198,14 +180,18 @@ class House:
         seen.addErrback(self._store_failed)
 
     def _store_failed(self, failure: Failure) -> None:
-        self.log.error("the store: {error}", error=failure.getErrorMessage())
+        """Agents say again what was not kept; one line a minute tells of it."""
+        if failure.check(StoreClosed) or self._steady() - self._complained_at < COMPLAIN_SECONDS:
+            return
+        self._complained_at = self._steady()
+        self.log.error("what is known of agents is not kept: {error}", error=failure.getErrorMessage())
 
     def _is_too_old(self, equus_version: str) -> bool:
         """`1.2.3` or `equus/1.2.3` against the minimum; what isn't written so is somebody else's agent, and welcome."""
         parts = equus_version.partition(";")[0].removeprefix("equus/").split(".")
-        if not self._minimum or not all(part.isascii() and part.isdigit() for part in parts):
+        if not self.minimum or not all(part.isascii() and part.isdigit() for part in parts):
             return False
-        return tuple(int(part[:6]) for part in parts) < self._minimum
+        return tuple(int(part[:6]) for part in parts) < self.minimum
 
     def _conflict(self, newer: Any) -> None:
         self.counts["clashes"] += 1
@@ -224,11 +210,8 @@ class House:
             self._report(connection, message)
         elif isinstance(message, m.Result):
             self._result(connection, message)
-        elif isinstance(message, m.AskManifest):
-            self._desks[connection].manifests.append(message.message_id)
-            self._answer_manifests(connection)
-        elif isinstance(message, m.Fetch):
-            self._fetch(connection, message)
+        elif isinstance(message, m.AskManifest | m.Fetch):
+            self.supply.wants(connection, message)
         elif isinstance(message, m.Loaded):
             self._loaded(connection, message)
         elif isinstance(message, m.Enrol):
@@ -241,14 +224,14 @@ class House:
             report.blob,
         )  # fmt: skip
         if not self.journal.append(entry):
-            connection.refuse(f"overloaded;retry-after={OVERLOAD_RETRY}", "the journal takes nothing more")
+            self._overloaded(connection)
         elif self.journal.full:
             self._hold_back(connection)
 
     def _result(self, connection: AgentConnection, result: m.Result) -> None:
         """An answer is journalled first; whoever asked is told when it has come back durable."""
         self.counts["results"] += 1
-        entry = self.dispatch.answered(connection, result.message_id)
+        entry = self.supply.dispatch.answered(connection, result.message_id)
         claim = self.runs.claim(connection, result.message_id)
         if entry is None and claim is None:
             self.counts["late"] += 1
@@ -256,23 +239,32 @@ class House:
         check_id = entry.id if entry is not None else result.name
         sequence = self.journal.append_own(connection.name, check_id, result.name, origin, self._wall(), result.blob)
         if sequence is None:
-            connection.refuse(f"overloaded;retry-after={OVERLOAD_RETRY}", "the journal takes nothing more")
             if claim is not None:
                 self.runs.settle(claim, results.parse(result.blob))
+            self._overloaded(connection)
             return
         if claim is not None:
             self._claims[connection.name, sequence] = claim
         if self.journal.full:
             self._hold_back(connection)
 
+    def _overloaded(self, connection: AgentConnection) -> None:
+        connection.refuse(f"overloaded;retry-after={OVERLOAD_RETRY}", "the journal takes nothing more")
+
     def _hold_back(self, connection: AgentConnection) -> None:
-        connection.hold()
+        connection.hold(Hold.JOURNAL)
         self._held_back.add(connection)
 
     def _let_go(self) -> None:
+        """One after the other: what they have to say may fill the journal again."""
         waiting, self._held_back = self._held_back, set()
-        for connection in waiting:
-            connection.go_on()
+        self.turns.walk(waiting, self._let_one_go)
+
+    def _let_one_go(self, connection: AgentConnection) -> None:
+        if self.journal.full:
+            self._held_back.add(connection)
+        elif not connection.closing:
+            connection.go_on(Hold.JOURNAL)
 
     def on_durable(self, batch: Batch) -> None:
         """The journal has something on disk: say so, and let the present know."""
@@ -280,19 +272,23 @@ class House:
             agent = self.roster.agents.get(ack.agent)
             if agent is not None and agent.link is not None and agent.link.version == 2 and ack.sequence > 0:
                 self.counts["acks"] += 1
-                agent.link.send(m.Ack(ack.spool, ack.sequence))
-        for record in batch.records:
-            if isinstance(record, StoredResult):
-                self._stored(record)
+                agent.link.send(m.Ack(ack.spool, ack.sequence))  # type: ignore[attr-defined]
+        self.recall(batch.records)
         if self._held_back and not self.journal.full:
             self._let_go()
+
+    def recall(self, stored: Iterable[Any]) -> None:
+        """Results that are durable: new ones, and at start those that came last before it."""
+        for record in stored:
+            if isinstance(record, StoredResult):
+                self._stored(record)
 
     def _stored(self, record: StoredResult) -> None:
         entry, document = record.entry, record.document
         if entry.origin is Origin.ASKED:
             claim = self._claims.pop((entry.agent, entry.sequence), None)
             if claim is not None:
-                self.runs.settle(claim, document)
+                self.runs.settle(claim, document)  # type: ignore[arg-type]  # it has all that is read of one
             return
         agent = self.roster.know(entry.agent)
         if document.started is not None:
@@ -312,132 +308,37 @@ class House:
         agent.clock_offset = max(samples)
 
     def _loaded(self, connection: AgentConnection, loaded: m.Loaded) -> None:
-        """What an agent runs now, and who it says it is."""
+        """What an agent runs now, and who it says it is. Nothing more is heard of it before that is known."""
+        if len(loaded.blob) <= READ_AT_ONCE:
+            self._take_report(connection, loaded.digest, read_loaded(loaded.blob))
+            return
+        connection.hold(Hold.REPORT)
+        read = deferToThread(read_loaded, loaded.blob)
+        read.addCallback(lambda report: self._take_report(connection, loaded.digest, report))
+        read.addErrback(lambda failure: self.failed(connection, failure))
+        read.addBoth(lambda _: connection.go_on(Hold.REPORT))
+
+    def _take_report(self, connection: AgentConnection, digest: str, report: LoadReport) -> None:
+        if connection.closing:
+            return
         agent = self.roster.know(connection.name)
-        agent.digest = loaded.digest
-        document = read_object(loaded.blob)
-        agent.files = {k: v for k, v in _object(document, "files").items() if isinstance(v, dict)}
-        agent.host = _object(document, "host")
-        agent.labels = read_labels(document.get("labels"))
-        agent.spool = _object(document, "spool")
-        agent.isolation, agent.policy = _word(document.get("isolation")), _word(document.get("policy"))
-        spool, first = agent.spool.get("id"), agent.spool.get("first")
-        if isinstance(spool, str) and type(first) is int and 1 < first <= 2**31 - 1:
-            self.journal.forget_below(agent.name, spool, first)
+        agent.digest, agent.files, agent.not_active = digest, report.files, report.not_active
+        agent.host, agent.labels, agent.spool = report.host, report.labels, report.spool
+        agent.isolation, agent.policy = report.isolation, report.policy
+        if report.spool_begins is not None:
+            self.journal.forget_below(agent.name, *report.spool_begins)
         facts = {"labels": agent.labels, "host": agent.host, "isolation": agent.isolation, "equus": agent.equus_version}
-        self.store.call(records.agent_facts, agent.name, facts).addErrback(self._store_failed)
-        if self.library is not None and self.library.ring is not None:
-            failed = {n: str(f.get("error")) for n, f in agent.files.items() if f.get("state") != "active"}
-            self.library.ring.heard(agent.name, agent.digest, failed, self._steady())
-        self._offer(agent)
-        self._schedule(agent)
+        if facts != agent.facts:
+            agent.facts = facts
+            self.store.call(records.agent_facts, agent.name, facts).addErrback(self._facts_lost, agent)
+        if self.library is not None and self.library.releases.ring is not None:
+            self.library.releases.ring.heard(agent.name, agent.digest, agent.not_active, self._steady())
+        self.supply.offer(agent)
+        self.supply.schedule(agent)
 
-    # ---------------------------------------------------------------------------------------------- code
-
-    def on_published(self) -> None:
-        """A new set: every agent is told, each once."""
-        for connection, desk in list(self._desks.items()):
-            self._answer_manifests(connection)
-            agent = self.roster.know(connection.name)
-            if connection.version == 1:
-                connection.send(m.Reload())
-                self._schedule(agent)
-            elif desk.schedule is None:
-                self._schedule(agent)
-                self._offer(agent)
-            else:
-                self._offer(agent)
-
-    def _offer(self, agent: Agent) -> None:
-        """Say `reload` to an agent that runs another set than it should, once for each set."""
-        published = self._set_of(agent)
-        connection = agent.link
-        if published is None or connection is None or connection.version != 2:
-            return
-        desk = self._desks[connection]  # type: ignore[index]  # the roster's links are our connections
-        if agent.digest != published.digest and desk.told != published.digest:
-            desk.told = published.digest
-            connection.send(m.Reload())  # type: ignore[attr-defined]
-
-    def _set_of(self, agent: Agent) -> Published | None:
-        return self.library.offered(agent.name) if self.library is not None else None
-
-    def _answer_manifests(self, connection: AgentConnection) -> None:
-        published = self.library.offered(connection.name) if self.library is not None else None
-        desk = self._desks.get(connection)
-        while desk is not None and published is not None and desk.manifests and not connection.closing:
-            connection.send(m.Manifest(desk.manifests.popleft(), published.envelope))
-
-    def _fetch(self, connection: AgentConnection, fetch: m.Fetch) -> None:
-        self._desks[connection].files.append(fetch)
-        self._send_files(connection)
-
-    def drained(self, connection: AgentConnection) -> None:
-        """The agent has read what was written: further files may go."""
-        self._send_files(connection)
-
-    def _send_files(self, connection: AgentConnection) -> None:
-        desk = self._desks.get(connection)
-        while desk is not None and desk.files and not connection.congested and not connection.closing:
-            fetch = desk.files.popleft()
-            content = self.library.file(fetch.sha256) if self.library is not None else None
-            if content is None:
-                connection.refuse("unknown-file", f"it asks for {fetch.sha256[:80]!r}, which no published set names")
-                return
-            connection.send(m.File(fetch.message_id, fetch.sha256, content))
-
-    # ---------------------------------------------------------------------------------------------- schedules
-
-    def assign(self, assignments: Assignments) -> None:
-        """From now on these are the truth; whoever is concerned hears of it."""
-        self.assignments = assignments
-        for agent in self.roster.connected():
-            self._schedule(agent)
-
-    def schedule_of(self, agent: Agent) -> tuple[ScheduleEntry, ...]:
-        published = self._set_of(agent)
-        tables = published.tables if published is not None else {}
-        return policy.schedule(self.assignments, tables, agent.name, agent.labels)
-
-    def _schedule(self, agent: Agent) -> None:
-        """Send an agent its whole schedule, if that differs from what it has."""
-        connection = agent.link
-        if not isinstance(connection, AgentConnection) or self._set_of(agent) is None:
-            return
-        entries = self.schedule_of(agent)
-        if connection.version == 1:
-            self.dispatch.take(connection, entries, self._wall())
-            self._wind()
-            return
-        try:
-            blob = policy.to_json(entries)
-        except AssignmentsError as error:
-            self.log.error("{name} keeps its old schedule: {error}", name=agent.name, error=error)
-            return
-        desk = self._desks[connection]
-        if desk.schedule != blob:
-            desk.schedule = blob
-            connection.send(m.Schedule(connection.next_id(), blob))
-
-    def _wind(self) -> None:
-        """One timer for all version 1 agents."""
-        due = self.dispatch.due()
-        if self._due is not None and self._due.active():
-            self._due.cancel()
-        self._due = None
-        if due is not None and not self.stopping:
-            self._due = self._reactor.callLater(max(0.0, due - self._wall()), self._run_due)
-
-    def _run_due(self) -> None:
-        self._due = None
-        self.dispatch.run(self._wall())
-        self._wind()
-
-    def _ask_scheduled(self, link: Any, entry: ScheduleEntry) -> int | None:
-        try:
-            return self._ask(link, entry.check, encode_args(entry.args))
-        except RunRefused:
-            return None
+    def _facts_lost(self, failure: Failure, agent: Agent) -> None:
+        agent.facts = {}
+        self._store_failed(failure)
 
     # ---------------------------------------------------------------------------------------------- questions
 
@@ -450,38 +351,27 @@ class House:
         on_target: Callable[[Target], None],
         on_end: Callable[[], None],
     ) -> Run:
-        """Run a check now on these agents; raises RunRefused."""
+        """Run a check now on these agents; raises RunRefused. A great fleet is asked a few at a time."""
         targets = [(agent.name, agent.link) for agent in agents]
-        return self.runs.start(check, targets, encode_args(args), self._steady() + timeout, on_target, on_end)
-
-    def _ask(self, link: Any, check: str, args: bytes) -> int:
-        message_id = link.next_id()
-        try:
-            link.send(m.Check(check, message_id, args))
-        except LocalProtocolError as error:
-            raise RunRefused(str(error)) from error
-        return int(message_id)
-
-    def _cancel(self, link: Any, message_id: int) -> None:
-        if link.version == 2 and not link.closing and message_id in link.conversation.outstanding:
-            link.send(m.Cancel(message_id))
+        run = self.runs.start(check, targets, encode_args(args), self._steady() + timeout, on_target, on_end)
+        self.turns.walk(range(-(-len(run.unasked) // ASKED_AT_ONCE)), lambda _: self.runs.advance(run))
+        return run
 
     # ---------------------------------------------------------------------------------------------- enrolment
 
     def enrol(self, connection: AgentConnection, enrol: m.Enrol) -> None:
         """By token for strangers, by certificate for those who hold one. Whatever is wrong is `not-enrolled`."""
-        document = read_object(enrol.blob)
-        csr, token = document.get("csr"), document.get("token")
-        now = self._wall()
-        if not isinstance(csr, str):
-            connection.refuse("not-enrolled", "an enrolment without a `csr`")
+        try:
+            request = EnrolRequest.parse(enrol.blob)
+        except BadRequest as error:
+            connection.refuse("not-enrolled", str(error))
             return
-        connection.hold()
+        connection.hold(Hold.ENROLMENT)
+        now = self._wall()
         if connection.identity is not None:
-            done = self.authority.renew(connection.identity, enrol.name, csr, connection.address, now)
+            done = self.authority.renew(connection.identity, enrol.name, request.csr, connection.address, now)
         else:
-            secret = token if isinstance(token, str) else ""
-            done = self.authority.enrol(enrol.name, secret, csr, connection.address, now)
+            done = self.authority.enrol(enrol.name, request.token or "", request.csr, connection.address, now)
         done.addCallbacks(
             lambda enrolled: self._enrolled(connection, enrol, enrolled),
             lambda failure: self._not_enrolled(connection, failure),
@@ -491,7 +381,7 @@ class House:
     def _enrolled(self, connection: AgentConnection, enrol: m.Enrol, enrolled: Enrolled) -> None:
         self.roster.know(enrol.name)
         connection.send(m.Enrolled(enrol.message_id, enrolled.blob(self.signing_keys)))
-        connection.go_on()
+        connection.go_on(Hold.ENROLMENT)
 
     def _not_enrolled(self, connection: AgentConnection, failure: Failure) -> None:
         if failure.check(NotEnrolled):
@@ -505,58 +395,33 @@ class House:
     def say_goodbye(self, retry_after: int) -> None:
         """Tell everybody when to come back."""
         self.stopping = True
+        self.supply.stop()
         for connection in list(self.door.connections) if self.door is not None else ():
             if connection.admitted or connection.name:
                 connection.refuse(f"shutting-down;retry-after={retry_after}", "Helen is stopping")
             else:
                 connection.drop("Helen is stopping")
-        if self._due is not None and self._due.active():
-            self._due.cancel()
 
-    def all_gone(self) -> Deferred[None]:
-        """Fires when no connection is left, or after a second: those that don't hang up are cut."""
-        done: Deferred[None] = Deferred()
-        until = self._steady() + 1.0
-
-        def look() -> None:
-            left = list(self.door.connections) if self.door is not None else []
-            if left and self._steady() < until:
-                self._reactor.callLater(0.02, look)
-                return
-            for connection in left:
+    async def all_gone(self) -> None:
+        """Returns when no connection is left; those that don't hang up in time are cut."""
+        if not await self._wait_for_none(HANG_UP_SECONDS):
+            for connection in list(self.door.connections) if self.door is not None else ():
                 connection.drop("it does not hang up")
-            done.callback(None)
+            await self._wait_for_none(CUT_SECONDS)
+        self.turns.stop()
 
-        look()
-        return done
-
-
-def encode_args(args: dict[str, Any]) -> bytes:
-    """The blob of a `check`: JSON as it was given, beyond ASCII too."""
-    return json.dumps(args, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def read_object(blob: bytes) -> dict[str, Any]:
-    """A JSON object, or an empty one for whatever isn't one."""
-    try:
-        document = json.loads(blob)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
+    async def _wait_for_none(self, seconds: float) -> bool:
+        until = self._steady() + seconds
+        while self.door is not None and self.door.connections:
+            if self._steady() >= until:
+                return False
+            pause: Deferred[None] = Deferred()
+            self._reactor.callLater(LOOK_SECONDS, pause.callback, None)
+            await pause
+        return True
 
 
-def read_labels(labels: Any) -> dict[str, str]:
-    """At most MAX_LABELS of them, of sound length; the rest is left out."""
-    if not isinstance(labels, dict):
-        return {}
-    sound = [(k, v) for k, v in labels.items() if isinstance(v, str) and 0 < len(k) <= MAX_LABEL >= len(v)]
-    return dict(sorted(sound)[:MAX_LABELS])
-
-
-def _object(document: dict[str, Any], key: str) -> dict[str, Any]:
-    value = document.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _word(value: Any) -> str | None:
-    return value[:MAX_LABEL] if isinstance(value, str) else None
+def cancel(link: Any, message_id: int) -> None:
+    """Tell a version 2 agent to give up; one of version 1 goes on, and its late result is no fault."""
+    if link.version == 2 and not link.closing and message_id in link.conversation.outstanding:
+        link.send(m.Cancel(message_id))

@@ -6,6 +6,7 @@ folder meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ProcessDone
+from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.protocol import ProcessProtocol
 from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
@@ -26,6 +27,7 @@ from helen.policy import DEFAULT_TIMEOUT, CheckTable
 
 LINT_SECONDS = 60.0  # for all files; each of them has a budget of its own inside
 MAX_ANSWER = 16 * 1024 * 1024  # bytes of JSON
+MAX_WORDS = 4_096  # bytes of what it says when it fails
 
 
 @frozen
@@ -56,27 +58,66 @@ class LintFailed(Exception):
     """`equus lint` itself could not be run; nothing is known of the files."""
 
 
-def lint(reactor: Any, files: Mapping[str, bytes]) -> Deferred[dict[str, Verdict]]:
-    """Judge these files; the tests among them (`tests/x.lua`) are run as well. Fails with LintFailed."""
-    return Deferred.fromCoroutine(_lint(reactor, dict(files)))
+class Linter:
+    """Call it with files: a Deferred of verdicts, or of LintFailed. It writes them down in `folder` for a while."""
+
+    def __init__(self, reactor: Any, folder: Path, python: str = sys.executable) -> None:
+        self._reactor = reactor
+        self._folder = folder
+        self._python = python
+        self._running: set[_Lint] = set()
+
+    def __call__(self, files: Mapping[str, bytes]) -> Deferred[dict[str, Verdict]]:
+        """Judge these files; the tests among them (`tests/x.lua`) are run as well."""
+        return Deferred.fromCoroutine(self._judge(dict(files)))
+
+    def stop(self) -> None:
+        """End what is running; whoever waits gets LintFailed."""
+        for process in list(self._running):
+            process.kill()
+
+    async def _judge(self, files: dict[str, bytes]) -> dict[str, Verdict]:
+        try:
+            folder = await deferToThread(_write_down, self._folder, files)
+        except OSError as error:
+            raise LintFailed(f"{self._folder} can't be written: {error.strerror}") from error
+        try:
+            words = [self._python, "-m", "equus.main", "lint", "--output", "json"]
+            words += [] if any(name.startswith("tests/") for name in files) else ["--no-tests"]
+            answer = await self._run([*words, str(folder)])
+        finally:
+            await deferToThread(shutil.rmtree, folder, True)
+        return await deferToThread(_read, answer, files)
+
+    def _run(self, words: list[str]) -> Deferred[bytes]:
+        process = _Lint()
+        try:
+            self._reactor.spawnProcess(process, words[0], words, env=None)
+        except OSError as error:
+            raise LintFailed(f"`equus lint` can't be started: {error.strerror}") from error
+        self._running.add(process)
+        too_long = self._reactor.callLater(LINT_SECONDS, process.kill)
+
+        def settle(result: Any) -> Any:
+            self._running.discard(process)
+            if too_long.active():
+                too_long.cancel()
+            return result
+
+        return process.done.addBoth(settle)
 
 
-async def _lint(reactor: Any, files: dict[str, bytes]) -> dict[str, Verdict]:
-    folder = await deferToThread(_write_down, files)
-    try:
-        words = [sys.executable, "-m", "equus.main", "lint", "--output", "json"]
-        words += [] if any(name.startswith("tests/") for name in files) else ["--no-tests"]
-        answer = await _run(reactor, [*words, str(folder)])
-    finally:
-        await deferToThread(shutil.rmtree, folder, True)
-    return _read(answer, files)
+def clear(folder: Path) -> None:
+    """Blocking, at start: what a Helen that was killed has left behind."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_down(files: dict[str, bytes]) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="helen-lint-"))
+def _write_down(where: Path, files: dict[str, bytes]) -> Path:
+    where.mkdir(mode=0o700, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=where))
     for name, content in files.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return folder
 
@@ -84,51 +125,42 @@ def _write_down(files: dict[str, bytes]) -> Path:
 class _Lint(ProcessProtocol):
     """Collects what the process prints, up to a cap, and ends it when it takes too long."""
 
-    def __init__(self, done: Deferred[bytes]) -> None:
-        self._done = done
+    def __init__(self) -> None:
+        self.done: Deferred[bytes] = Deferred()
         self._out = bytearray()
         self._err = bytearray()
 
     def outReceived(self, data: bytes) -> None:
-        self._out += data
-        if len(self._out) > MAX_ANSWER:
-            self.transport.signalProcess("KILL")
+        if len(self._out) + len(data) > MAX_ANSWER:
+            self.kill()
+        else:
+            self._out += data
 
     def errReceived(self, data: bytes) -> None:
-        if len(self._err) < 4_096:
-            self._err += data
+        self._err += data[: MAX_WORDS - len(self._err)]
 
     def kill(self) -> None:
-        self.transport.signalProcess("KILL")
+        with contextlib.suppress(ProcessExitedAlready):
+            self.transport.signalProcess("KILL")
 
     def processEnded(self, reason: Failure) -> None:
         code = getattr(reason.value, "exitCode", None)
-        if self._out and (reason.check(ProcessDone) or code == 1):
-            self._done.callback(bytes(self._out))
+        if self._out and code in (0, 1):
+            self.done.callback(bytes(self._out))
             return
-        said = self._err.decode("utf-8", "replace").strip()
-        self._done.errback(LintFailed(f"`equus lint` ended with {reason.getErrorMessage()} {said}"))
-
-
-def _run(reactor: Any, words: list[str]) -> Deferred[bytes]:
-    done: Deferred[bytes] = Deferred()
-    process = _Lint(done)
-    reactor.spawnProcess(process, words[0], words, env=None)
-    too_long = reactor.callLater(LINT_SECONDS, process.kill)
-
-    def settle(result: Any) -> Any:
-        if too_long.active():
-            too_long.cancel()
-        return result
-
-    return done.addBoth(settle)
+        said = self._err.decode("utf-8", "replace").strip().splitlines()[-3:]
+        self.done.errback(LintFailed(f"`equus lint` ended with {reason.getErrorMessage()} {' '.join(said)}".strip()))
 
 
 def _read(answer: bytes, files: Mapping[str, bytes]) -> dict[str, Verdict]:
+    """In a thread: it may be megabytes."""
     try:
-        listed = json.loads(answer)["files"]
+        document = json.loads(answer)
+        if document.get("error"):
+            raise LintFailed(f"`equus lint`: {document['error']}")
+        listed = document["files"]
         return {name: verdict(name, listed[name]) for name in files if not name.startswith("tests/")}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LintFailed(f"`equus lint` printed what Helen can't read: {error!r}: {answer[:200]!r}") from error
 
 

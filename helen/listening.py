@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 
 from twisted.internet.protocol import ServerFactory
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 
 from helen.connection import AgentConnection, House
 
@@ -16,6 +18,7 @@ TICK_SECONDS = 0.5  # deadlines are 5 s and more; 10,000 connections take some m
 MAX_STRANGERS = 200  # connections of one /24 (or /64) that have not said hello: a rack behind one address fits
 
 
+@lru_cache(4_096)  # a fleet that comes back comes from few networks, one address at a time
 def network_of(host: str) -> str:
     """What counts as one place: the /24 of an IPv4 address, the /64 of an IPv6 one."""
     try:
@@ -38,14 +41,15 @@ class AgentDoor(ServerFactory):
         self._house = house
         self._encrypted = encrypted
         self._strangers: Counter[str] = Counter()
-        self._tick = LoopingCall(self._sweep)
+        self._tick = LoopingCall(self.sweep)
         self._tick.clock = reactor
 
     def startFactory(self) -> None:
         self._tick.start(TICK_SECONDS, now=False)
 
     def stopFactory(self) -> None:
-        self._tick.stop()
+        if self._tick.running:
+            self._tick.stop()
 
     def buildProtocol(self, addr: Any) -> AgentConnection | None:
         """None (a closed socket) for one stranger too many from one place."""
@@ -74,7 +78,27 @@ class AgentDoor(ServerFactory):
             if not connection.admitted:
                 self.no_stranger(connection)
 
-    def _sweep(self) -> None:
-        now = self._house.clocks().steady
+    def sweep(self) -> None:
+        """Once a tick. What goes wrong with one connection ends that one: the tick must go on for all others."""
+        clocks = self._house.clocks()
         for connection in list(self.connections):
-            connection.sweep(now)
+            try:
+                connection.sweep(clocks.steady, clocks.wall)
+            except Exception:
+                self.log.failure("a connection's deadlines")
+                connection.drop("a fault of Helen's; her log has it")
+
+
+class TLSDoor(TLSMemoryBIOFactory):  # type: ignore[misc]
+    """TLS in front of a door. Connections join their own writes, so Twisted's timer for that is left out."""
+
+    protocol = TLSMemoryBIOProtocol
+    noisy = False
+
+    def __init__(self, creator: Any, door: AgentDoor) -> None:
+        super().__init__(creator, False, door)
+
+    def buildProtocol(self, addr: Any) -> Any:
+        """Twisted's own would wrap a None, and fail at the first byte instead of closing the socket."""
+        inner = self.wrappedFactory.buildProtocol(addr)
+        return None if inner is None else self.protocol(self, inner)

@@ -23,7 +23,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -31,11 +31,13 @@ from attrs import evolve, field, frozen
 from helen.durations import seconds
 
 OVERLAPS = ("skip", "queue", "kill")
+RESERVED = "equus:"  # ids that agents give to reports of their own, such as gaps
 DEFAULT_TIMEOUT = 10.0  # seconds, of a check that names none
 SHORTEST = 1.0  # seconds between two runs: below it a fork per run is no longer cheap
 MAX_ENTRIES = 10_000  # of the file
 MAX_ARGS = 262_144  # bytes of JSON: the whole schedule of an agent must fit into one blob of 1 MiB
 MAX_SCHEDULE = 1_048_576  # bytes
+PATTERN = frozenset("*?[")
 _ID = re.compile(r"[^\x00-\x20\x7f]{1,200}")
 _KEYS = ("check", "agents", "labels", "id", "every", "timeout", "overlap", "args")
 
@@ -68,10 +70,21 @@ class Assignment:
     timeout: float | None = None
     overlap: str = "skip"
     args: dict[str, Any] = field(factory=dict)
+    # Compiled once: fnmatch forgets its patterns beyond 256, and each agent is held against every entry.
+    _names: re.Pattern[str] = field(init=False, repr=False, eq=False)
+    _values: dict[str, re.Pattern[str]] = field(init=False, repr=False, eq=False)
+
+    @_names.default
+    def _compile_names(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(translate, self.agents)) or "(?!)")
+
+    @_values.default
+    def _compile_values(self) -> dict[str, re.Pattern[str]]:
+        return {key: re.compile(translate(pattern)) for key, pattern in self.labels.items()}
 
     def covers(self, agent: str, labels: Mapping[str, str]) -> bool:
-        return any(fnmatchcase(agent, pattern) for pattern in self.agents) and all(
-            key in labels and fnmatchcase(labels[key], pattern) for key, pattern in self.labels.items()
+        return self._names.match(agent) is not None and all(
+            key in labels and pattern.match(labels[key]) is not None for key, pattern in self._values.items()
         )
 
 
@@ -97,10 +110,10 @@ class ScheduleEntry:
 
 
 def read(text: str) -> Assignments:
-    """Read the file; raises AssignmentsError with all its faults at once."""
+    """Read the file; raises AssignmentsError with all its faults at once. A great one takes a second: use a thread."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise AssignmentsError(f"no TOML: {error}") from error
     faults = [
         f"{key!r} is no setting: default_set and [[assign]]" for key in document.keys() - {"default_set", "assign"}
@@ -135,7 +148,9 @@ def _read_entry(entry: Any, place: str, faults: list[str]) -> Assignment | None:
     )
     if assignment.overlap not in OVERLAPS:
         faults.append(f"{place}: overlap is {assignment.overlap!r}: write {', '.join(OVERLAPS)}")
-    if assignment.id is not None and "*" in assignment.check:
+    if assignment.id is not None and assignment.id.startswith(RESERVED):
+        faults.append(f"{place}: an id that begins with {RESERVED} is the agent's own")
+    if assignment.id is not None and set(assignment.check) & PATTERN:
         faults.append(f"{place}: an id for a pattern of checks would give all of them one name")
     _judge_args(assignment.args, place, faults)
     return assignment if len(faults) == before else None
@@ -147,7 +162,7 @@ def _judge_args(args: Any, place: str, faults: list[str]) -> None:
         return
     try:
         size = len(json.dumps(args, allow_nan=False))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         faults.append(f"{place}: args holds what JSON has no word for (a date, nan or inf)")
         return
     if size > MAX_ARGS:
@@ -214,7 +229,7 @@ def schedule(
 
 def _expand(entry: Assignment, tables: Iterable[CheckTable]) -> list[Assignment]:
     """An entry whose check is a pattern stands for each check that has `every`."""
-    if not set(entry.check) & set("*?["):
+    if not set(entry.check) & PATTERN:
         return [entry]
     return [
         evolve(entry, check=table.name)
@@ -246,5 +261,5 @@ def to_json(entries: Iterable[ScheduleEntry]) -> bytes:
 
 def unknown_checks(assignments: Assignments, tables: Mapping[str, CheckTable]) -> list[str]:
     """Names that the file uses and the library doesn't have (patterns left out)."""
-    named = {entry.check for entry in assignments.entries if not set(entry.check) & set("*?[")}
+    named = {entry.check for entry in assignments.entries if not set(entry.check) & PATTERN}
     return sorted(named - tables.keys())

@@ -1,7 +1,8 @@
 """The first ring of a push: a few agents run the new set before all others do. Pure; `now` is steady time.
 
-The ring is promoted once every connected member has confirmed the set whole and HOLD_SECONDS have gone by; a member
-that can't use a file ends it at once, and so does silence. What then is done (publish to all, publish the undoing) is
+The ring is promoted once every connected member has confirmed the set whole, HOLD_SECONDS have gone by, and none that
+confirmed has vanished (new code may have ended it); a member that can't use a file ends it at once, silence in the end.
+What then is done (publish to all, publish the undoing) is
 the library's.
 """
 
@@ -63,9 +64,10 @@ class Ring:
         if self.verdict is not None:
             return self.verdict
         here = self.members & frozenset(connected)
-        if self.confirmed and here <= self.confirmed and now - self.confirmed_at >= HOLD_SECONDS:
+        if self.confirmed and self.confirmed == here and now - self.confirmed_at >= HOLD_SECONDS:
             self.verdict, self.why = "promote", f"{len(self.confirmed)} of {len(self.members)} confirmed"
         elif now - self.began >= PATIENCE_SECONDS:
-            missing = ", ".join(sorted(self.members - self.confirmed)[:5])
-            self.verdict, self.why = "undo", f"no word from {missing} within {PATIENCE_SECONDS:g} s"
+            missing = self.members - self.confirmed or self.confirmed - here
+            self.verdict = "undo"
+            self.why = f"not there and well within {PATIENCE_SECONDS:g} s: {', '.join(sorted(missing)[:5])}"
         return self.verdict

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 CONFLICT_SECONDS = 5.0  # that the older of two connections has to answer a ping
 MAX_SERIES = 2_000  # latest results kept of one agent: what a taken-over agent can make us hold
+MAX_AGENTS = 200_000  # names: only without TLS can strangers make any, and those are some 2 KiB each
 
 
 class Link(Protocol):
@@ -33,6 +34,9 @@ class Link(Protocol):
 
     @property
     def closing(self) -> bool: ...
+
+    @property
+    def held(self) -> bool: ...
 
 
 @frozen
@@ -65,29 +69,30 @@ class Agent:
     isolation: str | None = None
     policy: str | None = None
     spool: dict[str, Any] = field(factory=dict)
+    spool: dict[str, Any] = field(factory=dict)
     digest: str | None = None  # of the manifest that it has loaded
     files: dict[str, dict[str, Any]] = field(factory=dict)  # name -> sha256, state, error, as it reported
+    not_active: dict[str, str] = field(factory=dict)  # those of them that it does not run as they are, and why
+    facts: dict[str, Any] = field(factory=dict)  # as the store has them
     clock_offset: float | None = None  # seconds that its clock is ahead of ours, at best
     latest: dict[str, Latest] = field(factory=dict)
-    asked_after: int = 0  # results that nobody waited for any more
+    counts: list[int] = field(factory=lambda: [0, 0, 0, 0])  # of `latest`, by status: nobody has to go through it
 
     @property
     def version(self) -> int:
         return self.link.version if self.link is not None else 0
 
     def took(self, latest: Latest) -> Latest:
-        """Keep a result unless a newer one is here; what is kept, with the time since which its status holds."""
+        """Keep a result, with the time since which its status holds. They come in order; clocks may not."""
         known = self.latest.get(latest.check_id)
         if known is None and len(self.latest) >= MAX_SERIES:
             return latest
-        if known is not None and known.received > latest.received:
-            return known
         since = known.since if known is not None and known.status == latest.status else latest.received
-        kept = Latest(
-            latest.check_id, latest.status, latest.summary, latest.received, latest.reason, latest.code,
-            latest.took_ms, latest.metrics, since,
-        )  # fmt: skip
+        kept = evolve(latest, since=since)
         self.latest[latest.check_id] = kept
+        if known is not None:
+            self.counts[known.status] -= 1
+        self.counts[kept.status] += 1
         return kept
 
 
@@ -134,6 +139,9 @@ class Roster:
 
     def arrive(self, link: Link, now: float) -> None:
         """A connection has said hello. It is admitted, refused, or told to wait (`admit` or `refuse` come later)."""
+        if link.name not in self.agents and len(self.agents) >= MAX_AGENTS:
+            link.refuse("overloaded", f"{MAX_AGENTS} agents are known already")
+            return
         older = self.know(link.name).link
         if older is None or older.closing:
             self._attach(link)
@@ -153,20 +161,21 @@ class Roster:
     def leave(self, link: Link, now: float) -> None:
         """A connection has ended, whatever the reason."""
         waiting = self._waiting.get(link.name)
-        if waiting is not None and waiting.newer is link:
+        if waiting is not None and link in (waiting.newer, waiting.older):
             del self._waiting[link.name]
         agent = self.agents.get(link.name)
-        if agent is None or agent.link is not link:
-            return
-        agent.link = None
-        self._on_detached(agent, link)
-        if waiting is not None and waiting.older is link:
-            del self._waiting[link.name]
-            self._attach(waiting.newer)
+        if agent is not None and agent.link is link:
+            agent.link = None
+            self._on_detached(agent, link)
+        if waiting is not None and waiting.older is link and not waiting.newer.closing:
+            self.arrive(waiting.newer, now)
 
     def sweep(self, now: float) -> None:
         """Older connections that have not answered in time give way."""
-        for waiting in [w for w in self._waiting.values() if w.until <= now]:
+        for waiting in [waiting for waiting in self._waiting.values() if waiting.until <= now]:
+            if waiting.older.held and not waiting.older.closing:
+                waiting.until = now + CONFLICT_SECONDS  # it may have answered: we don't hear it
+                continue
             waiting.older.drop("another connection of the same name came, and this one did not answer its ping")
             self.leave(waiting.older, now)
 

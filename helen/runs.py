@@ -6,6 +6,7 @@ Pure: links are told through `ask` and `cancel`; `now` is steady time. The answe
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,6 +16,7 @@ from equus_protocol.results import ResultDocument, to_json
 
 MAX_RUNS = 1_000  # questions open at once
 MAX_ASKED_SECONDS = 3_600.0
+ASKED_AT_ONCE = 200  # links that one call asks, some milliseconds; `advance` goes on with the others
 OUTCOMES = ("answered", "failed", "refused", "offline", "expired")
 
 
@@ -47,6 +49,7 @@ class Run:
     on_target: Callable[[Target], None]
     on_end: Callable[[], None]
     open: dict[str, tuple[Any, int]] = field(factory=dict)  # agent -> the link it was asked on, the message id
+    unasked: deque[tuple[str, Any]] = field(factory=deque)
     ended: bool = False
 
 
@@ -66,7 +69,7 @@ class Runs:
         self._cancel = cancel
         self._numbers = itertools.count(1)
         self._runs: dict[int, Run] = {}
-        self._by_question: dict[tuple[Any, int], tuple[Run, str]] = {}  # (link, message id) -> whose answer it is
+        self._by_link: dict[Any, dict[int, tuple[Run, str]]] = {}  # link -> message id -> whose answer it is
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -80,31 +83,44 @@ class Runs:
         on_target: Callable[[Target], None],
         on_end: Callable[[], None],
     ) -> Run:
-        """Ask each (agent, link); a link of None is offline. Outcomes may be told before this returns."""
+        """Ask each (agent, link); a link of None is offline. Outcomes may be told before this returns.
+
+        Call `advance` again and again until it is True: a great fleet is not asked in one go.
+        """
         if len(self._runs) >= MAX_RUNS:
             raise RunRefused(f"{MAX_RUNS} questions are open already; wait for some to end")
-        run = Run(next(self._numbers), check, args, deadline, on_target, on_end)
+        run = Run(next(self._numbers), check, args, deadline, on_target, on_end, unasked=deque(targets))
         self._runs[run.number] = run
-        told = []
-        for agent, link in targets:
-            if link is None:
-                told.append(Target(agent, "offline", why="not connected"))
-                continue
-            try:
-                message_id = self._ask(link, check, args)
-            except RunRefused as refused:
-                told.append(Target(agent, "refused", why=str(refused)))
-                continue
-            run.open[agent] = (link, message_id)
-            self._by_question[link, message_id] = (run, agent)
-        for target in told:
-            on_target(target)
-        self._end_if_done(run)
+        self.advance(run)
         return run
+
+    def advance(self, run: Run) -> bool:
+        """Ask the next few targets. True once all have been asked, or nobody wants to know any more."""
+        told = []
+        for _ in range(min(ASKED_AT_ONCE, len(run.unasked))):
+            agent, link = run.unasked.popleft()
+            target = self._ask_one(run, agent, link)
+            if target is not None:
+                told.append(target)
+        for target in told:
+            run.on_target(target)
+        self._end_if_done(run)
+        return not run.unasked
+
+    def _ask_one(self, run: Run, agent: str, link: Any) -> Target | None:
+        if link is None or link.closing:
+            return Target(agent, "offline", why="not connected")
+        try:
+            message_id = self._ask(link, run.check, run.args)
+        except RunRefused as refused:
+            return Target(agent, "refused", why=str(refused))
+        run.open[agent] = (link, message_id)
+        self._by_link.setdefault(link, {})[message_id] = (run, agent)
+        return None
 
     def claim(self, link: Any, message_id: int) -> Claim | None:
         """An answer has come, to be read soon: from here on its link may go. None if nobody waits for it any more."""
-        asked = self._by_question.pop((link, message_id), None)
+        asked = self._forget(link, message_id)
         return Claim(*asked) if asked is not None else None
 
     def settle(self, claim: Claim, document: ResultDocument) -> None:
@@ -117,36 +133,46 @@ class Runs:
         self._close(run, Target(agent, "refused" if refused else "answered", to_json(document), why))
 
     def gone(self, link: Any, why: str) -> None:
-        """A link has ended: all that was asked on it has failed."""
-        for asked_link, message_id in [question for question in self._by_question if question[0] is link]:
-            run, agent = self._by_question.pop((asked_link, message_id))
+        """A link has ended: all that was asked on it, and not answered, has failed."""
+        for run, agent in self._by_link.pop(link, {}).values():
             self._close(run, Target(agent, "failed", why=why))
 
     def sweep(self, now: float) -> None:
         """What is over its deadline has expired; agents of version 2 are told to give up."""
         for run in [run for run in self._runs.values() if run.deadline <= now]:
-            self._give_up(run, "expired", "no answer in time")
+            self._give_up(run, "no answer in time")
 
     def abandon(self, run: Run) -> None:
         """Whoever asked has gone: nobody is told anything any more."""
         run.on_target = lambda target: None
         run.on_end = lambda: None
-        self._give_up(run, "expired", "whoever asked has gone")
+        self._give_up(run, "whoever asked has gone")
 
-    def _give_up(self, run: Run, outcome: str, why: str) -> None:
+    def _give_up(self, run: Run, why: str) -> None:
+        unasked = [agent for agent, _ in run.unasked]
+        run.unasked.clear()
         for agent, (link, message_id) in list(run.open.items()):
-            self._by_question.pop((link, message_id), None)
-            self._cancel(link, message_id)
-            self._close(run, Target(agent, outcome, why=why))
+            if self._forget(link, message_id) is not None:  # else its answer is here already, if not yet on disk
+                self._cancel(link, message_id)
+            self._close(run, Target(agent, "expired", why=why))
+        for agent in unasked:
+            run.on_target(Target(agent, "expired", why=why))
         self._end_if_done(run)
+
+    def _forget(self, link: Any, message_id: int) -> tuple[Run, str] | None:
+        asked = self._by_link.get(link)
+        found = asked.pop(message_id, None) if asked is not None else None
+        if asked is not None and not asked:
+            del self._by_link[link]
+        return found
 
     def _close(self, run: Run, target: Target) -> None:
-        run.open.pop(target.agent, None)
-        run.on_target(target)
-        self._end_if_done(run)
+        if run.open.pop(target.agent, None) is not None:
+            run.on_target(target)
+            self._end_if_done(run)
 
     def _end_if_done(self, run: Run) -> None:
-        if not run.open and not run.ended:
+        if not run.open and not run.unasked and not run.ended:
             run.ended = True
             self._runs.pop(run.number, None)
             run.on_end()

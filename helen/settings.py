@@ -48,7 +48,7 @@ def gather(flags: Mapping[str, Any], environment: Mapping[str, str], config: Pat
         found |= _from_file(config)
     for name in (*SINGLE, *REPEATED, *FLAGS):
         variable = "HELEN_" + name.upper().replace("-", "_")
-        if variable in environment:
+        if environment.get(variable):  # an empty one is none: that is how EnvironmentFile= leaves things out
             found[name] = _from_environment(name, variable, environment[variable])
     return found | {name: value for name, value in flags.items() if value not in (None, [], False)}
 
@@ -65,12 +65,29 @@ def _from_file(path: Path) -> dict[str, Any]:
     if unknown:
         known = ", ".join((*SINGLE, *REPEATED, *FLAGS))
         raise SettingsError(f"--config {path}: {sorted(unknown)[0]!r} is no setting. There are: {known}")
+    for name, value in named.items():
+        _judge_kind(path, name, value)
     return named
+
+
+def _judge_kind(path: Path, name: str, value: Any) -> None:
+    """Of a value in the file: the readers below expect text, but for these."""
+    if name in FLAGS:
+        good, wanted = isinstance(value, bool), "true or false"
+    elif name in REPEATED:
+        listed = value if isinstance(value, list) else [value]
+        good, wanted = all(isinstance(each, str) for each in listed), "a text, or a list of them"
+    elif name == "retention":
+        good, wanted = isinstance(value, str | int | float) and not isinstance(value, bool), 'a duration such as "7d"'
+    else:
+        good, wanted = isinstance(value, str), "a text in quotes"
+    if not good:
+        raise SettingsError(f"--config {path}: {name} is {value!r}: write {wanted}")
 
 
 def _from_environment(name: str, variable: str, value: str) -> Any:
     if name in REPEATED:
-        return value.split(",")
+        return [part.strip() for part in value.split(",") if part.strip()]
     if name not in FLAGS:
         return value
     if value.lower() not in ("0", "1", "true", "false", "yes", "no"):

@@ -10,6 +10,7 @@ import os
 import socket
 
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START
+NAMES = ("agents", "web")  # FileDescriptorName= of the units in deploy/systemd
 
 
 def notify(*lines: str) -> None:
@@ -26,14 +27,24 @@ def watchdog_seconds() -> float | None:
     """How often to say WATCHDOG=1: half of what the unit allows, or None where it has no watchdog."""
     microseconds = os.environ.get("WATCHDOG_USEC", "")
     wanted = os.environ.get("WATCHDOG_PID", str(os.getpid()))
-    return int(microseconds) / 2e6 if microseconds.isdigit() and wanted == str(os.getpid()) else None
+    if not microseconds.isdigit() or int(microseconds) == 0 or wanted != str(os.getpid()):
+        return None
+    return int(microseconds) / 2e6
 
 
 def sockets() -> dict[str, int]:
-    """Descriptors that systemd opened for us, by FileDescriptorName=. A nameless one is called `unknown` by systemd."""
-    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+    """Descriptors that systemd opened for us, by FileDescriptorName=. A single one that has no name is for agents.
+
+    They are ours from now on: the variables are taken away, so that no child believes that they are its own.
+    """
+    given = {name: os.environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
+    count = given["LISTEN_FDS"]
+    if given["LISTEN_PID"] != str(os.getpid()) or not count.isdigit():
         return {}
-    count = os.environ.get("LISTEN_FDS", "0")
-    names = os.environ.get("LISTEN_FDNAMES", "").split(":")
-    descriptors = range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + (int(count) if count.isdigit() else 0))
-    return dict(zip(names, descriptors, strict=False))
+    descriptors = range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + int(count))
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    names = given["LISTEN_FDNAMES"].split(":")
+    if len(descriptors) == 1 and names[0] not in NAMES:
+        names = ["agents"]
+    return {name: at for name, at in zip(names, descriptors, strict=False) if name in NAMES}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import errno
 import functools
 import gc
 import json
@@ -10,22 +12,25 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import attrs
 from twisted.application.service import Service
 from twisted.internet import reactor as the_reactor
-from twisted.internet.defer import Deferred
-from twisted.internet.error import CannotListenError
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.error import CannotListenError, ReactorNotRunning
 from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
-from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python import usage
 
 from helen import checkfolder, settings, signing, systemd
+from helen import lint as linting
 from helen.assigning import AssignmentBook
 from helen.authority import Authority
 from helen.checkfolder import FolderWatch
@@ -34,18 +39,21 @@ from helen.journal.journal import Journal
 from helen.journal.retention import Retention
 from helen.journal.values import JournalError, Trouble
 from helen.library import Library
-from helen.lint import lint
-from helen.listening import TICK_SECONDS, AgentDoor
+from helen.lint import Linter
+from helen.listening import TICK_SECONDS, AgentDoor, TLSDoor
 from helen.rollout import DEFAULT_FRACTION
 from helen.settings import Settings, SettingsError
 from helen.statedir import StateError, write_whole
-from helen.store import Store
+from helen.store import Store, StoreFailed
 from helen.tls import ServerTLS
 from helen.web.site import Parts, control_site, web_site
 
 BACKLOG = 4_096  # connections that the kernel holds for us: a whole fleet comes back at once after a restart
 RETRY_AFTER = 1  # seconds that agents are told to stay away while Helen restarts
 REFRESH_SECONDS = 3_600.0  # between looks at certificates and manifests that age
+STOP_SECONDS = 4.5  # after which Helen leaves whatever hangs: SIGTERM ends her within 5 s
+STORE_SECONDS = 1.0  # of those, for what waits for the store; it tells the present, and is told again
+LIVE = ("minimum_equus", "rings")  # settings that SIGHUP changes; the others say that they need a restart
 
 
 class Options(usage.Options):  # type: ignore[misc]
@@ -77,17 +85,25 @@ class Options(usage.Options):  # type: ignore[misc]
         self["name"].append(name)
 
     def postOptions(self) -> None:
-        flags = {name: value for name, value in self.items() if name != "config"}
-        config = self["config"] or os.environ.get("HELEN_CONFIG")
         try:
-            self.settings = settings.read(settings.gather(flags, os.environ, Path(config) if config else None))
+            self.settings = self.read_settings()
         except SettingsError as error:
             raise usage.UsageError(str(error)) from error
+
+    def read_settings(self) -> Settings:
+        """From all their sources; again at each SIGHUP. Raises SettingsError."""
+        flags = {name: value for name, value in self.items() if name != "config"}
+        config = self["config"] or os.environ.get("HELEN_CONFIG")
+        return settings.read(settings.gather(flags, os.environ, Path(config) if config else None))
 
 
 def makeService(options: Options) -> Helen:
     """Called by twistd before it becomes a daemon; nothing is opened yet."""
-    return Helen(the_reactor, options.settings)
+    return Helen(the_reactor, options.settings, options.read_settings)
+
+
+class StartRefused(Exception):
+    """For a daemon, whose parent shows it: there is no terminal to print a sentence on."""
 
 
 class Helen(Service):
@@ -96,16 +112,22 @@ class Helen(Service):
     log = Logger()
     name = "helen"
 
-    def __init__(self, reactor: Any, chosen: Settings) -> None:
+    def __init__(self, reactor: Any, chosen: Settings, read_settings: Callable[[], Settings]) -> None:
         self.settings = chosen
         self.reactor = reactor
         self.state = chosen.state
         self.version = version("helen-equus")
         self.started_at = time.time()
+        self._read_settings = read_settings
+        self._made_by = os.getpid()
         self._ports: list[Any] = []
         self._loops: list[LoopingCall] = []
+        self.trouble: str | None = None  # of the journal, as long as it lasts
         self._exit_status = 0
+        self._ending = False
+        self.left = threading.Event()  # set at the very end, or by somebody who outlives this service
         self._web_address: str | None = None
+        atexit.register(self._leave)  # of all that are registered from here on it runs last
 
     # ---------------------------------------------------------------------------------------------- starting
 
@@ -116,9 +138,15 @@ class Helen(Service):
             self._open()
             self._bind()
         except (StateError, JournalError, CannotListenError, OSError) as error:
-            print(f"helen: {_sentence(error)}", file=sys.stderr, flush=True)
-            raise SystemExit(1) from error
+            self._refuse_to_start(_sentence(error), error)
         self.reactor.callWhenRunning(self._run)
+
+    def _refuse_to_start(self, sentence: str, error: Exception) -> None:
+        if os.getpid() != self._made_by:  # a daemon: its parent waits for this, and the log has it all
+            self.log.critical("helen: {sentence}", sentence=sentence)
+            raise StartRefused(sentence) from error
+        print(f"helen: {sentence}", file=sys.stderr, flush=True)
+        raise SystemExit(1) from error
 
     def _open(self) -> None:
         chosen, now = self.settings, time.time()
@@ -131,27 +159,32 @@ class Helen(Service):
             self.state / "journal", self.state / "history", self.reactor.callFromThread, self._on_durable,
             self._on_trouble, retention=Retention(keep_days=chosen.retention / 86_400),
         )  # fmt: skip
-        for sentence in self.journal.open().sentences:
+        recovery = self.journal.open()
+        for sentence in recovery.sentences:
             self.log.warn("{sentence}", sentence=sentence)
         self.house = House(self.reactor, self.authority, self.journal, self.store, minimum=chosen.minimum_equus)
         self.house.signing_keys = keys.pem()
         for known in loaded.agents:
             if known.revoked_at is None:
                 self._recall(known)
+        self.house.recall(recovery.records)
+        self._newest_revision = loaded.assignments
         checks = chosen.checks or self.state / "checks"
         if chosen.checks is None and checkfolder.fill(checks):
             self.log.info("{folder} has been filled with the shipped checks", folder=checks)
+        linting.clear(self.state / "lint")
+        self.linter = Linter(self.reactor, self.state / "lint")
         self.library = Library(
-            checks, self.store, functools.partial(lint, self.reactor), time.time, time.monotonic, keys.private,
-            keys.public, self.house.on_published,
+            checks, self.store, self.linter, time.time, time.monotonic, keys.private, keys.public,
+            self.house.supply.on_published,
         )  # fmt: skip
         self.library.fraction = DEFAULT_FRACTION if chosen.rings else None
         self.library.fleet = lambda: [agent.name for agent in self.house.roster.connected() if agent.version == 2]
         self.library.load(loaded)
-        self.house.library = self.library
-        self.watch = FolderWatch(self.reactor, checks, self._checks_changed)
+        self.house.supply.library = self.library
+        self.watch = FolderWatch(self.reactor, checks, self.library.look)
         self.book = AssignmentBook(
-            self.reactor, self.state / "assignments.toml", self.store, time.time, self.house.assign
+            self.reactor, self.state / "assignments.toml", self.store, time.time, self.house.supply.assign
         )
         self.server_tls = ServerTLS(self.authority.material)
         self.authority.on_changed(lambda: self.server_tls.swap(self.authority.material))
@@ -159,7 +192,7 @@ class Helen(Service):
     def _recall(self, known: Any) -> None:
         """An agent that has been here before this start."""
         agent = self.house.roster.know(known.name)
-        agent.last_seen, agent.address = known.last_seen, known.address
+        agent.last_seen, agent.address, agent.facts = known.last_seen, known.address, known.facts
         labels, host = known.facts.get("labels"), known.facts.get("host")
         agent.labels, agent.host = labels if isinstance(labels, dict) else {}, host if isinstance(host, dict) else {}
         agent.isolation, agent.equus_version = known.facts.get("isolation"), known.facts.get("equus") or ""
@@ -172,25 +205,28 @@ class Helen(Service):
         if not encrypted:
             self.log.warn("--insecure-plaintext: no TLS, no identities; anybody who reaches this port may be any agent")
         self.house.door = AgentDoor(self.reactor, self.house, encrypted)
-        door = TLSMemoryBIOFactory(self.server_tls, False, self.house.door) if encrypted else self.house.door
+        door = TLSDoor(self.server_tls, self.house.door) if encrypted else self.house.door
         agents = self._listen(given.get("agents"), door, chosen.listen)
         agents.stopReading()
         self._agents = agents
         self.address = _written(chosen.listen[0], agents.getHost())
         self.parts = Parts(self)
-        control = self.state / "control.sock"
-        control.unlink(missing_ok=True)  # left behind by a crash: the lock on the state directory is ours
-        self._ports.append(self.reactor.listenUNIX(str(control), control_site(self.parts), mode=0o600))
         if chosen.web is not None or "web" in given:
             web = self._listen(given.get("web"), web_site(self.parts), chosen.web or ("127.0.0.1", 0))
             self._web_address = _written((chosen.web or ("127.0.0.1", 0))[0], web.getHost())
+        self._listen_on_control()
+
+    def _listen_on_control(self) -> None:
+        """Named by way of a descriptor of its folder: a path of more than 107 bytes fits no address."""
+        (self.state / "control.sock").unlink(missing_ok=True)  # of a crash: the lock on the state directory is ours
+        self._folder = os.open(self.state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        path = f"/proc/self/fd/{self._folder}/control.sock"
+        self._ports.append(self.reactor.listenUNIX(path, control_site(self.parts), mode=0o600))
 
     def _listen(self, descriptor: int | None, factory: Any, where: tuple[str, int]) -> Any:
         host, port = where
         if descriptor is not None:
-            with socket.socket(fileno=os.dup(descriptor)) as given:
-                family = given.family
-            opened = self.reactor.adoptStreamPort(descriptor, family, factory)
+            opened = self._adopt(descriptor, factory)
         elif host == "*":
             opened = self._listen_everywhere(port, factory)
         else:
@@ -198,12 +234,17 @@ class Helen(Service):
         self._ports.append(opened)
         return opened
 
+    def _adopt(self, descriptor: int, factory: Any) -> Any:
+        """A socket that systemd has opened. Twisted takes a copy of it, so the one given is closed."""
+        with socket.socket(fileno=descriptor) as given:
+            return self.reactor.adoptStreamPort(given.fileno(), given.family, factory)
+
     def _listen_everywhere(self, port: int, factory: Any) -> Any:
         """IPv6 and IPv4 on one socket, or IPv4 alone where the kernel has no IPv6."""
         try:
             return self.reactor.listenTCP(port, factory, backlog=BACKLOG, interface="::")
         except CannotListenError as error:
-            if isinstance(error.socketError, OSError) and socket.has_ipv6 and error.socketError.errno == 98:
+            if getattr(error.socketError, "errno", None) == errno.EADDRINUSE:
                 raise
             return self.reactor.listenTCP(port, factory, backlog=BACKLOG, interface="0.0.0.0")
 
@@ -215,26 +256,38 @@ class Helen(Service):
     async def _begin(self) -> None:
         await self.authority.refresh(time.time())
         await self.library.load_contents()
-        await self.book.start()
+        await self.book.start(self._newest_revision)
+        if self._ending:
+            return
         self._every(TICK_SECONDS, self.house.sweep)
         self._every(REFRESH_SECONDS, self._refresh)
         watchdog = systemd.watchdog_seconds()
         if watchdog is not None:
             self._every(watchdog, functools.partial(systemd.notify, "WATCHDOG=1"))
         self.journal.change("helen_start", {"version": self.version})
-        self._agents.startReading()
         await deferToThread(self._write_run_file)
+        if self._ending:
+            return
+        self._agents.startReading()
         print(f"Helen listens on {self.address}", flush=True)
         if self._web_address is not None:
             self.log.info("the HTTP API is on http://{address}", address=self._web_address)
         systemd.notify("READY=1", f"STATUS=listening on {self.address}")
         self.watch.start()
-        self._checks_changed()
+        await self.library.look()
         gc.collect()
         gc.freeze()  # what is here now stays: the collector needn't look at it again for every result
 
-    def _every(self, interval: float, call: Any) -> None:
-        loop = LoopingCall(call)
+    def _every(self, interval: float, call: Callable[[], object]) -> None:
+        """What fails once is told, and done again the next time: one bad agent must not end Helen."""
+
+        def attempt() -> None:
+            try:
+                call()
+            except Exception:
+                self.log.failure("{call}", call=call)
+
+        loop = LoopingCall(attempt)
         loop.clock = self.reactor
         loop.start(interval, now=False).addErrback(self._failed)
         self._loops.append(loop)
@@ -251,24 +304,35 @@ class Helen(Service):
 
     # ---------------------------------------------------------------------------------------------- living
 
-    def _checks_changed(self) -> None:
-        self.library.refresh().addErrback(self._report_failure)
-
-    def _refresh(self) -> None:
-        self.authority.refresh(time.time()).addErrback(self._report_failure)
-        self._checks_changed()
+    def _refresh(self) -> Deferred[Any]:
+        renewed = self.authority.refresh(time.time()).addErrback(self._report_failure)
+        return gatherResults([renewed, self.library.look()])
 
     def reload(self) -> None:
-        """SIGHUP: certificates, assignments and checks are read again; nobody is dropped."""
+        """SIGHUP: settings, certificates, assignments and checks are read again; nobody is dropped."""
         systemd.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
-        self._refresh()
-        self.book.reread("SIGHUP").addErrback(self._report_failure)
-        systemd.notify("READY=1")
+        self.log.info("SIGHUP: reading settings, certificates, assignments and checks again")
+        read = deferToThread(self._read_settings).addCallbacks(self._take_settings, self._report_failure)
+        done = gatherResults([read, self._refresh(), self.book.reread("SIGHUP")])
+        done.addErrback(self._report_failure)
+        done.addCallback(lambda _: systemd.notify("READY=1"))
+
+    def _take_settings(self, fresh: Settings) -> None:
+        changed = [name for name in LIVE if getattr(fresh, name) != getattr(self.settings, name)]
+        rest = attrs.evolve(fresh, **{name: getattr(self.settings, name) for name in LIVE})
+        if rest != self.settings:
+            held = attrs.asdict(self.settings)
+            names = ", ".join(name for name, value in attrs.asdict(rest).items() if value != held[name])
+            self.log.warn("changed, but only a restart makes it so: {names}", names=names)
+        self.settings = attrs.evolve(self.settings, **{name: getattr(fresh, name) for name in changed})
+        self.house.minimum = self.settings.minimum_equus
+        self.library.fraction = DEFAULT_FRACTION if self.settings.rings else None
 
     def _on_durable(self, batch: Any) -> None:
         self.house.on_durable(batch)
 
     def _on_trouble(self, trouble: Trouble) -> None:
+        self.trouble = None if trouble.over else trouble.sentence
         if trouble.over:
             self.log.info("{sentence}", sentence=trouble.sentence)
             return
@@ -277,10 +341,14 @@ class Helen(Service):
             self.end(1)
 
     def _report_failure(self, failure: Any) -> None:
-        self.log.failure("a task in the background", failure)
+        if failure.check(SettingsError, StateError, StoreFailed):  # whose sentence says it all
+            self.log.error("{sentence}", sentence=failure.getErrorMessage())
+        else:
+            self.log.failure("a task in the background", failure)
 
     def _failed(self, failure: Any) -> None:
-        self.log.failure("Helen can't go on", failure)
+        self._report_failure(failure)
+        self.log.critical("Helen can't go on")
         self.end(1)
 
     # ---------------------------------------------------------------------------------------------- ending
@@ -294,12 +362,26 @@ class Helen(Service):
     def end(self, status: int) -> None:
         """Stop, and leave with this status."""
         self._exit_status = self._exit_status or status
-        with contextlib.suppress(Exception):  # it is stopping already
+        self._begin_to_end()
+        with contextlib.suppress(ReactorNotRunning):
             self.reactor.stop()
+
+    def _begin_to_end(self) -> None:
+        if not self._ending:
+            self._ending = True
+            threading.Thread(target=self._leave_in_time, name="helen.end", daemon=True).start()
+
+    def _leave_in_time(self) -> None:
+        """A thread of its own: what hangs (a disk, most likely) may hold the reactor or its threads for ever."""
+        if self.left.wait(STOP_SECONDS):
+            return
+        print(f"helen: not everything could be written within {STOP_SECONDS:g} s; leaving", file=sys.stderr, flush=True)
+        os._exit(self._exit_status or 1)
 
     def stopService(self) -> Deferred[None]:
         """Tell agents, flush, let go: within 5 s."""
         super().stopService()
+        self._begin_to_end()
         systemd.notify("STOPPING=1")
         return Deferred.fromCoroutine(self._stop())
 
@@ -311,22 +393,24 @@ class Helen(Service):
         self.book.stop()
         for port in self._ports:
             await _done(port.stopListening())
-        self.parts.stop()
-        self.journal.change("helen_stop", {"version": self.version})
         self.house.say_goodbye(RETRY_AFTER)
         await self.house.all_gone()
+        self.linter.stop()
+        self.journal.change("helen_stop", {"version": self.version})
         await deferToThread(self.journal.close)
-        await self.store.close()
+        closed = self.store.close().addTimeout(STORE_SECONDS, self.reactor)
+        await closed.addErrback(self._report_failure)
         for name in ("run.json", "control.sock"):
             (self.state / name).unlink(missing_ok=True)
-        if self._exit_status:
-            self.reactor.addSystemEventTrigger("after", "shutdown", self._leave)
+        os.close(self._folder)
 
     def _leave(self) -> None:
-        """twistd knows no exit status of a service's."""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(self._exit_status)
+        """At the very end, when twistd has put its own things away: it knows no exit status of a service's."""
+        self.left.set()
+        if self._exit_status:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self._exit_status)
 
 
 async def _done(result: Any) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 import tomlkit
+from tomlkit.exceptions import ConvertError, TOMLKitError
 
-from helen.cli.client import Client
-from helen.cli.options import for_a_helen, output, print_json
+from helen.cli.client import Client, Failed, Missing
+from helen.cli.options import for_a_helen, output, plain, print_json
 from helen.policy import AssignmentsError, read
 
 
@@ -33,7 +34,7 @@ def assign(client: Client, check: str | None, remove: bool, file: Path | None, a
     """
     current = client.get("/api/v1/assignments")
     if file is not None:
-        text = file.read_text()
+        text = read_file(file)
     elif check is None:
         print_json(current) if as_json else click.echo(
             current["text"] or "# no assignments: every agent runs the defaults"
@@ -49,6 +50,26 @@ def assign(client: Client, check: str | None, remove: bool, file: Path | None, a
         raise click.UsageError(str(error)) from error
     done = client.put("/api/v1/assignments", {"text": text.lstrip("\n")})
     print_json(done) if as_json else click.echo(f"revision {done['revision']} is live")
+    for name in done["unknown_checks"]:
+        click.echo(f"warning: no published check is called {plain(name)}: `helen checks` lists them", err=True)
+
+
+def read_file(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failed(f"{path} can't be read: {error}") from error
+
+
+def read_args(text: str) -> dict[str, Any]:
+    """A JSON object without null, for which TOML has no word."""
+    try:
+        args = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"no JSON: {error}", param_hint="--args") from error
+    if not isinstance(args, dict):
+        raise click.BadParameter('write a JSON object such as {"path": "/"}', param_hint="--args")
+    return args
 
 
 def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | None, **given: str | None) -> str:
@@ -61,17 +82,17 @@ def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | Non
     fields |= {"id": check_id} if check_id else {}
     fields |= {name: value for name, value in given.items() if value}
     if args is not None:
-        try:
-            fields["args"] = json.loads(args)
-        except ValueError as error:
-            raise click.BadParameter(f"no JSON: {error}", param_hint="--args") from error
+        fields["args"] = read_args(args)
     table = tomlkit.table()
-    for key, value in fields.items():
-        if isinstance(value, dict):
-            inline = tomlkit.inline_table()
-            inline.update(value)
-            value = inline
-        table.add(key, value)
+    try:
+        for key, value in fields.items():
+            if isinstance(value, dict):
+                inline = tomlkit.inline_table()
+                inline.update(value)
+                value = inline
+            table.add(key, value)
+    except (ConvertError, TypeError, ValueError) as error:
+        raise click.BadParameter(f"TOML has no word for null: {error}", param_hint="--args") from error
     listed = tomlkit.aot()
     listed.append(table)
     document = tomlkit.document()
@@ -81,11 +102,14 @@ def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | Non
 
 def without(text: str, check: str, check_id: str | None) -> str:
     """The file less the entries of a check, its comments and order kept."""
-    document = tomlkit.parse(text)
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise Failed(f"the assignments are no TOML, mend them first: {error}") from error
     listed = document.get("assign", [])
     kept = [e for e in listed if e.get("check") != check or (check_id is not None and e.get("id") != check_id)]
     if len(kept) == len(listed):
-        raise click.ClickException(f"no entry for {check}: `helen assign` shows what there is")
+        raise Missing(f"no entry for {check}: `helen assign` shows what there is")
     entries = tomlkit.aot()
     for each in kept:
         entries.append(each)

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import click
 
@@ -54,8 +54,8 @@ class Client:
         if state is None and url is None:
             raise click.UsageError("which Helen? Give --state DIR (or HELEN_STATE), or --url with a token")
         self.state = state
-        self._url = urlsplit(url) if url else None
-        self._token = token or os.environ.get("HELEN_TOKEN")
+        self._url = _checked(url) if url else None
+        self._token = (token or "").strip()
 
     def get(self, path: str) -> Any:
         return self._answer(self._send("GET", path))
@@ -93,7 +93,13 @@ class Client:
             return connection.getresponse()
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise Failed(self._nobody()) from error
-        except (OSError, http.client.HTTPException) as error:
+        except PermissionError as error:
+            raise Failed(f"{self.state} is not yours: run this as the user that Helen runs as, or with sudo") from error
+        except TimeoutError as error:
+            raise Failed(
+                f"Helen did not answer within {patience:g} s: is she busy, or her disk full? See her log"
+            ) from error
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise Failed(f"Helen can't be reached: {error}") from error
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -111,12 +117,30 @@ class Client:
         return f"no Helen runs on {self.state}: start her with `twistd -n helen --state {self.state}`"
 
     def _answer(self, response: http.client.HTTPResponse) -> Any:
-        raw = response.read()
+        try:
+            raw = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise Failed(f"Helen broke off in the middle of her answer: {error}") from error
         try:
             document = json.loads(raw)
         except ValueError as error:
             raise Failed(f"Helen answered {response.status} with what is no JSON: {raw[:200]!r}") from error
         if response.status < 400:
             return document
-        detail = document.get("detail") or document.get("title") or f"status {response.status}"
+        told = document if isinstance(document, dict) else {}
+        detail = told.get("detail") or told.get("title") or f"status {response.status}"
         raise (Missing if response.status == 404 else Failed)(detail)
+
+
+def _checked(url: str) -> SplitResult:
+    """http://HOST:PORT, or https; anything else is the caller's mistake."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise click.BadParameter(
+            f"{url!r}: write http://HOST:PORT, for example http://127.0.0.1:4167", param_hint="--url"
+        )
+    return parts

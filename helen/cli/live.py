@@ -18,24 +18,16 @@ class Live:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._seen: dict[tuple[str, str], float] = {}
+        self._newest = 0.0
         self._began = time.monotonic()
         self.codes: dict[tuple[str, str], str | None] = {}
-        self.sequences: dict[tuple[str, str], int] = {}
 
     def look(self) -> list[dict[str, Any]]:
         """The results that are new since the last look, printed."""
-        new = []
-        for agent in self._client.get("/api/v1/agents")["agents"]:
-            for result in self._client.get(f"/api/v1/agents/{agent['name']}")["results"]:
-                key = (agent["name"], result["check_id"])
-                if self._seen.get(key) == result["received"]:
-                    continue
-                self._seen[key] = result["received"]
-                self.codes[key] = result["code"]
-                self.sequences[key] = self.sequences.get(key, 0) + 1
-                new.append(result | {"agent": agent["name"]})
-        for result in sorted(new, key=lambda result: result["received"]):
+        new: list[dict[str, Any]] = self._client.get(f"/api/v1/results?since={self._newest!r}")["results"]
+        for result in new:
+            self._newest = max(self._newest, result["received"])
+            self.codes[result["agent"], result["check_id"]] = result["code"]
             self._print(result)
         return new
 

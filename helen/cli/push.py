@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equus_protocol import manifest
 from helen import signing
 from helen.cli.client import Client, Failed
 from helen.cli.options import for_a_helen, output, plain, print_json
+from helen.rollout import read_fraction
 from helen.statedir import StateError
 
 WATCH_SECONDS = 60.0  # that a push is watched; it goes on without us
@@ -40,6 +42,11 @@ def push(
     Tests that lie beside a file (tests/NAME.lua) come along and must pass. Without FILES the folder is taken as it is:
     that is how a staged set is signed with --key.
     """
+    if undo and (files or dry_run or canary):
+        raise click.UsageError("--undo goes back as a whole and at once: it takes no FILES, --dry-run or --canary")
+    private = read_key(key) if key is not None else None
+    if canary is not None:
+        read_canary(canary)
     if undo:
         client.post("/api/v1/push/undo")
     elif files:
@@ -48,7 +55,7 @@ def push(
             click.echo(f"warning: {plain(warning)}", err=True)
     state = client.get("/api/v1/push")
     if state["staged"] is not None and not dry_run:
-        state = sign(client, state, key, canary)
+        state = sign(client, state, private, canary)
     if dry_run:
         print_json(state) if as_json else show_plan(state, files)
         return
@@ -75,14 +82,27 @@ def read_text(path: Path) -> str:
         raise Failed(f"{path} can't be read: {error.strerror}") from error
 
 
-def sign(client: Client, state: dict[str, Any], key: Path | None, canary: str | None) -> dict[str, Any]:
-    """Bring the signatures for what is staged: for the set, and for its undoing."""
-    if key is None:
-        raise Failed("the set is staged, and Helen holds no key to sign it: run `helen push --key FILE`")
+def read_key(path: Path) -> Ed25519PrivateKey:
+    """Before anything is sent: a set should not be staged for a key that can't be read."""
     try:
-        private = signing.load_private(key)
+        return signing.load_private(path)
     except StateError as error:
         raise Failed(str(error)) from error
+
+
+def read_canary(text: str) -> float:
+    try:
+        return read_fraction(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--canary") from error
+
+
+def sign(
+    client: Client, state: dict[str, Any], private: Ed25519PrivateKey | None, canary: str | None
+) -> dict[str, Any]:
+    """Bring the signatures for what is staged: for the set, and for its undoing."""
+    if private is None:
+        raise Failed("the set is staged, and Helen holds no key to sign it: run `helen push --key FILE`")
     staged = state["staged"]
     new, back = (manifest.sign(staged[name].encode(), [private]).decode() for name in ("manifest", "undo"))
     client.post("/api/v1/push/signed", {"manifest": new, "undo": back, "canary": canary})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections import Counter
 from typing import Any
 
 import click
 
-from helen.cli.client import Client
+from helen.cli.client import Client, Missing
 from helen.cli.options import for_a_helen, output, plain, print_json
 from helen.durations import seconds
 
@@ -25,7 +26,7 @@ PATIENCE = 15.0  # seconds beyond the timeout in which Helen must have said what
 def run(client: Client, check: str, on: tuple[str, ...], args: str, timeout: str, as_json: bool) -> None:
     """Run CHECK now on agents and wait for what each of them says.
 
-    Exit status 0: all have answered. 1: some have not. 3: there is no such agent.
+    Exit status 0: all have answered. 1: some have not. 3: there is no such agent, or none of them has such a check.
     """
     patience = read_timeout(timeout) + PATIENCE
     body = {"check": check, "on": list(on), "args": read_args(args), "timeout": timeout}
@@ -46,7 +47,19 @@ def run(client: Client, check: str, on: tuple[str, ...], args: str, timeout: str
         print_json({"targets": targets})
     else:
         click.echo(", ".join(f"{count} {outcome}" for outcome, count in sorted(counted.items())))
+    if targets and all((target["result"] or {}).get("reason") == "unknown-check" for target in targets):
+        raise Missing(nobody_has(client, check))
     raise SystemExit(0 if counted["answered"] == len(targets) else 1)
+
+
+def nobody_has(client: Client, check: str) -> str:
+    """What to say when no agent knows a check: whether Helen does, and which ones have a name like it."""
+    published = [each["name"] for each in client.get("/api/v1/checks")["checks"]]
+    if check in published:
+        return f"{check} is published, but none of these agents has it yet: `helen status AGENT` says what they run"
+    near = difflib.get_close_matches(check, published, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}?" if near else "`helen checks` lists them."
+    return f"no check is called {check!r}. {hint}"
 
 
 def read_args(text: str) -> dict[str, Any]:
@@ -71,6 +84,6 @@ def show(target: dict[str, Any]) -> None:
     result = target["result"] or {}
     status = result.get("status", target["outcome"]).upper()
     text = result.get("summary") or target.get("why") or result.get("reason") or ""
-    click.echo(f"{plain(target['agent'])}: {status} {plain(text)}")
+    click.echo(f"{plain(target['agent'])}: {status} {plain(text)}".rstrip())
     for line in (result.get("output") or "").splitlines()[:20]:
         click.echo(f"    {plain(line)}")

@@ -11,9 +11,10 @@ from twisted.python.failure import Failure
 
 from helen.certificates import BadRequest
 from helen.credentials import NotEnrolled, UnknownAgent
-from helen.library import PushRefused
 from helen.policy import AssignmentsError
+from helen.releases import PushRefused
 from helen.runs import RunRefused
+from helen.store import StoreClosed, StoreFailed, StoreOverloaded
 
 log = Logger()
 
@@ -24,6 +25,9 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     PushRefused: (409, "push refused"),
     AssignmentsError: (400, "assignments refused"),
     RunRefused: (503, "can't be asked"),
+    StoreFailed: (503, "the disk doesn't take it"),
+    StoreOverloaded: (503, "the disk doesn't take it"),
+    StoreClosed: (503, "Helen is stopping"),
 }
 
 
@@ -38,7 +42,20 @@ class Problem(Exception):
 def write_json(request: Any, document: Any, status: int = 200) -> bytes:
     """A JSON answer."""
     request.setResponseCode(status)
-    request.setHeader("content-type", "application/json" if status < 400 else "application/problem+json")
+    request.setHeader("content-type", "application/json")
+    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+
+
+def refuse(request: Any, status: int, title: str, detail: str) -> bytes:
+    """An answer that says what is wrong."""
+    request.setResponseCode(status)
+    request.setHeader("content-type", "application/problem+json")
+    return problem(status, title, detail)
+
+
+def problem(status: int, title: str, detail: str) -> bytes:
+    """A document of RFC 9457."""
+    document = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     return json.dumps(document, ensure_ascii=False).encode() + b"\n"
 
 
@@ -57,5 +74,4 @@ def add_error_answers(app: Klein) -> None:
         else:
             log.failure("the HTTP API", failure)
             status, title, error = 500, "internal error", Exception("Helen's log says what happened")
-        detail = str(error)
-        return write_json(request, {"type": "about:blank", "title": title, "status": status, "detail": detail}, status)
+        return refuse(request, status, title, str(error))

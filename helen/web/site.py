@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,15 @@ from twisted.web.server import Request, Site
 from zope.interface import implementer
 
 from helen.statedir import read_private, write_whole
-from helen.web.api import MAX_BODY, Api
-from helen.web.problems import write_json
+from helen.web.api import Api
+from helen.web.bodies import MAX_BODY
+from helen.web.problems import problem, refuse
 
 if TYPE_CHECKING:
     from helen.tap import Helen
 
 TOKEN_BYTES = 32
+MAX_CLIENTS = 256  # connections of one site: each may have a request of MAX_BODY in memory
 REQUEST_SECONDS = 60  # that a client may take to send its request
 
 
@@ -34,9 +37,6 @@ class Parts:
         self.api = Api(helen)
         self.token = load_token(helen.state / "web.token")
 
-    def stop(self) -> None:
-        """Nothing is open beyond the ports."""
-
 
 def load_token(path: Path) -> str:
     """The bearer token of the TCP side, made when it is missing. Blocks: at start only."""
@@ -46,13 +46,31 @@ def load_token(path: Path) -> str:
 
 
 class BoundedRequest(Request):  # type: ignore[misc]
-    """Refuses a body that is too large before it has been read."""
+    """Keeps a body in memory, up to MAX_BODY; one that is announced or grows beyond it is refused and not read."""
 
     def gotLength(self, length: int | None) -> None:
+        self.content = BytesIO()
         if length is not None and length > MAX_BODY:
-            self.channel.loseConnection()
-            length = 0
-        super().gotLength(length)
+            self._refuse()
+
+    def handleContentChunk(self, data: bytes) -> None:
+        if self.content.tell() + len(data) > MAX_BODY:
+            self._refuse()
+        elif not self._is_refused:
+            self.content.write(data)
+
+    _is_refused = False
+
+    def _refuse(self) -> None:
+        """While the request is still coming in there is no answer that Twisted would send."""
+        if self._is_refused:
+            return
+        self._is_refused = True
+        body = problem(413, "too large", f"a request holds at most {MAX_BODY} bytes")
+        head = ("HTTP/1.1 413 Content Too Large", "content-type: application/problem+json", "connection: close")
+        lines = "".join(f"{line}\r\n" for line in (*head, f"content-length: {len(body)}", ""))
+        self.channel.transport.write(lines.encode() + body)
+        self.channel.loseConnection()
 
 
 class QuietSite(Site):  # type: ignore[misc]
@@ -61,22 +79,37 @@ class QuietSite(Site):  # type: ignore[misc]
     noisy = False
     displayTracebacks = False
 
+    def __init__(self, resource: IResource) -> None:
+        super().__init__(resource, requestFactory=BoundedRequest, timeout=REQUEST_SECONDS)
+        self._clients = 0
+
+    def buildProtocol(self, addr: Any) -> Any:
+        """None (a closed socket) for one client too many."""
+        if self._clients >= MAX_CLIENTS:
+            return None
+        channel = super().buildProtocol(addr)
+        lost = channel.connectionLost
+
+        def gone(reason: Any) -> None:
+            self._clients -= 1
+            lost(reason)
+
+        channel.connectionLost = gone
+        self._clients += 1
+        return channel
+
     def log(self, request: Any) -> None:
         """Nothing."""
 
 
-def _site(resource: IResource) -> Site:
-    return QuietSite(resource, requestFactory=BoundedRequest, timeout=REQUEST_SECONDS)
-
-
 def control_site(parts: Parts) -> Site:
     """For the Unix socket: the file's mode is the guard."""
-    return _site(parts.api.app.resource())
+    return QuietSite(parts.api.app.resource())
 
 
 def web_site(parts: Parts) -> Site:
     """For TCP."""
-    return _site(Guard(parts.api.app.resource(), parts))
+    return QuietSite(Guard(parts.api.app.resource(), parts))
 
 
 @implementer(IResource)
@@ -112,6 +145,4 @@ class Guard:
         return name in ours or (web is not None and name in (web[0], f"[{web[0]}]"))
 
     def _refuse(self, request: Any, status: int, detail: str) -> bytes:
-        return write_json(
-            request, {"type": "about:blank", "title": "refused", "status": status, "detail": detail}, status
-        )
+        return refuse(request, status, "refused", detail)

@@ -1,0 +1,119 @@
+"""What `equus lint` has said of each file, kept so that neither a save nor a restart asks again about the others.
+
+A check may `require` a library, so the libraries that it was judged with belong to the verdict: when one of them
+changes, comes or goes, every file is judged anew. A linter that can't run is tried again ever more rarely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from equus_protocol.manifest import FileEntry
+from helen import records
+from helen.lint import LintFailed, Verdict, verdict
+from helen.policy import CheckTable
+from helen.store import Store
+
+_KEPT = "library.verdicts"  # the place in the store
+FIRST_PATIENCE = 5.0  # seconds after a linter that could not run; twice as many each time
+LAST_PATIENCE = 300.0
+
+Lint = Callable[[Mapping[str, bytes]], "Deferred[dict[str, Verdict]]"]
+Files = Mapping[str, FileEntry]
+
+
+def fingerprint(files: Files) -> str:
+    """One word for a whole set of files."""
+    named = sorted((name, entry.sha256) for name, entry in files.items())
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
+
+
+def libraries(files: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the files that are no checks."""
+    return {name: item for name, item in files.items() if name.startswith("lib/")}
+
+
+class Verdicts:
+    """By name and hash. `steady` times the patience."""
+
+    def __init__(self, lint: Lint, store: Store, steady: Callable[[], float]) -> None:
+        self._lint = lint
+        self._store = store
+        self._steady = steady
+        self._found: dict[str, Verdict] = {}
+        self._libraries = fingerprint({})  # that the newest judgement was made with
+        self._failure: tuple[str, str] | None = None  # the set that could not be judged, and why
+        self._again_at = 0.0
+        self._patience = FIRST_PATIENCE
+
+    def load(self, kv: Mapping[str, str]) -> None:
+        """What was kept before this start."""
+        kept = json.loads(kv.get(_KEPT, "{}"))
+        self._libraries = kept.get("libraries", self._libraries)
+        self._found = {key: verdict(key.rpartition(" ")[0], listed) for key, listed in kept.get("verdicts", {}).items()}
+
+    def of(self, name: str, entry: FileEntry) -> Verdict:
+        """Of a file that has been judged."""
+        return self._found[_key(name, entry)]
+
+    def tables(self, files: Files) -> dict[str, CheckTable]:
+        """The tables of the checks of a set, by their names."""
+        found = (self._found.get(_key(name, entry)) for name, entry in files.items() if not name.startswith("lib/"))
+        return {each.table.name: each.table for each in found if each is not None and each.table is not None}
+
+    async def judge(self, contents: Mapping[str, bytes], files: Files, served: Iterable[Files]) -> None:
+        """Have every file judged that has not been yet, and keep what is said of these and of the served ones.
+
+        Raises LintFailed; while patience lasts at once, with what was said before.
+        """
+        shelf = fingerprint(libraries(files))
+        new = {name for name, entry in files.items() if _key(name, entry) not in self._found}
+        if shelf != self._libraries:
+            new = set(files)
+        if not new:
+            return
+        asked = {name: contents[name] for name in files if name in new or name.startswith("lib/")}
+        fresh = await self._ask(asked, fingerprint(files))
+        kept = {_key(*item) for each in (files, *served) for item in each.items()}
+        self._found = {key: found for key, found in self._found.items() if key in kept}
+        self._found |= {_key(name, files[name]): found for name, found in fresh.items()}
+        self._libraries = shelf
+        await self._store.call(records.put, _KEPT, self._written())
+
+    async def _ask(self, contents: Mapping[str, bytes], whole: str) -> dict[str, Verdict]:
+        now = self._steady()
+        if self._failure is not None and self._failure[0] == whole and now < self._again_at:
+            raise LintFailed(self._failure[1])
+        try:
+            found = await self._lint(contents)
+        except LintFailed as failed:
+            same = self._failure is not None and self._failure[0] == whole
+            self._patience = min(LAST_PATIENCE, self._patience * 2) if same else FIRST_PATIENCE
+            self._failure, self._again_at = (whole, str(failed)), self._steady() + self._patience
+            raise
+        self._failure = None
+        return found
+
+    def _written(self) -> str:
+        found = {key: _plain(each) for key, each in self._found.items()}
+        return json.dumps({"libraries": self._libraries, "verdicts": found})
+
+
+def _key(name: str, entry: FileEntry) -> str:
+    return f"{name} {entry.sha256}"
+
+
+def _plain(found: Verdict) -> dict[str, Any]:
+    table = found.table
+    return {
+        "table": None if table is None else {
+            "summary": table.summary, "needs": table.needs, "every": table.every, "timeout": table.timeout,
+            "args": table.args,
+        },
+        "problems": [{"text": p.text, "line": p.line, "severity": p.severity} for p in found.problems],
+    }  # fmt: skip

@@ -1,0 +1,97 @@
+"""What clients send: JSON bodies, read into values at the door. Each fault is a Problem with status 400 or 413."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from twisted.internet.threads import deferToThread
+
+from helen.durations import seconds
+from helen.rollout import read_fraction
+from helen.web.problems import Problem
+
+MAX_BODY = 8 * 1024 * 1024  # bytes of a request: a push of a folder of checks
+AT_ONCE = 65_536  # bytes of JSON: about a millisecond; greater ones are read in a thread
+
+
+async def read_body(request: Any) -> dict[str, Any]:
+    """The JSON object of a request; an empty body is an empty object."""
+    raw = request.content.read(MAX_BODY + 1)
+    if len(raw) > MAX_BODY:
+        raise Problem(413, "too large", f"a request holds at most {MAX_BODY} bytes")
+    return _read_object(raw) if len(raw) <= AT_ONCE else await deferToThread(_read_object, raw)
+
+
+def _read_object(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise Problem(400, "bad request", f"the body is no JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise Problem(400, "bad request", "the body is no JSON object")
+    return body
+
+
+def read_text(body: dict[str, Any], key: str) -> str:
+    """A text that must be there, and that UTF-8 has bytes for."""
+    value = body.get(key)
+    if not isinstance(value, str) or not value:
+        raise Problem(400, "bad request", f"`{key}` is missing, or no text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Problem(400, "bad request", f"`{key}` is no text: {error.reason}") from error
+    return value
+
+
+def read_optional_text(body: dict[str, Any], key: str) -> str | None:
+    return None if body.get(key) is None else read_text(body, key)
+
+
+def read_patterns(body: dict[str, Any], key: str) -> list[str]:
+    """Which agents: one pattern, or a list of them."""
+    patterns = body.get(key)
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    if not isinstance(patterns, list) or not patterns or not all(isinstance(pattern, str) for pattern in patterns):
+        raise Problem(400, "bad request", f"`{key}` is a name, a pattern such as web*, KEY=VALUE, or a list of them")
+    return patterns
+
+
+def read_object(body: dict[str, Any], key: str) -> dict[str, Any]:
+    value = body.get(key) or {}
+    if not isinstance(value, dict):
+        raise Problem(400, "bad request", f"`{key}` is a JSON object")
+    return value
+
+
+def read_files(body: dict[str, Any], key: str) -> dict[str, bytes]:
+    """File names and their text; bytes that are no UTF-8 come as surrogates (Python's surrogateescape)."""
+    files = body.get(key) or {}
+    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
+        raise Problem(400, "bad request", f"`{key}` is an object of file names and their text")
+    try:
+        return {name: text.encode("utf-8", "surrogateescape") for name, text in files.items()}
+    except UnicodeEncodeError as error:
+        raise Problem(400, "bad request", f"`{key}` holds what is no text: {error.reason}") from error
+
+
+def read_share(body: dict[str, Any]) -> float | None:
+    """`canary`: the share of the agents that run it first, or None for all at once."""
+    if body.get("canary") is None:
+        return None
+    try:
+        return read_fraction(str(body["canary"]))
+    except ValueError as error:
+        raise Problem(400, "bad request", f"`canary`: {error}") from error
+
+
+def read_seconds(body: dict[str, Any], key: str, default: float) -> float:
+    try:
+        value = seconds(body.get(key, default))
+    except ValueError as error:
+        raise Problem(400, "bad request", f"`{key}`: {error}") from error
+    if not math.isfinite(value):
+        raise Problem(400, "bad request", f"`{key}` is no duration")
+    return value

@@ -1,0 +1,114 @@
+"""What the API shows of what Helen knows: values in, plain data out. docs/api.rst lists the fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from equus_protocol.results import STATUS_WORDS
+from helen.library import Library
+from helen.policy import ScheduleEntry
+from helen.releases import Published, describe
+from helen.roster import Agent, Latest
+
+
+def counted(agents: Any) -> dict[str, int]:
+    """How many latest results there are of each status."""
+    sums = [0] * len(STATUS_WORDS)
+    for agent in agents:
+        for status, count in enumerate(agent.counts):
+            sums[status] += count
+    return dict(zip(STATUS_WORDS, sums, strict=True))
+
+
+def show_agent(agent: Agent, offered: Published | None, now: float) -> dict[str, Any]:
+    """A row of the list of agents."""
+    return {
+        "name": agent.name,
+        "connected": agent.link is not None,
+        "since": agent.connected_at,
+        "last_seen": now if agent.link is not None else agent.last_seen,
+        "address": agent.address,
+        "protocol": agent.version or None,
+        "equus": agent.equus_version,
+        "labels": agent.labels,
+        "host": agent.host,
+        "isolation": agent.isolation,
+        "policy": agent.policy,
+        "clock_offset": agent.clock_offset,
+        "spool": agent.spool,
+        "current": offered is not None and agent.digest == offered.digest,
+        "checks": counted([agent]),
+    }
+
+
+def show_entry(entry: ScheduleEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id, "check": entry.check, "every": entry.every, "timeout": entry.timeout, "args": entry.args,
+        "overlap": entry.overlap,
+    }  # fmt: skip
+
+
+def show_latest(latest: Latest) -> dict[str, Any]:
+    """The last result of a check."""
+    return {
+        "check_id": latest.check_id,
+        "status": STATUS_WORDS[latest.status],
+        "summary": latest.summary,
+        "received": latest.received,
+        "since": latest.since,
+        "reason": latest.reason,
+        "code": latest.code,
+        "took_ms": latest.took_ms,
+        "metrics": [
+            {"name": x.name, "value": x.value, "unit": x.unit, "labels": x.labels, "warn": x.warn, "crit": x.crit}
+            for x in latest.metrics
+        ],
+    }
+
+
+def show_checks(library: Library) -> dict[str, Any]:
+    """The published checks, and what is wrong with files of the folder."""
+    published = library.published
+    listed = [
+        {
+            "name": table.name,
+            "summary": table.summary,
+            "every": table.every,
+            "timeout": table.timeout,
+            "needs": list(table.needs),
+            "args": table.args,
+            "sha256": published.files[f"{table.name}.lua"].sha256,
+            "kept_old": f"{table.name}.lua" in library.kept_old,
+        }
+        for table in (sorted(published.tables.values(), key=lambda table: table.name) if published is not None else ())
+        if f"{table.name}.lua" in published.files
+    ]
+    problems = [
+        {"file": name, "line": p.line, "severity": p.severity, "text": p.text}
+        for name, found in sorted(library.problems.items())
+        for p in found
+    ]
+    version = published.version if published is not None else None
+    return {"version": version, "checks": listed, "problems": problems}
+
+
+def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
+    """How far the newest set has come, and what waits for a signature. `connected` are those of version 2."""
+    releases, staged = library.releases, library.staged
+    newest, ring = releases.newest, releases.ring or releases.last_ring
+    shown: dict[str, Any] = {"version": None, "staged": None, "ring": None, "can_sign": bool(library.private)}
+    shown |= {"agents": len(connected), "loaded": 0, "kept_old": {}}
+    if newest is not None:
+        have = [agent for agent in connected if agent.digest == newest.digest]
+        shown |= {"version": newest.version, "digest": newest.digest, "loaded": len(have)}
+        shown["kept_old"] = {agent.name: agent.not_active for agent in have if agent.not_active}
+    if ring is not None:
+        shown["ring"] = describe(ring)
+    if staged is not None:
+        shown["staged"] = {
+            "version": staged.version,
+            "manifest": staged.pair.new.decode(),
+            "undo": staged.pair.undo.decode(),
+            "files": {name: entry.sha256 for name, entry in staged.files.items()},
+        }
+    return shown

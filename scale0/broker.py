@@ -145,8 +145,7 @@ class Broker:
     def tick(self, now: float, wall: float) -> list[Effect]:
         self._at(now, wall)
         for key in self._c.timers.due(now):
-            kind, *about = key  # type: ignore[misc]
-            self._on_timer[kind](*about)
+            self._on_timer[key[0]](*key[1:])
         return self._take()
 
     def undelivered(self, sent: Send, gone: bool, now: float, wall: float) -> list[Effect]:

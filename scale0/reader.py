@@ -11,7 +11,7 @@ edge of ZMQ_FD. What it does not do: it knows no protocol; who may connect is de
     socket.send(frames, hold=True)                 keeps what meets a full pipe, within HELD_MESSAGES and HELD_BYTES,
                                                    and sends it in order as soon as there is room; FULL beyond that
     socket.watch(changed)                          changed(event, endpoint), the event being "connected", "handshake",
-                                                   "disconnected" or "refused"
+                                                   "disconnected", "retried" (nobody listens) or "refused" (by ZAP)
     socket.close(linger_ms=0)                      never blocks; unsent messages have that long
     network.admit("backend", rule)                 rule(zap.Caller) -> bool, asked at each handshake of that domain
     network.close()                                Deferred; closes all sockets and ends the Context
@@ -75,6 +75,7 @@ _recv = BareSocket.recv
 
 _EVENTS = {
     zmq.EVENT_CONNECTED: "connected",
+    zmq.EVENT_CONNECT_RETRIED: "retried",
     zmq.EVENT_HANDSHAKE_SUCCEEDED: "handshake",
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "refused",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "refused",

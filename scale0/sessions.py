@@ -241,10 +241,11 @@ class Sessions:
 
     def heartbeat(self, session: Session, o: opt.Heartbeat) -> None:
         if session.role == "peer":
-            session.skew = o.time - self._c.wall  # a fellow with a wrong clock is shown, not cut: it may be ours
+            # A fellow with a wrong clock is shown, not cut: it may be ours. Its configuration comes by another way.
+            session.skew, session.version = o.time - self._c.wall, int(o.config_version)
         else:
             self._check_clock(session, o.time)
-        self._note_version(session, o.config_version)
+            self._note_version(session, o.config_version)
 
     def _check_clock(self, session: Session, time: float) -> None:
         skew = session.skew = time - self._c.wall

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,11 @@ class Options(usage.Options):
 
 class Broker(MultiService):
     """The broker and what stands beside it; ends the process's Context when all have stopped."""
+
+    def startService(self) -> None:
+        super().startService()
+        # twistd would kill itself with the signal again once all is done; asked to stop in order, we have not failed.
+        reactor.callWhenRunning(signal.signal, signal.SIGTERM, lambda *_: reactor.callFromThread(reactor.stop))
 
     def stopService(self) -> Any:
         stopped = super().stopService()

@@ -7,28 +7,30 @@ in time (nearly all) leaves nothing behind. A heap of deadlines would keep each 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable
 from math import ceil
+from typing import Any
 
 RESOLUTION = 0.01  # seconds; nothing of ours is due more exactly, and nothing fires early
 FAR = 10.0  # seconds from which on slots are as wide as COARSE: fifteen minutes of fine ones would be 90,000
 COARSE = 50  # of RESOLUTION
 
+Key = tuple[Any, ...]  # what it is, and about whom
+
 
 class Timers:
     def __init__(self) -> None:
-        self._slots: dict[int, dict[Hashable, None]] = {}
+        self._slots: dict[int, dict[Key, None]] = {}
         self._order: list[int] = []  # a heap of the slots that were ever opened and have not been passed
-        self._when: dict[Hashable, int] = {}
+        self._when: dict[Key, int] = {}
         self._now = 0.0
 
     def __len__(self) -> int:
         return len(self._when)
 
-    def __contains__(self, key: Hashable) -> bool:
+    def __contains__(self, key: Key) -> bool:
         return key in self._when
 
-    def set(self, key: Hashable, when: float) -> None:
+    def set(self, key: Key, when: float) -> None:
         """Fire `key` at `when`, and no longer at what it was set to before."""
         slot = ceil(when / RESOLUTION)
         if when - self._now > FAR:
@@ -45,15 +47,15 @@ class Timers:
             heapq.heappush(self._order, slot)
         keys[key] = None
 
-    def cancel(self, key: Hashable) -> None:
+    def cancel(self, key: Key) -> None:
         slot = self._when.pop(key, None)
         if slot is not None:
             self._slots[slot].pop(key, None)
 
-    def due(self, now: float) -> list[Hashable]:
+    def due(self, now: float) -> list[Key]:
         """All keys whose time has come, oldest first; they are no longer set."""
         self._now = now
-        keys: list[Hashable] = []
+        keys: list[Key] = []
         while self._order and self._order[0] * RESOLUTION <= now:
             keys += self._slots.pop(heapq.heappop(self._order))
         for key in keys:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from twisted.internet.defer import maybeDeferred
 from twisted.internet.epollreactor import EPollReactor
 
+from scale0.ports import Security
 from scale0.reader import Network
+from scale0.service import BrokerService
 
 PATIENCE = 5.0  # seconds for what must come
 
@@ -62,3 +67,37 @@ def pump(_reactor: Pump) -> Iterator[Pump]:
 @pytest.fixture
 def network(pump: Pump) -> Network:
     return Network.of(pump.reactor)
+
+
+class Brokers:
+    """Brokers of one case, in this process and on free ports."""
+
+    def __init__(self, pump: Pump, folder: Path) -> None:
+        self._pump, self._folder = pump, folder
+        self._started: list[BrokerService] = []
+
+    def start(self, identity: str = "broker", security: Security | None = None, **config: Any) -> BrokerService:
+        """A broker with the beat of the tests, up and active unless the configuration says otherwise."""
+        ports = dict.fromkeys(("frontend_port", "backend_port", "peer_port", "config_pub_port"), 0)
+        tree = {"identity": identity, "default_heartbeat_interval": 0.2} | ports | config
+        file = self._folder / f"{identity}.json"
+        file.write_bytes(msgspec.json.encode(tree))
+        service = BrokerService(self._pump.reactor, file, self._folder / identity, security)
+        service.startService()
+        self._started.append(service)
+        return service
+
+    def stop(self, service: BrokerService) -> None:
+        self._started.remove(service)
+        self._pump.result(maybeDeferred(service.stopService))
+
+    def stop_all(self) -> None:
+        for service in list(self._started):
+            self.stop(service)
+
+
+@pytest.fixture
+def brokers(pump: Pump, tmp_path: Path) -> Iterator[Brokers]:
+    brokers = Brokers(pump, tmp_path)
+    yield brokers
+    brokers.stop_all()

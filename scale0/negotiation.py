@@ -1,0 +1,347 @@
+"""A client's side of a session with some broker: where to call, what to say when, when to give up. Pure.
+
+Events and the time go in, effects come out; link.py performs them. Frontends and backends differ in one thing: a
+backend says READY before it is ACTIVE.
+
+| State      | Leaves by                                                                                          |
+|------------|----------------------------------------------------------------------------------------------------|
+| LOST       | a new socket after a while: the preferred broker three times, then NEEDBROKER at the others        |
+| DIALLING   | handshake -> CHECKING, or asking if this broker is only to name another; nothing in 3 s -> LOST    |
+| ASKING     | USEBROKER -> DIALLING there; an error, or nothing in 2 s -> LOST, at the next broker               |
+| CHECKING   | CONFIG or CONFIGACK -> CONFIGURED; 2 s, 3 tries -> LOST                                            |
+| CONFIGURED | READY sent -> ACTIVE (frontends at once)                                                           |
+| ACTIVE     | FORCENEGOTIATE -> CHECKING; 3 intervals of silence, a broken connection, or a second handshake     |
+|            | (the broker was restarted, of which a DEALER says nothing) -> LOST                                 |
+| BACKOFF    | retry_after_ms is over -> LOST; 503 and 421 ask the others for a broker instead                    |
+| STOPPED    | by nothing: the broker will never have us (401, 403, 426)                                          |
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from scale0 import options as opt
+
+CHECK_TIMEOUT, CHECK_TRIES = 2.0, 3
+DIAL_TIMEOUT = 3.0  # seconds for TCP and, with CURVE, its handshake
+FIRST_DELAY, LONGEST_DELAY = 0.25, 30.0  # seconds between calls, doubling, with full jitter
+PREFERRED_TRIES = 3  # failures at the preferred broker before others are asked
+LIVENESS = 3
+DEFAULT_RETRY = 30.0  # seconds after an error that names none
+NEVER = frozenset({401, 403, 426})
+ELSEWHERE = frozenset({421, 503})
+
+
+class State(enum.Enum):
+    LOST = "lost"
+    DIALLING = "dialling"
+    ASKING = "asking"
+    CHECKING = "checking"
+    CONFIGURED = "configured"
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    STOPPED = "stopped"
+
+
+@attrs.frozen
+class Target:
+    """A broker to call at."""
+
+    endpoint: str
+    key: str = ""  # its CURVE public key
+    identity: str = ""
+
+
+@attrs.frozen
+class Dial:
+    """Open a new socket to this broker; the old one, if any, is closed."""
+
+    target: Target
+
+
+@attrs.frozen
+class Tell:
+    command: str
+    options: dict[str, Any]
+
+
+@attrs.frozen
+class Configured:
+    """A document has come, or the one on record is still in force (None)."""
+
+    document: bytes | None
+    form: str
+    version: str
+
+
+@attrs.frozen
+class Became:
+    state: State
+    why: str = ""
+    code: int = 0
+
+
+Effect = Dial | Tell | Configured | Became
+
+
+class Negotiation:
+    def __init__(
+        self,
+        role: str,
+        identity: str,
+        targets: Sequence[Target],
+        rng: random.Random,
+        interval: float | None = None,
+    ) -> None:
+        self.role, self.identity, self._rng = role, identity, rng
+        self.state = State.LOST
+        self.services: list[str] = []
+        self.version = "0"
+        self.interval = interval or 2.5
+        self._wanted_interval = interval
+        self._targets = list(targets)  # those that we were born with
+        self._known: list[Target] = []  # from group_config: the own group, then its fallbacks
+        self.preferred = ""
+        self.target: Target | None = None
+        self._failures = 0
+        self._failed: list[str] = []
+        self._to_ask: list[Target] | None = None
+        self._tries = 0
+        self._deadline: float | None = None
+        self._beat_at: float | None = None
+        self._heard_at = 0.0
+        self._handshakes = 0
+        self._effects: list[Effect] = []
+
+    # ------------------------------------------------------------------------------------- events
+
+    def start(self, now: float) -> list[Effect]:
+        return self._dial_next(now)
+
+    def handshake(self, now: float, wall: float) -> list[Effect]:
+        """The monitor saw one. A second on the same socket: the broker was restarted and knows us no more."""
+        self._handshakes += 1
+        if self._handshakes > 1 and self.state not in (State.STOPPED, State.BACKOFF, State.LOST):
+            return self._lose(now, "the connection was made anew", delay=self._rng.random() * FIRST_DELAY)
+        if self.state is State.DIALLING:
+            self._heard_at = now
+            if self._to_ask is not None:
+                self._become(State.ASKING)
+                self._deadline = now + CHECK_TIMEOUT
+                options = {"identity": self.identity, "services": self.services[:1000], "failed": self._failed}
+                self._effects.append(Tell("NEEDBROKER", options))
+            else:
+                self._tries = 0
+                self._check(now, wall)
+        return self._take()
+
+    def refused(self, now: float) -> list[Effect]:
+        """The gatekeeper would not let us in, or the broker's key is not what we think."""
+        if self.state is State.DIALLING:
+            return self._failed_here(now, "the connection is refused: keys do not match")
+        return self._take()
+
+    def disconnected(self, now: float) -> list[Effect]:
+        """The connection broke, or could not be made: no need to wait for silence."""
+        if self.state in (State.DIALLING, State.ASKING, State.CHECKING, State.CONFIGURED, State.ACTIVE):
+            return self._failed_here(now, "the connection was lost")
+        return []
+
+    def heard(self, command: str, o: Any, body: Sequence[bytes], now: float, wall: float) -> list[Effect]:
+        """Any command of the broker's."""
+        self._heard_at = now
+        if command in ("CONFIG", "CONFIGACK") and self.state in (State.CHECKING, State.ACTIVE):
+            self._configured(command, o, body, now)
+        elif command == "FORCENEGOTIATE" and self.state in (State.CONFIGURED, State.ACTIVE):
+            self._tries = 0
+            self._check(now, wall)
+        elif command == "DISCONNECTERROR":
+            self._error(o, now)
+        elif command == "DISCONNECT":
+            return self._lose(now, "the broker takes its leave")
+        elif command == "USEBROKER" and self.state is State.ASKING:
+            self._use(o, now)
+        return self._take()
+
+    def tick(self, now: float, wall: float) -> list[Effect]:
+        if self.state is State.ACTIVE and now - self._heard_at > LIVENESS * self.interval:
+            return self._failed_here(now, f"nothing heard for {LIVENESS} intervals")
+        if self._beat_at is not None and now >= self._beat_at and self.state in (State.ACTIVE, State.CHECKING):
+            self._beat_at = now + self.interval
+            self._effects.append(Tell("HEARTBEAT", {"time": wall, "config_version": self.version}))
+        if self._deadline is not None and now >= self._deadline:
+            self._deadline = None
+            self._timed_out(now, wall)
+        return self._take()
+
+    def ready_said(self, now: float) -> list[Effect]:
+        """The backend has sent READY."""
+        if self.state is State.CONFIGURED:
+            self._activate(now)
+        return self._take()
+
+    def leave(self) -> list[Effect]:
+        """A clean end."""
+        if self.state in (State.ACTIVE, State.CONFIGURED, State.CHECKING):
+            self._effects.append(Tell("DISCONNECT", {}))
+        self._deadline = self._beat_at = None
+        self._become(State.STOPPED, "left")
+        return self._take()
+
+    @property
+    def due(self) -> float | None:
+        """When `tick` is wanted next."""
+        times = [t for t in (self._deadline, self._beat_at) if t is not None]
+        if self.state is State.ACTIVE:
+            times.append(self._heard_at + LIVENESS * self.interval)
+        return min(times, default=None)
+
+    def know(self, groups: Iterable[dict[str, Any]], preferred: str) -> None:
+        """What the configuration says of brokers; a client that moved away returns when it changes."""
+        end = "frontend" if self.role == "frontend" else "backend"
+        members = [m for group in groups for m in group.get("brokers", ())]
+        self._known = [Target(m[end], m.get("public_key", ""), m.get("identity", "")) for m in members if m.get(end)]
+        self.preferred = preferred
+
+    # --------------------------------------------------------------------------------------- steps
+
+    def _take(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _become(self, state: State, why: str = "", code: int = 0) -> None:
+        if state is not self.state:
+            self.state = state
+            self._effects.append(Became(state, why, code))
+
+    def _check(self, now: float, wall: float) -> None:
+        self._tries += 1
+        self._become(State.CHECKING)
+        self._deadline = now + CHECK_TIMEOUT
+        options: dict[str, Any] = {
+            "identity": self.identity,
+            "services": self.services if len(self.services) <= 200 else [],  # READY and SERVICES tell them all
+            "config_type": "JSON",
+            "config_version": self.version,
+            "role": self.role,
+            "time": wall,
+        }
+        if self._wanted_interval:
+            options["hbeatinterval"] = self._wanted_interval
+        self._effects.append(Tell("CHECKCONFIG", options))
+
+    def _configured(self, command: str, o: opt.ConfigTold, body: Sequence[bytes], now: float) -> None:
+        self._deadline = None
+        self.version = o.config_version
+        self.interval = o.hbeatinterval or self.interval
+        self._failures, self._failed, self._to_ask = 0, [], None
+        document = b"".join(body) if command == "CONFIG" else None
+        self._become(State.CONFIGURED)
+        self._effects.append(Configured(document, o.config_type, o.config_version))
+        if self.role == "frontend":
+            self._activate(now)
+
+    def _activate(self, now: float) -> None:
+        self._beat_at = now + self.interval
+        self._become(State.ACTIVE)
+
+    def _error(self, o: opt.DisconnectError, now: float) -> None:
+        why = f"{o.code} {o.reason}: {o.message}"
+        if o.code in NEVER:
+            self._deadline = self._beat_at = None
+            self._become(State.STOPPED, why, o.code)
+        elif self.state is State.ASKING:
+            self._ask_next(now, why)
+        elif o.code in ELSEWHERE and self._others():
+            self._note_failed()
+            self._to_ask = self._others()
+            self._lose_now(now, why, self._rng.random() * FIRST_DELAY)
+        else:
+            self._beat_at = None
+            self._become(State.BACKOFF, why, o.code)
+            self._deadline = now + (o.retry_after_ms / 1000 or (3 * self.interval if o.code == 409 else DEFAULT_RETRY))
+
+    def _timed_out(self, now: float, wall: float) -> None:
+        if self.state in (State.LOST, State.BACKOFF):
+            self._effects += self._dial_next(now)
+        elif self.state is State.CHECKING and self._tries < CHECK_TRIES:
+            self._check(now, wall)
+        elif self.state is State.ASKING:
+            self._ask_next(now, "NEEDBROKER was not answered")
+        else:
+            self._effects += self._failed_here(now, "no answer")
+
+    def _use(self, o: opt.UseBroker, now: float) -> None:
+        endpoint = o.frontend if self.role == "frontend" else o.backend
+        self._to_ask = None
+        if endpoint:
+            self._dial(Target(endpoint, o.public_key, o.identity), now)
+        else:
+            self._ask_next(now, "USEBROKER without an endpoint")
+
+    # ------------------------------------------------------------------------------- where to call
+
+    def _home(self) -> Target:
+        """The preferred broker, or one of those that we were born with, in turn."""
+        known = next((t for t in self._known if t.identity == self.preferred), None)
+        if known is not None and self._failures < PREFERRED_TRIES:
+            return known
+        return self._targets[self._failures % len(self._targets)]
+
+    def _others(self) -> list[Target]:
+        """Brokers that may name another, in the order of the configuration; endpoints that failed are left out."""
+        here = self.target.endpoint if self.target else ""
+        seen = dict.fromkeys([*self._known, *self._targets])
+        return [t for t in seen if t.endpoint != here and (not t.identity or t.identity not in self._failed)]
+
+    def _dial_next(self, now: float) -> list[Effect]:
+        if self._to_ask:
+            self._dial(self._to_ask.pop(0), now)
+        else:
+            self._to_ask = None
+            self._dial(self._home(), now)
+        return self._take()
+
+    def _dial(self, target: Target, now: float) -> None:
+        self.target, self._handshakes = target, 0
+        self._become(State.DIALLING)
+        self._effects.append(Dial(target))
+        self._deadline = now + DIAL_TIMEOUT
+
+    def _note_failed(self) -> None:
+        name = self.target.identity if self.target else ""
+        if name and name not in self._failed:
+            self._failed = [*self._failed, name][-100:]
+
+    def _failed_here(self, now: float, why: str) -> list[Effect]:
+        """This broker is not to be had. The third time, others are asked where to go."""
+        if self._to_ask is not None:
+            self._ask_next(now, why)
+            return self._take()
+        self._failures += 1
+        if self._failures >= PREFERRED_TRIES and self._failures % PREFERRED_TRIES == 0:
+            self._note_failed()
+            self._to_ask = self._others() or None
+        return self._lose(now, why)
+
+    def _ask_next(self, now: float, why: str) -> None:
+        """On to the next one that may know; with nobody left, back to where we came from, later."""
+        if not self._to_ask:
+            self._to_ask, self._failed = None, []
+            self._failures += 1
+        self._lose_now(now, why, self._rng.random() * FIRST_DELAY if self._to_ask else None)
+
+    def _lose(self, now: float, why: str, delay: float | None = None) -> list[Effect]:
+        self._lose_now(now, why, delay)
+        return self._take()
+
+    def _lose_now(self, now: float, why: str, delay: float | None) -> None:
+        self._beat_at = None
+        self._become(State.LOST, why)
+        longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(self._failures, 20))
+        self._deadline = now + (self._rng.random() * longest if delay is None else delay)

@@ -1,0 +1,359 @@
+"""Our worker and client libraries against real brokers in the same process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred, maybeDeferred
+
+from scale0.client import Client, RequestFailed
+from scale0.keys import AuthorizedKeys, Pair, write_pair
+from scale0.link import Keys
+from scale0.negotiation import State, Target
+from scale0.ports import Security
+from scale0.reader import new_keys
+from scale0.service import BrokerService
+from scale0.worker import Refused, Reply, Request, Worker
+
+BEAT = 0.2
+
+
+class Peers:
+    """Workers and clients of one case."""
+
+    def __init__(self, pump: Any) -> None:
+        self.pump = pump
+        self._started: list[Any] = []
+
+    def start(self, service: Any) -> Any:
+        service.startService()
+        self._started.append(service)
+        return service
+
+    def worker(
+        self, *brokers: BrokerService | str, answer: Callable[[Request], Any] = lambda r: r.body, **options: Any
+    ) -> Worker:
+        """A worker of `echo`, not yet known to the broker."""
+        ends = [b if isinstance(b, str | Target) else b.ports.ends["backend"] for b in brokers]
+        worker = Worker(self.pump.reactor, options.pop("identity", "worker"), ends, answer, interval=BEAT, **options)
+        worker.offer("echo")
+        return self.start(worker)
+
+    def client(self, *brokers: BrokerService | str, **options: Any) -> Client:
+        ends = [b if isinstance(b, str | Target) else b.ports.ends["frontend"] for b in brokers]
+        return self.start(Client(self.pump.reactor, options.pop("identity", "client"), ends, interval=BEAT, **options))
+
+    def active(self, *peers: Any) -> None:
+        self.pump.until(lambda: all(p.state is State.ACTIVE for p in peers))
+
+    def stop_all(self) -> None:
+        for service in self._started:
+            if service.running:
+                self.pump.result(maybeDeferred(service.stopService))
+
+
+@pytest.fixture
+def peers(pump) -> Iterator[Peers]:
+    peers = Peers(pump)
+    yield peers
+    peers.stop_all()
+
+
+def knows(broker: BrokerService, service: str) -> bool:
+    return broker.broker.fellows.knows(service)
+
+
+def test_a_request_is_answered(pump, brokers, peers):
+    broker = brokers.start()
+    peers.worker(broker)
+    client = peers.client(broker)
+    reply = pump.result(client.request("echo", b"one", b"", b"\x00\xff"))
+    assert (reply.code, list(reply.body)) == (200, [b"one", b"", b"\x00\xff"])
+
+
+def test_requests_wait_for_a_broker(pump, brokers, peers):
+    """Asked before there is any connection: sent as soon as there is one."""
+    broker = brokers.start()
+    client = peers.client(broker)
+    answers = [client.request("echo", b"%d" % number) for number in range(3)]
+    peers.worker(broker)
+    assert [list(pump.result(answer).body) for answer in answers] == [[b"0"], [b"1"], [b"2"]]
+
+
+def test_partial_answers_come_before_the_final_one(pump, brokers, peers):
+    def answer(request: Request) -> bytes:
+        request.partial(b"one")
+        request.partial(b"two", b"")
+        return b"three"
+
+    broker = brokers.start()
+    peers.worker(broker, answer=answer)
+    parts: list[list[bytes]] = []
+    reply = pump.result(peers.client(broker).request("echo", b"?", on_partial=lambda body: parts.append(list(body))))
+    assert (parts, list(reply.body)) == ([[b"one"], [b"two", b""]], [b"three"])
+
+
+def _refuse(request: Request) -> None:
+    raise Refused(404, "unknown_agent", [b"no"])
+
+
+def _break(request: Request) -> None:
+    raise ZeroDivisionError("a bug")
+
+
+@pytest.mark.parametrize(
+    "answer, code, reason",
+    [
+        (_refuse, 404, "unknown_agent"),
+        (_break, 500, "internal"),
+        (lambda r: Reply([b"x"], 418, "teapot"), 418, "teapot"),
+    ],
+)
+def test_an_error_is_a_coded_failure(pump, brokers, peers, answer, code, reason):
+    broker = brokers.start()
+    worker = peers.worker(broker, answer=answer)
+    client = peers.client(broker)
+    with pytest.raises(RequestFailed) as caught:
+        pump.result(client.request("echo", b"?"))
+    assert (caught.value.code, caught.value.reason) == (code, reason)
+    assert worker.inflight == 0
+
+
+def test_a_deferred_answer_and_concurrency(pump, brokers, peers):
+    """With concurrency 2 two requests are in hand at once, and the third comes when one is answered."""
+    held: list[tuple[Request, Deferred]] = []
+
+    def answer(request: Request) -> Deferred:
+        held.append((request, Deferred()))
+        return held[-1][1]
+
+    broker = brokers.start()
+    peers.worker(broker, answer=answer, concurrency=2)
+    client = peers.client(broker)
+    answers = [client.request("echo", b"%d" % number) for number in range(3)]
+    pump.until(lambda: len(held) == 2)
+    pump.sit(0.1)
+    assert len(held) == 2
+    held[0][1].callback(b"first")
+    assert list(pump.result(answers[0]).body) == [b"first"]
+    pump.until(lambda: len(held) == 3)
+    for _, deferred in held[1:]:
+        deferred.callback(b"rest")
+    assert [list(pump.result(a).body) for a in answers[1:]] == [[b"rest"]] * 2
+
+
+def test_services_come_and_go_in_real_time(pump, brokers, peers):
+    broker = brokers.start()
+    worker = peers.worker(broker)
+    peers.active(worker)
+    worker.offer(*(f"equus.agent-{number}" for number in range(1000)))
+    pump.until(lambda: knows(broker, "equus.agent-999"))
+    assert all(knows(broker, f"equus.agent-{number}") for number in range(1000))
+    worker.withdraw("equus.agent-3", "echo")
+    pump.until(lambda: not knows(broker, "equus.agent-3"))
+    assert not knows(broker, "echo") and knows(broker, "equus.agent-4")
+
+
+def test_a_worker_with_many_services_announces_them_all_again(pump, brokers, peers):
+    """READY holds as many as fit into a message, SERVICES the rest, also after a renegotiation."""
+    broker = brokers.start()
+    worker = peers.worker(broker)
+    worker.offer(*(f"equus.agent-{number}" for number in range(1234)))
+    pump.until(lambda: sum(1 for _ in broker.broker.routing.lru.services()) == 1235)
+
+
+def test_an_unknown_agent_is_404_at_once(pump, brokers, peers):
+    client = peers.client(brokers.start())
+    with pytest.raises(RequestFailed) as caught:
+        pump.result(client.request("equus.nobody", b"disk"))
+    assert (caught.value.code, caught.value.reason) == (404, "unknown_agent")
+
+
+def test_a_cancelled_request_reaches_the_worker(pump, brokers, peers):
+    requests: list[Request] = []
+    cancelled: list[bool] = []
+
+    def answer(request: Request) -> Deferred:
+        requests.append(request)
+        return Deferred(lambda d: cancelled.append(True))
+
+    broker = brokers.start()
+    worker = peers.worker(broker, answer=answer)
+    asked = peers.client(broker).request("echo", b"?")
+    asked.addErrback(lambda f: None)
+    pump.until(lambda: requests)
+    asked.cancel()
+    pump.until(lambda: cancelled)
+    assert requests[0].cancelled
+    pump.until(lambda: worker.inflight == 0)
+
+
+def test_a_request_times_out(pump, brokers, peers):
+    client = peers.client(brokers.start())
+    with pytest.raises(RequestFailed) as caught:
+        pump.result(client.request("echo", b"?", timeout=0.2))
+    assert caught.value.code == 504
+
+
+def test_the_newest_holder_of_an_agent_has_it(pump, brokers, peers):
+    """By attach epoch, whatever the order in which the brokers hear of it; the old holder is told."""
+    broker = brokers.start()
+    told: list[str] = []
+    old = peers.worker(broker, identity="old", answer=lambda r: b"old", withdrawn=told.append)
+    old.offer("equus.a", epochs={"equus.a": 1})
+    peers.active(old)
+    pump.until(lambda: knows(broker, "equus.a"))
+    new = peers.worker(broker, identity="new", answer=lambda r: b"new")
+    new.offer("equus.a", epochs={"equus.a": 2})
+    pump.until(lambda: told == ["equus.a"])
+    assert "equus.a" not in old.services
+    assert list(pump.result(peers.client(broker).request("equus.a", b"?")).body) == [b"new"]
+
+
+def test_an_agent_moves_to_another_broker(pump, brokers, peers):
+    """The other broker's table says that it attached there later: found there, dropped here."""
+    a, b = pair(brokers)
+    told: list[str] = []
+    old = peers.worker(a, identity="old", answer=lambda r: b"old", withdrawn=told.append)
+    old.offer("equus.a", epochs={"equus.a": 1})
+    pump.until(lambda: knows(b, "equus.a"))
+    new = peers.worker(b, identity="new", answer=lambda r: b"new")
+    new.offer("equus.a", epochs={"equus.a": 2})
+    pump.until(lambda: told == ["equus.a"])
+    assert list(pump.result(peers.client(a).request("equus.a", b"?")).body) == [b"new"]
+
+
+# ------------------------------------------------------------------------------ brokers that go away
+
+
+def group(*brokers: BrokerService) -> list[dict[str, Any]]:
+    """A [ GROUP CONFIG ] that says where these brokers are."""
+    members = [
+        {"identity": b.broker.config.identity} | {name: b.ports.ends[name] for name in ("frontend", "backend", "peer")}
+        for b in brokers
+    ]
+    return [{"name": "east", "brokers": members}]
+
+
+def pair(brokers: Any, **config: Any) -> tuple[BrokerService, BrokerService]:
+    """Two brokers of one group; b calls a, and a knows where b is by a shared configuration."""
+    a = brokers.start("a", group="east", **config)
+    b = brokers.start("b", group="east", peers=[a.ports.ends["peer"]], **config)
+    for broker in (a, b):
+        broker.share({"group_config": group(a, b)})
+    brokers._pump.until(lambda: a.broker.fellows.all and b.broker.fellows.all)
+    return a, b
+
+
+def test_a_restarted_broker_is_joined_again(pump, brokers, peers, tmp_path):
+    """Same ports, no memory: the monitor's second handshake makes both sides begin anew."""
+    broker = brokers.start()
+    ports = {f"{n}_port": int(broker.ports.ends[n].rpartition(":")[2]) for n in ("frontend", "backend", "peer")}
+    worker, client = peers.worker(broker), peers.client(broker)
+    pump.result(client.request("echo", b"before"))
+    brokers.stop(broker)
+    pump.until(lambda: worker.state is not State.ACTIVE and client.state is not State.ACTIVE)
+    answer = client.request("echo", b"after")
+    brokers.start(**ports)
+    assert list(pump.result(answer).body) == [b"after"]
+
+
+def test_when_its_broker_dies_a_client_finds_another(pump, brokers, peers):
+    """It knows the group by its configuration, asks NEEDBROKER there, and asks again what was not answered."""
+    a, b = pair(brokers)
+    worker, client = peers.worker(a, identity="w"), peers.client(a)
+    other = peers.worker(b, identity="w2")
+    peers.active(worker, client, other)
+    brokers.stop(a)
+    assert list(pump.result(client.request("echo", b"still there")).body) == [b"still there"]
+    pump.until(lambda: worker.state is State.ACTIVE, 10)
+    assert client.link.negotiation.target.endpoint == b.ports.ends["frontend"]
+    assert worker.link.negotiation.target.endpoint == b.ports.ends["backend"]
+
+
+def test_what_is_not_idempotent_fails_with_its_broker(pump, brokers, peers):
+    requests: list[Request] = []
+    broker = brokers.start()
+    peers.worker(broker, answer=lambda r: requests.append(r) or Deferred())
+    answer = peers.client(broker).request("echo", b"pay", idempotent=False)
+    pump.until(lambda: requests)
+    brokers.stop(broker)
+    with pytest.raises(RequestFailed) as caught:
+        pump.result(answer)
+    assert caught.value.code in (502, 503)
+    assert requests[0].cancelled
+
+
+def test_a_stopped_client_fails_what_is_open(pump, brokers, peers):
+    client = peers.client(brokers.start())
+    answer = client.request("nobody", b"?")
+    pump.result(maybeDeferred(client.stopService))
+    with pytest.raises(RequestFailed, match="503 stopped"):
+        pump.result(answer)
+
+
+# -------------------------------------------------------------------------------------------- CURVE
+
+
+@pytest.fixture
+def curve(tmp_path):
+    """A broker's security, and a way to authorize others."""
+    folder = tmp_path / "authorized"
+    folder.mkdir()
+
+    def authorize(identity: str) -> Keys:
+        pair = Pair(*new_keys())
+        public = write_pair(tmp_path / f"{identity}.secret", pair, identity)
+        public.rename(folder / f"{identity}.key")
+        return Keys(pair.public, pair.secret)
+
+    return Security(Pair(*new_keys()), AuthorizedKeys(folder)), authorize
+
+
+def secured(broker: BrokerService, security: Security, end: str) -> Target:
+    return Target(f"tcp://127.0.0.1:{broker.ports.ends[end].rpartition(':')[2]}", security.pair.public)
+
+
+def test_curve_from_end_to_end(pump, brokers, peers, curve):
+    security, authorize = curve
+    worker_keys, client_keys = authorize("worker"), authorize("client")
+    security.authorized.reload()
+    broker = brokers.start(security=security, address="127.0.0.1")
+    peers.worker(secured(broker, security, "backend"), keys=worker_keys)
+    client = peers.client(secured(broker, security, "frontend"), keys=client_keys)
+    assert list(pump.result(client.request("echo", b"secret")).body) == [b"secret"]
+
+
+def test_an_identity_is_bound_to_its_key(pump, brokers, peers, curve):
+    """A key may not call itself by another's name: 403, and it gives up."""
+    security, authorize = curve
+    keys = authorize("worker")
+    security.authorized.reload()
+    broker = brokers.start(security=security, address="127.0.0.1")
+    liar = peers.worker(secured(broker, security, "backend"), keys=keys, identity="somebody-else")
+    pump.until(lambda: liar.state is State.STOPPED)
+    assert not knows(broker, "echo")
+
+
+def test_a_key_that_is_removed_is_cut_with_its_next_message(pump, brokers, peers, curve):
+    security, authorize = curve
+    keys = authorize("worker")
+    security.authorized.reload()
+    broker = brokers.start(security=security, address="127.0.0.1")
+    worker = peers.worker(secured(broker, security, "backend"), keys=keys)
+    pump.until(lambda: knows(broker, "echo"))
+    (security.authorized.folder / "worker.key").unlink()
+    pump.until(lambda: worker.state is State.STOPPED)
+    assert not knows(broker, "echo")
+
+
+def test_strangers_and_plain_peers_stay_outside(pump, brokers, peers, curve):
+    security, _ = curve
+    broker = brokers.start(security=security, address="127.0.0.1")
+    stranger = peers.worker(secured(broker, security, "backend"), keys=Keys(*new_keys()))
+    plain = peers.worker(broker.ports.ends["backend"], identity="plain")
+    pump.sit(0.5)
+    assert State.ACTIVE not in (stranger.state, plain.state)
+    assert not broker.broker.sessions.all

@@ -64,7 +64,7 @@ def _reach(path: str, context: Context, act: Callable[[], Answer]) -> Answer:
         if fault.errno in (errno.ELOOP, errno.EXDEV):
             raise CallFailed("denied", f"{path} leads over a symbolic link, which is never followed") from None
         if fault.errno in (errno.EACCES, errno.EPERM):
-            raise CallFailed("denied", f"{path}: this agent's user may not read it") from None
+            raise CallFailed("failed", f"{path}: the user that the agent runs as may not read it") from None
         raise CallFailed("failed", f"{path}: {fault.strerror}") from None
 
 

@@ -80,10 +80,10 @@ def regular_file(root: str, below: str) -> int:
         if stat.S_ISLNK(status.st_mode):  # O_PATH with O_NOFOLLOW opens the link itself
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if not stat.S_ISREG(status.st_mode):
-            raise CallFailed("denied", f"{below} is no regular file")
+            raise CallFailed("denied", f"{below} is no regular file, and others are never read")
         # Memory of processes and switches of the kernel pose as regular files there.
         if status.st_dev in _kernel_devices():
-            raise CallFailed("denied", f"{below} lies in /proc or /sys, which are not read as files")
+            raise CallFailed("denied", f"{below} lies in /proc or /sys, which are never read as files")
         return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     finally:
         os.close(handle)

@@ -42,7 +42,7 @@ def _unknown(name: str, policy: Any) -> str:
     if policy.plugins.get(name) is not None:
         return str(policy.refusal("plugin", f"plugin {name}", f'names = ["{name}"]'))
     where = policy.path or "the host's policy"
-    return f"{where} names no plugin {name}: add [plugins.{name}] with its command there"
+    return f"{where} names no plugin {name}: add [plugins.{name}] with its command there (then [caps.plugin] grants it)"
 
 
 def _run(entry: Plugin, argv: list[str], context: Context) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _run(entry: Plugin, argv: list[str], context: Context) -> dict[str, Any]:
     try:
         fault = ownership_fault(argv[0])
         if fault is not None:
-            raise CallFailed("denied", f"plugin {entry.name} is not run: {fault}")
+            raise CallFailed("denied", f"plugin {entry.name} is never run like this: {fault}")
         done = run_program(argv, context.seconds_left(entry.timeout), _ENVIRONMENT, uid=_uid(entry))
     except (OSError, ValueError) as error:
         raise CallFailed("failed", f"plugin {entry.name} cannot be started: {error}") from None

@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
@@ -28,7 +29,9 @@ from equus.policy import Policy, PolicyError
 from equus.sandbox import frames
 from equus.sandbox.audit import AuditLog
 from equus.sandbox.process import die_with_parent, receive
+from equus.sandbox.question import read_question
 from equus.sandbox.state_store import StateError, StateStore
+from equus.sandbox.values import NotPlain, encode
 
 # Threads that perform calls: as many as runs at once, and those that hang in the kernel (a dead file server) long after
 # their run is over. Beyond this, calls are refused until some come back.
@@ -72,12 +75,12 @@ class Broker:
         spent.moved += len(question)
         try:
             value = self._perform(run, spent, *_read_question(question))
-            answer = json.dumps({"value": value}).encode()
+            answer = encode({"value": value})
             self._afford(spent, len(answer))
         except CallFailed as failed:
-            return json.dumps({"error": [failed.code, failed.text]}).encode()
-        except (TypeError, ValueError, RecursionError) as fault:
-            return json.dumps({"error": ["failed", f"the call answered no plain data: {fault}"]}).encode()
+            return encode({"code": failed.code, "text": failed.text})
+        except NotPlain as fault:
+            return encode({"code": "failed", "text": f"the call answered no plain data: {fault}"})
         spent.moved += len(answer)
         return answer
 
@@ -129,13 +132,9 @@ class Broker:
 def _read_question(question: bytes) -> tuple[str, list[Any], float]:
     """The call, its arguments, and the deadline that the worker knows of. Raises CallFailed for anything else."""
     try:
-        document = json.loads(question)
-        name, args, deadline = document["call"], document["args"], document["deadline"]
-        if isinstance(name, str) and isinstance(args, list) and isinstance(deadline, int | float):
-            return name, args, deadline
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    raise CallFailed("bad-arguments", "that is no host call")
+        return read_question(question)
+    except (ValueError, struct.error):
+        raise CallFailed("bad-arguments", "that is no host call") from None
 
 
 class Service:

@@ -6,7 +6,8 @@ The functions are the blocking reads and writes of the child sides; the agent's 
     zygote -> agent   datagrams: READY, STARTED with the worker's pidfd, ENDED, NOT_STARTED
     agent -> worker   one job: HEADER, a JSON document, the source, the libraries, the arguments
     worker -> agent   frames: LENGTH, one byte of kind, text
-    worker -> broker  frames: LENGTH, a JSON document; one answer for each call
+    worker -> broker  frames: LENGTH, QUESTION, the call's name, its arguments as a list (values.py)
+    broker -> worker  frames: LENGTH, {value = ...} or {code = ..., text = ...} (values.py); one for each question
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ WORKER_FRAME_LIMIT = BLOB_LIMIT + 1
 JOB_DOCUMENT_LIMIT = 262_144
 JOB_LIMIT = LENGTH.size + JOB_DOCUMENT_LIMIT + 2 * BLOB_LIMIT + LIBRARIES_LIMIT
 
-# worker <-> broker: 1 MiB of a file, as JSON of control characters at worst six bytes each, and something around it.
-CALL_FRAME_LIMIT = 6 * BLOB_LIMIT + 4096
+# worker <-> broker: the deadline on time.monotonic(), and the length of the call's name. The longest answer is a page
+# of 1 MiB, once as text and once parsed.
+QUESTION = struct.Struct("!dB")
+CALL_FRAME_LIMIT = 4 * BLOB_LIMIT
 
 
 class FrameTooLarge(ValueError):

@@ -18,6 +18,8 @@ from equus.sandbox import frames
 from equus.sandbox.document import finish
 from equus.sandbox.job import Job
 from equus.sandbox.links import AnswerLink, WorkerLink
+from equus.sandbox.question import read_question
+from equus.sandbox.values import encode
 
 Done = Callable[[bytes], None]
 Answer = Callable[[str, list[Any]], dict[str, Any]]
@@ -119,9 +121,11 @@ class Run:
 
     def answer_bytes(self, question: bytes) -> bytes:
         """A host call answered by `answer`, as the broker would write it."""
-        document = json.loads(question)
         assert self.answer is not None
-        return json.dumps(self.answer(document["call"], document["args"])).encode()
+        name, args, _deadline = read_question(question)
+        answer = self.answer(name, args)
+        code, text = answer.get("error", (None, None))
+        return encode({"value": answer["value"]} if code is None else {"code": code, "text": text})
 
 
 def _inspection_failure(part: bytes) -> bytes:

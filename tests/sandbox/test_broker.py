@@ -1,6 +1,7 @@
 """The broker's judgement, without processes: policy, budgets, audit, state."""
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from equus.capabilities.calls import Call, CallFailed, Context
 from equus.policy import Policy
 from equus.sandbox.audit import AUDIT_BYTES, AuditLog
 from equus.sandbox.broker import Attached, Broker, Spent
+from equus.sandbox.frames import QUESTION
 from equus.sandbox.state_store import STATE_LIMIT, StateError, StateStore
+from equus.sandbox.values import decode, encode
 
 SEEN: list[tuple[list[Any], Context]] = []
 
@@ -36,9 +39,8 @@ def broker(tmp_path: Path, policy: str = "") -> Broker:
 def ask(of: Broker, call: str, *args: Any, spent: Spent | None = None, deadline: float | None = None) -> dict[str, Any]:
     """One call of the check `c`, whose run has 10 s left."""
     now = time.monotonic()
-    question = {"call": call, "args": args, "deadline": now + 5 if deadline is None else deadline}
-    run = Attached("c", "s", now + 10)
-    return json.loads(of.answer(run, spent or Spent(), json.dumps(question).encode()))
+    question = QUESTION.pack(now + 5 if deadline is None else deadline, len(call)) + call.encode() + encode(args)
+    return decode(of.answer(Attached("c", "s", now + 10), spent or Spent(), question))
 
 
 def audited(tmp_path: Path) -> list[dict[str, Any]]:
@@ -68,12 +70,14 @@ def test_denials_are_audited(tmp_path: Path) -> None:
     """By the capability, by the call itself, and by what is never allowed: each has its line."""
     of = broker(tmp_path)
     assert ask(of, "read", "/etc/shadow") == {
-        "error": ["denied", 'this host does not grant "file": add to p.toml, section [caps.file]: paths = ["/var/log"]']
+        "code": "denied",
+        "text": 'this host does not grant "file": add to p.toml, section [caps.file]: paths = ["/var/log"]',
     }
     assert ask(of, "figure", "deny") == {
-        "error": ["denied", "not this one; add to p.toml, section [caps.host]: allow = true"]
+        "code": "denied",
+        "text": "not this one; add to p.toml, section [caps.host]: allow = true",
     }
-    assert ask(of, "figure", "never") == {"error": ["denied", "that is never reached"]}
+    assert ask(of, "figure", "never") == {"code": "denied", "text": "that is never reached"}
     assert ask(of, "figure", "fine") == {"value": "done"}
     assert [(line["check"], line["call"], line["arguments"]) for line in audited(tmp_path)] == [
         ("c", "read", '["/etc/shadow"]'),
@@ -99,22 +103,29 @@ def test_a_log_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixt
     """The check gets its denial all the same; a link is not followed."""
     (tmp_path / "elsewhere").write_text("")
     (tmp_path / "audit.log").symlink_to("elsewhere")
-    assert ask(broker(tmp_path), "read")["error"][0] == "denied"
+    assert ask(broker(tmp_path), "read")["code"] == "denied"
     assert "audit log" in capsys.readouterr().err
     assert (tmp_path / "elsewhere").read_text() == ""
 
 
-@pytest.mark.parametrize(
-    "question",
-    [b"", b"[]", b"null", b"{}", b'{"call": 1, "args": [], "deadline": 1}', b'{"call": "figure", "args": []}',
-     b'{"call": "figure", "args": {}, "deadline": 1}', b'{"call": "no", "args": [], "deadline": 1}', b"\xff",
-     b"[" * 100_000],
-    ids=lambda question: question[:30],
-)  # fmt: skip
-def test_questions_that_are_none(tmp_path: Path, question: bytes) -> None:
+QUESTIONS = {
+    "nothing": b"",
+    "cut short": QUESTION.pack(1.0, 6)[:-1],
+    "no arguments": QUESTION.pack(1.0, 6) + b"figure",
+    "arguments that are none": QUESTION.pack(1.0, 6) + b"figure" + b"?",
+    "arguments that are no list": QUESTION.pack(1.0, 6) + b"figure" + encode({"a": 1}),
+    "an unknown call": QUESTION.pack(1.0, 2) + b"no" + encode([]),
+    "a name that is no text": QUESTION.pack(1.0, 2) + b"\xff\xfe" + encode([]),
+    "no deadline": QUESTION.pack(math.nan, 6) + b"figure" + encode([]),
+    "too deep": QUESTION.pack(1.0, 6) + b"figure" + b"a\x01\x00\x00\x00" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_that_are_none(tmp_path: Path, name: str) -> None:
     """A worker may say anything; the answer is an error."""
-    answer = json.loads(broker(tmp_path).answer(Attached("c", "s", time.monotonic() + 9), Spent(), question))
-    assert answer["error"][0] == "bad-arguments"
+    answer = decode(broker(tmp_path).answer(Attached("c", "s", time.monotonic() + 9), Spent(), QUESTIONS[name]))
+    assert answer["code"] == "bad-arguments"
 
 
 def test_budgets(tmp_path: Path) -> None:
@@ -122,11 +133,11 @@ def test_budgets(tmp_path: Path) -> None:
     of = broker(tmp_path, "[limits]\ncalls = 3\nmoved_mib = 1\n")
     spent = Spent()
     answers = [ask(of, call, spent=spent) for call in ("figure", "read", "figure", "figure")]
-    assert [next(iter(answer)) for answer in answers] == ["value", "error", "value", "error"]
-    assert answers[3] == {"error": ["budget", "this run has made its 3 host calls"]}
+    assert [next(iter(answer)) for answer in answers] == ["value", "code", "value", "code"]
+    assert answers[3] == {"code": "budget", "text": "this run has made its 3 host calls"}
     spent = Spent()
     assert "value" in ask(of, "figure", 1, "x" * 500_000, spent=spent)
-    assert ask(of, "figure", 1, "x" * 500_000, spent=spent)["error"][0] == "budget"
+    assert ask(of, "figure", 1, "x" * 500_000, spent=spent)["code"] == "budget"
 
 
 def test_state(tmp_path: Path) -> None:
@@ -184,5 +195,5 @@ def test_old_states_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_state_can_be_taken_away(tmp_path: Path) -> None:
     """A capability like any other."""
     of = broker(tmp_path, "[caps.state]\nallow = false\n")
-    assert ask(of, "state.put", "k", 1)["error"][0] == "denied"
-    assert ask(broker(tmp_path), "state.put", 1)["error"][0] == "bad-arguments"
+    assert ask(of, "state.put", "k", 1)["code"] == "denied"
+    assert ask(broker(tmp_path), "state.put", 1)["code"] == "bad-arguments"

@@ -109,6 +109,7 @@ local function call(name, ...)
     return nil, "bad-arguments", "host." .. name .. ": " .. bytes
   end
   local answer = decode(native.call(name, bytes))
+  if answer.code == "denied" then native.denied() end
   if answer.code then return nil, answer.code, answer.text end
   return answer.value
 end

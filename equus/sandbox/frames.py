@@ -4,8 +4,8 @@ The functions are the blocking reads and writes of the child sides; the agent's 
 
     agent -> zygote   datagrams: LAUNCH with two descriptors (the worker's ends), CALLS
     zygote -> agent   datagrams: READY, STARTED with the worker's pidfd, ENDED, NOT_STARTED
-    agent -> worker   one job: HEADER, a JSON document, the source, the libraries, the arguments
-    worker -> agent   frames: LENGTH, one byte of kind, text
+    agent -> worker   one job: LENGTH, a table of what follows (values.py), the source, the libraries, the arguments
+    worker -> agent   frames: LENGTH, one byte of kind, text (of DECLARED: SECONDS)
     worker -> broker  frames: LENGTH, QUESTION, the call's name, its arguments as a list (values.py)
     broker -> worker  frames: LENGTH, {value = ...} or {code = ..., text = ...} (values.py); one for each question
 """
@@ -33,6 +33,7 @@ CONTROL_LIMIT = 65_536
 
 # worker -> agent
 DECLARED, LOG, RESULT = b"D", b"L", b"R"
+SECONDS = struct.Struct("!d")
 LOG_LINES = 20
 LOG_LINE = 1024
 # Between the frames of one worker: its declaration, its log lines, one result.

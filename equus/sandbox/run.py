@@ -23,8 +23,6 @@ from equus.sandbox.values import encode
 
 Done = Callable[[bytes], None]
 Answer = Callable[[str, list[Any]], dict[str, Any]]
-# A declaration is {"timeout": 10.0}.
-DECLARATION_LIMIT = 128
 # The table of a check without its code; parsed in the agent.
 INSPECTION_LIMIT = 65_536
 # A shorter time would be over before the worker has read its job.
@@ -72,12 +70,9 @@ class Run:
 
     def declare(self, text: bytes, most: float) -> bool:
         """Take the timeout that the check's own table names. False for anything else than one such declaration."""
-        if self.declared or self.job.timeout is not None or len(text) > DECLARATION_LIMIT:
+        if self.declared or self.job.timeout is not None or len(text) != frames.SECONDS.size:
             return False
-        try:
-            seconds = float(json.loads(text)["timeout"])
-        except (ValueError, KeyError, TypeError):
-            return False
+        (seconds,) = frames.SECONDS.unpack(text)
         if not seconds > 0:
             return False
         self.declared, self.timeout = True, max(SHORTEST_TIMEOUT, min(seconds, most))
@@ -152,5 +147,5 @@ def encode_job(run: Run, limits: Limits, may_log: bool) -> bytes:
         "log": may_log,
         "now": run.now,
     }
-    head = json.dumps(document).encode()
+    head = encode(document)
     return b"".join((frames.LENGTH.pack(len(head)), head, job.source, *job.libraries.values(), job.args))

@@ -74,7 +74,7 @@ def work(interpreter: Interpreter) -> NoReturn:
 
 
 def _read_job() -> dict[str, Any]:
-    job: dict[str, Any] = json.loads(frames.read_frame(JOB, frames.JOB_DOCUMENT_LIMIT))
+    job: dict[str, Any] = decode(frames.read_frame(JOB, frames.JOB_DOCUMENT_LIMIT))
     job["source"] = frames.read_exactly(JOB, job["source"])
     job["libraries"] = {name: frames.read_exactly(JOB, length) for name, length in job["libraries"].items()}
     job["args"] = frames.read_exactly(JOB, job["args"])
@@ -156,7 +156,7 @@ class Worker:
     def _allow_time(self, job: dict[str, Any], own: float) -> None:
         """Tell the agent how long we want, and stop being able to compute longer than that."""
         if job["timeout"] is None:
-            frames.write_frame(JOB, frames.DECLARED, json.dumps({"timeout": own}).encode())
+            frames.write_frame(JOB, frames.DECLARED, frames.SECONDS.pack(own))
         timeout = min(own if job["timeout"] is None else job["timeout"], job["timeout_max"])
         self._deadline = time.monotonic() + timeout
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]

@@ -1,6 +1,7 @@
 """A worker that has been taken over, played by the test: whatever it says, the agent gives one result and goes on."""
 
 import json
+import math
 import os
 import signal
 import socket
@@ -154,11 +155,11 @@ SAYINGS = {
     "an empty frame": frames.LENGTH.pack(0),
     "a frame too long": frames.LENGTH.pack(frames.WORKER_FRAME_LIMIT + 1) + b"R",
     "a frame of 4 GiB": frames.LENGTH.pack(0xFFFFFFFF) + b"R",
-    "a declaration that is none": frame(frames.DECLARED, b"[]"),
-    "a declaration too long": frame(frames.DECLARED, b'{"timeout": 1' + b" " * 200 + b"}"),
-    "a negative declaration": frame(frames.DECLARED, b'{"timeout": -1}'),
-    "a declaration of nothing": frame(frames.DECLARED, b'{"timeout": NaN}'),
-    "two declarations": frame(frames.DECLARED, b'{"timeout": 1}') * 2,
+    "a declaration that is none": frame(frames.DECLARED, b"1"),
+    "a declaration too long": frame(frames.DECLARED, frames.SECONDS.pack(1) + b"1"),
+    "a negative declaration": frame(frames.DECLARED, frames.SECONDS.pack(-1)),
+    "a declaration of nothing": frame(frames.DECLARED, frames.SECONDS.pack(math.nan)),
+    "two declarations": frame(frames.DECLARED, frames.SECONDS.pack(1)) * 2,
     "too many lines": frame(frames.LOG, b"line") * (frames.LOG_LINES + 1),
 }
 

@@ -42,7 +42,8 @@ class Worker:
 
     @property
     def credit(self) -> int:
-        return self.concurrency - len(self.inflight)
+        """READY may have lowered the concurrency below what it holds: then it has none until that is done."""
+        return max(0, self.concurrency - len(self.inflight))
 
     @property
     def free(self) -> bool:

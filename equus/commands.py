@@ -10,7 +10,7 @@ import click
 
 import helen_checks
 from equus.check_files import SUFFIX, CheckFiles, FolderError, read_check_files
-from equus.lint import FileReport, lint_files
+from equus.lint import LONGEST_TEXT, FileReport, lint_files
 from equus.lint_rules import ERROR, Problem, nearest
 from equus.plugin_output import plugin_output
 from equus.policy import PolicyError
@@ -192,6 +192,7 @@ def _print_reports(reports: dict[str, FileReport], places: dict[str, Path]) -> N
         for problem in report.problems:
             is_error = problem.severity == ERROR
             errors, warnings = errors + is_error, warnings + (not is_error)
-            text = problem.text if is_error else f"{problem.severity}: {problem.text}"
+            shown = problem.text[:LONGEST_TEXT]
+            text = shown if is_error else f"{problem.severity}: {shown}"
             click.echo(f"{places[name]}:{problem.line}: {text}".encode("utf-8", "replace"))
     click.echo(f"{len(reports)} files, {errors} errors, {warnings} warnings", err=True)

@@ -33,6 +33,8 @@ from equus.sandbox.contract import BadTable, CheckTable, read_table
 
 # A file with more is broken from the ground up; Helen shows them all on one page.
 MOST_PROBLEMS = 100
+# A name in a source may be a megabyte long.
+LONGEST_TEXT = 1000
 
 
 @frozen
@@ -53,7 +55,10 @@ class FileReport:
 
     def document(self) -> dict[str, Any]:
         """As it stands in `equus lint --output json`; times in seconds."""
-        listed = [{"line": one.line, "severity": one.severity, "text": printable(one.text)} for one in self.problems]
+        listed = [
+            {"line": one.line, "severity": one.severity, "text": printable(one.text[:LONGEST_TEXT])}
+            for one in self.problems
+        ]
         table = None if self.table is None else _printable_data(self.table.document())
         return {"sha256": self.sha256, "table": table, "problems": listed}
 
@@ -142,6 +147,7 @@ def _judge_check(one: _Parsed, parsed: Mapping[str, _Parsed], problems: list[Pro
     problems += _judge_requires(one, parsed)
     try:
         data = returned(one.chunk)
+        raw = plain_table(data) if isinstance(data, Lines) else None
     except NotConstant as fault:
         text = f"{fault.text}; the table of a check is data that tools read without running it"
         problems.append(Problem(fault.line, ERROR, text))
@@ -151,7 +157,7 @@ def _judge_check(one: _Parsed, parsed: Mapping[str, _Parsed], problems: list[Pro
         return None
     problems += _judge_run(data)
     try:
-        table = read_table(plain_table(data))
+        table = read_table(raw)
     except BadTable as fault:
         problems.append(Problem(_line_of(data, str(fault)), ERROR, str(fault)))
         return None
@@ -161,8 +167,10 @@ def _judge_check(one: _Parsed, parsed: Mapping[str, _Parsed], problems: list[Pro
 
 def plain_table(data: Lines) -> Any:
     """The table without `run`, as Lua hands it over."""
-    table = {key: plain(value) for key, value in data.items() if key != "run"}
-    return table if table or "run" in data else plain(data)
+    table = plain(data)
+    if isinstance(table, dict):
+        table.pop("run", None)
+    return table
 
 
 def _judge_run(data: Lines) -> Iterator[Problem]:

@@ -67,11 +67,11 @@ def read_cases(source: bytes) -> list[Case]:
     """The cases of a test file. Raises BadCase, or LuaSyntaxError."""
     try:
         data = returned(parse(source.decode("utf-8", "surrogateescape")))
+        if not isinstance(data, Lines) or (data and not isinstance(plain(data), list)):
+            raise BadCase(1, "a test file returns a list of cases")
+        return [_case(case, data.line_of(number)) for number, case in data.items()]
     except NotConstant as fault:
         raise BadCase(fault.line, f"{fault.text}; a test file is data") from None
-    if not isinstance(data, Lines) or (data and not isinstance(data.plain(), list)):
-        raise BadCase(1, "a test file returns a list of cases")
-    return [_case(case, data.line_of(number)) for number, case in data.items()]
 
 
 def _only(table: Any, fields: tuple[str, ...], line: int, what: str) -> Lines:

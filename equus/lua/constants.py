@@ -27,8 +27,11 @@ from equus.lua.tree import (
 )
 
 _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-# A text built by `..` of constants; a blob of the protocol is 1 MiB, so is a whole source.
-TEXT_LIMIT = 1_048_576
+# Of a text built by `..`. A source can name a text in few words and double it in each line: what a table says of
+# itself, and what a test records, is shorter.
+TEXT_LIMIT = 8192
+# Of a table written out in full. Tables that hold one table many times would grow without end on the way.
+MOST_VALUES = 50_000
 
 
 class NotConstant(Exception):
@@ -59,16 +62,24 @@ class Lines(dict[Any, Any]):
     def line_of(self, key: Any) -> int:
         return self.lines.get(key, self.line)
 
-    def plain(self) -> Any:
-        """Plain lists and dicts."""
-        if self and list(self) == list(range(1, len(self) + 1)):
-            return [plain(value) for value in self.values()]
-        return {str(key): plain(value) for key, value in self.items()}
-
 
 def plain(value: Any) -> Any:
-    """A value of `evaluate` without the lines."""
-    return value.plain() if isinstance(value, Lines) else value
+    """A value of `evaluate` as plain lists and dicts. Raises NotConstant for a table that is too large or too deep."""
+    try:
+        return _plain(value, [MOST_VALUES])
+    except RecursionError:
+        raise NotConstant(value.line, "this is nested too deep to be data") from None
+
+
+def _plain(value: Any, left: list[int]) -> Any:
+    left[0] -= 1
+    if not isinstance(value, Lines):
+        return value
+    if left[0] < 0:
+        raise NotConstant(value.line, f"this table holds more than {MOST_VALUES} values")
+    if value and list(value) == list(range(1, len(value) + 1)):
+        return [_plain(item, left) for item in value.values()]
+    return {str(key): _plain(item, left) for key, item in value.items()}
 
 
 def returned(chunk: Chunk) -> Any:
@@ -170,7 +181,7 @@ def _unary(unary: Unary, known: Mapping[int, Any]) -> Any:
     if unary.operator == "()":
         return value
     if unary.operator == "-" and _is_number(value):
-        return -value
+        return _wrapped(-value)
     if unary.operator == "not":
         return value is None or value is False
     raise NotConstant(unary.line)
@@ -187,10 +198,15 @@ def _binary(binary: Binary, known: Mapping[int, Any]) -> Any:
         return left + right
     if binary.operator in _ARITHMETIC and _is_number(left) and _is_number(right):
         try:
-            return _ARITHMETIC[binary.operator](left, right)
+            return _wrapped(_ARITHMETIC[binary.operator](left, right))
         except (ZeroDivisionError, OverflowError):
             raise NotConstant(binary.line) from None
     raise NotConstant(binary.line)
+
+
+def _wrapped(number: int | float) -> int | float:
+    """Integers of Lua have 64 bits and wrap around; Python's would grow with each multiplication."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63) if isinstance(number, int) else number
 
 
 def _is_number(value: Any) -> bool:

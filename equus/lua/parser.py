@@ -4,7 +4,7 @@ It accepts what the language's grammar accepts; rules beyond it (gotos and their
 real compiler's, which linting asks as well.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from equus.lua.scope import Scopes
@@ -28,6 +28,9 @@ from equus.lua.tree import (
     Varargs,
 )
 
+# The longest check that is installed has about 1,500 tokens; this many take a second or two, and then whoever waits for
+# the linter goes away. Data of that size belongs into a file that the check reads.
+MOST_TOKENS = 100_000
 # Lua itself stops at 200 levels; each level here takes up to seven Python frames of the thousand there are.
 DEEPEST = 100
 _BLOCK_ENDS = frozenset(("end of source", "end", "else", "elseif", "until"))
@@ -46,9 +49,17 @@ def parse(source: str) -> Chunk:
     return _Parser(source).chunk()
 
 
+def _counted(source: Iterator[Token]) -> Iterator[Token]:
+    """The same tokens, as long as there are not too many."""
+    for number, token in enumerate(source):
+        if number >= MOST_TOKENS:
+            raise LuaSyntaxError(token.line, f"more than {MOST_TOKENS} words and signs are too long to be judged")
+        yield token
+
+
 class _Parser:
     def __init__(self, source: str) -> None:
-        self._tokens = tokens(source)
+        self._tokens = _counted(tokens(source))
         self._token: Token = next(self._tokens)
         self._ahead: Token | None = None
         self._scopes = Scopes()

@@ -49,6 +49,8 @@ def value(source: str):
         ("2 + 3 * 4", 14),
         ("(2 + 3) * 4", 20),
         ("7 / 2", 3.5),
+        ("9223372036854775807 + 1", -9223372036854775808),
+        ("4611686018427387904 * 4611686018427387904 * 16", 0),
         ("not nil", True),
         ("{1, 2, 3}", [1, 2, 3]),
         ("{a = 1; ['b'] = 2, c = nil}", {"a": 1, "b": 2}),
@@ -287,6 +289,27 @@ def test_length_is_not_depth(source):
     assert accepted(source)
     with pytest.raises(NotConstant):
         returned(parse(source.replace("x = ", "return ", 1) if source.startswith("x") else f"{source}\nreturn 1"))
+
+
+LAUGHS = "local a0 = {1}\n" + "\n".join(f"local a{n + 1} = {{a{n}, a{n}}}" for n in range(60)) + "\nreturn a60"
+TOWER = "local a = {}\n" + "local a = {a}\n" * 5000 + "return a"
+DOUBLING = "local a0 = 'x'\n" + "\n".join(f"local a{n + 1} = a{n} .. a{n}" for n in range(60)) + "\nreturn a60"
+
+
+@pytest.mark.parametrize(
+    "source", [LAUGHS, TOWER, DOUBLING, "local t = {} t.x = t return t"], ids=["laughs", "tower", "doubling", "circle"]
+)
+def test_few_words_cannot_become_endless_data(source):
+    """Tables that hold a table many times, towers of tables, texts that double: refused, quickly."""
+    with pytest.raises(NotConstant):
+        plain(returned(parse(source)))
+
+
+@pytest.mark.parametrize("unit", ["x = 1 ", "t = {1, 2} ", "f() ", "a.b.c = d.e.f "])
+def test_a_source_is_judged_in_bounded_time(unit):
+    """A mebibyte of small statements is refused before it is read through."""
+    with pytest.raises(LuaSyntaxError, match="too long to be judged"):
+        parse(unit * (1_048_576 // len(unit)))
 
 
 def test_compiled_lua_is_refused():

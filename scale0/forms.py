@@ -209,11 +209,9 @@ class _XmlReader:
             self._open[-1][1][name][-1] = children or text
 
 
-_ZFL_LINE = re.compile(
-    r"""(?P<margin>\ *)(?P<name>[A-Za-z0-9$\-_@.&+/]+)
-        [\ \t]*(?P<sign>=)?
-        [\ \t]*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^"'\#][^\#]*?)?)
-        [\ \t]*(?:\#.*)?""",
+_ZFL_LINE = re.compile(r"(?P<margin> *)(?P<name>[A-Za-z0-9$\-_@.&+/]+)[ \t]*(?P<rest>.*)")
+_ZFL_VALUE = re.compile(
+    r"""=[\ \t]*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>(?:[^"'\#\ \t][^\#]*?)?))[\ \t]*(?:\#.*)?""",
     re.VERBOSE,
 )
 
@@ -249,10 +247,15 @@ def _zfl_parts(line: str, number: int) -> tuple[int, str, str | None]:
     depth, odd = divmod(len(match["margin"]), INDENT)
     if odd:
         raise Unreadable(number, f"indented by {len(match['margin'])} spaces; ZFL indents by multiples of {INDENT}")
-    value = next((v for v in match.group("double", "single", "bare") if v is not None), None)
-    if match["sign"] is None and value is not None:
+    rest = match["rest"]
+    if not rest or rest.startswith("#"):
+        return depth, match["name"], None
+    if not rest.startswith("="):
         raise Unreadable(number, f"`=` is missing between {match['name']} and its value")
-    return depth, match["name"], "" if match["sign"] and value is None else value
+    value = _ZFL_VALUE.fullmatch(rest)
+    if value is None:
+        raise Unreadable(number, "no value of ZFL: quotes are closed, and nothing but a comment follows them")
+    return depth, match["name"], next(v for v in value.group("double", "single", "bare") if v is not None)
 
 
 # ------------------------------------------------------------------------------------------ writing

@@ -21,10 +21,11 @@ from twisted.logger import Logger
 
 from equus.policy import Policy
 from equus.sandbox import frames
+from equus.sandbox.children import Children, Which
 from equus.sandbox.document import failure
 from equus.sandbox.endings import ending_of
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
-from equus.sandbox.links import AnswerLink, ControlLink, WorkerLink, close_all
+from equus.sandbox.links import AnswerLink, WorkerLink, close_all
 from equus.sandbox.processes import Processes
 from equus.sandbox.run import Answer, Done, Run, encode_job
 from equus.sandbox.text import clean
@@ -36,10 +37,6 @@ __all__ = ["Job", "Run", "Runner"]
 END_GRACE = 0.1
 # A zygote that has not forked, or not reaped, in this time is stopped or stuck, and is replaced. Both take 2 ms.
 ZYGOTE_GRACE = 5.0
-# The wait before the n-th start of a process that keeps dying; a first death is answered at once.
-RESTART_DELAYS = (0.0, 0.1, 0.3, 1.0)
-# So many deaths in a row, each before it was ready: the queue is answered instead of kept waiting.
-HOPELESS = 4
 # For reading a file: its chunk is run, which most often makes one table.
 LOAD_TIMEOUT = 10.0
 
@@ -62,7 +59,6 @@ class Runner:
         log: Callable[[str, str], None] | None = None,
     ) -> None:
         self._reactor = reactor
-        self._processes = processes
         self._policy = policy
         self._parallel = parallel
         self._log = log or (lambda check, text: _log.info("{check}: {text}", check=check, text=text))
@@ -72,23 +68,19 @@ class Runner:
         self._live: dict[int, Run] = {}
         self._timer: Any = None
         self._stopped = False
-        self._calls: dict[str, str] | None = None  # of a broker that is ready
-        self._filtered: bool | None = None  # of a zygote that is ready
-        self._deaths = {"zygote": 0, "broker": 0}
-        self._zygote = self._link_zygote()
-        self._broker = self._link_broker()
+        self._children = Children(reactor, processes, self)
 
     # -------------------------------------------------------------------------------------------- what callers use
 
     @property
     def isolation(self) -> Literal["strong", "weak"]:
         """`strong` when the kernel enforces the seccomp filter; `weak` until it is known and where it is missing."""
-        return "strong" if self._filtered else "weak"
+        return "strong" if self._children.filtered else "weak"
 
     @property
     def ready(self) -> bool:
         """Whether both processes are up, and so `isolation` is known."""
-        return self._filtered is not None and self._calls is not None
+        return self._children.ready
 
     @property
     def waiting(self) -> int:
@@ -135,7 +127,7 @@ class Runner:
     def reload(self, policy: Policy) -> None:
         """From now on this policy; the broker reads its file again. Running checks finish under the old limits."""
         self._policy = policy
-        self._broker.send(b'{"reload": true}')
+        self._children.reload_policy()
 
     def cancel(self, run: Run, reason: str) -> None:
         """See Run.cancel."""
@@ -153,8 +145,6 @@ class Runner:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for link in (self._zygote, self._broker):
-            link.close()
         now = self._reactor.seconds()
         for run in [*self._live.values(), *self._queue.values()]:
             self.kills += run.kill()
@@ -163,7 +153,7 @@ class Runner:
             run.give(failure("cancelled", "the agent is stopping"), now)
         self._live.clear()
         self._queue.clear()
-        self._processes.close()
+        self._children.stop()
 
     # -------------------------------------------------------------------------------------------- queue
 
@@ -185,7 +175,7 @@ class Runner:
             return "cancelled", "the agent is stopping"
         if len(self._queue) >= self._policy.limits.queue:
             return "cancelled", f"{len(self._queue)} checks are waiting already (limits.queue in the policy)"
-        if max(self._deaths.values()) >= HOPELESS:
+        if self._children.hopeless:
             return "crashed", "the sandbox does not start; the agent's log says why"
         if len(job.source) > BLOB_LIMIT or sum(map(len, job.libraries.values())) > LIBRARIES_LIMIT:
             return "load-error", f"a check is at most {BLOB_LIMIT} bytes long, its libraries {LIBRARIES_LIMIT}"
@@ -216,9 +206,9 @@ class Runner:
             return
         self._live[run.id] = run
         cpu = int(min(limits.cpu_max, longest)) + 2
-        launch = frames.LAUNCH.pack(frames.LAUNCH_KIND, run.id, limits.memory_mib * 1_048_576, cpu)
         with theirs, callers:
-            sent = self._zygote.send(launch, theirs.fileno(), callers.fileno())
+            memory = limits.memory_mib * 1_048_576
+            sent = self._children.launch(run.id, memory, cpu, theirs.fileno(), callers.fileno())
         run.answering = self._attach(run, calls, longest)
         document = encode_job(run, limits, self._policy.granted("log"))
         run.link = WorkerLink(
@@ -230,19 +220,14 @@ class Runner:
         )
         self._look_at(run, run.began + min(run.timeout, ZYGOTE_GRACE))
         if not sent:
-            self._lost("zygote")
+            self._children.lost("zygote")
 
     def _attach(self, run: Run, calls: socket.socket, longest: float) -> AnswerLink | None:
         """Give our end of the calls to whoever answers them."""
         if run.answer is not None:
             return AnswerLink(self._reactor, calls, run.answer_bytes)
         with calls:
-            document = {
-                "check": run.job.check,
-                "state": run.job.state_key,
-                "deadline": time.monotonic() + longest,
-            }
-            self._broker.send(json.dumps(document).encode(), calls.fileno())
+            self._children.attach(run.job.check, run.job.state_key, time.monotonic() + longest, calls.fileno())
         return None
 
     # -------------------------------------------------------------------------------------------- what workers say
@@ -307,7 +292,7 @@ class Runner:
     def _overdue(self, run: Run, now: float) -> None:
         if run.given or (run.pidfd is None and run.fate is None and now < run.began + run.timeout):
             _log.error("the zygote has stopped answering; it is replaced")
-            self._lost("zygote")
+            self._children.lost("zygote")
         elif run.fate is not None:  # killed, and its end has not been told
             run.give(failure(*run.fate), now)
             self._look_at(run, now + ZYGOTE_GRACE)
@@ -318,45 +303,10 @@ class Runner:
 
     # -------------------------------------------------------------------------------------------- zygote and broker
 
-    def _link_zygote(self) -> ControlLink:
-        channel = self._processes.zygote.control
-        return ControlLink(self._reactor, channel, self._from_zygote, lambda: self._lost("zygote"))
-
-    def _link_broker(self) -> ControlLink:
-        channel = self._processes.broker.control
-        return ControlLink(self._reactor, channel, self._from_broker, lambda: self._lost("broker"))
-
-    def _from_zygote(self, message: bytes, descriptors: list[int]) -> None:
-        kind = message[0]
-        if kind == frames.READY_KIND:
-            self._filtered = frames.READY.unpack(message)[1]
-            self._offer_calls()
-        elif kind == frames.STARTED_KIND:
-            self._started(frames.STARTED.unpack(message)[1], descriptors)
-        elif kind == frames.ENDED_KIND:
-            self._ended(*frames.ENDED.unpack(message)[1:])
-        elif kind == frames.NOT_STARTED_KIND:
-            _kind, number, errno = frames.STARTED.unpack(message)
-            self._not_started(number, errno)
-
-    def _from_broker(self, message: bytes, descriptors: list[int]) -> None:
-        close_all(descriptors)
-        document = json.loads(message)
-        if "fault" in document:
-            _log.error("the broker keeps its old policy: {fault}", fault=document["fault"])
-            return
-        self._calls = document["calls"]
-        self._offer_calls()
-
-    def _offer_calls(self) -> None:
-        """Workers know the names of calls from the zygote, and it from the broker."""
-        if not self.ready:
-            return
-        self._deaths = dict.fromkeys(self._deaths, 0)
-        self._zygote.send(bytes([frames.CALLS_KIND]) + json.dumps(self._calls).encode())
+    def on_ready(self) -> None:
         self._launch_next()
 
-    def _started(self, number: int, descriptors: list[int]) -> None:
+    def on_started(self, number: int, descriptors: list[int]) -> None:
         run = self._live.get(number)
         if run is None or not descriptors:
             close_all(descriptors)
@@ -367,14 +317,14 @@ class Runner:
         elif not run.hung_up:
             self._look_at(run, run.began + run.timeout)
 
-    def _not_started(self, number: int, errno: int) -> None:
+    def on_not_started(self, number: int, errno: int) -> None:
         run = self._live.pop(number, None)
         if run is not None:
             run.close()
             run.give(failure("crashed", f"no worker: {os.strerror(errno)}"), self._reactor.seconds())
         self._launch_next()
 
-    def _ended(self, number: int, status: int, cpu_ms: int, peak_kib: int) -> None:
+    def on_ended(self, number: int, status: int, cpu_ms: int, peak_kib: int) -> None:
         """A worker is gone. What it wrote last may still lie in its socket."""
         run = self._live.get(number)
         if run is None:
@@ -389,24 +339,12 @@ class Runner:
             run.give(failure(reason, why, cpu_ms=cpu_ms, peak_kib=peak_kib), self._reactor.seconds())
         self._launch_next()
 
-    def _lost(self, which: Literal["zygote", "broker"]) -> None:
-        """One of the two has ended. Its runs end as `killed`, and a new one starts."""
-        if self._stopped:
-            return
+    def on_lost(self, which: Which) -> None:
+        """Running checks end with the zygote, waiting ones run on the next one; unless there seems to be none."""
         if which == "zygote":
-            self._filtered = None
-            self._zygote.close()
             self._end_all("the zygote, of which workers are forks, has ended")
-        else:
-            self._calls = None
-            self._broker.close()
-        deaths = self._deaths[which]
-        self._deaths[which] = deaths + 1
-        _log.error("the {which} has ended; it is started again", which=which)
-        if deaths + 1 >= HOPELESS:
+        if self._children.hopeless:
             self._refuse_queue(which)
-        delay = RESTART_DELAYS[min(deaths, len(RESTART_DELAYS) - 1)]
-        self._reactor.callLater(delay, self._restart, which)
 
     def _end_all(self, why: str) -> None:
         now = self._reactor.seconds()
@@ -419,17 +357,7 @@ class Runner:
             run.forget()
             run.give(failure(*run.fate or ("killed", why)), now)
 
-    def _refuse_queue(self, which: str) -> None:
+    def _refuse_queue(self, which: Which) -> None:
         waiting, self._queue = list(self._queue.values()), {}
         for run in waiting:
             run.give(failure("crashed", f"the sandbox's {which} does not start; the agent's log says why"), 0.0)
-
-    def _restart(self, which: Literal["zygote", "broker"]) -> None:
-        if self._stopped:
-            return
-        if which == "zygote":
-            self._processes.restart_zygote()
-            self._zygote = self._link_zygote()
-        else:
-            self._processes.restart_broker()
-            self._broker = self._link_broker()

@@ -233,7 +233,7 @@ def test_a_result_written_by_one_that_has_ended(stage: Stage) -> None:
     number = stage.launch()
     stage.start(number)
     stage.say(RESULT)
-    stage.runner._ended(number, 0, 1, 1)
+    stage.runner.on_ended(number, 0, 1, 1)
     assert [what(result) for result in stage.results] == [DOCUMENT]
 
 

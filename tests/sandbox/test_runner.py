@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from equus.policy import Policy
 from equus.sandbox.blocking import Sandbox
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
 
@@ -423,9 +424,27 @@ def test_libraries(sandbox: Sandbox, job: MakeJob) -> None:
 def test_weak_isolation_refuses_pushed_code(sandbox: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without seccomp, what came over the network is refused with a way out; local checks run."""
     assert sandbox.runner.isolation == "strong"
-    monkeypatch.setattr(sandbox.runner, "_filtered", False)
+    monkeypatch.setattr(sandbox.runner._children, "filtered", False)
     assert sandbox.runner.isolation == "weak"
     refused = json.loads(sandbox.run(job("return 'ok'")))
     assert (refused["status"], refused["reason"]) == ("unknown", "denied")
     assert 'isolation = "weak"' in refused["summary"]
     assert json.loads(sandbox.run(job("return 'ok'", pushed=False)))["status"] == "ok"
+
+
+def test_a_changed_policy_counts_from_the_next_check(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
+    """Grants and limits alike; a file that has become faulty meanwhile leaves the broker's policy as it was."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[caps.host]\nallow = false\n")
+    asked = job("local v, c = host.echo(1) return 'ok', tostring(c)")
+    with new_sandbox(policy_path=policy) as sandbox:
+        assert json.loads(sandbox.run(asked))["summary"] == "denied"
+        policy.write_text('[limits]\ntimeout_max = "1s"\n')
+        sandbox.runner.reload(Policy.load(policy))
+        sandbox.loop.until(lambda: json.loads(sandbox.run(asked))["summary"] == "nil", 5)
+        endless = json.loads(sandbox.run(job("while true do end", timeout=60.0)))
+        assert endless["summary"] == "no result within 1 s"
+        policy.write_text("nonsense = 1")
+        sandbox.runner.reload(Policy.parse(b"", None))
+        time.sleep(0.1)
+        assert json.loads(sandbox.run(asked))["summary"] == "nil"

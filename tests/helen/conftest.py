@@ -1,0 +1,38 @@
+"""Fixtures of the tests of Helen; what they are made of is in helen_parts.py."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from twisted.internet.defer import maybeDeferred
+from twisted.internet.task import Clock
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from helen_parts import Inbox, Notebook
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def notebook(clock: Clock) -> Notebook:
+    return Notebook(clock)
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What Helen does in a thread of the reactor's is done at once: there is no reactor here."""
+    for module in ("assigning", "checkfolder", "house", "library", "lint", "web.bodies"):
+        monkeypatch.setattr(f"helen.{module}.deferToThread", maybeDeferred)
+    yield

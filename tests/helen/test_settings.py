@@ -1,0 +1,103 @@
+"""Flags win over the environment, the environment over the file, the file over defaults."""
+
+from pathlib import Path
+
+import pytest
+
+from helen.settings import Settings, SettingsError, gather, read
+
+FLAGS = {"state": "/flag", "listen": "1.1.1.1:1", "name": ["flag"], "rings": True}
+ENVIRONMENT = {
+    "HELEN_STATE": "/env", "HELEN_LISTEN": "2.2.2.2:2", "HELEN_NAME": "one, two,", "HELEN_RINGS": "1",
+    "HELEN_RETENTION": "1d", "HELEN_WEB": "",
+}  # fmt: skip
+FILE = 'state = "/file"\nlisten = "3.3.3.3:3"\nname = "file"\nretention = "2d"\nminimum_equus = "1.2"\nweb = "off"\n'
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "helen.toml"
+    path.write_text(FILE)
+    return path
+
+
+def test_defaults() -> None:
+    """Only the state directory must be given."""
+    assert read({"state": "/s"}) == Settings(Path("/s"), ("*", 4166), ("127.0.0.1", 4167))
+
+
+def test_the_file_over_defaults(config: Path) -> None:
+    """Keys are the names of the flags, with - or _."""
+    expected = Settings(Path("/file"), ("3.3.3.3", 3), None, names=("file",), minimum_equus=(1, 2), retention=172_800.0)
+    assert read(gather({}, {}, config)) == expected
+
+
+def test_the_environment_over_the_file(config: Path) -> None:
+    """A variable for each; an empty one is none."""
+    found = read(gather({}, ENVIRONMENT, config))
+    assert found == Settings(
+        Path("/env"), ("2.2.2.2", 2), None, names=("one", "two"), minimum_equus=(1, 2), retention=86_400.0, rings=True
+    )
+
+
+def test_flags_over_all(config: Path) -> None:
+    """What isn't given as a flag comes from elsewhere."""
+    found = read(gather({**FLAGS, "web": None, "insecure-plaintext": False}, ENVIRONMENT, config))
+    assert found == Settings(
+        Path("/flag"), ("1.1.1.1", 1), None, names=("flag",), minimum_equus=(1, 2), retention=86_400.0, rings=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        ({}, "--state DIR is missing"),
+        ({"state": "/s", "listen": "4166"}, "--listen '4166': write HOST:PORT"),
+        ({"state": "/s", "listen": "h:65536"}, "write HOST:PORT"),
+        ({"state": "/s", "listen": ":1"}, "write HOST:PORT"),
+        ({"state": "/s", "web": "on"}, "--web 'on': write HOST:PORT"),
+        ({"state": "/s", "minimum-equus": "1.x"}, "--minimum-equus '1.x': write a version"),
+        ({"state": "/s", "retention": "week"}, "--retention: 'week' is no duration"),
+    ],
+)
+def test_bad_values(found: dict[str, object], sentence: str) -> None:
+    """Each is one sentence that names the setting."""
+    with pytest.raises(SettingsError, match=sentence):
+        read(found)
+
+
+def test_an_address_of_ipv6() -> None:
+    """In brackets."""
+    assert read({"state": "/s", "listen": "[::1]:0"}).listen == ("::1", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("stat = 1", "'stat' is no setting. There are: state, listen"),
+        ("state = 5", "state is 5: write a text in quotes"),
+        ('rings = "no"', "rings is 'no': write true or false"),
+        ("name = [1]", "name is \\[1\\]: write a text, or a list of them"),
+        ("retention = true", "retention is True: write a duration"),
+        ("state = ", "is no TOML"),
+    ],
+)
+def test_a_bad_file(tmp_path: Path, text: str, sentence: str) -> None:
+    """It says where, what, and what is expected."""
+    path = tmp_path / "helen.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=sentence):
+        gather({}, {}, path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """Its name was given, so it must be there."""
+    with pytest.raises(SettingsError, match="can't be read: No such file"):
+        gather({}, {}, tmp_path / "none")
+
+
+def test_a_switch_of_the_environment() -> None:
+    """1 or 0, and nothing that could mean either."""
+    assert gather({}, {"HELEN_RINGS": "no"}, None) == {"rings": False}
+    with pytest.raises(SettingsError, match="HELEN_RINGS is 'maybe': write 1 or 0"):
+        gather({}, {"HELEN_RINGS": "maybe"}, None)

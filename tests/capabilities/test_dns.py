@@ -6,7 +6,7 @@ import struct
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equus.capabilities.dns_message import BadMessage, encode_name, parse_answer, question, read_name
@@ -111,6 +111,7 @@ def test_a_tower_of_pointers_ends():
         read_name(tower, 3 + 4 * 3999)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_parser(data):
     """An answer or BadMessage, nothing else."""
@@ -119,6 +120,7 @@ def test_no_bytes_break_the_parser(data):
             parse_answer(message, ID, "www.example", "A")
 
 
+@settings(deadline=None)
 @given(st.lists(st.from_regex(r"[a-z0-9_-]{1,63}", fullmatch=True), min_size=1, max_size=3))
 def test_names_survive_the_way(labels):
     """parse(print(x)) = x."""

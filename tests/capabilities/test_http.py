@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equus.capabilities.calls import CallFailed
@@ -330,6 +330,7 @@ def test_a_granted_network_and_no_more(failure, closed_port):
     assert '"http"' in text
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), st.integers(1, 7))
 def test_no_bytes_break_the_reader(data, step):
     """Whatever a server sends: an answer or CallFailed, and never more held than came."""
@@ -342,6 +343,7 @@ def test_no_bytes_break_the_reader(data, step):
         assert failed.code in ("protocol", "too-large")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_url_reader(text):
     """A target that can be sent as one line, or a refusal."""

@@ -1,7 +1,7 @@
 """Rates over a window: the sampler, and the calls that use it."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equus.capabilities.cpu import FIELDS, shares
@@ -46,6 +46,7 @@ def test_the_newest_reading_that_is_old_enough_counts():
     assert now - before == window
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0.1, 600), st.floats(0.0, 30.0)), max_size=40),
     st.floats(0.1, 10),

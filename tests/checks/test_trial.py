@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equus.check_files import CheckFiles
@@ -132,6 +132,7 @@ def test_state_is_a_table_of_the_case():
     assert case.state == {"seen": 1}
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.lists, max_leaves=5
@@ -256,6 +257,7 @@ def test_plugin_output():
     assert plugin_output(ResultDocument(3)) == "UNKNOWN: no summary"
 
 
+@settings(deadline=None)
 @given(
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,20}", fullmatch=True),
     st.floats(allow_nan=False, allow_infinity=False, min_value=-1e15, max_value=1e15).map(

@@ -1,0 +1,600 @@
+"""From a real folder by way of a lint of our own and a real store to what agents are offered; restarts in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from helen_parts import Inbox
+from twisted.internet.defer import Deferred, fail, succeed
+
+from equus_protocol import manifest
+from equus_protocol.manifest import key_id
+from helen import checkfolder
+from helen.library import Library
+from helen.lint import LintFailed, Problem, Verdict
+from helen.policy import CheckTable
+from helen.releases import LIFE_SECONDS, PushRefused
+from helen.rollout import HOLD_SECONDS
+from helen.store import Store, StoreFailed
+
+KEY = Ed25519PrivateKey.generate()
+PUBLIC = {key_id(KEY.public_key()): KEY.public_key()}
+DAY = 86_400.0
+
+
+class Lint:
+    """`bad` in a file is an error, `every=N` its interval; a check that says `needs x` is broken without lib/x.lua."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.failure: str | None = None
+
+    def __call__(self, files: Mapping[str, bytes]) -> Deferred[dict[str, Verdict]]:
+        self.asked.append(sorted(files))
+        if self.failure is not None:
+            return fail(LintFailed(self.failure))
+        return succeed({n: self.judge(n, text, files) for n, text in files.items() if not n.startswith("tests/")})
+
+    @staticmethod
+    def judge(name: str, text: bytes, files: Mapping[str, bytes]) -> Verdict:
+        words = text.decode().split()
+        needs = [words[at + 1] for at, word in enumerate(words) if word == "needs"]
+        if "bad" in words or any(f"lib/{x}.lua" not in files or b"bad" in files[f"lib/{x}.lua"] for x in needs):
+            return Verdict(None, (Problem("it is bad", 3),))
+        if name.startswith("lib/"):
+            return Verdict(None)
+        every = next((float(word[6:]) for word in words if word.startswith("every=")), 60.0)
+        return Verdict(CheckTable(Path(name).stem, every))
+
+
+class World:
+    """One state directory and the library on it; `restart` is a new one on the same."""
+
+    def __init__(self, tmp_path: Path, inbox: Inbox) -> None:
+        self.folder = tmp_path / "checks"
+        self.folder.mkdir()
+        self.state = tmp_path / "state"
+        self.inbox = inbox
+        self.now, self.steady = 1_800_000_000.0, 100.0
+        self.lint = Lint()
+        self.told = 0
+        self.private: tuple[Ed25519PrivateKey, ...] = (KEY,)
+        self.open()
+
+    def open(self) -> None:
+        self.store = Store(self.state, self.inbox)
+        loaded = self.store.open(self.now)
+        self.library = Library(
+            self.folder, self.store, self.lint, lambda: self.now, lambda: self.steady, self.private, PUBLIC, self.tell
+        )
+        self.library.fleet = lambda: [f"agent-{n}" for n in range(100)]
+        self.library.load(loaded)
+        self.inbox.wait(self.library.load_contents())
+
+    def tell(self) -> None:
+        self.told += 1
+
+    def close(self) -> None:
+        self.inbox.wait(self.store.close())
+
+    def restart(self) -> None:
+        self.close()
+        self.open()
+
+    def write(self, **files: str) -> World:
+        for name, text in files.items():
+            path = self.folder / (name.replace("lib_", "lib/") + ".lua")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        return self
+
+    def look(self) -> World:
+        self.inbox.wait(self.library.look())
+        return self
+
+    def push(self, canary: float | None = None, dry: bool = False, tests: Any = None, **files: str) -> Any:
+        contents = {n.replace("lib_", "lib/") + ".lua": text.encode() for n, text in files.items()}
+        return self.inbox.wait(self.library.push(contents, tests or {}, "operator", canary, dry))
+
+    def undo(self) -> int:
+        return self.inbox.wait(self.library.undo("operator"))
+
+    def tick(self, seconds: float, *connected: str) -> None:
+        self.steady += seconds
+        self.library.tick(self.steady, lambda: connected)
+        self.inbox.wait(self.library._lock.acquire())
+        self.library._lock.release()
+
+    def offered(self, agent: str = "nobody") -> tuple[int, dict[str, str]] | None:
+        """The version, and the text of each file."""
+        published = self.library.offered(agent)
+        if published is None:
+            return None
+        texts = {name: self.library.file(entry.sha256) for name, entry in published.files.items()}
+        assert None not in texts.values()
+        return published.version, {name.removesuffix(".lua"): text.decode() for name, text in texts.items()}
+
+    @property
+    def members(self) -> list[str]:
+        ring = self.library.releases.ring
+        return sorted(ring.members) if ring is not None else []
+
+    def confirm(self, **failed: str) -> None:
+        ring = self.library.releases.ring
+        for name in self.members:
+            ring.heard(name, ring.digest, failed, self.steady)
+
+
+@pytest.fixture
+def world(tmp_path: Path, inbox: Inbox, no_threads: None) -> Iterator[World]:
+    made = World(tmp_path, inbox)
+    yield made
+    made.close()
+
+
+# ---------------------------------------------------------------------------------------------- the folder
+
+
+def test_the_first_set(world: World) -> None:
+    """What is in the folder is version 1, signed by our key, with the tables of its checks."""
+    world.write(cpu="every=10", lib_x="x").look()
+    assert world.offered() == (1, {"cpu": "every=10", "lib/x": "x"})
+    assert world.library.tables == {"cpu": CheckTable("cpu", 10.0)}
+    assert manifest.verify(world.library.published.envelope, PUBLIC, world.now).version == 1
+    assert world.told == 1
+
+
+def test_a_change_and_no_change(world: World) -> None:
+    """The next version is two further on, since N+1 undoes N; what did not change is neither judged nor published."""
+    world.write(cpu="a", disk="b").look().look()
+    world.write(cpu="c").look().look()
+    (world.folder / "disk.lua").unlink()
+    world.look()
+    assert world.offered() == (5, {"cpu": "c"})
+    assert (world.lint.asked, world.told) == ([["cpu.lua", "disk.lua"], ["cpu.lua"]], 3)
+
+
+def test_a_broken_file_keeps_its_last_good_version(world: World) -> None:
+    """It fails alone, and is mended alone."""
+    world.write(cpu="a", disk="b").look()
+    world.write(cpu="bad", disk="c", new="bad").look()
+    assert world.offered() == (3, {"cpu": "a", "disk": "c"})
+    assert world.library.kept_old == {"cpu.lua"}
+    assert world.library.problems == {n: (Problem("it is bad", 3),) for n in ("cpu.lua", "new.lua")}
+    world.write(cpu="d").look()
+    assert world.offered() == (5, {"cpu": "d", "disk": "c"})
+    assert (world.library.kept_old, world.library.problems.keys()) == (frozenset(), {"new.lua"})
+
+
+def test_a_broken_file_and_then_another_change(world: World) -> None:
+    """What was said of the broken one is still known; it used to be forgotten, and every look failed."""
+    world.write(cpu="a", broken="bad").look()
+    for text in ("b", "c"):
+        world.write(cpu=text).look()
+    assert world.offered() == (5, {"cpu": "c"})
+    assert world.library.problems == {"broken.lua": (Problem("it is bad", 3),)}
+    assert world.lint.asked == [["broken.lua", "cpu.lua"], ["cpu.lua"], ["cpu.lua"]]
+
+
+def test_a_file_that_cannot_be_read_is_not_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fails takes no check away from agents."""
+    world.write(cpu="a", disk="b").look()
+    real = checkfolder.read(world.folder)
+    del real.files["cpu.lua"]
+    torn = checkfolder.Reading(real.files, {"cpu.lua": "it can't be read: Input/output error"})
+    monkeypatch.setattr(checkfolder, "read", lambda folder: torn)
+    world.look()
+    assert (world.offered(), world.library.kept_old) == ((1, {"cpu": "a", "disk": "b"}), {"cpu.lua"})
+
+
+@pytest.mark.parametrize("gone", ["emptied", "removed"])
+def test_an_empty_folder_takes_nothing_away(world: World, gone: str) -> None:
+    """Something is not mounted, most likely."""
+    world.write(cpu="a").look()
+    (world.folder / "cpu.lua").unlink()
+    if gone == "removed":
+        world.folder.rmdir()
+    world.look()
+    assert (world.offered(), list(world.library.problems)) == ((1, {"cpu": "a"}), [""])
+    world.folder.mkdir(exist_ok=True)
+    world.write(cpu="b").look()
+    assert (world.offered(), world.library.problems) == ((3, {"cpu": "b"}), {})
+
+
+def test_a_library_that_changes_has_all_checks_judged_anew(world: World) -> None:
+    """When it comes, changes for the worse, or goes, whoever needs it has a problem and stays old."""
+    world.write(cpu="needs x", disk="b").look()
+    assert world.offered() == (1, {"disk": "b"})
+    world.write(lib_x="good").look()
+    assert world.offered() == (3, {"cpu": "needs x", "disk": "b", "lib/x": "good"})
+    world.write(lib_x="bad", disk="c").look()
+    assert world.offered() == (5, {"cpu": "needs x", "disk": "c", "lib/x": "good"})
+    (world.folder / "lib/x.lua").unlink()
+    world.look()
+    assert (world.library.problems.keys(), world.library.kept_old) == ({"cpu.lua"}, {"cpu.lua"})
+    assert world.library.tables.keys() == {"disk"}
+
+
+def test_a_linter_that_cannot_run(world: World) -> None:
+    """It is told once, tried again ever more rarely, and at once for another set."""
+    world.write(cpu="a")
+    world.lint.failure = "there is no equus"
+    for _ in range(100):
+        world.look()
+        world.steady += 1.0
+    assert (world.offered(), world.library.problems) == (
+        None, {"": (Problem("checks are not published: there is no equus"),)}
+    )  # fmt: skip
+    assert len(world.lint.asked) == 5  # at 0, 5, 15, 35 and 75 s
+    world.lint.failure = None
+    world.look()
+    assert world.offered() is None
+    world.write(cpu="b").look()
+    assert (world.offered(), world.library.problems) == ((1, {"cpu": "b"}), {})
+
+
+def test_a_store_that_does_not_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No agent hears of a set that a restart would not know; it is published once the disk takes it."""
+    world.write(cpu="a").look()
+    works = world.store.call
+    monkeypatch.setattr(world.store, "call", lambda *args: fail(StoreFailed("disk full")))
+    world.write(cpu="b").look().look()
+    assert (world.offered(), world.told) == ((1, {"cpu": "a"}), 1)
+    assert world.library.problems == {"": (Problem("checks are not published: disk full"),)}
+    monkeypatch.setattr(world.store, "call", works)
+    world.look()
+    assert (world.offered(), world.library.problems) == ((3, {"cpu": "b"}), {})
+
+
+def test_looks_do_not_pile_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often somebody wants one while the disk is slow, one more follows the one that is under way."""
+    slow: list[Deferred[Any]] = []
+    monkeypatch.setattr("helen.library.deferToThread", lambda *args: slow.append(Deferred()) or slow[-1])
+    looks = [world.library.look() for _ in range(50)]
+    slow[0].callback(checkfolder.Reading({}, {}))
+    world.inbox.wait(looks[0])
+    assert (len(slow), [look.called for look in looks]) == (2, [True] + [False] * 49)
+    slow[1].callback(checkfolder.Reading({}, {}))
+    assert (len(slow), all(look.called for look in looks)) == (2, True)
+
+
+# ---------------------------------------------------------------------------------------------- restarts
+
+
+def test_a_restart_offers_what_was_offered(world: World) -> None:
+    """At once, before anybody has looked at the folder, and without asking the linter again."""
+    world.write(cpu="a", broken="bad").look()
+    world.write(cpu="b").look()
+    asked = len(world.lint.asked)
+    world.restart()
+    assert world.offered() == (3, {"cpu": "b"})
+    assert world.library.tables == {"cpu": CheckTable("cpu", 60.0)}
+    world.look()
+    assert (world.offered(), len(world.lint.asked)) == ((3, {"cpu": "b"}), asked)
+    assert world.undo() == 4
+
+
+def test_a_renewal_half_way(world: World) -> None:
+    """The same files under a new signature, with the folder unchanged; the way back still leads to the set before."""
+    world.write(cpu="a").look()
+    world.write(cpu="b").look()
+    world.now += LIFE_SECONDS / 2 - 1
+    world.look()
+    assert world.offered() == (3, {"cpu": "b"})
+    world.now += 1
+    world.look().look()
+    assert world.offered() == (5, {"cpu": "b"})
+    assert world.library.published.document.expires == world.now + LIFE_SECONDS
+    assert (world.undo(), world.offered()) == (6, (6, {"cpu": "a"}))
+
+
+# ---------------------------------------------------------------------------------------------- undo
+
+
+def test_undo(world: World) -> None:
+    """N+1 has the files of before; the folder as it is doesn't come back by itself, not even after a restart."""
+    world.write(cpu="a").look()
+    world.write(cpu="b").look()
+    assert (world.undo(), world.offered()) == (4, (4, {"cpu": "a"}))
+    world.look()
+    world.restart()
+    world.look()
+    assert world.offered() == (4, {"cpu": "a"})
+    world.write(cpu="c").look()
+    assert world.offered() == (5, {"cpu": "c"})
+    world.write(cpu="b").look()
+    assert world.offered() == (7, {"cpu": "b"})
+
+
+def test_undo_and_push_it_again(world: World) -> None:
+    """Somebody wants just that: then it is no accident."""
+    world.write(cpu="a").look()
+    world.push(cpu="b")
+    world.undo()
+    world.push(cpu="b")
+    assert world.offered() == (5, {"cpu": "b"})
+
+
+def test_nothing_to_undo(world: World) -> None:
+    """Not before anything was published, not the first set, not twice."""
+    for _ in range(2):
+        with pytest.raises(PushRefused, match="there is nothing to undo"):
+            world.undo()
+        world.write(cpu="a").look()
+    world.write(cpu="b").look()
+    world.undo()
+    with pytest.raises(PushRefused, match="there is nothing to undo"):
+        world.undo()
+    assert world.offered() == (4, {"cpu": "a"})
+
+
+def test_an_undo_that_has_expired(world: World) -> None:
+    """Agents would refuse it."""
+    world.private = ()
+    world.restart()
+    sign(world.write(cpu="a").look())
+    sign(world.write(cpu="b").look())
+    world.now += LIFE_SECONDS
+    with pytest.raises(PushRefused, match="the undoing set has expired"):
+        world.undo()
+
+
+# ---------------------------------------------------------------------------------------------- pushes
+
+
+def test_a_push(world: World) -> None:
+    """Into the folder, tests beside it, and to all agents."""
+    world.write(cpu="a").look()
+    verdicts = world.push(tests={"cpu.lua": b"return {}"}, cpu="every=5")
+    assert verdicts == {"cpu.lua": Verdict(CheckTable("cpu", 5.0))}
+    assert world.lint.asked[-2] == ["cpu.lua", "tests/cpu.lua"]
+    assert (world.folder / "tests/cpu.lua").read_bytes() == b"return {}"
+    assert (world.offered(), world.library.problems) == ((3, {"cpu": "every=5"}), {})
+
+
+def test_a_dry_run(world: World) -> None:
+    """Judged, and nothing changes."""
+    world.write(cpu="a").look()
+    assert world.push(dry=True, cpu="b") == {"cpu.lua": Verdict(CheckTable("cpu", 60.0))}
+    assert (world.offered(), (world.folder / "cpu.lua").read_text()) == ((1, {"cpu": "a"}), "a")
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_push_that_is_refused(world: World, dry: bool) -> None:
+    """File and line; nothing changes."""
+    world.write(cpu="a").look()
+    with pytest.raises(PushRefused, match=r"^cpu.lua:3: it is bad$"):
+        world.push(dry=dry, cpu="bad", disk="fine")
+    assert sorted(path.name for path in world.folder.iterdir()) == ["cpu.lua"]
+
+
+@pytest.mark.parametrize(
+    ("files", "tests"),
+    [({"../x.lua": b""}, {}), ({".x.lua": b""}, {}), ({"x.txt": b""}, {}), ({}, {"../../x.lua": b""}),
+     ({}, {"/etc/x": b""}), ({"x.lua": b"x" * (manifest.MAX_FILE + 1)}, {})],
+)  # fmt: skip
+def test_names_that_are_no_files_of_checks(world: World, files: dict[str, bytes], tests: dict[str, bytes]) -> None:
+    """They would become paths, those of tests as well."""
+    with pytest.raises(PushRefused, match=r"a check's file is called NAME\.lua and has at most 1048576 bytes"):
+        world.inbox.wait(world.library.push(files, tests, "operator", None, False))
+
+
+def test_a_library_that_breaks_checks_is_refused(world: World) -> None:
+    """A push is judged with all that needs it."""
+    world.write(cpu="needs x", lib_x="good").look()
+    with pytest.raises(PushRefused, match=r"lib/x.lua:3: it is bad\ncpu.lua:3: it is bad"):
+        world.push(lib_x="bad")
+    world.push(lib_x="better")
+    assert world.offered() == (3, {"cpu": "needs x", "lib/x": "better"})
+
+
+def test_a_folder_that_cannot_be_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a push would be published by the next look: what was written is put back."""
+    world.write(a="old").look()
+    real: Callable[..., None] = checkfolder.write_whole
+
+    def full(path: Path, content: bytes, mode: int) -> None:
+        if path.name == "c.lua":
+            raise OSError(28, "No space left on device")
+        real(path, content, mode)
+
+    monkeypatch.setattr(checkfolder, "write_whole", full)
+    with pytest.raises(PushRefused, match="can't be written: No space left on device"):
+        world.push(a="new", b="new", c="new")
+    assert {path.name: path.read_text() for path in world.folder.iterdir()} == {"a.lua": "old"}
+    world.look()
+    assert world.offered() == (1, {"a": "old"})
+
+
+# ---------------------------------------------------------------------------------------------- rings
+
+
+def ring_of(world: World) -> list[str]:
+    """cpu="a" everywhere, cpu="b" on 2 % of the fleet."""
+    world.write(cpu="a").look()
+    world.push(canary=0.02, cpu="b")
+    assert len(world.members) == 2
+    return world.members
+
+
+def test_a_ring_runs_it_first(world: World) -> None:
+    """Its members and nobody else; once they have confirmed and nothing happened, everybody."""
+    members = ring_of(world)
+    assert (world.offered(members[0]), world.offered("other")) == ((3, {"cpu": "b"}), (1, {"cpu": "a"}))
+    world.confirm()
+    world.tick(HOLD_SECONDS - 1, *members)
+    assert world.offered("other") == (1, {"cpu": "a"})
+    world.tick(1, *members)
+    assert (world.offered("other"), world.members) == ((3, {"cpu": "b"}), [])
+    assert world.library.releases.last_ring.verdict == "promote"
+    world.restart()
+    assert world.offered("other") == (3, {"cpu": "b"})
+    assert (world.undo(), world.offered()) == (4, (4, {"cpu": "a"}))
+
+
+def test_a_ring_that_fails_goes_back(world: World) -> None:
+    """Everybody gets N+1, which its members take as well; the folder's set is not published again."""
+    members = ring_of(world)
+    world.confirm(**{"cpu.lua": "no such capability"})
+    world.tick(0.5, *members)
+    assert {agent: world.offered(agent) for agent in (members[0], "other")} == dict.fromkeys(
+        (members[0], "other"), (4, {"cpu": "a"})
+    )
+    world.look()
+    world.restart()
+    world.look()
+    assert (world.offered(), world.library.releases.last_ring.verdict) == ((4, {"cpu": "a"}), "undo")
+    assert "can't use cpu.lua: no such capability" in world.library.releases.last_ring.why
+
+
+def test_undo_while_a_ring_is_open(world: World) -> None:
+    """By hand; the ring is over."""
+    members = ring_of(world)
+    assert world.undo() == 4
+    assert (world.offered(members[0]), world.members) == ((4, {"cpu": "a"}), [])
+    assert world.library.releases.last_ring.why == "undone by operator"
+
+
+def test_a_restart_in_the_middle_of_a_ring(world: World) -> None:
+    """It is still a ring: the same members run the new set, all others the old one, and the way back is there."""
+    members = ring_of(world)
+    world.restart()
+    world.look()
+    assert world.members == members
+    assert (world.offered(members[0]), world.offered("other")) == ((3, {"cpu": "b"}), (1, {"cpu": "a"}))
+    world.confirm()
+    world.tick(HOLD_SECONDS, *members)
+    assert world.offered("other") == (3, {"cpu": "b"})
+
+
+def test_a_restart_in_the_middle_and_then_back(world: World) -> None:
+    """Members hold version 3, so only 4 will do."""
+    members = ring_of(world)
+    world.restart()
+    assert (world.undo(), world.offered(members[0]), world.offered("other")) == (
+        4, (4, {"cpu": "a"}), (4, {"cpu": "a"})
+    )  # fmt: skip
+
+
+def test_the_folder_does_not_break_out_of_a_ring(world: World) -> None:
+    """A save while it is open would otherwise bring the untried set to everybody."""
+    members = ring_of(world)
+    world.write(disk="new").look()
+    assert world.members == members
+    assert world.offered(members[0]) == (5, {"cpu": "b", "disk": "new"})
+    assert world.offered("other") == (1, {"cpu": "a"})
+    assert (world.undo(), world.offered("other")) == (6, (6, {"cpu": "a"}))
+
+
+def test_many_versions_of_an_open_ring(world: World) -> None:
+    """Old versions are let go, but not the one that everybody runs."""
+    ring_of(world)
+    for n in range(15):
+        world.write(disk=f"v{n}").look()
+    world.restart()
+    assert world.offered("other") == (1, {"cpu": "a"})
+
+
+def test_a_verdict_that_cannot_be_written_down(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is promoted that a restart would take back; it is tried again."""
+    members = ring_of(world)
+    world.confirm()
+    works = world.store.call
+    monkeypatch.setattr(world.store, "call", lambda *args: fail(StoreFailed("disk full")))
+    world.tick(HOLD_SECONDS, *members)
+    world.tick(1, *members)
+    assert (world.offered("other"), world.members) == ((1, {"cpu": "a"}), members)
+    assert world.library.problems[""] == (Problem("the ring stays open: disk full"),)
+    monkeypatch.setattr(world.store, "call", works)
+    world.tick(5, *members)
+    assert world.offered("other") == (3, {"cpu": "b"})
+
+
+def test_rings_for_the_folder(world: World) -> None:
+    """With --rings; a fleet of nobody has none."""
+    world.library.fraction = 0.01
+    world.write(cpu="a").look()
+    world.write(cpu="b").look()
+    assert (len(world.members), world.offered("other")) == (1, (1, {"cpu": "a"}))
+    world.library.fleet = list
+    world.write(cpu="c").look()
+    assert (world.members, world.offered("other")) == ([], (5, {"cpu": "c"}))
+
+
+# ---------------------------------------------------------------------------------------------- signed elsewhere
+
+
+def sign(world: World, key: Ed25519PrivateKey = KEY) -> int:
+    staged = world.library.staged
+    signed = [manifest.sign(each, [key]) for each in (staged.pair.new, staged.pair.undo)]
+    return world.inbox.wait(world.library.accept(*signed, "operator"))
+
+
+@pytest.fixture
+def keyless(world: World) -> World:
+    """Public keys alone."""
+    world.private = ()
+    world.restart()
+    return world
+
+
+def test_staged_until_somebody_signs(keyless: World) -> None:
+    """Nothing is offered before; afterwards it is as if signed here."""
+    keyless.write(cpu="a").look().look()
+    assert (keyless.offered(), keyless.library.staged.version) == (None, 1)
+    assert sign(keyless) == 1
+    assert (keyless.offered(), keyless.library.staged) == ((1, {"cpu": "a"}), None)
+    keyless.write(cpu="b").look()
+    assert keyless.offered() == (1, {"cpu": "a"})
+    sign(keyless)
+    keyless.restart()
+    assert keyless.offered() == (3, {"cpu": "b"})
+    assert (keyless.undo(), keyless.offered()) == (4, (4, {"cpu": "a"}))
+
+
+def test_signed_by_a_stranger(keyless: World) -> None:
+    """Only the keys of --signing-keys count."""
+    keyless.write(cpu="a").look()
+    with pytest.raises(PushRefused, match="The keys known here are those of --signing-keys"):
+        sign(keyless, Ed25519PrivateKey.generate())
+
+
+def test_signed_too_late(keyless: World) -> None:
+    """The folder has changed since."""
+    keyless.write(cpu="a").look()
+    staged = keyless.library.staged
+    keyless.write(cpu="b").look()
+    signed = [manifest.sign(each, [KEY]) for each in (staged.pair.new, staged.pair.undo)]
+    with pytest.raises(PushRefused, match="the folder has changed since that was signed"):
+        keyless.inbox.wait(keyless.library.accept(*signed, "operator"))
+
+
+def test_the_folder_goes_back_to_what_is_published(keyless: World) -> None:
+    """Nothing waits for a signature any more."""
+    sign(keyless.write(cpu="a").look())
+    keyless.write(cpu="b").look()
+    keyless.write(cpu="a").look()
+    assert keyless.library.staged is None
+    with pytest.raises(PushRefused, match="nothing is staged"):
+        keyless.inbox.wait(keyless.library.accept(b"", b"", "operator"))
+
+
+def test_a_renewal_is_staged_once(keyless: World) -> None:
+    """The same set waits for a new signature; not a new one every second."""
+    sign(keyless.write(cpu="a").look())
+    keyless.now += LIFE_SECONDS / 2
+    staged = keyless.look().library.staged
+    assert staged is not None
+    assert keyless.look().library.staged is staged
+    assert (sign(keyless), keyless.offered()) == (3, (3, {"cpu": "a"}))
+
+
+def test_memory_of_contents_is_bounded(world: World) -> None:
+    """The files of the last few sets, however many there were."""
+    for n in range(12):
+        world.write(cpu=f"v{n}").look()
+    assert len(world.library.releases._contents) <= 5

@@ -46,6 +46,7 @@ class Verdicts:
         self._store = store
         self._steady = steady
         self._found: dict[str, Verdict] = {}
+        self._tables: dict[str, CheckTable] = {}  # as read last: a check that is broken now may still be served
         self._libraries = fingerprint({})  # that the newest judgement was made with
         self._failure: tuple[str, str] | None = None  # the set that could not be judged, and why
         self._again_at = 0.0
@@ -56,6 +57,8 @@ class Verdicts:
         kept = json.loads(kv.get(_KEPT, "{}"))
         self._libraries = kept.get("libraries", self._libraries)
         self._found = {key: verdict(key.rpartition(" ")[0], listed) for key, listed in kept.get("verdicts", {}).items()}
+        read = {key: verdict(key.rpartition(" ")[0], {"table": table}) for key, table in kept.get("tables", {}).items()}
+        self._tables = {key: each.table for key, each in read.items() if each.table is not None}
 
     def of(self, name: str, entry: FileEntry) -> Verdict:
         """Of a file that has been judged."""
@@ -63,8 +66,8 @@ class Verdicts:
 
     def tables(self, files: Files) -> dict[str, CheckTable]:
         """The tables of the checks of a set, by their names."""
-        found = (self._found.get(_key(name, entry)) for name, entry in files.items() if not name.startswith("lib/"))
-        return {each.table.name: each.table for each in found if each is not None and each.table is not None}
+        found = (self._tables.get(_key(name, entry)) for name, entry in files.items() if not name.startswith("lib/"))
+        return {table.name: table for table in found if table is not None}
 
     async def judge(self, contents: Mapping[str, bytes], files: Files, served: Iterable[Files]) -> None:
         """Have every file judged that has not been yet, and keep what is said of these and of the served ones.
@@ -82,6 +85,8 @@ class Verdicts:
         kept = {_key(*item) for each in (files, *served) for item in each.items()}
         self._found = {key: found for key, found in self._found.items() if key in kept}
         self._found |= {_key(name, files[name]): found for name, found in fresh.items()}
+        self._tables = {key: table for key, table in self._tables.items() if key in kept}
+        self._tables |= {key: found.table for key, found in self._found.items() if found.table is not None}
         self._libraries = shelf
         await self._store.call(records.put, _KEPT, self._written())
 
@@ -101,7 +106,8 @@ class Verdicts:
 
     def _written(self) -> str:
         found = {key: _plain(each) for key, each in self._found.items()}
-        return json.dumps({"libraries": self._libraries, "verdicts": found})
+        tables = {key: _plain_table(table) for key, table in self._tables.items()}
+        return json.dumps({"libraries": self._libraries, "verdicts": found, "tables": tables})
 
 
 def _key(name: str, entry: FileEntry) -> str:
@@ -109,11 +115,15 @@ def _key(name: str, entry: FileEntry) -> str:
 
 
 def _plain(found: Verdict) -> dict[str, Any]:
-    table = found.table
+    problems = [{"text": p.text, "line": p.line, "severity": p.severity} for p in found.problems]
+    return {"table": None if found.table is None else _plain_table(found.table), "problems": problems}
+
+
+def _plain_table(table: CheckTable) -> dict[str, Any]:
     return {
-        "table": None if table is None else {
-            "summary": table.summary, "needs": table.needs, "every": table.every, "timeout": table.timeout,
-            "args": table.args,
-        },
-        "problems": [{"text": p.text, "line": p.line, "severity": p.severity} for p in found.problems],
-    }  # fmt: skip
+        "summary": table.summary,
+        "needs": table.needs,
+        "every": table.every,
+        "timeout": table.timeout,
+        "args": table.args,
+    }

@@ -216,7 +216,9 @@ def test_a_library_that_changes_has_all_checks_judged_anew(world: World) -> None
     (world.folder / "lib/x.lua").unlink()
     world.look()
     assert (world.library.problems.keys(), world.library.kept_old) == ({"cpu.lua"}, {"cpu.lua"})
-    assert world.library.tables.keys() == {"disk"}
+    assert world.library.tables.keys() == {"cpu", "disk"}
+    world.restart()
+    assert world.library.tables.keys() == {"cpu", "disk"}
 
 
 def test_a_linter_that_cannot_run(world: World) -> None:

@@ -175,6 +175,14 @@ def test_an_identity_makes_a_token_needless_until_it_expires(tmp_path, authority
     assert choose_identity(bare, store, identity.not_after + 1) == identity  # said in the log, and tried
 
 
+def test_half_a_token_is_refused_before_anything_is_dialled(tmp_path, authority):
+    """Even if it isn't needed now: it would be when the certificate has expired."""
+    store = IdentityStore(tmp_path)
+    store.save(authority.identity("web-1"))
+    with pytest.raises(Refusal, match="this is no token"):
+        choose_identity(Settings((parse_server("h"),), tmp_path, join="half"), store, 0.0)
+
+
 def test_nothing_at_all_is_refused(tmp_path):
     """With both ways out of it."""
     with pytest.raises(Refusal, match=r"helen token.*--certificate"):

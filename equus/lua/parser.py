@@ -4,11 +4,11 @@ It accepts what the language's grammar accepts; rules beyond it (gotos and their
 real compiler's, which linting asks as well.
 """
 
-from collections.abc import Callable, Iterator
-from typing import NoReturn
+from collections.abc import Callable
 
+from equus.lua.cursor import Cursor
 from equus.lua.scope import Scopes
-from equus.lua.tokens import LuaSyntaxError, Token, tokens
+from equus.lua.tokens import LuaSyntaxError, Token
 from equus.lua.tree import (
     Assignment,
     Binary,
@@ -28,11 +28,6 @@ from equus.lua.tree import (
     Varargs,
 )
 
-# The longest check that is installed has about 1,500 tokens; this many take a second or two, and then whoever waits for
-# the linter goes away. Data of that size belongs into a file that the check reads.
-MOST_TOKENS = 100_000
-# Lua itself stops at 200 levels; each level here takes up to seven Python frames of the thousand there are.
-DEEPEST = 100
 _BLOCK_ENDS = frozenset(("end of source", "end", "else", "elseif", "until"))
 # Left and right binding power; the right one is lower where an operator binds to the right.
 _BINARY = {
@@ -49,23 +44,12 @@ def parse(source: str) -> Chunk:
     return _Parser(source).chunk()
 
 
-def _counted(source: Iterator[Token]) -> Iterator[Token]:
-    """The same tokens, as long as there are not too many."""
-    for number, token in enumerate(source):
-        if number >= MOST_TOKENS:
-            raise LuaSyntaxError(token.line, f"more than {MOST_TOKENS} words and signs are too long to be judged")
-        yield token
-
-
-class _Parser:
+class _Parser(Cursor):
     def __init__(self, source: str) -> None:
-        self._tokens = _counted(tokens(source))
-        self._token: Token = next(self._tokens)
-        self._ahead: Token | None = None
+        super().__init__(source)
         self._scopes = Scopes()
         self._calls: list[Call] = []
         self._paths: list[Path] = []
-        self._depth = 0
         self._functions = 0
         self._statements: list[Statement] = []
         self._other: int | None = None
@@ -83,47 +67,6 @@ class _Parser:
             tuple(self._paths),
             self._other,
         )
-
-    # Tokens ----------------------------------------------------------------------------------------------------------
-
-    def _next(self) -> Token:
-        token = self._token
-        self._token, self._ahead = (self._ahead, None) if self._ahead else (next(self._tokens, token), None)
-        return token
-
-    def _peek(self) -> Token:
-        if self._ahead is None:
-            self._ahead = next(self._tokens, self._token)
-        return self._ahead
-
-    def _at(self, kind: str) -> bool:
-        return self._token.kind == kind
-
-    def _take(self, kind: str) -> bool:
-        if self._token.kind != kind:
-            return False
-        self._next()
-        return True
-
-    def _expect(self, kind: str) -> Token:
-        if self._token.kind != kind:
-            what = "a name" if kind == "name" else f"'{kind}'"
-            raise LuaSyntaxError(self._token.line, f"{what} expected near '{self._token.shown}'")
-        return self._next()
-
-    def _close(self, kind: str, opening: str, line: int) -> None:
-        """The end of what began on `line`; the message says where that was, since the fault is often there."""
-        if not self._take(kind):
-            began = "" if line == self._token.line else f" (to close '{opening}' at line {line})"
-            raise LuaSyntaxError(self._token.line, f"'{kind}' expected{began} near '{self._token.shown}'")
-
-    def _unexpected(self) -> NoReturn:
-        raise LuaSyntaxError(self._token.line, f"unexpected symbol near '{self._token.shown}'")
-
-    def _deeper(self) -> None:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise LuaSyntaxError(self._token.line, f"nested more than {DEEPEST} deep")
 
     @property
     def _top(self) -> bool:

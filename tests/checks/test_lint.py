@@ -64,7 +64,7 @@ def test_a_good_check():
         ("return stauts", (3, "error", "stauts is not defined")),
         ("return tostrng(1)", (3, "error", "tostrng is not defined; did you mean tostring?")),
         ("\ncount = 1", (4, "error", "count is assigned but not local: write `local count`")),
-        ("function helper() end", (3, "error", "helper is assigned but not local: write `local helper`")),
+        ("function extra() end", (3, "error", "extra is assigned but not local: write `local extra`")),
         ("return os.execute('id')", (3, "error", "os.execute does not exist in a check")),
         ("return string.dump(print)", (3, "error", "string.dump does not exist in a check")),
         ("return io.open('/etc/passwd')", (3, "error", "io is not defined")),

@@ -308,7 +308,7 @@ def test_few_words_cannot_become_endless_data(source):
 
 def test_a_source_has_a_largest_number_of_tokens(monkeypatch):
     """Both sides of the limit; a mebibyte of small statements is refused before it is read through."""
-    monkeypatch.setattr("equus.lua.parser.MOST_TOKENS", 1000)
+    monkeypatch.setattr("equus.lua.cursor.MOST_TOKENS", 1000)
     parse("x=1 " * 333)  # and the end of the source
     for source in ("x=1 " * 333 + ";", "a.b.c = d.e.f " * 70_000):
         with pytest.raises(LuaSyntaxError, match="too long to be judged"):

@@ -60,7 +60,7 @@ def pending(schedule: Schedule, since: float, until: float) -> Run:
     try:
         zone = ZoneInfo(schedule.zone)
         times = CronSim(schedule.line, datetime.fromtimestamp(since, zone))
-    except (CronSimError, OSError, ValueError) as error:
+    except (CronSimError, KeyError, OSError, ValueError) as error:  # KeyError: no such zone
         raise _invalid(f"{schedule.line!r} in {schedule.zone!r}: {error}") from None
     due: list[float] = []
     for time in times:

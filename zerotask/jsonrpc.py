@@ -7,6 +7,7 @@ beyond a double, nothing nested deeper than MAX_DEPTH. An id is kept as the text
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -140,17 +141,17 @@ def _too_deep() -> RpcError:
 def _depth_exceeds(value: Any, limit: int) -> bool:
     """Level by level, so that depth costs no stack."""
     level = [value]
-    for _ in range(limit + 1):
-        level = [child for parent in level for child in _children(parent)]
+    for _ in range(limit):
+        level = [child for parent in level for child in _children(parent) if isinstance(child, list | dict)]
         if not level:
             return False
     return True
 
 
-def _children(value: Any) -> list[Any]:
+def _children(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 # --------------------------------------------------------------------------------------------------- what comes in
@@ -172,9 +173,17 @@ def _parse_well_formed(text: bytes) -> Incoming | None:
         return None
     if not 0 < len(requests) <= MAX_BATCH:
         return None
-    deep = text.count(b"[") + text.count(b"{") > MAX_DEPTH and _depth_exceeds([r.params for r in requests], MAX_DEPTH)
-    calls = tuple(map(_call, requests))
-    return None if deep or None in calls else Incoming(calls, many)
+    calls = tuple(call for request in requests if (call := _call(request)) is not None)
+    if len(calls) < len(requests) or _are_deep(text, calls, MAX_DEPTH - many):
+        return None
+    return Incoming(calls, many)
+
+
+def _are_deep(text: bytes, calls: tuple[Call, ...], limit: int) -> bool:
+    """The list stands for the request object around each call's parameters."""
+    if text.count(b"[") + text.count(b"{") <= limit:
+        return False
+    return _depth_exceeds([call.params for call in calls], limit)
 
 
 def _call(request: _Request) -> Call | None:

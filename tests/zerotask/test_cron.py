@@ -1,0 +1,108 @@
+"""Schedules: each run once, over restarts too; missed runs on record; lines and zones checked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from zerotask import cron, errors, shelf
+from zerotask.errors import RpcError
+from zerotask.jsonrpc import encode
+from zerotask.ledger import Ledger
+from zerotask.shelf import MISSED_KEPT, Schedule, SqlShelf
+
+MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+MINUTE, HOUR = 60.0, 3600.0
+
+
+@pytest.fixture
+def ledger():
+    connection = shelf.connect(":memory:")
+    connection.executescript(shelf.SCHEMA)
+    yield Ledger(SqlShelf(connection), lambda: 0.0, encode)
+    connection.close()
+
+
+def schedule(line="0 * * * *", zone="UTC", catch_up=False, done=MIDNIGHT, name="s"):
+    return Schedule(name, line, zone, "m", b"[1]", b'{"max_attempts":7}', catch_up, done)
+
+
+def ids(ledger):
+    return sorted(task.id for task in ledger.shelf.page(None, None, 2**62, 1000))
+
+
+def test_a_run_is_submitted_once_however_often_it_is_looked_for(ledger):
+    ledger.shelf.put_schedule(schedule())
+    for now in (HOUR - 1, HOUR, HOUR + 1, HOUR + 50, 2 * HOUR + 3, 2 * HOUR + 4):
+        upcoming = cron.run_due(ledger, ledger.shelf, MIDNIGHT + now)
+    assert ids(ledger) == ["cron:s:20260301T0100Z", "cron:s:20260301T0200Z"]
+    assert upcoming == MIDNIGHT + 3 * HOUR
+    task = ledger.look("cron:s:20260301T0100Z", MIDNIGHT)
+    assert (task.client, task.method, task.params, task.max_attempts) == ("cron", "m", b"[1]", 7)
+    assert ledger.shelf.missed("s") == []
+
+
+def test_a_run_whose_note_was_lost_is_not_run_again(ledger):
+    """As if the power had failed between both, which one transaction rules out; its id says it was done."""
+    ledger.shelf.put_schedule(schedule())
+    cron.run_due(ledger, ledger.shelf, MIDNIGHT + HOUR)
+    ledger.shelf.put_schedule(schedule())
+    cron.run_due(ledger, ledger.shelf, MIDNIGHT + HOUR + 1)
+    assert ids(ledger) == ["cron:s:20260301T0100Z"]
+
+
+@pytest.mark.parametrize("catch_up, run, missed", [(False, [], [3, 2, 1]), (True, ["cron:s:20260301T0300Z"], [2, 1])])
+def test_what_fell_due_in_a_standstill_is_on_record(ledger, catch_up, run, missed):
+    ledger.shelf.put_schedule(schedule(catch_up=catch_up))
+    cron.run_due(ledger, ledger.shelf, MIDNIGHT + 3.5 * HOUR)
+    assert ids(ledger) == run
+    assert ledger.shelf.missed("s") == [MIDNIGHT + hour * HOUR for hour in missed]
+
+
+def test_a_short_standstill_costs_no_run(ledger):
+    ledger.shelf.put_schedule(schedule())
+    cron.run_due(ledger, ledger.shelf, MIDNIGHT + HOUR + cron.ON_TIME)
+    assert (ids(ledger), ledger.shelf.missed("s")) == (["cron:s:20260301T0100Z"], [])
+
+
+def test_a_long_standstill_is_looked_through_within_bounds(ledger):
+    ledger.shelf.put_schedule(schedule("* * * * *"))
+    cron.run_due(ledger, ledger.shelf, MIDNIGHT + 365 * 24 * HOUR + 90)
+    kept = ledger.shelf.missed("s")
+    assert len(kept) == MISSED_KEPT
+    assert kept[0] == MIDNIGHT + 365 * 24 * HOUR
+
+
+def test_times_are_those_of_the_zone(ledger):
+    """03:30 in Berlin over the change to summer time: 02:30 UTC, then 01:30 UTC."""
+    start = datetime(2026, 3, 28, tzinfo=UTC).timestamp()
+    run = cron.pending(schedule("30 3 * * *", "Europe/Berlin"), start, start + 48 * HOUR)
+    assert [datetime.fromtimestamp(time, UTC).strftime("%d %H:%M") for time in run.due] == ["28 02:30", "29 01:30"]
+
+
+@pytest.mark.parametrize("line, zone", [("* * * *", "UTC"), ("0 0 * * * *", "UTC"), ("61 * * * *", "UTC"), ("* * * * *", "Mars/Base"), ("* * * * *", "../etc")])  # fmt: skip
+def test_bad_lines_and_zones_are_refused(line, zone):
+    with pytest.raises(RpcError) as refusal:
+        cron.check(schedule(line, zone))
+    assert refusal.value.code == errors.SCHEDULE_INVALID
+
+
+def test_schedules_are_an_operators(bench):
+    def ask(method, **named):
+        return bench.ask("op", method, operator=True, **named)
+
+    bench.now = MIDNIGHT + 30.0
+    add = {"name": "s", "line": "* * * * *", "params": [1]}
+    assert bench.ask("op", "schedule_add", "s", "* * * * *", "m", [1], operator=True) is True
+    bench.pass_time(45.0, step=5.0)
+    bench.start()
+    bench.pass_time(30.0, step=5.0)
+    assert [task["id"] for task in ask("tasks")] == ["cron:s:20260301T0001Z"]
+    (told,) = ask("schedules")
+    assert (told["name"], told["line"], told["missed"]) == ("s", "* * * * *", [])
+    assert ask("schedule_remove", name="s") is True
+    assert ask("schedule_remove", name="s")[0] == errors.SCHEDULE_UNKNOWN
+    assert (
+        bench.ask("op", "schedule_add", "bad name", add["line"], "m", [], operator=True)[0] == errors.SCHEDULE_INVALID
+    )

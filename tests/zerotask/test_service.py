@@ -1,0 +1,180 @@
+"""The processes as users start them: `twistd zerotask`, `zerotask node`, the command; and the broker inside a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+BESIDE = Path(sys.executable).parent
+PATIENCE = 20.0
+FUNCTIONS = """
+import os, time
+from zerotask.functions import task, Context
+
+@task("add")
+def add(a, b): return a + b
+
+@task("slow", max_attempts=1)
+def slow(seconds, context: Context):
+    context.status("sleeping", seconds=seconds)
+    time.sleep(seconds)
+    return context.attempt
+
+@task("dies", max_attempts=1)
+def dies(): os.kill(os.getpid(), 9)
+"""
+
+
+def eventually(check, within=PATIENCE):
+    deadline = time.monotonic() + within
+    while not (found := check()):
+        assert time.monotonic() < deadline, "it does not come"
+        time.sleep(0.02)
+    return found
+
+
+class House:
+    """A broker and a node in processes of their own, and the command."""
+
+    def __init__(self, folder):
+        self.folder, self.state, self.processes = folder, folder / "state", []
+        (folder / "functions.py").write_text(FUNCTIONS)
+        self.broker = self.start_broker()
+
+    def start(self, *command, cwd=None):
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or self.folder
+            )
+        self.processes.append(process)
+        return process
+
+    def start_broker(self, listen="tcp://127.0.0.1:0"):
+        ends = ["--listen", listen, "--publish", "tcp://127.0.0.1:0"]
+        process = self.start(str(BESIDE / "twistd"), "-n", "--pidfile=", "zerotask", "--state", str(self.state), *ends)
+        self.run = eventually(lambda: self.run_file(process))
+        return process
+
+    def run_file(self, process):
+        assert process.poll() is None, (self.folder / "log").read_text()
+        path = self.state / "run.json"
+        run = json.loads(path.read_text()) if path.exists() else {}
+        return run if run.get("pid") == process.pid else None
+
+    def start_node(self):
+        node = [str(BESIDE / "zerotask"), "node", "--broker", self.run["listen"], "--module", "functions"]
+        process = self.start(*node, "--name", "n", "--slots", "2")
+        eventually(lambda: "Node n serves add, dies, slow" in (self.folder / "log").read_text())
+        return process
+
+    def call(self, *arguments, as_operator=False):
+        where = ["--state", str(self.state)] if as_operator else ["--broker", self.run["listen"]]
+        command = [str(BESIDE / "zerotask"), *where, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=self.folder)
+
+    def row(self, task_id):
+        with sqlite3.connect(self.state / "tasks.db") as database:
+            row = database.execute("SELECT state FROM tasks WHERE id = ?", (task_id,)).fetchone()
+        database.close()
+        return row
+
+    def end(self):
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.terminate()
+        for process in self.processes:
+            process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    one = House(tmp_path_factory.mktemp("house"))
+    yield one
+    one.end()
+
+
+@pytest.fixture(scope="module")
+def node(house):
+    return house.start_node()
+
+
+def said(done):
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.integration
+def test_where_it_listens_and_who_may_operate_it(house):
+    assert set(house.run) == {"pid", "listen", "publish", "control"}
+    assert (house.state / "control.sock").stat().st_mode & 0o777 == 0o600
+    assert house.state.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.integration
+def test_a_second_broker_on_the_folder_says_why_it_does_not_start(house):
+    command = [
+        str(BESIDE / "twistd"),
+        "-n",
+        "--pidfile=",
+        "zerotask",
+        "--state",
+        str(house.state),
+        "--listen",
+        "tcp://127.0.0.1:0",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=house.folder)
+    assert done.returncode == 1
+    assert f"zerotask: {house.state} is in use by another broker" in done.stdout + done.stderr
+
+
+@pytest.mark.integration
+def test_a_task_through_the_command(house, node):
+    """Submitted, run in a child process, its result printed; unknown ids are 3, failed tasks 1."""
+    assert said(house.call("submit", "add", "--params", "[1, 2]", "--wait", "20")) == (0, "3\n", "")
+    dead = house.call("submit", "dies", "--wait", "20")
+    assert dead.returncode == 1 and "ended before it answered" in dead.stderr
+    assert house.call("status", "none").returncode == 3
+    assert house.call("submit", "add", "--params", "no json").returncode == 2
+    assert house.call("tasks").returncode == 2
+
+
+@pytest.mark.integration
+def test_a_time_limit_kills_and_a_cancelled_task_is_stopped(house, node):
+    late = house.call("submit", "slow", "--params", "[60]", "--time-limit", "0.3", "--wait", "20")
+    assert late.returncode == 1 and "(-32027)" in late.stderr
+    assert house.call("submit", "slow", "--params", "[60]", "--task-id", "long").stdout == "long\n"
+    eventually(lambda: house.row("long") == ("running",))
+    assert house.call("cancel", "long", as_operator=True).stdout == "long is cancelled\n"
+    done = house.call("result", "long", as_operator=True)
+    assert done.returncode == 1 and "(-32028)" in done.stderr
+    nodes = json.loads(house.call("--output", "json", "nodes", as_operator=True).stdout)
+    assert [(one["node"], one["tasks"]) for one in nodes] == [("n", [])]
+
+
+@pytest.mark.integration
+def test_a_broker_killed_and_started_again_has_everything(house, node):
+    """Also the node comes back by itself."""
+    assert house.call("submit", "slow", "--params", "[0]", "--delay", "2", "--task-id", "later").returncode == 0
+    house.broker.send_signal(signal.SIGKILL)
+    house.broker.wait()
+    house.broker = house.start_broker(house.run["listen"])
+    assert said(house.call("result", "later", "--wait", "30", as_operator=True)) == (0, "1\n", "")
+
+
+@pytest.mark.integration
+def test_sigterm_is_a_good_end(house, node):
+    """Last in this file: of the node, whose children go with it, and of the broker, whose run.json does."""
+    children = Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split()
+    assert children
+    for process in (node, house.broker):
+        process.terminate()
+        assert process.wait(10) == 0
+    assert not (house.state / "run.json").exists()
+    assert [pid for pid in children if os.path.exists(f"/proc/{pid}")] == []

@@ -19,6 +19,8 @@ from equus.sandbox.process import python_environment, python_module
 
 # A killed process is gone in milliseconds, unless a thread of it hangs in the kernel (a dead file server).
 END_SECONDS = 1.0
+ZYGOTE = ("equus.sandbox.forking", "equus.sandbox.zygote")
+BROKER = ("equus.sandbox.broker",)
 
 
 @define
@@ -68,17 +70,17 @@ class Processes:
                 "registry": registry,
             }
         )
-        zygote = _start("equus.sandbox.zygote", python_path)
-        return cls(zygote, _start("equus.sandbox.broker", python_path, settings), settings, python_path)
+        zygote = _start(ZYGOTE, python_path)
+        return cls(zygote, _start(BROKER, python_path, settings), settings, python_path)
 
     def restart_zygote(self) -> None:
         """A new one in place of the old one, whatever that was doing; its workers die with it."""
         self._bury(self.zygote)
-        self.zygote = _start("equus.sandbox.zygote", self._python_path)
+        self.zygote = _start(ZYGOTE, self._python_path)
 
     def restart_broker(self) -> None:
         self._bury(self.broker)
-        self.broker = _start("equus.sandbox.broker", self._python_path, self._settings)
+        self.broker = _start(BROKER, self._python_path, self._settings)
 
     def _bury(self, child: Child) -> None:
         child.end()
@@ -99,12 +101,12 @@ class Processes:
         self._dead = []
 
 
-def _start(module: str, python_path: tuple[Path, ...], *arguments: str) -> Child:
+def _start(module: tuple[str, ...], python_path: tuple[Path, ...], *arguments: str) -> Child:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
     with theirs:
         process = subprocess.Popen(
-            python_module(module, str(theirs.fileno()), str(os.getpid()), *arguments),
+            python_module(*module, str(theirs.fileno()), str(os.getpid()), *arguments),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env=python_environment(*python_path),

@@ -129,7 +129,7 @@ class _Spawner:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                python_module("equus.sandbox.spawner", str(theirs.fileno())),
+                python_module("equus.sandbox.forking", "equus.sandbox.spawner", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env=python_environment(),

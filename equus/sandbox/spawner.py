@@ -1,7 +1,8 @@
-"""The process that forks programs for spawn.py: `python -m equus.sandbox.spawner FD`. One supervisor for each program.
+"""The process that forks programs for spawn.py, with FD as its argument (forking.py starts it).
 
-Single-threaded, so that a fork is safe. A supervisor is the subreaper of its program: whatever daemonises becomes its
-child and is killed with the rest. Both end when the other end of their socket is gone.
+One supervisor for each program. Single-threaded, so that a fork is safe. A supervisor is the subreaper of its
+program: whatever daemonises becomes its child and is killed with the rest. Both end when the other end of their
+socket is gone.
 """
 
 from __future__ import annotations
@@ -239,7 +240,3 @@ def _parent(pid: int) -> int:
             return int(stat.read().rpartition(b")")[2].split()[1])
     except (OSError, IndexError, ValueError):
         return 0
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
-"""The process that workers are forks of: `python -m equus.sandbox.zygote FD PARENT`. Single-threaded, holds no secret.
+"""The process that workers are forks of, with FD and PARENT as its arguments (forking.py starts it).
 
-It has loaded everything that a worker needs, forks one for each LAUNCH, hands its pidfd to the agent, and tells how it
-ended. It reads nothing that a check wrote.
+Single-threaded, and it holds no secret. It has loaded everything that a worker needs, forks one for each LAUNCH,
+hands its pidfd to the agent, and tells how it ended. It reads nothing that a check wrote.
 """
 
 from __future__ import annotations
@@ -194,7 +194,3 @@ def _place(job: int, broker: int) -> None:
     first, second = (fcntl.fcntl(descriptor, fcntl.F_DUPFD, BROKER + 1) for descriptor in (job, broker))
     os.dup2(first, JOB)
     os.dup2(second, BROKER)
-
-
-if __name__ == "__main__":
-    main()

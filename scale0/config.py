@@ -17,6 +17,7 @@ import attrs
 
 from scale0 import forms
 from scale0.forms import Lines, Path, Tree, Unreadable
+from scale0.zap import is_local
 
 STATES = ("joining", "active", "disabled")
 DEFAULT_BEAT = 2.5  # seconds; with a liveness of 3, a dead worker is known after 7.5 s
@@ -367,6 +368,9 @@ def _consistency(config: Any, lines: Lines) -> Iterator[Fault]:
     names = [group.name for group in config.group_config]
     for name in {name for name in names if names.count(name) > 1}:
         yield Fault(_line(lines, ("group_config", names.index(name))), "group_config", f"two groups are named {name}")
+    if config.http and not config.insecure and not is_local(config.http.rpartition(":")[0].strip("[]")):
+        message = "passwords go over this port in the clear: an address of this machine only, or insecure = 1"
+        yield Fault(_line(lines, ("http", 0)), "http", message)
     if config.group in config.fallback_groups:
         at = config.fallback_groups.index(config.group)
         line = _line(lines, ("fallback_groups", at))

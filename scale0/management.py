@@ -70,9 +70,19 @@ class Management:
             return
         wanted = asked.request.auth_id
         stored = next((m.auth_password for m in self._c.config.management if m.auth_id == wanted), NOBODYS_PASSWORD)
+        self._c.effects.append(Verify(self._admit(asked), stored, asked.request.auth_password))
+
+    def _admit(self, asked: Asked) -> int:
         self._ticket += 1
         self._pending[self._ticket] = asked
-        self._c.effects.append(Verify(self._ticket, stored, asked.request.auth_password))
+        return self._ticket
+
+    def perform(self, asked: Asked) -> None:
+        """For somebody whose password was checked before. A broker that is disabled can be enabled, and no more."""
+        if self._c.state == "disabled" and asked.request.command != "enable":
+            self._answer(asked, 503, "disabled", "this broker is disabled; only enable is answered")
+        else:
+            self.verified(self._admit(asked), True)
 
     def _refusal(self, asked: Asked) -> tuple[int, str, str] | None:
         if not asked.origin.is_trusted:

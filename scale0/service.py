@@ -187,6 +187,12 @@ class BrokerService(Service):
         yield self._disk.run(lambda: None)  # what is being written is written to its end
         self._folder.forget_run()
 
+    def set_http(self, url: str) -> None:
+        """The front end listens there."""
+        self.http = url
+        if self.broker.state == "active":
+            self._entered("active")
+
     # ------------------------------------------------------------------------------------- events
 
     def _heard(self, address: Address, frames: Sequence[bytes], origin: Origin) -> None:
@@ -426,18 +432,18 @@ class BrokerService(Service):
         assert self._security is not None
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._security.authorized.reload)
 
-    def manage(self, request: opt.ManagementReq, origin: Origin) -> Deferred[dict[str, Any]]:
+    def manage(self, request: opt.ManagementReq, origin: Origin, proven: bool = False) -> Deferred[dict[str, Any]]:
         """A management request of this process: by HTTP, or from Python. The answer is that of MANAGEMENTREP."""
         answer: Deferred[dict[str, Any]] = Deferred()
         if len(self._local) >= LOCAL_WAITING:
             answer.callback({"code": 503, "reason": "busy", "message": "too many requests at once", "data": {}})
             return answer
+        if self.broker.state == "disabled" and request.command != "enable":
+            answer.callback({"code": 503, "reason": "disabled", "message": "only enable is answered now", "data": {}})
+            return answer
         ticket = os.urandom(8)
         self._local[ticket] = answer
-        self._perform(self.broker.manage(ticket, request, origin, *self._clock()))
-        if self.broker.state == "disabled" and request.command != "enable" and ticket in self._local:
-            del self._local[ticket]
-            answer.callback({"code": 503, "reason": "disabled", "message": "only enable is answered now", "data": {}})
+        self._perform(self.broker.manage(ticket, request, origin, *self._clock(), proven))
         return answer
 
     def _answer_locally(self, effect: Send) -> Sent:

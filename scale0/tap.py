@@ -16,6 +16,7 @@ from scale0.keys import AuthorizedKeys, KeyFault, load_pair
 from scale0.ports import Security, host_of
 from scale0.reader import Network
 from scale0.service import BrokerService
+from scale0.web import FrontEnd
 
 
 class Options(usage.Options):
@@ -67,6 +68,8 @@ def makeService(options: Options) -> MultiService:
         raise usage.UsageError(str(e)) from e
     parent = Broker()
     broker.setServiceParent(parent)
+    if broker.broker.config.http:
+        FrontEnd(reactor, broker).setServiceParent(parent)
     return parent
 
 

@@ -227,7 +227,8 @@ class Connection(TwistedProtocol):
     def illegal(self, what: str) -> None:
         """Helen broke the protocol: hang up, and say nothing more."""
         self.offence = what
-        state = self.conversation.state.value
+        version = self.conversation.version
+        state = f"version {version}" if version else "before hello"  # its own state is "failed" by now
         self.log.error("illegal from helen ({state}): {what}", state=state, what=what)
         self._out.clear()
         self.close()

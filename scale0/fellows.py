@@ -117,9 +117,10 @@ class Fellows:
     def _joined(self, session: Session) -> None:
         if session.worker is None:
             session.worker = Worker(session.address, session.dialect, concurrency=WINDOW, fellow=session.identity)
+        self.push()  # to those who are here already; the newcomer gets the whole
         fellow = self.all.setdefault(session.identity, Fellow(session.identity))
         fellow.channels[session.address] = session
-        self._send_table(session)
+        self._tell_table(session, self.own.entries, full=True)
 
     def _lost(self, session: Session) -> None:
         fellow = self.all.get(session.identity)
@@ -198,12 +199,10 @@ class Fellows:
         """The one that we dialled, if there is one."""
         return next((s for a, s in fellow.channels.items() if a in self.links), next(iter(fellow.channels.values())))
 
-    def _send_table(self, session: Session) -> None:
+    def table_wanted(self, session: Session) -> None:
+        """TABLEREQ. The deltas are not kept, so any `since` is answered by the whole."""
         self.push()
         self._tell_table(session, self.own.entries, full=True)
-
-    def table_wanted(self, session: Session) -> None:
-        self._send_table(session)
 
     def _tell_table(self, session: Session, entries: dict[str, Entry], full: bool) -> None:
         pieces = list(parts(entries.items()))

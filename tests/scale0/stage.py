@@ -93,7 +93,7 @@ class Stage:
 
     # ------------------------------------------------------------------------------------ peers
 
-    def scale0(self, address: Address, command: str, *body: bytes, **options: Any) -> None:
+    def scale0(self, address: Address, command: str, /, *body: bytes, **options: Any) -> None:
         self.hear(address, *wire.scale0(S0, command, opt.encode(options), body))
 
     def told(self, address: Address, beats: bool = False) -> list[tuple[str, dict[str, Any], list[bytes]]]:

@@ -77,6 +77,7 @@ class Agent:
         self._facts = host.facts()
         self._keeper = Keeper(means.defer_to_thread, self._not_kept)
         self._schedule_blob = b""
+        self._fresh: set[str] = set()  # entries that have never run here, and whose code is still on the way
         self._refused: tuple[str, ...] = ()
         self._now = _Turn()
         self._ticking: Any = None
@@ -240,8 +241,10 @@ class Agent:
     def take_schedule(self, blob: bytes) -> None:
         if blob == self._schedule_blob:
             return
+        known = {entry.id for entry in self._rounds.entries}
         if self._apply_schedule(blob):
             self._keeper.keep(self.settings.state / SCHEDULE_FILE, blob)
+            self._fresh = self._rounds.introduce(self._fresh | {entry.id for entry in self._rounds.entries} - known)
 
     def _apply_schedule(self, blob: bytes) -> bool:
         try:
@@ -281,6 +284,7 @@ class Agent:
     # ---------------------------------------------------------------------------------------------- what we report
 
     def code_changed(self) -> None:
+        self._fresh = self._rounds.introduce(self._fresh)
         if self._now.talk is not None:
             self._now.talk.code_changed()
 

@@ -6,7 +6,7 @@ logged once per entry until that entry runs again, and Helen gets the counts wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from twisted.logger import Logger
@@ -55,6 +55,15 @@ class Rounds:
             if after.get(name) is not counters:
                 _add(self._gone, counters)
         self._wind()
+
+    def introduce(self, fresh: Iterable[str]) -> set[str]:
+        """Give entries that are new here an early run; those whose code isn't here yet are returned, for later."""
+        entries = {entry.id: entry for entry in self._schedule.entries}
+        waiting = {name for name in fresh if name in entries and self._job_of(entries[name]) is None}
+        for name in set(fresh) - waiting:
+            self._schedule.introduce(name, self._clock.seconds())
+        self._wind()
+        return waiting
 
     @property
     def totals(self) -> dict[str, int]:

@@ -4,7 +4,8 @@ Theory of operation. An entry's phase is aligned to the wall clock once, when it
 the multiples of `every` since 1970, so all agents with one entry run it together or, by their offsets, apart. From
 there the monotonic clock counts; a wall clock that jumps moves nothing. An entry that comes again with the same timing
 keeps its phase and its counters. After a stall each entry runs once, and the runs that never happened are counted as
-missed: there is no burst, and nothing goes unaccounted for.
+missed: there is no burst, and nothing goes unaccounted for. What was never here before may be introduced: one early
+run, so that nobody waits an hour for the first word of an hourly check, and then its phase.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from enum import Enum
 from attrs import define, field, frozen
 
 LATE = 1.0  # seconds behind the plan from which a run counts as late: far beyond a busy reactor turn
+DEBUT = 5.0  # seconds within which an entry that is new here runs for the first time, before its phase takes over
 QUEUED = 1  # runs that wait under `queue`: with more, an entry that is always too slow would only grow older
 
 
@@ -81,6 +83,7 @@ class _Place:
     counters: Counters = field(factory=Counters)
     running: bool = False
     waiting: int = 0
+    resume: float | None = None  # where its phase goes on after an early run
 
 
 class Schedule:
@@ -110,6 +113,15 @@ class Schedule:
             place.entry = entry
             self._places[entry.id] = place
             self._push(place)
+
+    def introduce(self, entry_id: str, now: float) -> None:
+        """Run this entry once within DEBUT, spread by its offset, unless its own time comes within it."""
+        place = self._places.get(entry_id)
+        if place is None or place.resume is not None or place.next - now <= DEBUT:
+            return
+        early = now + place.entry.offset % place.entry.every / place.entry.every * DEBUT
+        place.next, place.resume = early, place.next
+        self._push(place)
 
     def next_at(self) -> float | None:
         """When to call `due` again, by the monotonic clock."""
@@ -147,6 +159,11 @@ class Schedule:
 
     def _fire(self, place: _Place, now: float) -> Due:
         planned, counters = place.next, place.counters
+        if place.resume is not None:
+            place.next, place.resume = place.resume, None
+            if place.next > now:
+                return Due(place.entry, planned, self._act(place))
+            planned = place.next  # a stall has swallowed the early run: it is one with the regular one
         behind = now - planned
         missed = math.floor(behind / place.entry.every)
         place.next = planned + (missed + 1) * place.entry.every

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from equus.schedule import Action, Counters, Due, Entry, Overlap, Schedule, first_run
+from equus.schedule import DEBUT, Action, Counters, Due, Entry, Overlap, Schedule, first_run
 from equus.schedule_document import MAX_ENTRIES, ScheduleRefused, parse
 
 WALL = 1_000_000_007.25  # seconds since 1970 at monotonic 0
@@ -201,3 +201,39 @@ def test_a_document_that_is_none_is_refused_whole(blob):
     """So the schedule before it stays."""
     with pytest.raises(ScheduleRefused):
         parse(blob)
+
+
+def test_an_introduced_entry_runs_early_once_and_then_in_its_phase():
+    """The early run lies within DEBUT, spread by the offset; the one after is where it would have been anyway."""
+    schedule = Schedule()
+    entry = Entry("hourly", "hourly", every=3600, offset=1800)
+    schedule.replace([entry], 0.0, WALL)
+    regular = schedule.next_at()
+    schedule.introduce("hourly", 0.0)
+    assert schedule.next_at() == DEBUT / 2
+    assert [due.planned for due in schedule.due(DEBUT / 2)] == [DEBUT / 2]
+    assert schedule.finished("hourly") is None
+    assert schedule.next_at() == regular
+    assert schedule.counters()["hourly"] == Counters(runs=1)
+
+
+def test_an_entry_whose_own_time_is_sooner_needs_no_introduction():
+    """Nothing runs twice within moments because it is new."""
+    schedule = Schedule()
+    schedule.replace([Entry("quick", "quick", every=1, offset=0.9)], 0.0, 1_000_000.5)
+    soon = schedule.next_at()
+    schedule.introduce("quick", 0.0)
+    schedule.introduce("no such entry", 0.0)
+    assert schedule.next_at() == soon
+
+
+def test_an_early_run_that_a_stall_has_swallowed_is_one_with_the_regular_run():
+    """A stop of the process beyond both moments leaves one run, and what was missed is counted once."""
+    schedule = Schedule()
+    schedule.replace([Entry("load", "load", every=20, offset=15)], 0.0, 1_000_000.0)
+    regular = schedule.next_at()
+    schedule.introduce("load", 0.0)
+    assert schedule.next_at() < regular
+    found = schedule.due(regular + 45.0)
+    assert [(due.planned, due.missed) for due in found] == [(regular, 2)]
+    assert schedule.next_at() == regular + 60.0

@@ -1,0 +1,112 @@
+"""One Helen's history folder as a reader sees it: which segments there are, and how far the pipeline has come.
+
+    HISTORY/segments/seg-NNNNNNNN.parquet  chg-NNNNNNNN.parquet      written by Helen, never changed
+    HISTORY/series.parquet                                           written by Helen
+    HISTORY/committed  committed-changes  pipeline-id                written by us
+
+docs/results.rst is the contract. Numbers begin at 1 and have no holes, but the oldest files may be gone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from helen.pipeline.disk import write_whole
+from helen.pipeline.errors import PipelineError
+
+RESULTS, CHANGES = "seg", "chg"
+_COMMITTED = {RESULTS: "committed", CHANGES: "committed-changes"}
+_NUMBERED = re.compile(r"(seg|chg)-([0-9]{8,})\.parquet")
+_IDENTITY = "pipeline-id"
+
+
+class History:
+    """A history folder. Nothing is kept: each call looks at the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.segments = folder / "segments"
+
+    def path(self, kind: str, number: int) -> Path:
+        """The segment of this number."""
+        return self.segments / f"{kind}-{number:08}.parquet"
+
+    def numbers(self, kind: str) -> list[int]:
+        """All that are there, in order."""
+        try:
+            names = os.listdir(self.segments)
+        except FileNotFoundError:
+            return []
+        found = (_NUMBERED.fullmatch(name) for name in names)
+        return sorted(int(match[2]) for match in found if match and match[1] == kind)
+
+    def next_after(self, kind: str, number: int, most: int) -> tuple[int, int] | None:
+        """First and last number of the next segments to read, `most` of them; None: nothing new.
+
+        Looks for the next names instead of listing the folder: at the usual pace that is one or two calls. Only
+        where the next one is missing does it matter whether Helen hasn't written it yet, or has deleted it.
+        """
+        first = number + 1
+        if not self.path(kind, first).exists():
+            later = [each for each in self.numbers(kind) if each > number]
+            if not later:
+                return None
+            first = later[0]
+        last = first
+        while last - first + 1 < most and self.path(kind, last + 1).exists():
+            last += 1
+        return first, last
+
+    def committed(self, kind: str) -> int:
+        """What we have told Helen; 0: nothing yet, or nothing that is a number."""
+        try:
+            text = (self.folder / _COMMITTED[kind]).read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            return 0
+        return int(text) if re.fullmatch("[0-9]{1,18}", text) else 0
+
+    def commit(self, kind: str, number: int) -> None:
+        """Tell Helen that everything up to this number is published. Never takes a step back."""
+        if number > self.committed(kind):
+            write_whole(self.folder / _COMMITTED[kind], b"%d\n" % number)
+
+    def identity(self) -> str:
+        """The name of this history in every lake, made at first sight; it moves with the folder."""
+        path = self.folder / _IDENTITY
+        try:
+            return path.read_text("ascii").strip()
+        except FileNotFoundError:
+            pass
+        made = uuid.uuid4().hex
+        try:
+            write_whole(path, made.encode() + b"\n")
+        except OSError as error:
+            raise PipelineError(
+                f"{self.folder} can't be written ({error.strerror}). The pipeline keeps its place there: run it as the"
+                " user that Helen runs as."
+            ) from error
+        return made
+
+    def series(self) -> list[tuple[int, str, str, str | None]]:
+        """(series_id, agent, check_id, check) of all series; empty before the first segment."""
+        path = self.folder / "series.parquet"
+        if not path.exists():
+            return []
+        columns = pq.read_table(path, columns=["series_id", "agent", "check_id", "check"]).to_pydict()
+        return list(zip(*columns.values(), strict=True))
+
+
+def open_history(folder: Path) -> History:
+    """The history in STATE/history, or in the folder itself. Raises PipelineError with what was looked for."""
+    for candidate in (folder / "history", folder):
+        if (candidate / "segments").is_dir():
+            return History(candidate.resolve())
+    raise PipelineError(
+        f"There is no history in {folder}: neither {folder}/history/segments nor {folder}/segments exists. Give the"
+        " state folder of a Helen that has run, or her history folder."
+    )

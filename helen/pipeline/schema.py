@@ -1,0 +1,121 @@
+"""The columns of everything: of the source, and of each table of the lake. docs/pipeline.rst describes them.
+
+Arrow schemas are the truth; Spark's and Delta's are made from them. Nothing in a table is declared as never null:
+Spark writes every column as nullable, and a reader that believed otherwise would be wrong.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from attrs import field, frozen
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+TIME = pa.timestamp("us", tz="UTC")
+METRICS = pa.list_(
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                pa.field("name", pa.string()), pa.field("value", pa.float64()), pa.field("unit", pa.string()),
+                pa.field("kind", pa.string()), pa.field("labels", pa.map_(pa.string(), pa.string())),
+                pa.field("warn", pa.string()), pa.field("crit", pa.string()), pa.field("min", pa.float64()),
+                pa.field("max", pa.float64()),
+            ]
+        ),
+    )
+)  # fmt: skip
+_FROM_HELEN = [
+    ("at", pa.int64()), ("series_id", pa.int32()), ("received", TIME), ("started", TIME), ("took_ms", pa.float64()),
+    ("cpu_ms", pa.float64()), ("peak_kib", pa.float64()), ("status", pa.int8()), ("origin", pa.int8()),
+    ("reason", pa.string()), ("code", pa.string()), ("spool", pa.string()), ("sequence", pa.int64()),
+    ("summary", pa.string()), ("metrics", METRICS), ("raw", pa.binary()),
+    ("truncated", pa.map_(pa.string(), pa.int64())),
+]  # fmt: skip
+
+
+@frozen
+class Source:
+    """What the source `helen` hands out: the columns of a segment behind two of ours."""
+
+    stored: pa.Schema
+    arrow: pa.Schema
+
+    @property
+    def struct(self) -> StructType:
+        return from_arrow_schema(self.arrow)
+
+
+@frozen
+class Table:
+    """A table of the lake. `by_day`: partitioned by the UTC day, a column that isn't in the files themselves.
+
+    `sort` is the order that compaction gives the rows, `statistics` the columns whose range the log knows per file.
+    """
+
+    name: str
+    columns: pa.Schema
+    by_day: bool = True
+    sort: tuple[str, ...] = field(default=())
+    statistics: tuple[str, ...] = field(default=())
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """As a reader sees it."""
+        return self.columns.append(pa.field("day", pa.date32())) if self.by_day else self.columns
+
+    @property
+    def struct(self) -> StructType:
+        return from_arrow_schema(self.arrow)
+
+    @property
+    def partitions(self) -> list[str]:
+        return ["day"] if self.by_day else []
+
+
+def _table(name: str, columns: list[tuple[str, pa.DataType]], **more: object) -> Table:
+    return Table(name, pa.schema(columns), **more)  # type: ignore[arg-type]
+
+
+SOURCE = Source(pa.schema(_FROM_HELEN), pa.schema([("helen", pa.int32()), ("segment", pa.int64()), *_FROM_HELEN]))
+# `time` is what everything is computed by; ingest.py says how it comes from `received` and `started`.
+RESULTS = _table(
+    "results",
+    [("helen", pa.int32()), ("segment", pa.int64()), ("series", pa.int32()), ("time", TIME),
+     *[column for column in _FROM_HELEN if column[0] != "series_id"]],
+    sort=("series", "time"), statistics=("series", "time"),
+)  # fmt: skip
+CHANGES = _table(
+    "changes",
+    [("helen", pa.int32()), ("segment", pa.int64()), ("at", pa.int64()), ("received", TIME), ("series", pa.int32()),
+     ("kind", pa.string()), ("document", pa.string())],
+    sort=("series", "received", "at"), statistics=("series", "received"),
+)  # fmt: skip
+_FIGURES = [
+    ("series", pa.int32()), ("bucket", TIME), ("metric", pa.string()), ("unit", pa.string()), ("kind", pa.string()),
+    ("n", pa.int64()), ("ok", pa.int64()), ("warning", pa.int64()), ("critical", pa.int64()), ("unknown", pa.int64()),
+    ("values", pa.int64()), ("sum", pa.float64()), ("sumsq", pa.float64()), ("min", pa.float64()),
+    ("max", pa.float64()),
+    ("first", pa.float64()), ("first_at", TIME), ("last", pa.float64()), ("last_at", TIME), ("increase", pa.float64()),
+    ("cpu_ms", pa.float64()), ("peak_kib", pa.float64()),
+]  # fmt: skip
+# Rows of m5 add up: a bucket may have several. Of h1 and d1 the row with the highest `version` counts.
+_ROLLUP = {"sort": ("series", "metric", "bucket"), "statistics": ("series", "bucket")}
+M5 = _table("m5", _FIGURES, **_ROLLUP)
+H1 = _table("h1", [*_FIGURES, ("version", pa.int64())], **_ROLLUP)
+D1 = _table("d1", [*_FIGURES, ("version", pa.int64())], **_ROLLUP)
+SERIES = _table(
+    "series", [("series", pa.int32()), ("agent", pa.string()), ("check_id", pa.string()), ("check", pa.string())],
+    by_day=False,
+)  # fmt: skip
+HELENS = _table("helens", [("helen", pa.int32()), ("id", pa.string()), ("folder", pa.string())], by_day=False)
+SPOOLS = _table("spools", [("helen", pa.int32()), ("agent", pa.string()), ("spool", pa.string())], by_day=False)
+AVAILABILITY = _table(
+    "availability_daily",
+    [("series", pa.int32()), ("date", pa.date32()), ("zone", pa.string()), ("profile", pa.string()),
+     ("seconds", pa.float64()), ("ok", pa.float64()), ("bad", pa.float64()), ("planned", pa.float64()),
+     ("unknown", pa.float64()), ("no_data", pa.float64()), ("percent", pa.float64()), ("outages", pa.int64()),
+     ("why", pa.string()), ("from_changes", pa.bool_()), ("version", pa.int64())],
+    sort=("series", "date"), statistics=("series",),
+)  # fmt: skip
+TABLES = {table.name: table for table in (RESULTS, CHANGES, M5, H1, D1, SERIES, HELENS, SPOOLS, AVAILABILITY)}

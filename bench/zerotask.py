@@ -1,12 +1,12 @@
 """ZeroTask beside Dramatiq and RQ: an echo task with its result fetched, tasks per second, in one interleaved run.
 
-    python bench/zerotask.py                          ZeroTask durable, 64 in flight, with 1, 4 and 16 nodes; then the peers
+    python bench/zerotask.py                    durable, 64 in flight, with 1, 4 and 16 nodes; then the peers
     python bench/zerotask.py --tasks 5000 --rounds 3
-    python bench/zerotask.py --queued 1000000         memory and disk per queued task
+    python bench/zerotask.py --queued 1000000   memory and disk per queued task
 
-Every case is measured `--rounds` times, the cases taking turns, and the median counts: on a shared machine single figures
-mean little. The peers run where `redis-server` is on PATH and a Python has dramatiq[redis] and rq (`--peers-python`); what is missing is left out
-with a word. Loopback only; all processes started here are ended here.
+Every case is measured `--rounds` times, the cases taking turns, and the median counts: on a shared machine single
+figures mean little. The peers run where `redis-server` is on PATH and `--peers-python` names a Python that has
+dramatiq[redis] and rq; what is missing is left out with a word. Loopback only; all processes started here end here.
 """
 
 from __future__ import annotations

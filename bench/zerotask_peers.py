@@ -2,8 +2,8 @@
 
     python zerotask_peers.py dramatiq|rq TASKS WINDOW      prints tasks per second
 
-Only the library that is asked for has to be installed. Each client is a pool of threads that submit, wait for the result
-and go on, as these libraries are used.
+Only the library that is asked for has to be installed. Each client is a pool of threads that submit, wait for the
+result and go on, as these libraries are used.
 """
 
 from __future__ import annotations

@@ -293,6 +293,9 @@ class _Reply:
     def put(self, id: bytes, value: Any, error: RpcError | None) -> None:
         text = jsonrpc.failure(id, error) if error is not None else jsonrpc.result(id, value)
         if not self._batch:
+            if len(text) > jsonrpc.MAX_TEXT:
+                said = "the answer does not fit into one message; ask for less at once"
+                text = jsonrpc.failure(id, RpcError(errors.OVERLOADED, said))
             self._send(text)
             return
         if self._size + len(text) > methods.MAX_BODY:

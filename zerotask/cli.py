@@ -16,7 +16,8 @@ import click
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
-from scale0.reader import SocketError
+from scale0.keys import KeyFault, load_pair
+from scale0.reader import CurveClient, SocketError
 from zerotask import errors, show
 from zerotask.client import Client
 from zerotask.errors import NoAnswer, RpcError
@@ -34,11 +35,34 @@ NOT_FOUND = (errors.TASK_UNKNOWN, errors.SCHEDULE_UNKNOWN, errors.CLIENT_UNKNOWN
     "--state", type=click.Path(path_type=Path), envvar="ZEROTASK_STATE", help="Folder of a broker on this machine."
 )
 @click.option("--broker", envvar="ZEROTASK_BROKER", default=BROKER, show_default=True, help="Endpoint of a broker.")
+@click.option("--curve-key", type=click.Path(path_type=Path), help="Your CURVE pair, as `scale0ctl keygen` writes it.")
+@click.option("--broker-key", help="The broker's public CURVE key.")
 @click.option("--client", "name", default="cli", show_default=True, help="Name under which tasks are submitted.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
-def main(context: click.Context, state: Path | None, broker: str, name: str, output: str) -> None:
-    context.obj = {"state": state, "broker": broker, "name": name, "json": output == "json"}
+def main(
+    context: click.Context,
+    state: Path | None,
+    broker: str,
+    curve_key: Path | None,
+    broker_key: str | None,
+    name: str,
+    output: str,
+) -> None:
+    security = _security(curve_key, broker_key)
+    context.obj = {"state": state, "broker": broker, "security": security, "name": name, "json": output == "json"}
+
+
+def _security(curve_key: Path | None, broker_key: str | None) -> CurveClient | None:
+    if (curve_key is None) != (broker_key is None):
+        raise click.UsageError("--curve-key and --broker-key belong together")
+    if curve_key is None or broker_key is None:
+        return None
+    try:
+        pair = load_pair(curve_key)
+    except KeyFault as error:
+        raise click.UsageError(str(error)) from error
+    return CurveClient(pair.public, pair.secret, broker_key)
 
 
 main.add_command(node)
@@ -231,7 +255,8 @@ def _as_client(chosen: dict[str, Any], work: Callable[[Client], Any]) -> None:
     endpoint = _endpoint(chosen)
 
     async def whole(reactor: Any) -> None:
-        client = Client(SocketLink(reactor, endpoint), reactor, chosen["name"])
+        security = None if chosen["state"] else chosen["security"]
+        client = Client(SocketLink(reactor, endpoint, security), reactor, chosen["name"])
         client.start()
         try:
             await work(client)

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from zerotask import errors, methods
 from zerotask.errors import RpcError
-from zerotask.ledger import Options, Order, Task
+from zerotask.ledger import Ledger, Options, Order, Task
 from zerotask.office import Invocation, Office
 from zerotask.results import Wanted
 from zerotask.roster import new_task_id
@@ -24,6 +24,7 @@ def calls(office: Office) -> dict[str, Callable[[Invocation], None]]:
         "client_task_status": desk.status,
         "client_task_result": desk.result,
         "client_task_cancel": desk.cancel,
+        "client_task_close": desk.close,
     }
 
 
@@ -70,6 +71,16 @@ class _ClientDesk:
     def cancel(self, call: Invocation) -> None:
         client, task_id, key = self._caller(call), methods.text(call.args, "task_id"), call.caller.key
         self._office.write(lambda ledger, now: ledger.cancel(task_id, now, client, key), call.answer)
+
+    def close(self, call: Invocation) -> None:
+        """Forget a task and its id, whatever its state."""
+        client, task_id, key = self._caller(call), methods.text(call.args, "task_id"), call.caller.key
+
+        def job(ledger: Ledger, now: float) -> bool:
+            ledger.close(ledger.look(task_id, now, client, key).id)
+            return True
+
+        self._office.write(job, call.answer)
 
     def _caller(self, call: Invocation) -> str:
         return self._office.clients.speaking(call.args["client_id"], call.caller, call.now).name

@@ -59,13 +59,14 @@ METHODS: dict[str, Method] = {
     "node_connect": _method("node_id?", "methods slots tasks"),
     "node_heartbeat": _method("node_id"),
     "node_disconnect": _method("node_id"),
-    "node_task_request": _method("task_id", "details"),
+    "node_task_request": _method("task_id", "details node_id"),
     "task_status": _method("node_id task_id status", open=True),
-    "node_task_finished": _method("task_id task_result"),
-    "node_task_failed": _method("task_id error", "retry"),
+    "node_task_finished": _method("task_id task_result", "node_id"),
+    "node_task_failed": _method("task_id error", "retry node_id"),
     "node_status": _method(""),
     # Beyond the seed.
     "client_task_cancel": _method("client_id task_id"),
+    "client_task_close": _method("client_id task_id"),
     # Only over the control socket, whose file permissions say who is an operator.
     "broker_status": _method("", operator=True),
     "tasks": _method("", "state method before limit", operator=True),

@@ -9,9 +9,8 @@
 `Children.run` for functions in processes of their own, or any other for work that the process does itself, as Helen
 does for her agents.
 
-The broker offers tasks directly, one for each free slot; with `ears` (see `listen`) it also hears what a broker of the
-bare seed publishes. A result that cannot be reported is kept, with its slot, until the broker takes it or says whose
-it is.
+The broker offers tasks directly, one for each free slot, so a node needs no published announcements. A result that
+cannot be reported is kept, with its slot, until the broker takes it or says whose it is.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
 
-from scale0.reader import CurveClient, Kind, Network, Socket
 from zerotask import errors, jsonrpc, methods
 from zerotask.children import Tell, Work
 from zerotask.errors import NoAnswer, RpcError, TaskFailed
@@ -33,8 +31,7 @@ from zerotask.links import Link
 from zerotask.roster import BEAT, new_name
 from zerotask.rpc import Rpc
 
-UNSERVED = 1_000  # ids of tasks that wait for a free slot here; the broker repeats what is forgotten
-CLAIM_JITTER = 0.005  # seconds; nodes that heard of the same task by PUB do not all ask at once
+UNSERVED = 1_000  # offered tasks that wait for a slot here; the broker offers again what is forgotten
 RETRY_FIRST, RETRY_MOST = 0.25, 5.0  # seconds between attempts to connect or to report, doubling, with full jitter
 STARTED_AFTER = 0.5  # seconds of work after which it is told that it runs; what is shorter is as good as finished
 STOP_WAIT = 5.0  # seconds in which work may end by itself when the node stops
@@ -65,11 +62,10 @@ class Node:
         self._rpc, self._reactor = Rpc(link, reactor), reactor
         self._served, self._slots = served, slots
         self._run, self._cancel = run, cancel
-        self._waiting: OrderedDict[str, float] = OrderedDict()  # task -> how long to wait before asking
+        self._waiting: OrderedDict[str, None] = OrderedDict()  # offered, not asked for yet
         self._held: dict[str, bool] = {}  # task -> whether it is still worked on
         self._asking: set[str] = set()
         self._connected = self._connecting = self._stopping = False
-        self._ears: Socket | None = None
         self._beats = LoopingCall(self._beat)
         self._beats.clock = reactor
         self._idle: list[Deferred[None]] = []
@@ -81,15 +77,6 @@ class Node:
         self._rpc.on_notification = self._told
         self._rpc.start()
         self._beats.start(BEAT, now=False)
-
-    def listen(self, endpoint: str, security: CurveClient | None = None) -> None:
-        """Hear the broker's announcements too, those of our own methods only."""
-        self._ears = Network.of(self._reactor).socket(Kind.SUB, self._heard, security=security)
-        for method in self._served:
-            name = method.rstrip("*")
-            begin = jsonrpc.prefix(methods.NEW_TASK, name)
-            self._ears.subscribe(begin[:-1] if method.endswith("*") else begin)
-        self._ears.connect(endpoint)
 
     def stop(self, wait: float = STOP_WAIT) -> Deferred[None]:
         """Claim no more; give running work a moment, then give back what is left, and leave."""
@@ -112,8 +99,6 @@ class Node:
                 self._log.info("Left without a goodbye: {error}", error=error)
         for task_id in [task_id for task_id, running in self._held.items() if running]:
             self._cancel(task_id)
-        if self._ears is not None:
-            self._ears.close()
         self._rpc.close()
 
     def _renewed(self) -> None:
@@ -169,20 +154,13 @@ class Node:
         """What the broker says without being asked."""
         values = list(params.values()) if isinstance(params, dict) else params
         if method == methods.NEW_TASK and len(values) == 2:
-            self._offered(params["task_id"] if isinstance(params, dict) else values[1], 0.0)
+            self._offered(params["task_id"] if isinstance(params, dict) else values[1])
         elif method == methods.CANCEL and len(values) == 1 and self._held.get(values[0]):
             self._cancel(values[0])
 
-    def _heard(self, frames: list[bytes], origin: Any) -> None:
-        for message in jsonrpc.read(frames[0]):
-            if isinstance(message, jsonrpc.Call) and message.method == methods.NEW_TASK:
-                params = message.params
-                task_id = params.get("task_id") if isinstance(params, dict) else params[-1]
-                self._offered(task_id, random.random() * CLAIM_JITTER)
-
-    def _offered(self, task_id: Any, wait: float) -> None:
+    def _offered(self, task_id: Any) -> None:
         if isinstance(task_id, str) and task_id not in self._held and task_id not in self._asking:
-            self._waiting.setdefault(task_id, wait)
+            self._waiting[task_id] = None
             if len(self._waiting) > UNSERVED:
                 self._waiting.popitem(last=False)
             self._pump()
@@ -190,14 +168,14 @@ class Node:
     def _pump(self) -> None:
         """Ask for as many tasks as there are free slots."""
         while self._waiting and self._connected and len(self._held) + len(self._asking) < self._slots:
-            task_id, wait = self._waiting.popitem(last=False)
+            task_id, _ = self._waiting.popitem(last=False)
             self._asking.add(task_id)
-            Deferred.fromCoroutine(self._work_on(task_id, wait)).addErrback(self._odd)
+            Deferred.fromCoroutine(self._work_on(task_id)).addErrback(self._odd)
 
-    async def _work_on(self, task_id: str, wait: float) -> None:
+    async def _work_on(self, task_id: str) -> None:
         """From the claim to the broker's word that the outcome is stored."""
         try:
-            given = await self._claim(task_id, wait)
+            given = await self._claim(task_id)
         finally:
             self._asking.discard(task_id)
         if given:
@@ -212,10 +190,8 @@ class Node:
             for waiting in idle:
                 waiting.callback(None)
 
-    async def _claim(self, task_id: str, wait: float) -> dict[str, Any]:
+    async def _claim(self, task_id: str) -> dict[str, Any]:
         """Without a timeout: a claim that is answered late is still a task of ours."""
-        if wait:
-            await deferLater(self._reactor, wait)
         try:
             return await self._rpc.call("node_task_request", {"task_id": task_id, "details": True}, timeout=None)
         except NoAnswer:

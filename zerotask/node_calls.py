@@ -54,7 +54,7 @@ class _NodeDesk:
         else:
             lease, old = office.leases.new(), self._part(name, former, tasks, call.now)
         office.nodes.grant(name, call.caller, call.now, lease)
-        self._learn(name, served, slots, tasks or [])
+        self._learn(name, served, slots, tasks or [], call.caller.shared)
         self._take_over(call, name, lease, old, tasks or [])
 
     def _sound(self, name: str, call: Invocation) -> None:
@@ -79,11 +79,14 @@ class _NodeDesk:
             del leases.orphans[lease]
         return old
 
-    def _learn(self, name: str, served: dict[str, dict[str, Any]], slots: int, tasks: list[str]) -> None:
+    def _learn(
+        self, name: str, served: dict[str, dict[str, Any]], slots: int, tasks: list[str], is_shared: bool
+    ) -> None:
+        """What it serves, if it is on a connection of its own, where it can be told of tasks."""
         office = self._office
         office.board.dismiss(name)
         office.served.pop(name, None)
-        if not served:
+        if not served or is_shared:
             return
         office.served[name] = Node(tuple(served), slots)
         office.board.enlist(name, served, slots, tasks)
@@ -143,7 +146,7 @@ class _NodeDesk:
 
     def claim(self, call: Invocation) -> None:
         """{} for what is not to be had; with `details` also the attempt and the time limit."""
-        office, holder = self._office, self._office.nodes.of(call.caller, call.now)
+        office, holder = self._office, self._node(call)
         task_id, details = methods.text(call.args, "task_id"), methods.flag(call.args, "details", False)
 
         def done(value: Any, error: RpcError | None) -> None:
@@ -158,6 +161,12 @@ class _NodeDesk:
             call.answer(given, None)
 
         office.write(lambda ledger, now: ledger.claim(task_id, holder.name, holder.lease, now), done, durable=False)
+
+    def _node(self, call: Invocation) -> Holder:
+        """Who calls: by the connection, or by name where that says nothing."""
+        if call.args.get("node_id") is not None:
+            return self._office.nodes.speaking(call.args["node_id"], call.caller, call.now)
+        return self._office.nodes.of(call.caller, call.now)
 
     def report(self, call: Invocation) -> None:
         holder = self._office.nodes.speaking(call.args["node_id"], call.caller, call.now)
@@ -174,13 +183,13 @@ class _NodeDesk:
 
     def finished(self, call: Invocation) -> None:
         task_id, result = methods.text(call.args, "task_id"), methods.body(call.args["task_result"], "task_result")
-        node = self._office.nodes.of(call.caller, call.now).name
+        node = self._node(call).name
         self._office.write(lambda ledger, now: ledger.finish(task_id, node, result, now), call.answer)
 
     def failed(self, call: Invocation) -> None:
         task_id, error = methods.text(call.args, "task_id"), methods.task_error(call.args)
         retry = methods.flag(call.args, "retry", True)
-        node = self._office.nodes.of(call.caller, call.now).name
+        node = self._node(call).name
         self._office.write(lambda ledger, now: ledger.fail(task_id, node, error, retry, now), call.answer)
 
 

@@ -46,7 +46,7 @@ def node(
         try:
             served = await children.load()
             one = Node(
-                SocketLink(reactor, broker or chosen["broker"]),
+                SocketLink(reactor, broker or chosen["broker"], chosen["security"]),
                 reactor,
                 name,
                 served,

@@ -19,6 +19,7 @@ from zerotask.results import Wanted
 from zerotask.shelf import Schedule, SqlShelf
 
 PAGE = 100  # tasks in one answer, unless asked otherwise
+BRIEF = 1_024  # bytes of a status that is shown in a list
 LAST = 2**63 - 1  # a seq that is newer than all
 
 
@@ -65,7 +66,7 @@ class _OperatorDesk:
         limit = methods.whole(args, "limit", PAGE, 1, methods.MAX_PAGE)
 
         def job(ledger: Ledger, now: float) -> list[dict[str, Any]]:
-            return [_line(task) for task in _shelf(ledger).page(state, method, before, limit)]
+            return [_brief(task) for task in _shelf(ledger).page(state, method, before, limit)]
 
         self._office.read(job, call.answer)
 
@@ -157,6 +158,15 @@ def _line(task: Task) -> dict[str, Any]:
         "submitted": task.submitted,
         "due": task.due,
     }
+
+
+def _brief(task: Task) -> dict[str, Any]:
+    """The same in a list, where a thousand long words would not fit."""
+    line = _line(task)
+    del line["detail"]
+    if len(task.status) > BRIEF:
+        line["status"] = None
+    return line
 
 
 def _schedule_line(schedule: Schedule, missed: list[float]) -> dict[str, Any]:

@@ -26,11 +26,13 @@ NAME = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 @frozen
 class Caller:
-    """One connection. `key` is its CURVE key, empty where there is none. Operators come by the control socket."""
+    """One connection. `key` is its CURVE key, empty where there is none. Operators come by the control socket; many
+    callers share one connection when they come through Scale0."""
 
     line: Hashable
     key: str = ""
     operator: bool = False
+    shared: bool = False
 
 
 @define
@@ -150,6 +152,9 @@ class Names:
 
     def of(self, caller: Caller, now: float) -> Holder:
         """Who calls, by the connection or else by the key."""
+        if caller.shared:
+            said = f"who is it? Through Scale0 a {self.codes.what} has to say its {self.codes.what}_id by name"
+            raise RpcError(self.codes.unknown, said)
         holder = self._by_line.get(caller.line) or (self._by_key.get(caller.key) if caller.key else None)
         if holder is None:
             raise RpcError(self.codes.unknown, f"no {self.codes.what} on this connection; connect first")

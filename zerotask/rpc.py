@@ -67,6 +67,11 @@ class Rpc:
             return fail(RpcError(errors.OVERLOADED, f"more than {MOST_CALLS} calls are on their way"))
         number = next(self._numbers)
         text = jsonrpc.request(methods.PREFIX + method, params, number)
+        if len(text) > jsonrpc.MAX_TEXT:
+            said = (
+                f"a call of {len(text)} bytes, more than {jsonrpc.MAX_TEXT}; store the data elsewhere, send where it is"
+            )
+            return fail(RpcError(errors.INVALID_PARAMS, said))
         if not (self._link.send(text) if alone else self._post(text)):
             return fail(NoAnswer(f"{method} could not be sent"))
         timer = None if timeout is None else self._reactor.callLater(timeout, self._late, number, method)

@@ -22,7 +22,7 @@ from typing import Any
 
 from attrs import frozen
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
@@ -32,6 +32,7 @@ from scale0.reader import CurveServer, Kind, Network, Origin, Sent, Socket, Sock
 from scale0.zap import Caller as Stranger
 from scale0.zap import is_local
 from zerotask.broker import TICK, Broker
+from zerotask.gateway import Gateway
 from zerotask.links import LocalLink
 from zerotask.roster import Caller
 from zerotask.store import Store
@@ -45,6 +46,15 @@ LISTEN, PUBLISH = "tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"
 
 
 @frozen
+class Scale0:
+    """Brokers of a Scale0 network: where we offer our service, and where stored requests ask for theirs."""
+
+    identity: str
+    backends: tuple[str, ...]
+    frontends: tuple[str, ...]
+
+
+@frozen
 class Settings:
     """Where the broker lives. Without `pair` only loopback and ipc are served."""
 
@@ -53,6 +63,7 @@ class Settings:
     publish: str = PUBLISH
     pair: Pair | None = None
     keys: AuthorizedKeys | None = None  # who may connect; belongs to `pair`
+    scale0: Scale0 | None = None  # the network that this broker is also a service of
 
 
 @frozen
@@ -82,6 +93,7 @@ class ZeroTaskService(Service):
         self._reactor = reactor
         self._doors: dict[str, Socket] = {}
         self._pub: Socket | None = None
+        self._gateway: Gateway | None = None
         self._topics: set[bytes] = set()
         self._store: Store | None = None
         self._ticks, self._key_reads = LoopingCall(self._tick), LoopingCall(self._read_keys)
@@ -108,9 +120,17 @@ class ZeroTaskService(Service):
             calls.start(every, now=False)
         self._write_run_file()
         super().startService()
+        self._join_network()
         self._log.info(
             "ZeroTask listens on {listen}, {counts}", listen=self.listen, counts=found.counts or "no tasks yet"
         )
+
+    def _join_network(self) -> None:
+        network = self.settings.scale0
+        if network is not None:
+            ends = network.identity, network.backends, network.frontends
+            self._gateway = Gateway(self._reactor, *ends, self._receive, self.local_link)
+            self._gateway.startService()
 
     def _open_sockets(self) -> None:
         network, security = Network.of(self._reactor), None
@@ -139,15 +159,20 @@ class ZeroTaskService(Service):
 
     def stopService(self) -> Deferred[None] | None:
         """What has come in is stored and answered before the sockets close."""
-        super().stopService()
         if self._store is None or self.broker is None:
+            super().stopService()
             return None
+        left = succeed(None) if self._gateway is None else maybeDeferred(self._gateway.stopService)
+        return left.addBoth(lambda _: self._stop_store(self._store))
+
+    def _stop_store(self, store: Store) -> Deferred[None]:
+        super().stopService()
         with contextlib.suppress(OSError):
             self._run_file().unlink()
         self._ticks.stop()
         self._key_reads.stop()
-        self._store.end()
-        stopped = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._store.join)
+        store.end()
+        stopped = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), store.join)
         return stopped.addCallback(lambda _: self._stopped())
 
     def _stopped(self) -> None:
@@ -191,8 +216,8 @@ class ZeroTaskService(Service):
             self.broker.receive(caller, text, time.monotonic(), time.time())
 
     def _send(self, line: Any, text: bytes) -> bool:
-        if isinstance(line, LocalLink):
-            return line.deliver(text)
+        if not isinstance(line, Line):
+            return bool(line.deliver(text))
         door = self._doors.get(line.door)
         frames = [line.routing_id, b"", text] if line.enveloped else [line.routing_id, text]
         return door is not None and door.send(frames, hold=True) is Sent.OK

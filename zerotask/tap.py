@@ -13,7 +13,7 @@ from twisted.python import usage
 
 from scale0.keys import AuthorizedKeys, KeyFault, load_pair
 from scale0.reader import Network
-from zerotask.service import LISTEN, PUBLISH, Settings, StartError, ZeroTaskService
+from zerotask.service import LISTEN, PUBLISH, Scale0, Settings, StartError, ZeroTaskService
 from zerotask.shelf import StoreError
 
 
@@ -31,6 +31,9 @@ class Options(usage.Options):
             "This broker's CURVE pair, as `scale0ctl keygen` writes it; without it only loopback and ipc are served.",
         ],
         ["authorized-keys", None, None, "Folder with the public keys of those who may connect."],
+        ["scale0-backend", None, None, "Backend of a Scale0 broker, where to offer `zerotask.broker` and Titanic."],
+        ["scale0-frontend", None, None, "Its frontend, where stored requests of Titanic ask for their services."],
+        ["scale0-identity", None, "zerotask", "Our identity in that network."],
     ]
 
     def postOptions(self) -> None:
@@ -41,6 +44,8 @@ class Options(usage.Options):
                 raise usage.UsageError(f"--{name} {self[name]}: an endpoint is tcp://HOST:PORT or ipc://PATH")
         if bool(self["curve-key"]) != bool(self["authorized-keys"]):
             raise usage.UsageError("--curve-key and --authorized-keys belong together")
+        if bool(self["scale0-backend"]) != bool(self["scale0-frontend"]):
+            raise usage.UsageError("--scale0-backend and --scale0-frontend belong together")
 
 
 class _Process(ZeroTaskService):
@@ -74,4 +79,8 @@ def settings(options: dict[str, Any]) -> Settings:
     pair = keys = None
     if options["curve-key"]:
         pair, keys = load_pair(Path(options["curve-key"])), AuthorizedKeys(Path(options["authorized-keys"]))
-    return Settings(Path(options["state"]), options["listen"], options["publish"], pair, keys)
+    network = None
+    if options["scale0-backend"]:
+        ends = (options["scale0-backend"],), (options["scale0-frontend"],)
+        network = Scale0(options["scale0-identity"], *ends)
+    return Settings(Path(options["state"]), options["listen"], options["publish"], pair, keys, network)

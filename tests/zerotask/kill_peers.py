@@ -3,8 +3,8 @@
     python kill_peers.py node BROKER NAME LOG
     python kill_peers.py client BROKER NAME LOG COUNT
 
-A client submits tasks NAME-0 ... NAME-(COUNT-1), whose ids say what their results must be. Started again after a kill it
-submits again what it has no acknowledgement of, and goes on waiting for what it has no end of.
+A client submits tasks NAME-0 ... NAME-(COUNT-1), whose ids say what their results must be. Started again after a kill
+it submits again what it has no acknowledgement of, and goes on waiting for what it has no end of.
 """
 
 from __future__ import annotations

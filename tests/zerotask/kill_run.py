@@ -2,8 +2,8 @@
 
     python kill_run.py FOLDER --tasks 100000 --kills 50 --nodes 8 --clients 4 [--seed 7]
 
-Kills are spread over the run by its progress, not by the clock, so that a slow machine is killed as evenly as a fast one.
-Everything is written to FOLDER; `kill_check.py` judges it. Exit status 0 only means that the run came to its end.
+Kills are spread over the run by its progress, not by the clock, so that a slow machine is killed as evenly as a fast
+one. Everything is written to FOLDER; `kill_check.py` judges it. Exit status 0 only means that the run came to its end.
 """
 
 from __future__ import annotations

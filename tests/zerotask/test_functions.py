@@ -91,14 +91,21 @@ def test_modules_that_serve_nothing_are_refused():
             load(modules, with_entry_points=False)
 
 
+START = """
+import os, runpy, sys
+os.dup2(int(sys.argv.pop(1)), 3)
+runpy.run_module("zerotask.child", run_name="__main__")
+"""
+
+
 class Child:
     """`python -m zerotask.child`, spoken to by hand."""
 
     def __init__(self, folder):
         (folder / "jobs.py").write_text(MODULE)
         self.answers, theirs = os.pipe()
-        command = [sys.executable, "-P", "-c", "import os, sys; os.dup2(int(sys.argv.pop(1)), 3); import runpy; runpy.run_module('zerotask.child', run_name='__main__')"]  # fmt: skip
-        self.process = subprocess.Popen([*command, str(theirs), "--module", "jobs"], stdin=subprocess.PIPE, cwd=folder, pass_fds=[theirs])  # fmt: skip
+        command = [sys.executable, "-P", "-c", START, str(theirs), "--module", "jobs"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=folder, pass_fds=[theirs])
         os.close(theirs)
         self.functions = self.heard()["functions"]
 

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0: the standard's examples, ids as texts, limits from both sides, and the two ways of reading in agreement."""
+"""JSON-RPC 2.0: the standard's examples, ids as texts, limits from both sides, two ways of reading in agreement."""
 
 from __future__ import annotations
 
@@ -168,8 +168,13 @@ values = st.recursive(
 )
 near_requests = st.fixed_dictionaries(
     {},
-    optional={"jsonrpc": st.sampled_from(["2.0", "1.0", 2.0]), "method": st.text(max_size=4) | values, "params": values, "id": values},
-)  # fmt: skip
+    optional={
+        "jsonrpc": st.sampled_from(["2.0", "1.0", 2.0]),
+        "method": st.text(max_size=4) | values,
+        "params": values,
+        "id": values,
+    },
+)
 
 
 @settings(max_examples=60, deadline=None)

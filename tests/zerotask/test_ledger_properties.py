@@ -122,8 +122,8 @@ def _told(ledger: Ledger) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_whatever_happens(seed):
-    """Only legal changes of state; attempts are claims, and never more than allowed; a lease exactly while held; the first
-    end stands; and SQLite's shelf says what a dict would say."""
+    """Only legal changes of state; attempts are claims, and never more than allowed; a lease exactly while held; the
+    first end stands; and SQLite's shelf says what a dict would say."""
     play = Play(seed)
     for _ in range(EVENTS):
         before = {task_id: task.state for task_id, task in play.memory.shelf.tasks.items()}

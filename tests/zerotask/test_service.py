@@ -1,4 +1,4 @@
-"""The processes as users start them: `twistd zerotask`, `zerotask node`, the command; and the broker inside a process."""
+"""The processes as users start them: `twistd zerotask`, `zerotask node`, and the command."""
 
 from __future__ import annotations
 

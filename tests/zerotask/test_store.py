@@ -165,7 +165,7 @@ def small_disk(monkeypatch):
 
 
 def test_a_full_disk_is_told_loses_nothing_and_passes(desk, small_disk):
-    """STORING_FAILED for the whole transaction, trouble told once; reads go on; writing works again when there is room."""
+    """STORING_FAILED for the whole transaction, trouble told; reads go on; writing works again with room."""
     desk.run(submitting("kept"))
     small_disk[0] = True
     desk.run(lambda ledger, now: ledger.shelf.connection.close())  # so that the next transaction opens a new one

@@ -1,0 +1,152 @@
+"""In a Scale0 network: `zerotask.broker` as a service, and Titanic as the Guide's client uses it. Real sockets."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from twisted.internet.epollreactor import EPollReactor
+
+from scale0.client import Client as Scale0Client
+from scale0.reader import Kind, Network
+from scale0.service import BrokerService
+from scale0.worker import Worker
+from zerotask import errors
+from zerotask.service import Scale0, Settings, ZeroTaskService
+
+PATIENCE = 15.0
+
+
+class World:
+    """A Scale0 broker, a ZeroTask broker in its network, and a client of the network."""
+
+    def __init__(self, folder):
+        self.reactor = EPollReactor()
+        self.reactor.startRunning(installSignalHandlers=False)
+        ports = dict.fromkeys(("frontend_port", "backend_port", "peer_port", "config_pub_port"), 0)
+        (folder / "broker.json").write_text(
+            json.dumps({"identity": "b", "services": "all", "default_heartbeat_interval": 0.2} | ports)
+        )
+        self.scale0 = BrokerService(self.reactor, folder / "broker.json", folder / "scale0")
+        self.scale0.startService()
+        run = self.until(lambda: self._run(folder / "scale0" / "run.json"))
+        self.frontend, self.backend = run["frontend"], run["backend"]
+        settings = Settings(
+            folder / "zt",
+            "tcp://127.0.0.1:0",
+            "tcp://127.0.0.1:0",
+            scale0=Scale0("zt", (self.backend,), (self.frontend,)),
+        )
+        self.zerotask = ZeroTaskService(settings, self.reactor)
+        self.zerotask.startService()
+        self.client = Scale0Client(self.reactor, "client", [self.frontend])
+        self.client.startService()
+        self.others = [self.client]
+
+    @staticmethod
+    def _run(path):
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def until(self, condition):
+        deadline = time.monotonic() + PATIENCE
+        while not (found := condition()):
+            assert time.monotonic() < deadline, "it does not come"
+            self.reactor.iterate(0.02)
+        return found
+
+    def result(self, deferred):
+        outcome = []
+        deferred.addBoth(outcome.append)
+        self.until(lambda: outcome)
+        if hasattr(outcome[0], "raiseException"):
+            outcome[0].raiseException()
+        return outcome[0]
+
+    def ask(self, service, *body):
+        return list(self.result(self.client.request(service, *body, timeout=10)).body)
+
+    def call(self, method, /, **params):
+        text = json.dumps({"jsonrpc": "2.0", "method": f"zerotask.broker.{method}", "params": params, "id": 1}).encode()
+        answer = json.loads(b"".join(self.ask("zerotask.broker", text)))
+        return answer["error"]["code"] if "error" in answer else answer["result"]
+
+    def echo(self):
+        """A worker in the network that answers what it is asked."""
+        worker = Worker(self.reactor, "echo-1", [self.backend], lambda request: request.body)
+        worker.offer("echo")
+        worker.startService()
+        self.others.append(worker)
+
+    def end(self):
+        self.result(self.zerotask.stopService())
+        for service in self.others:
+            service.stopService()
+        stopped = self.scale0.stopService()
+        if stopped is not None:
+            self.result(stopped)
+        self.result(Network.of(self.reactor).close())
+        self.reactor.stop()
+        self.reactor.iterate(0)
+        self.reactor.iterate(0)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    one = World(tmp_path_factory.mktemp("world"))
+    yield one
+    one.end()
+
+
+@pytest.mark.integration
+def test_a_task_from_birth_to_result_through_the_network(world):
+    """Clients and nodes share the connection there, so a node says who it is."""
+    assert world.call("client_connect", client_id="c") == "c"
+    assert world.call("client_new_task", client_id="c", method="m", params=[1], task_id="t") == "t"
+    assert world.call("node_connect", node_id="n") == "n"
+    assert world.call("node_task_request", task_id="t") == errors.NODE_UNKNOWN
+    assert world.call("node_task_request", task_id="t", node_id="n") == {"method": "m", "params": [1], "id": "t"}
+    assert world.call("task_status", node_id="n", task_id="t", status="half") is True
+    assert world.call("node_task_finished", task_id="t", task_result=[2], node_id="n") is True
+    assert world.call("client_task_result", client_id="c", task_id="t") == [2]
+    assert world.call("tasks") == errors.UNAUTHORISED
+
+
+@pytest.mark.integration
+def test_what_wants_no_answer_gets_none(world):
+    assert world.ask("zerotask.broker", b'{"jsonrpc":"2.0","method":"x"}') in ([], [b""])
+    (answer,) = world.ask("zerotask.broker", b"no json")
+    assert json.loads(answer)["error"]["code"] == errors.PARSE
+
+
+@pytest.mark.integration
+def test_titanic_as_the_guides_client_uses_it(world):
+    """An RFC 7 client over plain frames: 200 and a UUID, 300 until a worker has answered, 200; closed, then 400."""
+    inbox = []
+    socket = Network.of(world.reactor).socket(Kind.DEALER, lambda frames, origin: inbox.append(frames))
+    socket.connect(world.frontend)
+
+    def ask(service, *body):
+        socket.send([b"", b"MDPC01", service, *body])
+        frames = world.until(lambda: inbox and inbox.pop(0))
+        assert frames[:3] == [b"", b"MDPC01", service]
+        return frames[3:]
+
+    status, uuid = ask(b"titanic.request", b"echo", b"Hello", b"\xff\x00world")
+    assert status == b"200" and len(uuid) == 32
+    assert ask(b"titanic.reply", uuid) == [b"300"]
+    world.echo()
+    answered = []
+
+    def has_answer():
+        answered[:] = ask(b"titanic.reply", uuid.upper())
+        return answered[0] == b"200"
+
+    world.until(has_answer)
+    assert answered == [b"200", b"Hello", b"\xff\x00world"]
+    assert ask(b"titanic.close", uuid) == [b"200"]
+    assert ask(b"titanic.reply", uuid) == [b"400"]
+    assert ask(b"titanic.close", uuid) == [b"200"]
+    assert ask(b"titanic.reply", b"nonsense") == [b"400"]
+    assert ask(b"titanic.request", b"") == [b"400"]
+    socket.close()

@@ -59,8 +59,16 @@ class Spent:
 class Broker:
     """Everything that lasts longer than one run."""
 
-    def __init__(self, calls: Mapping[str, Call], policy: Policy, state: StateStore, audit: AuditLog) -> None:
+    def __init__(
+        self,
+        calls: Mapping[str, Call],
+        policy: Policy,
+        state: StateStore,
+        audit: AuditLog,
+        private: tuple[str, ...] = (),
+    ) -> None:
         self.calls = calls
+        self.private = private  # what no grant of files opens: the agent's own keys lie there
         self.policy = policy
         self.state = state
         self.audit = audit
@@ -103,7 +111,8 @@ class Broker:
             if call is None:
                 return self._keep(run, name, args)
             left = policy.limits.moved_mib * 1_048_576 - spent.moved
-            return call.perform(args, policy, Context(run.check, min(run.deadline, deadline), left))
+            context = Context(run.check, min(run.deadline, deadline), left, private=self.private)
+            return call.perform(args, policy, context)
         except CallFailed as failed:
             if failed.code != "denied":
                 raise
@@ -220,6 +229,7 @@ def main() -> None:
         Policy.load(policy_path),
         StateStore(state and state / "checks-state"),
         AuditLog(state and state / "audit.log"),
+        private=(str(state),) if state else (),
     )
     Service(broker, control, policy_path).serve()
     os._exit(0)  # threads may hang in the kernel; nothing of theirs is worth waiting for

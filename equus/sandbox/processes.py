@@ -35,9 +35,9 @@ class Child:
         return self.process.pid
 
     def end(self) -> None:
-        """Kill it; `collect` takes what is left."""
-        self.control.close()
+        """Kill it; `collect` takes what is left. In this order: a child must not find its socket gone and tell of it."""
         self.process.kill()
+        self.control.close()
 
 
 @define

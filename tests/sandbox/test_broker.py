@@ -33,7 +33,7 @@ CALLS = {"figure": Call("host", perform), "read": Call("file", perform)}
 
 def broker(tmp_path: Path, policy: str = "") -> Broker:
     found = Policy.parse(policy.encode(), "p.toml")
-    return Broker(CALLS, found, StateStore(tmp_path / "state"), AuditLog(tmp_path / "audit.log"))
+    return Broker(CALLS, found, StateStore(tmp_path / "state"), AuditLog(tmp_path / "audit.log"), (str(tmp_path),))
 
 
 def ask(of: Broker, call: str, *args: Any, spent: Spent | None = None, deadline: float | None = None) -> dict[str, Any]:
@@ -57,6 +57,7 @@ def test_an_answer(tmp_path: Path) -> None:
     assert context.check == "c"
     assert 4 < context.deadline - time.monotonic() <= 5
     assert 8_000_000 < context.bytes_left < 8 * 1_048_576
+    assert context.private == (str(tmp_path),)
 
 
 def test_a_worker_cannot_lengthen_its_deadline(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ TICK = 0.25  # seconds; how late a lapse, a delay or a backoff may come
 REPEAT = 1.0  # seconds between announcements of what nobody has claimed
 SWEEP_EVERY = 5.0  # seconds between looks for expired results and overrun time limits
 CRON_MOST = 60.0  # seconds between looks at the schedules, however far the next run is: clocks are set now and then
+STOCK_EVERY = 300.0  # seconds between looks at all that waits, for what a clock set back may have kept off the board
 WAKE_MOST = 1_000  # delayed tasks that come due in one read of the store
 
 Publish = Callable[[bytes], None]
@@ -51,7 +52,7 @@ class Broker:
         }
         self._woken: tuple[float, int] = (wall - TICK, 0)  # due and seq of the last delayed task that was let in
         self._wake: float | None = wall  # when to look for the next
-        self._due = {self._repeat: now, self._beat: now, self._sweep: now}
+        self._due = {self._repeat: now, self._beat: now, self._sweep: now, self._look_again: now + STOCK_EVERY}
         self.office.cron_due = now
         store.on_notices, store.on_trouble = self._noticed, self._troubled
         self._take_stock()
@@ -243,6 +244,10 @@ class Broker:
         self._announce(self.office.board.repeats())
         if self.office.board.has_room():
             self._take_stock()
+
+    def _look_again(self) -> None:
+        self._due[self._look_again] = self._now + STOCK_EVERY
+        self._take_stock()
 
     def _beat(self) -> None:
         """Ask all nodes for a sign of life. Those that can be told directly are lost at once if they cannot be."""

@@ -121,9 +121,7 @@ class ZeroTaskService(Service):
         self._write_run_file()
         super().startService()
         self._join_network()
-        self._log.info(
-            "ZeroTask listens on {listen}, {counts}", listen=self.listen, counts=found.counts or "no tasks yet"
-        )
+        self._log.info("ZeroTask listens on {listen}", listen=self.listen)
 
     def _join_network(self) -> None:
         network = self.settings.scale0

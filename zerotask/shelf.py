@@ -33,7 +33,7 @@ CREATE TABLE tasks (
     status BLOB NOT NULL, detail BLOB NOT NULL, lost_by TEXT NOT NULL, failed_by TEXT NOT NULL, expires REAL NOT NULL,
     params BLOB, outcome BLOB
 );
-CREATE INDEX tasks_queue ON tasks (method, priority DESC, seq) WHERE state = 'queued';
+CREATE INDEX tasks_queue ON tasks (method, priority DESC, seq, due) WHERE state = 'queued';
 CREATE INDEX tasks_delayed ON tasks (due, seq) WHERE state = 'queued' AND due > submitted;
 CREATE INDEX tasks_leased ON tasks (lease) WHERE lease > 0;
 CREATE INDEX tasks_past ON tasks (expires) WHERE expires > 0;
@@ -221,8 +221,15 @@ class SqlShelf:
         return list(self._sql("SELECT DISTINCT lease, node FROM tasks WHERE lease > 0 ORDER BY lease"))
 
     def waiting_methods(self) -> list[str]:
-        """Methods of all that is queued, due or not."""
-        return [row[0] for row in self._sql("SELECT DISTINCT method FROM tasks WHERE state = 'queued'")]
+        """Methods of all that is queued, due or not. From one to the next, not over all that lies between them."""
+        rows = self._sql(
+            "WITH RECURSIVE waiting (method) AS ("
+            " SELECT min(method) FROM tasks INDEXED BY tasks_queue WHERE state = 'queued' UNION ALL"
+            " SELECT (SELECT min(method) FROM tasks INDEXED BY tasks_queue WHERE state = 'queued'"
+            " AND method > waiting.method) FROM waiting WHERE waiting.method IS NOT NULL"
+            ") SELECT method FROM waiting WHERE method IS NOT NULL"
+        )
+        return [row[0] for row in rows]
 
     def heads(self, method: str, now: float, limit: int) -> list[Waiting]:
         """What waits and is due, in the order in which it should be worked on."""

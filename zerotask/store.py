@@ -62,7 +62,6 @@ class Recovery:
     """What was found at the start."""
 
     leases: list[tuple[int, str]]
-    counts: dict[str, int]
     policies: dict[str, bytes]
 
 
@@ -136,7 +135,7 @@ class Store:
         connection = connect(self.path)
         try:
             shelf = SqlShelf(connection)
-            return Recovery(shelf.leases(), shelf.counts(), shelf.policies())
+            return Recovery(shelf.leases(), shelf.policies())
         except sqlite3.Error as error:
             raise StoreError(f"{self.path} cannot be read: {error}; restore it from a backup") from error
         finally:

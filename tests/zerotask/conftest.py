@@ -31,7 +31,7 @@ class InlineStore:
 
     def found(self) -> Recovery:
         kept = self.ledger.shelf
-        return Recovery(kept.leases(), kept.counts(), kept.policies())
+        return Recovery(kept.leases(), kept.policies())
 
     def write(self, job: Any, done: Any, durable: bool = True) -> None:
         if self.broken:

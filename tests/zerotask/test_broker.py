@@ -359,3 +359,22 @@ def test_tasks_without_a_result_time_out_of_sight(bench):
     bench.pass_time(16.0, step=1.0)
     rows = bench.store.connection.execute("SELECT state, params, outcome FROM tasks").fetchall()
     assert rows == [("expired", None, None)]
+
+
+def test_what_a_clock_set_back_kept_off_the_board_is_found_again(bench):
+    """A claim that comes before a task is due, by the store's clock, takes it off the board."""
+    client(bench), node(bench, methods=["m"]), submit(bench)
+    bench.now -= 5.0
+    assert bench.ask("n", "node_task_request", "t") == {}
+    bench.pass_time(310.0, step=0.5, beating=("n",))
+    assert (
+        bench.told("n")[-1] == ("broker_new_task", ["m", "t"]) or ("broker_new_task", ["m", "t"]) in bench.told("n")[1:]
+    )
+    assert bench.ask("n", "node_task_request", "t")["id"] == "t"
+
+
+def test_methods_that_wait_are_found_without_reading_all(bench):
+    client(bench)
+    for number, method in enumerate(["b", "a", "b", "c", "a"]):
+        submit(bench, f"t{number}", method=method)
+    assert bench.store.ledger.shelf.waiting_methods() == ["a", "b", "c"]

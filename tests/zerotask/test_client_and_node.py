@@ -162,7 +162,7 @@ def test_no_more_work_than_slots(world):
 
 
 def test_a_broker_that_starts_again_is_found_again(world):
-    """Work that went on meanwhile is adopted, its result taken, and its client is answered: one run, no second attempt."""
+    """Work that went on meanwhile is adopted, its result taken, and its client is answered: no second attempt."""
     listen, runs, running = world.service.listen, [], defer.Deferred()
 
     def run(work, tell):

@@ -121,14 +121,15 @@ class Negotiation:
     # ------------------------------------------------------------------------------------- events
 
     def start(self, now: float) -> list[Effect]:
-        return self._dial_next(now)
+        self._dial_next(now)
+        return self._take()
 
     def handshake(self, now: float, wall: float) -> list[Effect]:
         """The monitor saw one. A second on the same socket: the broker was restarted and knows us no more."""
         self._handshakes += 1
         if self._handshakes > 1 and self.state not in (State.STOPPED, State.BACKOFF, State.LOST):
-            return self._lose(now, "the connection was made anew", delay=self._rng.random() * FIRST_DELAY)
-        if self.state is State.DIALLING:
+            self._lose(now, "the connection was made anew", self._rng.random() * FIRST_DELAY)
+        elif self.state is State.DIALLING:
             self._heard_at = now
             if self._to_ask is not None:
                 self._become(State.ASKING)
@@ -143,14 +144,14 @@ class Negotiation:
     def refused(self, now: float) -> list[Effect]:
         """The gatekeeper would not let us in, or the broker's key is not what we think."""
         if self.state is State.DIALLING:
-            return self._failed_here(now, "the connection is refused: keys do not match")
+            self._failed_here(now, "the connection is refused: keys do not match")
         return self._take()
 
     def disconnected(self, now: float) -> list[Effect]:
         """The connection broke, or could not be made: no need to wait for silence."""
         if self.state in (State.DIALLING, State.ASKING, State.CHECKING, State.CONFIGURED, State.ACTIVE):
-            return self._failed_here(now, "the connection was lost")
-        return []
+            self._failed_here(now, "the connection was lost")
+        return self._take()
 
     def heard(self, command: str, o: Any, body: Sequence[bytes], now: float, wall: float) -> list[Effect]:
         """Any command of the broker's."""
@@ -163,14 +164,14 @@ class Negotiation:
         elif command == "DISCONNECTERROR":
             self._error(o, now)
         elif command == "DISCONNECT":
-            return self._lose(now, "the broker takes its leave")
+            self._lose(now, "the broker takes its leave")
         elif command == "USEBROKER" and self.state is State.ASKING:
             self._use(o, now)
         return self._take()
 
     def tick(self, now: float, wall: float) -> list[Effect]:
         if self.state is State.ACTIVE and now - self._heard_at > LIVENESS * self.interval:
-            return self._failed_here(now, f"nothing heard for {LIVENESS} intervals")
+            self._failed_here(now, f"nothing heard for {LIVENESS} intervals")
         if self._beat_at is not None and now >= self._beat_at and self.state in (State.ACTIVE, State.CHECKING):
             self._beat_at = now + self.interval
             self._effects.append(Tell("HEARTBEAT", {"time": wall, "config_version": self.version}))
@@ -260,7 +261,7 @@ class Negotiation:
         elif o.code in ELSEWHERE and self._others():
             self._note_failed()
             self._to_ask = self._others()
-            self._lose_now(now, why, self._rng.random() * FIRST_DELAY)
+            self._lose(now, why, self._rng.random() * FIRST_DELAY)
         else:
             self._beat_at = None
             self._become(State.BACKOFF, why, o.code)
@@ -268,13 +269,13 @@ class Negotiation:
 
     def _timed_out(self, now: float, wall: float) -> None:
         if self.state in (State.LOST, State.BACKOFF):
-            self._effects += self._dial_next(now)
+            self._dial_next(now)
         elif self.state is State.CHECKING and self._tries < CHECK_TRIES:
             self._check(now, wall)
         elif self.state is State.ASKING:
             self._ask_next(now, "NEEDBROKER was not answered")
         else:
-            self._effects += self._failed_here(now, "no answer")
+            self._failed_here(now, "no answer")
 
     def _use(self, o: opt.UseBroker, now: float) -> None:
         endpoint = o.frontend if self.role == "frontend" else o.backend
@@ -299,13 +300,12 @@ class Negotiation:
         seen = dict.fromkeys([*self._known, *self._targets])
         return [t for t in seen if t.endpoint != here and (not t.identity or t.identity not in self._failed)]
 
-    def _dial_next(self, now: float) -> list[Effect]:
+    def _dial_next(self, now: float) -> None:
         if self._to_ask:
             self._dial(self._to_ask.pop(0), now)
         else:
             self._to_ask = None
             self._dial(self._home(), now)
-        return self._take()
 
     def _dial(self, target: Target, now: float) -> None:
         self.target, self._handshakes = target, 0
@@ -318,29 +318,26 @@ class Negotiation:
         if name and name not in self._failed:
             self._failed = [*self._failed, name][-100:]
 
-    def _failed_here(self, now: float, why: str) -> list[Effect]:
+    def _failed_here(self, now: float, why: str) -> None:
         """This broker is not to be had. The third time, others are asked where to go."""
         if self._to_ask is not None:
             self._ask_next(now, why)
-            return self._take()
+            return
         self._failures += 1
-        if self._failures >= PREFERRED_TRIES and self._failures % PREFERRED_TRIES == 0:
+        if self._failures % PREFERRED_TRIES == 0:
             self._note_failed()
             self._to_ask = self._others() or None
-        return self._lose(now, why)
+        self._lose(now, why)
 
     def _ask_next(self, now: float, why: str) -> None:
         """On to the next one that may know; with nobody left, back to where we came from, later."""
         if not self._to_ask:
             self._to_ask, self._failed = None, []
             self._failures += 1
-        self._lose_now(now, why, self._rng.random() * FIRST_DELAY if self._to_ask else None)
+        self._lose(now, why, self._rng.random() * FIRST_DELAY if self._to_ask else None)
 
-    def _lose(self, now: float, why: str, delay: float | None = None) -> list[Effect]:
-        self._lose_now(now, why, delay)
-        return self._take()
-
-    def _lose_now(self, now: float, why: str, delay: float | None) -> None:
+    def _lose(self, now: float, why: str, delay: float | None = None) -> None:
+        """No broker for the moment; when to call again."""
         self._beat_at = None
         self._become(State.LOST, why)
         longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(self._failures, 20))

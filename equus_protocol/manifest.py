@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 TYPE = "equus-manifest"
 MAX_MANIFEST = 1_048_576  # bytes of an envelope: it travels as one blob
+ROOM = 65_536  # bytes of that blob for what Helen lays beside it (equus_protocol/delivery.py)
 MAX_FILES = 5_000  # at some 120 bytes each they fit into a manifest
 MAX_FILE = 1_048_576  # bytes of a file: one blob, too
 MAX_SIGNATURES = 16  # each costs a verification, some 0.1 ms
@@ -36,7 +37,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class ManifestRefused(Exception):
     """Why a manifest, or a file, is not to be used. The text is a sentence for people, `reason` a word for programs:
 
-    `malformed`, `bad-signature`, `expired`, `rollback` or `wrong-file`.
+    `malformed`, `bad-signature`, `expired`, `frozen`, `rollback` or `wrong-file`.
     """
 
     def __init__(self, reason: str, text: str) -> None:
@@ -108,8 +109,8 @@ def sign(manifest: bytes, keys: Iterable[Ed25519PrivateKey]) -> bytes:
         {"key": key_id(key.public_key()), "signature": base64.b64encode(key.sign(manifest)).decode()} for key in keys
     ]
     envelope = json.dumps({"signed": manifest.decode(), "signatures": signatures}, separators=(",", ":")).encode()
-    if len(envelope) > MAX_MANIFEST:
-        raise ValueError(f"a manifest of {len(envelope)} bytes; {MAX_MANIFEST} is the most: leave files out")
+    if len(envelope) > MAX_MANIFEST - ROOM:
+        raise ValueError(f"a manifest of {len(envelope)} bytes; {MAX_MANIFEST - ROOM} is the most: leave files out")
     return envelope
 
 
@@ -129,15 +130,15 @@ def verify(
     """
     if threshold < 1:
         raise ValueError(f"a threshold of {threshold} would accept what nobody has signed")
-    manifest, signatures = _open(envelope)
-    signers = frozenset(_good_signers(manifest, signatures, pinned.values()))
+    manifest, signatures = open_envelope(envelope)
+    signers = frozenset(good_signers(manifest, signatures, pinned.values()))
     if len(signers) < threshold:
-        known = ", ".join(sorted(map(key_id, map(_public, pinned.values())))) or "none"
+        known = ", ".join(sorted(map(key_id, map(public_key, pinned.values())))) or "none"
         raise ManifestRefused(
             "bad-signature",
             f"the manifest has {len(signers)} good signature(s) of pinned keys, {threshold} needed (pinned: {known})",
         )
-    document = _read(_json(manifest), hashlib.sha256(manifest).hexdigest(), signers)
+    document = _read(read_object(manifest), hashlib.sha256(manifest).hexdigest(), signers)
     if document.expires <= now:
         raise ManifestRefused("expired", f"manifest {document.version} expired {now - document.expires:.0f} s ago")
     if held is not None and document.version < held.version:
@@ -145,6 +146,12 @@ def verify(
     if held is not None and document.version == held.version and document.digest != held.digest:
         raise ManifestRefused("rollback", f"another manifest with the same version {held.version} is in use")
     return document
+
+
+def is_signed(envelope: bytes, keys: Mapping[str, Ed25519PublicKey | bytes], threshold: int) -> bool:
+    """Whether so many different ones of these keys have signed what is in it, whatever that is."""
+    signed, signatures = open_envelope(envelope)
+    return len(frozenset(good_signers(signed, signatures, keys.values()))) >= threshold
 
 
 def verify_file(document: ManifestDocument, name: str, content: bytes) -> None:
@@ -161,21 +168,23 @@ def verify_file(document: ManifestDocument, name: str, content: bytes) -> None:
 
 def read_unverified(envelope: bytes) -> ManifestDocument:
     """The document of an envelope whoever signed it: for those who made it themselves."""
-    manifest, _ = _open(envelope)
-    return _read(_json(manifest), hashlib.sha256(manifest).hexdigest())
+    manifest, _ = open_envelope(envelope)
+    return _read(read_object(manifest), hashlib.sha256(manifest).hexdigest())
 
 
-def _open(envelope: bytes) -> tuple[bytes, list[Any]]:
+def open_envelope(envelope: bytes) -> tuple[bytes, list[Any]]:
+    """The bytes that are signed, and the signatures; neither has been looked at."""
     if len(envelope) > MAX_MANIFEST:
         raise ManifestRefused("malformed", f"an envelope of {len(envelope)} bytes; {MAX_MANIFEST} is the most")
-    document = _json(envelope)
+    document = read_object(envelope)
     signed, signatures = document.get("signed"), document.get("signatures")
     if not isinstance(signed, str) or not isinstance(signatures, list) or len(signatures) > MAX_SIGNATURES:
         raise ManifestRefused("malformed", "the envelope has no `signed` text with a list of `signatures`")
     return signed.encode("utf-8", "surrogatepass"), signatures
 
 
-def _json(data: bytes) -> dict[str, Any]:
+def read_object(data: bytes) -> dict[str, Any]:
+    """A JSON object, with distrust."""
     try:
         document = json.loads(data.decode())  # of bytes it would take UTF-16, too
     except (ValueError, RecursionError):
@@ -185,16 +194,17 @@ def _json(data: bytes) -> dict[str, Any]:
     return document
 
 
-def _public(key: Ed25519PublicKey | bytes) -> Ed25519PublicKey:
+def public_key(key: Ed25519PublicKey | bytes) -> Ed25519PublicKey:
+    """A key, from its 32 bytes if need be."""
     return Ed25519PublicKey.from_public_bytes(key) if isinstance(key, bytes) else key
 
 
-def _good_signers(manifest: bytes, signatures: list[Any], pinned: Iterable[Ed25519PublicKey | bytes]) -> Iterable[str]:
+def good_signers(manifest: bytes, signatures: list[Any], pinned: Iterable[Ed25519PublicKey | bytes]) -> Iterable[str]:
     """The ids of pinned keys whose signature is good. The caller makes a set of them: one key counts once.
 
     The ids are ours, made of the keys: a key that was pinned under two names is still one.
     """
-    keys = {key_id(key): key for key in map(_public, pinned)}
+    keys = {key_id(key): key for key in map(public_key, pinned)}
     for signature in signatures:
         if not isinstance(signature, dict):
             continue

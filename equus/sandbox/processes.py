@@ -35,7 +35,7 @@ class Child:
         return self.process.pid
 
     def end(self) -> None:
-        """Kill it; `collect` takes what is left. In this order: a child must not find its socket gone and tell of it."""
+        """Kill it; `collect` takes what is left. In this order: a child that finds its socket gone would tell of it."""
         self.process.kill()
         self.control.close()
 

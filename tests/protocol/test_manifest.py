@@ -192,9 +192,9 @@ def accepts_anything(*_: object) -> list[str]:
 
 
 DEFENCES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], object]]] = {
-    "signatures": (lambda patch: patch.setattr(manifest, "_good_signers", accepts_anything),
+    "signatures": (lambda patch: patch.setattr(manifest, "good_signers", accepts_anything),
                    test_arbitrary_software_attack),
-    "pinned keys": (lambda patch: patch.setattr(manifest, "_good_signers", accepts_anything), test_wrong_key_attack),
+    "pinned keys": (lambda patch: patch.setattr(manifest, "good_signers", accepts_anything), test_wrong_key_attack),
     "one key once": (lambda patch: patch.setattr(manifest, "frozenset", tuple, raising=False), test_threshold),
     "the type": (lambda patch: patch.setattr(manifest, "TYPE", "equus-freshness"), test_replayed_type_attack),
     "sizes": (lambda patch: patch.setattr(manifest, "MAX_MANIFEST", 2**40), test_endless_data_attack),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+from collections.abc import Mapping
 
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START
 NAMES = ("agents", "web")  # FileDescriptorName= of the units in deploy/systemd
@@ -32,19 +33,22 @@ def watchdog_seconds() -> float | None:
     return int(microseconds) / 2e6
 
 
-def sockets() -> dict[str, int]:
-    """Descriptors that systemd opened for us, by FileDescriptorName=. A single one that has no name is for agents.
-
-    They are ours from now on: the variables are taken away, so that no child believes that they are its own.
-    """
-    given = {name: os.environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
-    count = given["LISTEN_FDS"]
-    if given["LISTEN_PID"] != str(os.getpid()) or not count.isdigit():
+def sockets(environment: Mapping[str, str]) -> dict[str, int]:
+    """Descriptors that systemd opened for us, by FileDescriptorName=. A single one that has no name is for agents."""
+    count = environment.get("LISTEN_FDS", "")
+    if environment.get("LISTEN_PID") != str(os.getpid()) or not count.isdigit():
         return {}
     descriptors = range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + int(count))
     for descriptor in descriptors:
-        os.set_inheritable(descriptor, False)
-    names = given["LISTEN_FDNAMES"].split(":")
+        os.set_inheritable(descriptor, False)  # no child shall believe that they are its own
+    names = environment.get("LISTEN_FDNAMES", "").split(":")
     if len(descriptors) == 1 and names[0] not in NAMES:
         names = ["agents"]
     return {name: at for name, at in zip(names, descriptors, strict=False) if name in NAMES}
+
+
+def first_environment() -> dict[str, str]:
+    """As this process was started with: Twisted takes LISTEN_PID and LISTEN_FDS out of os.environ at its import."""
+    with open("/proc/self/environ", "rb") as file:
+        pairs = [os.fsdecode(each).partition("=") for each in file.read().split(b"\0") if each]
+    return {name: value for name, _, value in pairs}

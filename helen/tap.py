@@ -145,7 +145,8 @@ class Helen(Service):
         if os.getpid() != self._made_by:  # a daemon: its parent waits for this, and the log has it all
             self.log.critical("helen: {sentence}", sentence=sentence)
             raise StartRefused(sentence) from error
-        print(f"helen: {sentence}", file=sys.stderr, flush=True)
+        # Not sys.stderr: by now that is a log, which would put the time and its own name in front.
+        print(f"helen: {sentence}", file=sys.__stderr__, flush=True)
         raise SystemExit(1) from error
 
     def _open(self) -> None:
@@ -199,7 +200,7 @@ class Helen(Service):
 
     def _bind(self) -> None:
         """Take the ports now, so that a taken one is told at once; nobody is accepted before `_run` has finished."""
-        given = systemd.sockets()
+        given = systemd.sockets(systemd.first_environment())
         chosen = self.settings
         encrypted = not chosen.insecure_plaintext
         if not encrypted:

@@ -38,10 +38,10 @@ class _OverSocket(http.client.HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
         folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY)  # a path of more than 107 bytes fits no socket
         try:
+            self.sock = socket.socket(socket.AF_UNIX)
+            self.sock.settimeout(self.timeout)
             self.sock.connect(f"/proc/self/fd/{folder}/{self._path.name}")
         finally:
             os.close(folder)
@@ -72,8 +72,9 @@ class Client:
         if response.status >= 400:
             self._answer(response)
         try:
-            for line in response:
-                yield json.loads(line)
+            with response:
+                for line in response:
+                    yield json.loads(line)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Failed(f"Helen broke off in the middle of her answer: {error}") from error
 
@@ -81,7 +82,7 @@ class Client:
         self, method: str, path: str, body: Any = None, patience: float = CONNECT_SECONDS
     ) -> http.client.HTTPResponse:
         connection = self._connect()
-        headers = {"accept": "application/json", "connection": "close"}  # so that the answer owns the socket
+        headers = {"accept": "application/json", "connection": "close"}
         if self._token and self._url is not None:
             headers["authorization"] = f"Bearer {self._token}"
         data = None if body is None else json.dumps(body).encode()
@@ -91,16 +92,21 @@ class Client:
             connection.sock.settimeout(patience)
             connection.request(method, path, data, headers)
             return connection.getresponse()
-        except (FileNotFoundError, ConnectionRefusedError) as error:
-            raise Failed(self._nobody()) from error
-        except PermissionError as error:
-            raise Failed(f"{self.state} is not yours: run this as the user that Helen runs as, or with sudo") from error
-        except TimeoutError as error:
-            raise Failed(
-                f"Helen did not answer within {patience:g} s: is she busy, or her disk full? See her log"
-            ) from error
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise Failed(f"Helen can't be reached: {error}") from error
+        except Exception as error:
+            connection.close()
+            raise self._failed(error, patience) from error
+
+    def _failed(self, error: Exception, patience: float) -> Exception:
+        """The sentence for what kept us from an answer."""
+        if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+            return Failed(self._nobody())
+        if isinstance(error, PermissionError):
+            return Failed(f"{self.state} is not yours: run this as the user that Helen runs as, or with sudo")
+        if isinstance(error, TimeoutError):
+            return Failed(f"Helen did not answer within {patience:g} s: her log may say what keeps her busy")
+        if isinstance(error, OSError | ValueError | http.client.HTTPException):
+            return Failed(f"Helen can't be reached: {error}")
+        return error
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._url is None:

@@ -47,7 +47,8 @@ def run(client: Client, check: str, on: tuple[str, ...], args: str, timeout: str
         print_json({"targets": targets})
     else:
         click.echo(", ".join(f"{count} {outcome}" for outcome, count in sorted(counted.items())))
-    if targets and all((target["result"] or {}).get("reason") == "unknown-check" for target in targets):
+    answers = [target["result"] for target in targets if target["outcome"] == "answered"]
+    if answers and all(answer["reason"] == "unknown-check" for answer in answers):
         raise Missing(nobody_has(client, check))
     raise SystemExit(0 if counted["answered"] == len(targets) else 1)
 
@@ -57,7 +58,7 @@ def nobody_has(client: Client, check: str) -> str:
     published = [each["name"] for each in client.get("/api/v1/checks")["checks"]]
     if check in published:
         return f"{check} is published, but none of these agents has it yet: `helen status AGENT` says what they run"
-    near = difflib.get_close_matches(check, published, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(check, published, n=3)
     hint = f"Did you mean {' or '.join(near)}?" if near else "`helen checks` lists them."
     return f"no check is called {check!r}. {hint}"
 

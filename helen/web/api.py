@@ -49,7 +49,7 @@ class Api:
     def __init__(self, helen: Helen) -> None:
         self._helen = helen
 
-    @app.route("/api/v1/status")
+    @app.route("/api/v1/status", methods=["GET"])
     def status(self, request: Any) -> bytes:
         helen, house = self._helen, self._helen.house
         agents = house.roster.agents.values()
@@ -71,13 +71,13 @@ class Api:
             },
         )
 
-    @app.route("/api/v1/agents")
+    @app.route("/api/v1/agents", methods=["GET"])
     def agents(self, request: Any) -> Deferred[bytes]:
         patterns = [value.decode("utf-8", "replace") for value in request.args.get(b"on", [])]
         found = self._helen.house.roster.matching(patterns or ["*"])
         return write_rows(request, "agents", sorted(found, key=lambda agent: agent.name), self._agent)
 
-    @app.route("/api/v1/agents/<name>")
+    @app.route("/api/v1/agents/<name>", methods=["GET"])
     def agent(self, request: Any, name: str) -> bytes:
         agent = self._find(name)
         latest = sorted(agent.latest.values(), key=lambda latest: latest.check_id)
@@ -96,7 +96,7 @@ class Api:
         done = self._helen.authority.revoke(name, time.time())
         return done.addCallback(lambda count: write_json(request, {"agent": name, "revoked": count}))
 
-    @app.route("/api/v1/results")
+    @app.route("/api/v1/results", methods=["GET"])
     def results(self, request: Any) -> Deferred[bytes]:
         """The latest results of all agents, or of those of `on`: newer than `since` (unix seconds)."""
         try:
@@ -109,7 +109,7 @@ class Api:
         new.sort(key=lambda pair: pair[1].received)
         return write_rows(request, "results", new, lambda pair: {"agent": pair[0]} | shown.show_latest(pair[1]))
 
-    @app.route("/api/v1/checks")
+    @app.route("/api/v1/checks", methods=["GET"])
     def checks(self, request: Any) -> bytes:
         return write_json(request, shown.show_checks(self._helen.library))
 

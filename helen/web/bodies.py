@@ -68,7 +68,7 @@ def read_object(body: dict[str, Any], key: str) -> dict[str, Any]:
 
 def read_files(body: dict[str, Any], key: str) -> dict[str, bytes]:
     """File names and their text; bytes that are no UTF-8 come as surrogates (Python's surrogateescape)."""
-    files = body.get(key) or {}
+    files = body.get(key, {})
     if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
         raise Problem(400, "bad request", f"`{key}` is an object of file names and their text")
     try:

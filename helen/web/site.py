@@ -131,14 +131,14 @@ class Guard:
     def render(self, request: Any) -> Any:
         if not self._is_our_name(request):
             return self._refuse(request, 421, "Host is not one of this Helen's names: give it with --name")
-        given = (request.getHeader("authorization") or "").encode("utf-8", "replace")
+        given = request.getHeader(b"authorization") or b""
         if not hmac.compare_digest(given, f"Bearer {self._parts.token}".encode()):
             request.setHeader("www-authenticate", 'Bearer realm="helen"')
             return self._refuse(request, 401, "send `Authorization: Bearer TOKEN`; the token lies in STATE/web.token")
         return self._inner.render(request)
 
     def _is_our_name(self, request: Any) -> bool:
-        host = (request.getHeader("host") or "").rpartition("@")[2].lower()
+        host = (request.getHeader(b"host") or b"").decode("ascii", "replace").rpartition("@")[2].lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         ours = {"localhost", "127.0.0.1", "[::1]", *(n.lower() for n in self._parts.helen.settings.names)}
         web = self._parts.helen.settings.web

@@ -13,6 +13,7 @@ from twisted.internet.task import Clock
 sys.path.insert(0, str(Path(__file__).parent))
 
 from helen_parts import Inbox, Notebook
+from helen_running import Running, a_fleet_of_one
 
 
 @pytest.fixture
@@ -36,3 +37,10 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in ("assigning", "checkfolder", "house", "library", "lint", "web.bodies"):
         monkeypatch.setattr(f"helen.{module}.deferToThread", maybeDeferred)
     yield
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One Helen and one agent, for all tests that only ask and direct them."""
+    with a_fleet_of_one(tmp_path_factory.mktemp("fleet")) as running:
+        yield running

@@ -54,14 +54,15 @@ def test_the_watchdog(
 def test_sockets(
     monkeypatch: pytest.MonkeyPatch, pid: str | None, count: str, names: str, expected: dict[str, int]
 ) -> None:
-    """By their names; a single one without is for agents; another process's are not ours. Taken once."""
-    pipes = [os.dup(0), os.dup(0)]
-    monkeypatch.setattr(systemd, "FIRST_DESCRIPTOR", min(pipes))
-    monkeypatch.setenv("LISTEN_PID", pid or str(os.getpid()))
-    monkeypatch.setenv("LISTEN_FDS", count)
-    monkeypatch.setenv("LISTEN_FDNAMES", names)
-    monkeypatch.setattr(os, "set_inheritable", lambda descriptor, flag: None)
-    assert systemd.sockets() == {name: min(pipes) + at for name, at in expected.items()}
-    assert systemd.sockets() == {}
-    for each in pipes:
-        os.close(each)
+    """By their names; a single one without is for agents; another process's are not ours."""
+    closed: list[tuple[int, bool]] = []
+    monkeypatch.setattr(os, "set_inheritable", lambda *words: closed.append(words))
+    environment = {"LISTEN_PID": pid or str(os.getpid()), "LISTEN_FDS": count, "LISTEN_FDNAMES": names}
+    assert systemd.sockets(environment) == {name: 3 + at for name, at in expected.items()}
+    assert closed == [(3 + at, False) for at in range(int(count) if count.isdigit() and pid is None else 0)]
+
+
+def test_the_environment_that_we_were_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever has been taken out of it since."""
+    monkeypatch.delenv("PATH")
+    assert systemd.first_environment()["PATH"]

@@ -1,0 +1,323 @@
+"""The `helen` command against a real Helen with a real agent: what it prints, as text and as JSON, and its status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from helen_running import Running, pulse, wait_until
+
+from helen.cli.main import main
+
+pytestmark = pytest.mark.integration
+
+
+class Shell:
+    """`helen ...` with HELEN_STATE set to that Helen."""
+
+    def __init__(self, fleet: Running) -> None:
+        self.fleet = fleet
+        self.runner = CliRunner(env={"HELEN_STATE": str(fleet.state), "HELEN_URL": None, "HELEN_TOKEN": None})
+
+    def __call__(self, *words: str, status: int = 0) -> Result:
+        result = self.runner.invoke(main, words, prog_name="helen")
+        assert result.exit_code == status, (result.output, result.stderr, result.exception)
+        return result
+
+    def json(self, *words: str, status: int = 0) -> Any:
+        return json.loads(self(*words, "--output", "json", status=status).stdout)
+
+
+@pytest.fixture(scope="module")
+def helen(fleet: Running) -> Shell:
+    return Shell(fleet)
+
+
+# ---------------------------------------------------------------------------------------------- without a Helen
+
+
+@pytest.mark.parametrize("words", [["token"], ["certificate", "web-9", "--out", "out"], ["agents"], ["push"]])
+def test_no_helen_runs(tmp_path: Path, words: list[str]) -> None:
+    """Each says what to do; nothing is left behind."""
+    os.chdir(tmp_path)
+    result = CliRunner().invoke(main, [*words, "--state", str(tmp_path / "none")])
+    assert result.exit_code == 1
+    assert f"no Helen runs on {tmp_path / 'none'}: start her with `twistd -n helen --state" in result.output
+
+
+def test_which_helen() -> None:
+    """Neither --state nor --url: a usage fault."""
+    result = CliRunner(env={"HELEN_STATE": None, "HELEN_URL": None}).invoke(main, ["agents"])
+    assert (result.exit_code, "which Helen? Give --state DIR" in result.output) == (2, True)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:4167", "ftp://x", "http://", "http://x:y", "http://x:99999"])
+def test_a_bad_url(url: str) -> None:
+    """A usage fault that shows a good one."""
+    result = CliRunner().invoke(main, ["agents", "--url", url])
+    assert (result.exit_code, "write http://HOST:PORT" in result.output) == (2, True)
+
+
+def test_nothing_answers_at_the_url() -> None:
+    """Is she running, with --web?"""
+    result = CliRunner().invoke(main, ["agents", "--url", "http://127.0.0.1:9", "--token", "x"])
+    assert (result.exit_code, "nothing answers at http://127.0.0.1:9" in result.output) == (1, True)
+
+
+def test_a_path_that_fits_no_socket(tmp_path: Path) -> None:
+    """108 bytes and more: it is found out that nobody is there, not that the path is long."""
+    state = tmp_path / ("x" * 120)
+    state.mkdir()
+    result = CliRunner().invoke(main, ["agents", "--state", str(state)])
+    assert (result.exit_code, "no Helen runs on" in result.output) == (1, True)
+
+
+def test_help_is_quick_to_import() -> None:
+    """Neither Twisted nor cryptography is brought in for it."""
+    code = "import sys, helen.cli.main; print(sorted({'twisted', 'cryptography', 'tomlkit'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+# ---------------------------------------------------------------------------------------------- who may be an agent
+
+
+def test_token(helen: Shell) -> None:
+    """The line for the other machine; as JSON the parts of it."""
+    line = helen("token", "--agent", "web-7").stdout.strip()
+    assert line.startswith(f"equus --server {helen.fleet.run['agents']} --join ")
+    assert line.endswith(" --name web-7")
+    made = helen.json("token", "--ttl", "5m")
+    assert made["join"] == f"equus --server {helen.fleet.run['agents']} --join {made['token']}"
+    assert made["ttl"] == 300.0
+
+
+def test_bad_tokens(helen: Shell) -> None:
+    """Sentences of Helen's."""
+    assert "'A B' is no name for an agent" in helen("token", "--agent", "A B", status=1).output
+    assert "'x' is no duration" in helen("token", "--ttl", "x", status=1).output
+
+
+def test_certificate(helen: Shell, tmp_path: Path) -> None:
+    """Four files; the key is its owner's, and is never overwritten unasked."""
+    out = tmp_path / "new" / "identity"
+    said = helen("certificate", "web-8", "--out", str(out)).stdout
+    assert f"--certificate {out}/agent.pem --key {out}/agent.key --ca {out}/ca.pem" in said
+    assert {p.name: p.stat().st_mode & 0o777 for p in out.iterdir()} == {
+        "agent.key": 0o600, "agent.pem": 0o644, "ca.pem": 0o644, "signing-keys.pem": 0o644
+    }  # fmt: skip
+    held = (out / "agent.key").read_bytes()
+    refused = helen("certificate", "web-8", "--out", str(out), status=1).output
+    assert "agent.key is there already: --force replaces that identity" in refused
+    assert (out / "agent.key").read_bytes() == held
+    made = helen.json("certificate", "web-8", "--out", str(out), "--force")
+    assert (made["name"], made["folder"], (out / "agent.key").read_bytes() != held) == ("web-8", str(out), True)
+
+
+def test_certificates_that_cannot_be(helen: Shell, tmp_path: Path) -> None:
+    """Found out before Helen is asked."""
+    assert "is no name for an agent" in helen("certificate", "A B", "--out", str(tmp_path), status=2).output
+    (tmp_path / "file").touch()
+    assert "can't be made" in helen("certificate", "web-8", "--out", str(tmp_path / "file/x"), status=1).output
+
+
+def test_revoke(helen: Shell, tmp_path: Path) -> None:
+    """Its certificates are counted; nobody's name is 3."""
+    helen("certificate", "web-6", "--out", str(tmp_path))
+    assert "web-6 is shut out (1 certificates)" in helen("revoke", "web-6").stdout
+    assert helen.json("revoke", "web-6") == {"agent": "web-6", "revoked": 0}
+    assert "nobody" in helen("revoke", "nobody", status=3).output
+    helen("revoke", "a/b", status=3)
+
+
+# ---------------------------------------------------------------------------------------------- what she knows
+
+
+def test_agents(helen: Shell) -> None:
+    """A line each; those of --on."""
+    heading, *lines = helen("agents", "--on", "web-1").stdout.splitlines()
+    assert heading.split() == ["AGENT", "LINK", "LABELS", "EQUUS", "ISOLATION", "CHECKS"]
+    (words,) = [line.split() for line in lines]
+    assert words[0:2] == ["web-1", "connected"]
+    assert "role=web" in words
+    assert [agent["name"] for agent in helen.json("agents", "--on", "role=web")["agents"]] == ["web-1"]
+    assert "No agents yet." in helen("agents", "--on", "nothing").stdout
+
+
+def test_checks(helen: Shell) -> None:
+    """With their interval; what is wrong with others goes to standard error."""
+    assert ["pulse", "1s"] in [line.split()[:2] for line in helen("checks").stdout.splitlines()]
+    assert {check["name"] for check in helen.json("checks")["checks"]} >= {"pulse", "endless"}
+
+
+def test_status(helen: Shell) -> None:
+    """All in all, of an agent, of a check on it; 3 for what is not known."""
+    assert "agents: 1 connected of" in helen("status").stdout
+    assert helen.json("status")["agents"]["connected"] == 1
+    wait_until(lambda: helen.json("status", "web-1")["results"], "result")
+    assert "web-1: connected" in helen("status", "web-1").stdout
+    assert "OK for " in helen("status", "web-1/pulse").stdout
+    assert helen.json("status", "web-1/pulse")["status"] == "ok"
+    assert "no agent is called 'nobody'" in helen("status", "nobody", status=3).output
+    assert "web-1 runs no check 'nope'" in helen("status", "web-1/nope", status=3).output
+
+
+def test_over_http_with_the_token(helen: Shell) -> None:
+    """The same from elsewhere; without the token it says where that lies."""
+    url = f"http://{helen.fleet.run['web']}"
+    token = (helen.fleet.state / "web.token").read_text()
+    assert helen.json("status", "--url", url, "--token", token)["agents"]["connected"] == 1
+    assert "the token lies in STATE/web.token" in helen("status", "--url", url, "--token", "x", status=1).output
+
+
+# ---------------------------------------------------------------------------------------------- run
+
+
+def test_run(helen: Shell) -> None:
+    """Every target is accounted for."""
+    said = helen("run", "pulse", "--on", "web-1", "--args", '{"word": "x\\u001b[2Jy"}').stdout
+    assert said == "web-1: OK x\\x1b[2Jy\n1 answered\n"
+    (target,) = helen.json("run", "pulse", "--on", "role=web")["targets"]
+    assert (target["agent"], target["outcome"], target["result"]["status"]) == ("web-1", "answered", "ok")
+
+
+def test_run_where_not_all_answer(helen: Shell, tmp_path: Path) -> None:
+    """Offline and expired are 1, and say so."""
+    helen("certificate", "away", "--out", str(tmp_path))
+    assert helen.json("run", "pulse", "--on", "web-1", "--on", "away", status=1)["targets"][0] == {
+        "agent": "away", "outcome": "offline", "result": None, "why": "not connected"
+    }  # fmt: skip
+    slow = helen("run", "endless", "--on", "web-1", "--timeout", "500ms", status=1).stdout
+    assert slow == "web-1: EXPIRED no answer in time\n1 expired\n"
+
+
+def test_run_of_an_unknown_check(helen: Shell) -> None:
+    """3, with names that are near; the answer is there all the same."""
+    result = helen("run", "pules", "--on", "web-1", status=3)
+    assert "no check is called 'pules'. Did you mean pulse?" in result.output
+    assert "no check is called 'zzz'. `helen checks` lists them." in helen("run", "zzz", "--on", "*", status=3).output
+    assert helen.json("run", "pules", "--on", "web-1", status=3)["targets"][0]["outcome"] == "answered"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["pulse"], 2, "Missing option '--on'"),
+        (["pulse", "--on", "x*"], 3, "no agent fits x*"),
+        (["pulse", "--on", "*", "--args", "{"], 2, "--args: no JSON"),
+        (["pulse", "--on", "*", "--args", "[]"], 2, "write a JSON object"),
+        (["pulse", "--on", "*", "--timeout", "x"], 2, "'x' is no duration"),
+        (["pulse", "--on", "*", "--timeout", "2h"], 1, "at most 3600 s"),
+        (["a b", "--on", "*"], 1, "no check can be called 'a b'"),
+    ],
+)
+def test_run_that_cannot_be(helen: Shell, words: list[str], status: int, sentence: str) -> None:
+    """Usage is 2, what isn't there is 3."""
+    assert sentence in helen("run", *words, status=status).output
+
+
+def test_a_bad_argument(helen: Shell) -> None:
+    """The agent says which: a result like any other."""
+    (target,) = helen.json("run", "pulse", "--on", "web-1", "--args", '{"wrod": "x"}')["targets"]
+    assert (target["result"]["status"], target["result"]["reason"]) == ("unknown", "bad-arguments")
+    assert "wrod" in target["result"]["summary"]
+
+
+# ---------------------------------------------------------------------------------------------- push
+
+
+def test_push_and_undo(helen: Shell, tmp_path: Path) -> None:
+    """To all agents, watched until they run it; and back."""
+    path = tmp_path / "pushed.lua"
+    path.write_text(pulse("one", "1h"))
+    before = helen.json("checks")["version"]
+    dry = helen("push", str(path), "--dry-run").stdout
+    assert (dry.splitlines()[0], helen.json("checks")["version"]) == ("pushed.lua: fine", before)
+    said = helen("push", str(path)).stdout
+    version = helen.json("checks")["version"]
+    assert f"version {version}: 1 of 1 agents run it" in said
+    assert helen.json("run", "pushed", "--on", "web-1")["targets"][0]["result"]["summary"] == "one"
+    back = helen.json("push", "--undo")
+    assert (back["version"], back["loaded"], back["agents"]) == (version + 1, 1, 1)
+    assert "pushed" not in {check["name"] for check in helen.json("checks")["checks"]}
+    assert "there is nothing to undo" in helen("push", "--undo", status=1).output
+
+
+def test_push_of_something_broken(helen: Shell, tmp_path: Path) -> None:
+    """File and line, 1, and nothing changes."""
+    path = tmp_path / "broken.lua"
+    path.write_text("return {\n  summary = \n}\n")
+    assert "broken.lua:3:" in helen("push", str(path), status=1).output
+    assert not (helen.fleet.checks / "broken.lua").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["none.lua"], 2, "does not exist"),
+        (["--canary", "0%"], 2, "is no share of the agents"),
+        (["--undo", "--dry-run"], 2, "--undo goes back as a whole"),
+        (["--key", "none.key"], 1, "none.key cannot be read"),
+    ],
+)
+def test_push_that_cannot_be(helen: Shell, words: list[str], status: int, sentence: str) -> None:
+    """Found out before anything is sent."""
+    assert sentence in helen("push", *words, status=status).output
+
+
+def test_push_by_a_first_ring(helen: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The members run it and are waited for; whoever doesn't want to wait is told that it goes on. Then back."""
+    monkeypatch.setattr("helen.cli.push.WATCH_SECONDS", 1.0)
+    path = tmp_path / "ringed.lua"
+    path.write_text(pulse("ring", "1h"))
+    said = helen("push", str(path), "--canary", "50%", status=1).output
+    assert "(first ring: " in said
+    assert "it goes on" in said
+    assert "was taken back: undone by operator" in helen("push", "--undo", status=0).stdout
+
+
+# ---------------------------------------------------------------------------------------------- assign
+
+
+def test_assign(helen: Shell, tmp_path: Path) -> None:
+    """Add, show, remove, replace: the file is the truth, its comments stay."""
+    path = helen.fleet.state / "assignments.toml"
+    assert "# no assignments" in helen("assign").stdout
+    path.write_text("# mine\n")
+    wait_until(lambda: helen.json("assign")["text"] == "# mine\n", "file")
+    helen("assign", "pulse", "--on", "web-*", "--on", "role=web", "--every", "1s", "--args", '{"word": "assigned"}')
+    assert path.read_text().startswith("# mine\n")
+    schedule = helen.json("status", "web-1")["schedule"]
+    assert [(e["id"], e["every"], e["args"]) for e in schedule] == [("pulse", 1.0, {"word": "assigned"})]
+    wait_until(lambda: helen.json("status", "web-1/pulse")["summary"] == "assigned", "result of the new schedule")
+    warned = helen("assign", "nope", "--on", "none")
+    assert "warning: no published check is called nope" in warned.stderr
+    assert helen.json("assign", "nope", "--remove")["revision"] > 1
+    assert "no entry for nope" in helen("assign", "nope", "--remove", status=3).output
+    empty = tmp_path / "empty.toml"
+    empty.touch()
+    helen("assign", "--file", str(empty))
+    assert path.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["pulse", "--every", "x"], "every: 'x' is no duration"),
+        (["pulse", "--args", "{"], "--args: no JSON"),
+        (["pulse", "--args", "[]"], "write a JSON object"),
+        (["pulse", "--args", '{"a": null}'], "TOML has no word for null"),
+        (["a b"], "check is 'a b'"),
+        (["pulse", "--overlap", "both"], "'both' is not one of"),
+    ],
+)
+def test_assign_that_cannot_be(helen: Shell, words: list[str], sentence: str) -> None:
+    """2, and the file is left alone."""
+    before = helen.json("assign")
+    assert sentence in helen("assign", *words, status=2).output
+    assert helen.json("assign") == before

@@ -1,0 +1,202 @@
+"""What only real processes prove: signals, second starts, taken ports, systemd, daemons. Few, since each is a start."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helen_running import TWIST, TWISTD, Program, Running, pulse, wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Start Helens in tmp_path; they end with the test."""
+    started: list[Running] = []
+
+    def one(*options: str, **more: Any) -> Running:
+        started.append(Running(tmp_path / more.pop("name", "helen"), *options, **more))
+        return started[-1]
+
+    yield one
+    for running in started:
+        running.end()
+
+
+@contextlib.contextmanager
+def manager(folder: Path) -> Iterator[tuple[dict[str, str], Callable[[], list[str]]]]:
+    """Stands for systemd: the variable to start with, and the lines that have come so far."""
+    lines: list[str] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
+        inbox.bind(str(folder / "notify"))
+        inbox.setblocking(False)
+
+        def heard() -> list[str]:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    lines.extend(inbox.recv(4_096).decode().splitlines())
+            return lines
+
+        yield {"NOTIFY_SOCKET": str(folder / "notify"), "WATCHDOG_USEC": "400000"}, heard
+
+
+def test_a_life_under_systemd(start: Callable[..., Running], tmp_path: Path) -> None:
+    """READY once she serves, a watchdog, SIGHUP that reads all again, SIGTERM: status 0 and nothing left behind."""
+    with manager(tmp_path) as (variables, heard):
+        config = tmp_path / "helen.toml"
+        config.write_text('minimum_equus = "1.0"\n')
+        helen = start("--config", str(config), extra=variables).up()
+        wait_until(lambda: "READY=1" in heard(), "READY")
+        assert "STATUS=listening on " + helen.run["agents"] in heard()
+        assert f"Helen listens on {helen.run['agents']}" in helen.program.said
+        wait_until(lambda: heard().count("WATCHDOG=1") > 1, "WATCHDOG")
+
+        (helen.state / "assignments.toml").write_text("[[assign")
+        config.write_text('minimum_equus = "2.0"\nretention = "1d"\n')
+        helen.signal(signal.SIGHUP)
+        wait_until(lambda: heard().count("READY=1") == 2, "second READY")
+        assert [line.partition("=")[0] for line in heard() if line.startswith("RELOADING")] == ["RELOADING"]
+        assert "no TOML" in helen.client.get("/api/v1/status")["assignments"]["fault"]
+        assert "changed, but only a restart makes it so: retention" in helen.program.said
+
+        began = time.monotonic()
+        helen.signal(signal.SIGTERM)
+        assert helen.program.wait(10.0) == 0, helen.program.said
+        assert time.monotonic() - began < 5.0
+        assert "STOPPING=1" in heard()
+    assert {"run.json", "control.sock"} & {path.name for path in helen.state.iterdir()} == set()
+    assert "Traceback" not in helen.program.said
+
+
+def test_sigterm_with_connections_of_all_kinds(start: Callable[..., Running]) -> None:
+    """Strangers that say nothing, and a client of the API in the middle of a question, don't hold her up."""
+    helen = start().up()
+    host, port = helen.run["agents"].split(":")
+    strangers = [socket.create_connection((host, int(port))) for _ in range(50)]
+    wait_until(lambda: helen.client.get("/api/v1/status")["agents"]["known"] == 0, "answer")
+    began = time.monotonic()
+    helen.signal(signal.SIGTERM)
+    assert helen.program.wait(10.0) == 0, helen.program.said
+    assert time.monotonic() - began < 5.0
+    for stranger in strangers:
+        stranger.close()
+    assert "Traceback" not in helen.program.said
+
+
+def test_a_second_start_and_a_port_that_is_taken(start: Callable[..., Running], tmp_path: Path) -> None:
+    """One sentence each, status 1, and the first one isn't hurt."""
+    helen = start().up()
+    second = start()
+    other = start("--listen", helen.run["agents"], name="other")
+    web = start("--web", helen.run["web"], name="web")
+    assert [each.program.wait() for each in (second, other, web)] == [1, 1, 1]
+    pid = helen.program.process.pid
+    said = [line for line in second.program.said.splitlines() if line.startswith("helen: ")]
+    assert said == [
+        f"helen: The state directory {helen.state} is in use by process {pid}: stop that one, or give another --state."
+    ]
+    address, web_address = helen.run["agents"], helen.run["web"]
+    sentence = "Address already in use. Is another Helen running there?"
+    assert f"helen: can't listen on {address}: {sentence}" in other.program.said
+    assert f"helen: can't listen on {web_address}: {sentence}" in web.program.said
+    assert "Traceback" not in second.program.said + other.program.said + web.program.said
+    assert helen.client.get("/api/v1/status")["agents"]["known"] == 0
+
+
+def test_bad_options(tmp_path: Path) -> None:
+    """A sentence, and status 1 as twistd has it for usage."""
+    program = Program([*TWISTD, "-n", "helen", "--state", str(tmp_path / "s"), "--listen", "x"], tmp_path / "log")
+    assert program.wait() == 1
+    assert "--listen 'x': write HOST:PORT, for example 127.0.0.1:4166" in program.said
+    assert not (tmp_path / "s").exists()
+
+
+def test_sockets_of_systemd(start: Callable[..., Running]) -> None:
+    """Both ports are given, by name; she binds none herself, and what waits in them is served."""
+    with socket.create_server(("127.0.0.1", 0)) as agents, socket.create_server(("127.0.0.1", 0)) as web:
+        addresses = ["{}:{}".format(*each.getsockname()) for each in (agents, web)]
+        early = socket.create_connection(web.getsockname())
+        early.sendall(b"GET /api/v1/status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        shell = f'exec 3<&{web.fileno()} 4<&{agents.fileno()}; LISTEN_PID=$$; export LISTEN_PID; exec "$@"'
+        runner = ["bash", "-c", shell, "bash", *TWISTD, "-n", "--pidfile="]
+        helen = start(
+            "--listen", "127.0.0.1:4166", runner=runner, pass_fds=(agents.fileno(), web.fileno()),
+            extra={"LISTEN_FDS": "2", "LISTEN_FDNAMES": "web:agents"},
+        ).up()  # fmt: skip
+        assert [helen.run["agents"], helen.run["web"]] == addresses
+        early.settimeout(20)
+        assert early.recv(100).startswith(b"HTTP/1.1 401 ")
+        early.close()
+
+
+def test_twist(start: Callable[..., Running]) -> None:
+    """Twisted's newer runner serves the same plugin, and ends the same way."""
+    helen = start(runner=TWIST).up()
+    assert helen.client.get("/api/v1/status")["agents"]["known"] == 0
+    helen.signal(signal.SIGTERM)
+    assert helen.program.wait(10.0) == 0, helen.program.said
+
+
+def test_a_daemon(tmp_path: Path) -> None:
+    """twistd forks and returns; a second one is told why not, by status and in its log; SIGTERM ends the first."""
+    words = [*TWISTD, f"--pidfile={tmp_path}/d.pid", f"--logfile={tmp_path}/d.log", "helen", "--web", "off"]
+    words += ["--listen", "127.0.0.1:0", "--state", str(tmp_path / "state"), "--checks", str(tmp_path / "checks")]
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks/pulse.lua").write_text(pulse())
+    first = Program(words, tmp_path / "first.log")
+    assert first.wait() == 0, first.said
+    run = wait_until(lambda: (tmp_path / "state/run.json").exists(), "run.json") and json.loads(
+        (tmp_path / "state/run.json").read_text()
+    )
+    try:
+        assert (tmp_path / "d.pid").read_text().strip() == str(run["pid"])
+        again = [word.replace("/d.", "/e.") for word in words]
+        second = Program(again, tmp_path / "second.log")
+        assert second.wait() == 1
+        assert "An error has occurred" in second.said
+        assert f"is in use by process {run['pid']}: stop that one" in (tmp_path / "e.log").read_text()
+    finally:
+        os.kill(run["pid"], signal.SIGTERM)
+    wait_until(lambda: not (tmp_path / "d.pid").exists(), "end of the daemon", 10.0)
+    assert not (tmp_path / "state/run.json").exists()
+
+
+def test_kill_and_start_again(start: Callable[..., Running]) -> None:
+    """What a crash leaves behind (sockets, files half judged) hinders nobody; what was published is there at once."""
+    helen = start()
+    (helen.checks / "pulse.lua").write_text(pulse())
+    helen.up()
+    version = wait_until(lambda: helen.client.get("/api/v1/checks")["version"], "published set")
+    (helen.state / "lint" / "left").mkdir(parents=True)
+    helen.signal(signal.SIGKILL)
+    helen.program.wait()
+    again = start().up()
+    assert again.client.get("/api/v1/checks")["version"] == version
+    assert not (helen.state / "lint" / "left").exists()
+
+
+def test_a_saved_check_is_live_within_seconds(start: Callable[..., Running]) -> None:
+    """Written in place, renamed into place, with the folder replaced meanwhile."""
+    helen = start().up()
+
+    def published() -> set[str]:
+        return {check["name"] for check in helen.client.get("/api/v1/checks")["checks"]}
+
+    (helen.checks / "one.lua").write_text(pulse())
+    wait_until(lambda: published() == {"one"}, "set", 20.0)
+    (helen.checks / ".two.tmp").write_text(pulse())
+    (helen.checks / ".two.tmp").rename(helen.checks / "two.lua")
+    wait_until(lambda: published() == {"one", "two"}, "set", 20.0)
+    helen.checks.rename(helen.folder / "old")
+    helen.checks.mkdir()
+    (helen.checks / "three.lua").write_text(pulse())
+    wait_until(lambda: published() == {"three"}, "set", 20.0)

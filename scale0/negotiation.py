@@ -6,7 +6,7 @@ backend says READY before it is ACTIVE.
 | State      | Leaves by                                                                                          |
 |------------|----------------------------------------------------------------------------------------------------|
 | LOST       | a new socket after a while: the preferred broker three times, then NEEDBROKER at the others        |
-| DIALLING   | handshake -> CHECKING, or asking if this broker is only to name another; nothing in 3 s -> LOST    |
+| DIALLING   | handshake -> CHECKING, or asking if this broker is only to name another; nothing in 6 s -> LOST    |
 | ASKING     | USEBROKER -> DIALLING there; an error, or nothing in 2 s -> LOST, at the next broker               |
 | CHECKING   | CONFIG or CONFIGACK -> CONFIGURED; 2 s, 3 tries -> LOST                                            |
 | CONFIGURED | READY sent -> ACTIVE (frontends at once)                                                           |
@@ -28,7 +28,7 @@ import attrs
 from scale0 import options as opt
 
 CHECK_TIMEOUT, CHECK_TRIES = 2.0, 3
-DIAL_TIMEOUT = 3.0  # seconds for TCP and, with CURVE, its handshake
+DIAL_TIMEOUT = 6.0  # seconds; a refusal is told at once, and a restarted broker has thousands of handshakes to do
 FIRST_DELAY, LONGEST_DELAY = 0.25, 30.0  # seconds between calls, doubling, with full jitter
 PREFERRED_TRIES = 3  # failures at the preferred broker before others are asked
 LIVENESS = 3

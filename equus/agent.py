@@ -93,7 +93,7 @@ class Agent:
 
     def start(self) -> None:
         """From here on everything happens by itself."""
-        self.update.pinned = self._membership.signing_keys
+        self.update.pins = self._membership.pins
         self._restore_schedule()
         self.writer.start()
         if self.update.is_local:
@@ -210,20 +210,15 @@ class Agent:
 
     def begin_version_2(self, connection: Connection) -> None:
         """`loaded` has been said; now what Helen has for us."""
-        self.update.pinned = self._membership.signing_keys
         if self._lacks_keys:  # a certificate from elsewhere; without the keys no code is believed
-            self._membership.renew(connection, lambda: self._update_with_keys(connection))
+            self._membership.renew(connection, lambda: self.update.begin(connection))
         elif not self.update.is_local:
             self.update.begin(connection)
         self._membership.renew_if_time(connection)
 
     @property
     def _lacks_keys(self) -> bool:
-        return not (self.update.is_local or self.update.pinned or self._membership.identity is None)
-
-    def _update_with_keys(self, connection: Connection) -> None:
-        self.update.pinned = self._membership.signing_keys
-        self.update.begin(connection)
+        return not (self.update.is_local or self._membership.pins.root.keys or self._membership.identity is None)
 
     def reload(self, connection: Connection) -> None:
         """All Lua anew; and the whole agent, if another one has been installed meanwhile."""
@@ -316,6 +311,8 @@ class Agent:
         talk = self._now.talk
         if talk is not None and talk.speaks_v2:
             self._membership.renew_if_time(talk.connection)
+            if self.update.wants_word():
+                self.update.begin(talk.connection)
 
     def _health(self) -> health.Health:
         checks, standing = self.update.checks, self.writer.standing

@@ -22,6 +22,7 @@ from equus.identity import (
     IdentityError,
     IdentityStore,
     Token,
+    checked_root,
     key_pem,
     make_key,
     read_signing_keys,
@@ -42,23 +43,23 @@ class Enrolment:
 
     async def join(self, connection: Connection, name: str, token: Token) -> Identity:
         """The first certificate."""
-        identity, signing_keys = await self._ask(connection, name, {"token": token.text})
+        identity, signing_keys, root = await self._ask(connection, name, {"token": token.text})
         if not any(token.fits(_der(pem)) for pem in split_certificates(identity.ca)):
             raise IdentityError("Helen answered with another CA than the one that the token names: not believed.")
-        await self._keep(identity, signing_keys)
+        await self._keep(identity, signing_keys, root)
         return identity
 
     async def renew(self, connection: Connection, held: Identity) -> Identity:
         """The next certificate, with a new key; it is shown from the next connection on."""
-        identity, signing_keys = await self._ask(connection, held.name, {})
+        identity, signing_keys, root = await self._ask(connection, held.name, {})
         if identity.name != held.name:
             raise IdentityError(
                 f"Helen answered with a certificate for {identity.name!r}, not {held.name!r}: not used."
             )
-        await self._keep(identity, signing_keys)
+        await self._keep(identity, signing_keys, root)
         return identity
 
-    async def _ask(self, connection: Connection, name: str, proof: dict[str, str]) -> tuple[Identity, bytes]:
+    async def _ask(self, connection: Connection, name: str, proof: dict[str, str]) -> tuple[Identity, bytes, bytes]:
         key = make_key()
         request = json.dumps({**proof, "csr": signing_request(name, key)}).encode()
         answer = await connection.ask(lambda message_id: m.Enrol(message_id, name, request))
@@ -66,18 +67,20 @@ class Enrolment:
         identity = Identity.of(
             document["certificate"].encode(), key_pem(key), document["ca"].encode(), "Helen's answer to enrol"
         )
-        return identity, document["signing_keys"].encode()
+        return identity, document["signing_keys"].encode(), document["root"].encode()
 
-    async def _keep(self, identity: Identity, signing_keys: bytes) -> None:
-        new, pinned = read_signing_keys(signing_keys), self._store.signing_keys()
-        if new and not pinned:
-            await self._defer_to_thread(self._store.pin, signing_keys)
-        elif new.keys() - pinned.keys():
+    async def _keep(self, identity: Identity, signing_keys: bytes, root: bytes) -> None:
+        """Keys are pinned once. How they change after that is said by roots that follow each other (update.py)."""
+        new, held = read_signing_keys(signing_keys), self._store.root()
+        if new and not held.keys:
+            first = checked_root(root, new) if root else b""
+            await self._defer_to_thread(self._store.pin, signing_keys, first)
+        elif not held.version and new.keys() - held.keys.keys():
             log.warn(
                 "Helen names signing keys {new} that are not pinned here ({pinned}): ignored. "
                 "To trust them, stop this agent, remove signing-keys.pem from its state folder, and start it again.",
-                new=sorted(new.keys() - pinned.keys()),
-                pinned=sorted(pinned),
+                new=sorted(new.keys() - held.keys.keys()),
+                pinned=sorted(held.keys),
             )
         await self._defer_to_thread(self._store.save, identity)
 
@@ -86,11 +89,13 @@ def _read_answer(blob: bytes) -> dict[str, str]:
     try:
         document = json.loads(blob)
         answer = {name: document[name] for name in ("certificate", "ca")}
-        answer["signing_keys"] = document.get("signing_keys") or ""
+        answer |= {name: document.get(name) or "" for name in ("signing_keys", "root")}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise IdentityError(f"Helen's answer to enrol can't be read: {error!r}.") from error
     if not all(isinstance(value, str) for value in answer.values()):
-        raise IdentityError("Helen's answer to enrol can't be read: certificate, ca and signing_keys must be texts.")
+        raise IdentityError(
+            "Helen's answer to enrol can't be read: certificate, ca, signing_keys and root must be texts."
+        )
     return answer
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import socket
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,9 +22,12 @@ from cryptography.x509.oid import NameOID
 
 from equus.durable import write_durably
 from equus.settings import is_agent_name
-from equus_protocol.manifest import key_id
+from equus_protocol import roots
+from equus_protocol.manifest import ManifestRefused, key_id
+from equus_protocol.roots import Root
 
 SIGNING_KEYS = "signing-keys.pem"
+ROOT = "root.json"
 AGENT_URI = "urn:equus:agent:"
 MAX_PEM = 262_144  # bytes of any PEM file that is read: some hundred certificates
 RENEW_AT = 2 / 3  # of a certificate's life
@@ -204,6 +208,7 @@ class IdentityStore:
         self.certificate, self.key, self.ca = state / "agent.pem", state / "agent.key", state / "ca.pem"
         self._next = state / "agent.pem.next"
         self._signing_keys = state / SIGNING_KEYS
+        self._root = state / ROOT
 
     def load(self) -> Identity | None:
         """What the state folder holds; None if nothing. Raises IdentityError."""
@@ -226,10 +231,32 @@ class IdentityStore:
         self._next.replace(self.certificate)
 
     def signing_keys(self) -> dict[str, Ed25519PublicKey]:
-        """The pinned keys by their ids; empty before any were pinned."""
+        """The keys that were pinned first, by their ids; empty before any were pinned."""
         return read_signing_keys(_read(self._signing_keys)) if self._signing_keys.exists() else {}
 
-    def pin(self, pem: bytes) -> None:
+    def root(self) -> Root:
+        """Who may sign what runs here: the newest root, or the keys that were pinned alone.
+
+        Whoever removes signing-keys.pem wants to begin anew, so a root that is left then counts for nothing.
+        """
+        keys = self.signing_keys()
+        if not keys or not self._root.exists():
+            return Root(keys)
+        try:
+            return roots.read(_read(self._root))
+        except ManifestRefused as refused:
+            raise IdentityError(f"{self._root} can't be used: {refused}. Restore it, or remove both it and "
+                                f"{self._signing_keys} to pin anew.") from refused  # fmt: skip
+
+    def keep_root(self, envelope: bytes) -> None:
+        """A root that has been judged. Blocking."""
+        write_durably(self._root, envelope, 0o644)
+
+    def pin(self, pem: bytes, root: bytes = b"") -> None:
+        """Trust these keys, and the root with them if there is one. Blocking."""
+        self._root.unlink(missing_ok=True)
+        if root:
+            self.keep_root(root)
         write_durably(self._signing_keys, pem, 0o644)
 
     def pin_beside(self, certificate: Path) -> None:
@@ -239,7 +266,19 @@ class IdentityStore:
             pem = _read(beside)
             if not read_signing_keys(pem):
                 raise IdentityError(f"{beside} holds no public key (BEGIN PUBLIC KEY).")
-            self.pin(pem)
+            root = certificate.with_name(ROOT)
+            self.pin(pem, checked_root(_read(root), read_signing_keys(pem)) if root.exists() else b"")
+
+
+def checked_root(envelope: bytes, keys: Mapping[str, Ed25519PublicKey]) -> bytes:
+    """A first root: signed by its own keys, which are those that came with it. Raises IdentityError."""
+    try:
+        root = roots.read(envelope)
+        if root.keys.keys() != keys.keys() or not roots.is_whole(envelope, root):
+            raise IdentityError("the root does not belong to the signing keys that came with it.")
+    except ManifestRefused as refused:
+        raise IdentityError(f"the root can't be used: {refused}.") from refused
+    return envelope
 
 
 def read_signing_keys(pem: bytes) -> dict[str, Ed25519PublicKey]:

@@ -1,6 +1,6 @@
 """Who the agent is to Helen over time: a stranger with a token, then a member whose certificate is renewed.
 
-It holds the identity and the pinned signing keys, and says how each dial is to be trusted. How a certificate is asked
+It holds the identity and the pins of signing keys, and says how each dial is to be trusted. How a certificate is asked
 for and judged is in enrolment.py.
 """
 
@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 from equus.connection import Connection
 from equus.enrolment import Enrolment
 from equus.identity import Identity, IdentityError, IdentityStore, Token, default_name
+from equus.pins import Pins
 from equus.settings import Server, Settings
 from equus.trust import Trust, by_identity, by_token, explain
 
@@ -36,7 +37,7 @@ class Membership:
     ) -> None:
         self.identity = identity
         self.token = Token.parse(settings.join) if settings.join and identity is None else None
-        self.signing_keys = store.signing_keys()
+        self.pins = Pins(store)
         self.is_renewing = False
         self._name = settings.name or default_name()
         self._is_secure = not settings.insecure_plaintext
@@ -115,4 +116,4 @@ class Membership:
 
     def _become(self, identity: Identity) -> None:
         self.identity = identity
-        self.signing_keys = self._store.signing_keys()
+        self.pins.refresh()

@@ -113,9 +113,10 @@ def run(settings: Settings, processes: Processes, policy: Policy) -> tuple[int, 
 
 def choose_identity(settings: Settings, store: IdentityStore, now: float) -> Identity | None:
     """Who we are: the files that were named, or a newer certificate for the same name; None if it is to be enrolled."""
-    if settings.insecure_plaintext:
-        return None
     try:
+        store.root()  # whoever can't say whose code to run doesn't run any
+        if settings.insecure_plaintext:
+            return None
         kept = store.load()
         chosen = kept
         if settings.certificate and settings.key and settings.ca:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import evolve
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from twisted.internet.defer import Deferred, DeferredList, DeferredSemaphore, ensureDeferred
 from twisted.logger import Logger
 
@@ -27,10 +26,13 @@ from equus.library import (
     LibraryStore,
     hash_of,
 )
+from equus.pins import Pins
+from equus_protocol import delivery, freshness, roots
 from equus_protocol import messages as m
 from equus_protocol.manifest import ManifestDocument, ManifestRefused, verify
 
 FETCHED_AT_ONCE = 8  # files asked for together: hides the round trip, and holds eight megabytes at most
+ASK_AGAIN = 900.0  # seconds, at least, between two questions whether the set in use is still the newest
 INSPECTED_AT_ONCE = 4  # files tried together: half of the sandbox, so that checks go on meanwhile
 
 
@@ -52,7 +54,9 @@ class Update:
     ) -> None:
         self.checks = checks
         self.trouble: dict[str, str] | None = None
-        self.pinned: Mapping[str, Ed25519PublicKey] = {}
+        self.pins: Pins | None = None  # whose signatures count; nobody's before it is given
+        self._fresh_from = 0.0  # when the newest word of freshness was said; and when we asked for it last
+        self._asked_at = 0.0
         self._held = held
         self._store = store
         self._read_local = read_local
@@ -117,8 +121,9 @@ class Update:
     async def _refresh_pushed(self, connection: Connection | None) -> None:
         if connection is None or not connection.conversation.speaks_v2:
             return  # version 1 has no code delivery: the last good set stays
+        self._asked_at = self._wall()
         answer = await _answer(connection.ask(m.AskManifest))
-        manifest = verify(answer.blob, self.pinned, self._wall(), held=self.manifest)
+        manifest = await self._judge(answer.blob)
         if self.manifest is not None and manifest.digest == self.manifest.digest:
             self.trouble = None
             return
@@ -132,6 +137,33 @@ class Update:
         await self._defer_to_thread(self._store.save, held)
         self._held, self.checks, self.trouble = held, checks, None
         self.log.info("check set {version} with {count} files is active", version=manifest.version, count=len(wanted))
+
+    async def _judge(self, blob: bytes) -> ManifestDocument:
+        """The manifest of a delivery, by the keys of the newest root, which may have come with it."""
+        statement, chain = delivery.beside(blob)
+        root = await self._climb(chain)
+        now = self._wall()
+        manifest = verify(blob, root.keys, now, threshold=root.threshold, held=self.manifest)
+        if root.online is not None:
+            self._fresh_from = freshness.verify(statement, root.online, manifest, now, self._fresh_from).created
+        return manifest
+
+    async def _climb(self, chain: list[bytes]) -> roots.Root:
+        if self.pins is None:
+            return roots.Root()
+        root, envelope = roots.climb(chain, self.pins.root)
+        if envelope is not None:
+            await self._defer_to_thread(self.pins.keep, envelope)
+            self.pins.refresh()
+            self.log.info("root {version} says who signs check sets from now on", version=root.version)
+        return root
+
+    def wants_word(self) -> bool:
+        """Whether to ask again, though nobody said `reload`: the last word of freshness is half a day old."""
+        if self.is_local or self.manifest is None or self.pins is None or self.pins.root.online is None:
+            return False
+        now = self._wall()
+        return now - self._fresh_from >= freshness.LIFE / 2 and not 0 <= now - self._asked_at < ASK_AGAIN
 
     async def _fetch(self, connection: Connection, lacking: Mapping[str, int]) -> dict[str, bytes]:
         """The files of these hashes, each verified. A wrong one refuses the whole set."""

@@ -57,7 +57,7 @@ def pinned(house):
     agent = house()
     pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     agent.identities.pin(pem)
-    agent.membership.signing_keys = agent.identities.signing_keys()
+    agent.membership.pins.refresh()
     return agent
 
 

@@ -7,15 +7,16 @@ announcements repeat, results expire. `now` is monotonic time, `wall` is UNIX ti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
+from msgspec import Raw
 from twisted.logger import Logger
 
 from zerotask import client_calls, cron, errors, jsonrpc, methods, node_calls, operator_calls
 from zerotask.errors import RpcError
 from zerotask.jsonrpc import Call, Fault
-from zerotask.ledger import LIVE, QUEUED, SWEEP, Ledger, Notice
+from zerotask.ledger import FINISHED, LIVE, QUEUED, SWEEP, Ledger, Notice, Task
 from zerotask.office import Invocation, Office, Send
 from zerotask.roster import BEAT, Caller, Leases
 from zerotask.shelf import SqlShelf, Waiting
@@ -23,6 +24,7 @@ from zerotask.store import Recovery, Store
 
 TICK = 0.25  # seconds; how late a lapse, a delay or a backoff may come
 REPEAT = 1.0  # seconds between announcements of what nobody has claimed
+BUNDLE = 256 * 1024  # bytes of notifications in one message
 SWEEP_EVERY = 5.0  # seconds between looks for expired results and overrun time limits
 CRON_MOST = 60.0  # seconds between looks at the schedules, however far the next run is: clocks are set now and then
 STOCK_EVERY = 300.0  # seconds between looks at all that waits, for what a clock set back may have kept off the board
@@ -109,6 +111,7 @@ class Broker:
         """A transaction has been committed at `wall`."""
         board, self._wall = self.office.board, max(self._wall, wall)
         fresh: list[Waiting] = []
+        ends: dict[Hashable, list[bytes]] = {}
         for notice in notices:
             task = notice.task
             self.office.note_life(task)
@@ -124,7 +127,30 @@ class Broker:
             else:
                 board.remove(task.id)
                 self.office.waiters.ended(notice)
+                self._ended(task, ends)
         self._announce(fresh)
+        for line, texts in ends.items():
+            self._tell_ends(line, texts)
+
+    def _ended(self, task: Task, ends: dict[Hashable, list[bytes]]) -> None:
+        """For the client that submitted it, if it is here and wants to know."""
+        holder = self.office.clients.get(task.client)
+        if holder is not None and holder.told and holder.key == task.key and task.outcome is not None:
+            told = [task.id, task.state == FINISHED, Raw(task.outcome)]
+            ends.setdefault(holder.line, []).append(jsonrpc.notification(methods.TASK_ENDED, told))
+
+    def _tell_ends(self, line: Hashable, texts: list[bytes]) -> None:
+        """In bundles that fit; what cannot be told is asked for when it is wanted."""
+        while texts:
+            size = len(texts[0])
+            count = 1
+            while count < len(texts) and size + len(texts[count]) < BUNDLE:
+                size += len(texts[count])
+                count += 1
+            if not self.office.send(line, jsonrpc.bundle(texts[:count])):
+                self.hung_up(Caller(line), self._now)
+                return
+            texts = texts[count:]
 
     def _queued(self, task: Waiting) -> list[Waiting]:
         """The task if it is new on the board now."""

@@ -33,9 +33,9 @@ class _ClientDesk:
         self._office = office
 
     def connect(self, call: Invocation) -> None:
-        wanted = methods.name_or_none(call.args, "client_id")
+        wanted, results = methods.name_or_none(call.args, "client_id"), methods.flag(call.args, "results", False)
         name, _ = self._office.clients.check(wanted, call.caller, call.now)
-        self._office.clients.grant(name, call.caller, call.now)
+        self._office.clients.grant(name, call.caller, call.now).told = results and not call.caller.shared
         call.answer(name, None)
 
     def disconnect(self, call: Invocation) -> None:

@@ -19,6 +19,7 @@ from zerotask.roster import is_name
 PREFIX = "zerotask.broker."
 NEW_TASK = "zerotask.node.broker_new_task"
 NODE_STATUS = "zerotask.node.broker_node_status"
+TASK_ENDED = "zerotask.client.task_ended"  # to a client that asked for results as they come
 CANCEL = "zerotask.node.broker_cancel"  # to the one node that holds a cancelled task
 
 MAX_BODY = MAX_TEXT - 64 * 1024  # bytes of params or of a result: what it is sent on in must fit into one frame as well
@@ -51,7 +52,7 @@ def _method(text: str, extras: str = "", **flags: bool) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "client_connect": _method("client_id?"),
+    "client_connect": _method("client_id?", "results"),
     "client_disconnect": _method("client_id"),
     "client_new_task": _method("client_id method params task_id?", " ".join(POLICY_NAMES)),
     "client_task_status": _method("client_id task_id"),

@@ -44,6 +44,7 @@ class Holder:
     key: str
     seen: float
     lease: int = 0
+    told: bool = False  # a client that wants to be told of its tasks' ends
 
 
 @define

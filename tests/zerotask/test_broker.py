@@ -216,6 +216,20 @@ def test_a_failed_task_answers_its_waiters_with_the_stored_error(bench):
     assert bench.sent["c"][-1]["error"] == {"code": 5, "message": "no", "data": [1]}
 
 
+def test_a_client_that_wants_to_be_told_is_told_of_its_own_tasks(bench):
+    """In bundles; others and those that did not ask are not."""
+    assert bench.ask("c", "client_connect", client_id="c", results=True) == "c"
+    client(bench, "d"), node(bench)
+    submit(bench, "t1"), submit(bench, "t2", max_attempts=1), submit(bench, "t3", line="d")
+    for task in ("t1", "t2", "t3"):
+        bench.ask("n", "node_task_request", task)
+    bench.ask("n", "node_task_finished", "t1", {"x": 1}), bench.ask("n", "node_task_finished", "t3", 3)
+    bench.ask("n", "node_task_failed", "t2", {"code": 5, "message": "no"})
+    error = {"code": 5, "message": "no"}
+    assert bench.told("c") == [("task_ended", ["t1", True, {"x": 1}]), ("task_ended", ["t2", False, error])]
+    assert bench.told("d") == []
+
+
 def test_a_cancelled_task_stops_its_node(bench):
     client(bench), node(bench, methods=["m"]), submit(bench)
     bench.ask("n", "node_task_request", "t")

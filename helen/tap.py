@@ -29,7 +29,7 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python import usage
 
-from helen import checkfolder, settings, signing, systemd
+from helen import checkfolder, keyring, settings, systemd
 from helen import lint as linting
 from helen.assigning import AssignmentBook
 from helen.authority import Authority
@@ -41,6 +41,7 @@ from helen.journal.values import JournalError, Trouble
 from helen.library import Library
 from helen.lint import Linter
 from helen.listening import TICK_SECONDS, AgentDoor, TLSDoor
+from helen.releases import PushRefused
 from helen.rollout import DEFAULT_FRACTION
 from helen.settings import Settings, SettingsError
 from helen.statedir import StateError, write_whole
@@ -155,7 +156,7 @@ class Helen(Service):
         loaded = self.store.open(now)
         host, _ = chosen.listen
         self.authority = Authority.open(self.state, self.store, loaded, chosen.names, now, "" if host == "*" else host)
-        keys = signing.load(self.state, chosen.signing_keys)
+        self.keys = keyring.load(self.state, chosen.signing_keys, time.time)
         self.journal = Journal(
             self.state / "journal", self.state / "history", self.reactor.callFromThread, self._on_durable,
             self._on_trouble, retention=Retention(keep_days=chosen.retention / 86_400),
@@ -164,7 +165,7 @@ class Helen(Service):
         for sentence in recovery.sentences:
             self.log.warn("{sentence}", sentence=sentence)
         self.house = House(self.reactor, self.authority, self.journal, self.store, minimum=chosen.minimum_equus)
-        self.house.signing_keys = keys.pem()
+        self.house.supply.dress = self.keys.dress
         for known in loaded.agents:
             if known.revoked_at is None:
                 self._recall(known)
@@ -176,13 +177,15 @@ class Helen(Service):
         linting.clear(self.state / "lint")
         self.linter = Linter(self.reactor, self.state / "lint")
         self.library = Library(
-            checks, self.store, self.linter, time.time, time.monotonic, keys.private, keys.public,
-            self.house.supply.on_published,
+            checks, self.store, self.linter, time.time, time.monotonic, self.keys.private, self.keys.root.keys,
+            self._published,
         )  # fmt: skip
+        self.library.threshold = self.keys.root.threshold
         self.library.fraction = DEFAULT_FRACTION if chosen.rings else None
         self.library.fleet = lambda: [agent.name for agent in self.house.roster.connected() if agent.version == 2]
         self.library.load(loaded)
         self.house.supply.library = self.library
+        self._tell_keys()
         self.watch = FolderWatch(self.reactor, checks, self.library.look)
         self.book = AssignmentBook(
             self.reactor, self.state / "assignments.toml", self.store, time.time, self.house.supply.assign
@@ -238,6 +241,7 @@ class Helen(Service):
     def _adopt(self, descriptor: int, factory: Any) -> Any:
         """A socket that systemd has opened. Twisted takes a copy of it, so the one given is closed."""
         with socket.socket(fileno=descriptor) as given:
+            given.setblocking(False)  # it comes blocking, and Twisted accepts until there is nobody left
             return self.reactor.adoptStreamPort(given.fileno(), given.family, factory)
 
     def _listen_everywhere(self, port: int, factory: Any) -> Any:
@@ -304,6 +308,22 @@ class Helen(Service):
         write_whole(self.state / "run.json", json.dumps(run).encode() + b"\n", 0o644)
 
     # ---------------------------------------------------------------------------------------------- living
+
+    def _tell_keys(self) -> None:
+        self.house.signing_keys, self.house.root = self.keys.for_enrolment(self.library.published)
+
+    def _published(self) -> None:
+        self._tell_keys()
+        self.house.supply.on_published()
+
+    async def rotate_keys(self, root: bytes | None) -> None:
+        """A new root from elsewhere, or a new key of Helen's own; then the set is signed, or staged, anew."""
+        if self.library.releases.ring is not None:
+            raise PushRefused("a first ring is open: rotate keys once it has been promoted or undone")
+        await (self.keys.renew_own() if root is None else self.keys.follow(root))
+        self.library.take_keys(self.keys.private, self.keys.root.keys, self.keys.root.threshold)
+        self._tell_keys()
+        await self.library.look()
 
     def _refresh(self) -> Deferred[Any]:
         renewed = self.authority.refresh(time.time()).addErrback(self._report_failure)

@@ -5,8 +5,8 @@
 Everything is Helen's own: TLS through Twisted, conversation, roster, version 1 checks, the journal with its syncs and
 segments, live state. Three things are not: an agent is known by the number of its connection, since this fleet has no
 certificates; all strangers of one address are let in at once; and each result at once asks for the next check, so that
-W are always outstanding. It is what a side-by-side benchmark of servers starts, with {port} {crt} {key} {conns} {window}
-filled in.
+W are always outstanding. It is what a side-by-side benchmark of servers starts, its {port}, {crt}, {key}, {conns} and
+{window} filled in.
 """
 
 from __future__ import annotations

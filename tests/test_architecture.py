@@ -30,10 +30,15 @@ OURS: dict[str, frozenset[str]] = {
 }
 FOLDERS = {"helen_checks": "checks"}  # installed under another name than its folder has
 
+# The judgement of results: pure, and run by the server and by the pipeline alike.
+JUDGEMENT = (
+    "helen.states", "helen.timeline", "helen.judged", "helen.notices", "helen.flapping", "helen.windows",
+    "helen.clocks", "helen.coverage",
+)  # fmt: skip
 # Narrower than the above: the beginning of a module's name -> the only modules of ours that it may import.
 NARROW: dict[str, tuple[str, ...]] = {
-    "helen.pipeline": ("helen.pipeline", "helen.states", "equus_protocol"),
-    "helen.states": ("helen.states", "equus_protocol"),
+    "helen.pipeline": ("helen.pipeline", *JUDGEMENT, "equus_protocol"),
+    **dict.fromkeys(JUDGEMENT, (*JUDGEMENT, "equus_protocol")),
 }
 # The beginning of a module's name -> what it never imports, of ours or anybody's.
 NEVER: dict[str, tuple[str, ...]] = {
@@ -231,8 +236,11 @@ def unlisted_packages(root: Path) -> list[str]:
     setup = configparser.ConfigParser()
     setup.read(root / "setup.cfg")
     listed = set(setup["options"]["packages"].split())
-    ours = {".".join([package, *path.relative_to(root / folder_of(package)).parts[:-1]])
-            for package in OURS for path in (root / folder_of(package)).rglob("*.py")} - {"helen_checks.tests"}
+    ours = {
+        ".".join([package, *path.relative_to(root / folder_of(package)).parts[:-1]])
+        for package in OURS
+        for path in (root / folder_of(package)).rglob("*.py")
+    } - {"helen_checks.tests"}
     known = {name for name in listed if name.partition(".")[0] in OURS or name == "twisted.plugins"}
     return [f"setup.cfg does not list {name}" for name in sorted(ours - listed)] + [
         f"setup.cfg lists {name}, which no rule is for" for name in sorted(listed - known)

@@ -46,6 +46,7 @@ class Enrolled:
     ca: str  # PEM of every CA that the agent shall trust
     renew_after: int  # Unix seconds: two thirds of the certificate's life
 
-    def blob(self, signing_keys: str) -> bytes:
-        """With the public keys (PEM) that check sets are signed with."""
-        return json.dumps(attrs.asdict(self) | {"signing_keys": signing_keys}).encode()
+    def blob(self, signing_keys: str, root: str = "") -> bytes:
+        """With the public keys (PEM) that check sets are signed with, and the root that names them, if there is one."""
+        keys = {"signing_keys": signing_keys} | ({"root": root} if root else {})
+        return json.dumps(attrs.asdict(self) | keys).encode()

@@ -65,7 +65,8 @@ class House:
         self.journal = journal
         self.store = store
         self.door: AgentDoor | None = None
-        self.signing_keys = ""
+        self.signing_keys = ""  # what is pinned by whoever enrols: public keys, and the root that names them
+        self.root = ""
         self.minimum = minimum
         self.roster = Roster(self._attached, self._detached)
         self.roster.on_conflict = self._conflict
@@ -380,7 +381,7 @@ class House:
 
     def _enrolled(self, connection: AgentConnection, enrol: m.Enrol, enrolled: Enrolled) -> None:
         self.roster.know(enrol.name)
-        connection.send(m.Enrolled(enrol.message_id, enrolled.blob(self.signing_keys)))
+        connection.send(m.Enrolled(enrol.message_id, enrolled.blob(self.signing_keys, self.root)))
         connection.go_on(Hold.ENROLMENT)
 
     def _not_enrolled(self, connection: AgentConnection, failure: Failure) -> None:

@@ -63,6 +63,7 @@ class Library:
         self.folder = folder
         self.private = tuple(private)
         self.public = dict(public)
+        self.threshold = 1  # how many of `public` must sign
         self.verdicts = Verdicts(lint, store, steady)
         self.releases = Releases(store, clock, steady, self.verdicts.tables, on_published)
         self.staged: Staged | None = None
@@ -108,6 +109,13 @@ class Library:
     def load_contents(self) -> Deferred[None]:
         """The files of what is offered, from the store."""
         return self._lock.run(lambda: Deferred.fromCoroutine(self.releases.load_contents()))
+
+    def take_keys(
+        self, private: Iterable[Ed25519PrivateKey], public: Mapping[str, Ed25519PublicKey], threshold: int
+    ) -> None:
+        """Others sign from now on. `look` then has the set signed anew."""
+        self.private, self.public, self.threshold = tuple(private), dict(public), threshold
+        self.staged = None
 
     # ---------------------------------------------------------------------------------------------- the folder
 
@@ -196,8 +204,9 @@ class Library:
             self._stage(chosen, contents)
 
     def _is_renewal_due(self) -> bool:
-        """Half its life is over: we sign it anew, or stage it once."""
-        return self.releases.is_ageing and (bool(self.private) or self.staged is None)
+        """Half its life is over, or others sign now: we sign it anew, or stage it once."""
+        due = self.releases.is_ageing or self.releases.is_signed_otherwise(self.public, self.threshold)
+        return due and (bool(self.private) or self.staged is None)
 
     async def _release(self, files: Files, author: str, fraction: float | None) -> None:
         pair = self.releases.pair(files)
@@ -280,9 +289,12 @@ class Library:
             raise PushRefused("nothing is staged: change the folder of checks first")
         wanted = [hashlib.sha256(signed).hexdigest() for signed in (staged.pair.new, staged.pair.undo)]
         try:
-            found = [manifest.verify(each, self.public, self._clock()).digest for each in (envelope, undo)]
+            found = [
+                manifest.verify(each, self.public, self._clock(), threshold=self.threshold).digest
+                for each in (envelope, undo)
+            ]
         except ManifestRefused as refused:
-            raise PushRefused(f"{refused}. The keys known here are those of --signing-keys") from refused
+            raise PushRefused(f"{refused}. `helen keys` lists the keys that are known here") from refused
         if found != wanted:
             raise PushRefused("the folder has changed since that was signed: look at `helen push --dry-run`, sign anew")
         self.releases.keep(staged.contents)

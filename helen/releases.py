@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import evolve, frozen
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from twisted.logger import Logger
 
 from equus_protocol import manifest
@@ -116,6 +117,12 @@ class Releases:
         if self.published is None or self.ring is not None:
             return False
         return self._clock() >= self.published.document.expires - LIFE_SECONDS / 2
+
+    def is_signed_otherwise(self, keys: Mapping[str, Ed25519PublicKey], threshold: int) -> bool:
+        """Whether what all agents run lacks signatures of these keys, and no ring is open."""
+        if self.published is None or self.ring is not None:
+            return False
+        return not manifest.is_signed(self.published.envelope, keys, threshold)
 
     # ---------------------------------------------------------------------------------------------- coming to be
 

@@ -42,11 +42,11 @@ class SigningKeys:
         return "".join(public_pem(key) for key in self.public.values())
 
 
-def load(state: Path, public_keys: Path | None = None) -> SigningKeys:
-    """The public keys of a file, or else STATE/signing.key, which is made when it is missing."""
+def load(state: Path, public_keys: Path | None = None, name: str = "signing.key") -> SigningKeys:
+    """The public keys of a file, or else the key STATE/NAME, which is made when it is missing."""
     if public_keys is not None:
         return SigningKeys((), load_public(public_keys))
-    path = state / "signing.key"
+    path = state / name
     if not path.exists():
         make_private(path)
     private = load_private(path)
@@ -59,9 +59,14 @@ def make_private(path: Path) -> Ed25519PrivateKey:
     if path.exists():
         raise SigningKeyUnusable(f"{path} is there already: agents trust it, move it away only for good.")
     key = Ed25519PrivateKey.generate()
+    replace_private(path, key)
+    return key
+
+
+def replace_private(path: Path, key: Ed25519PrivateKey) -> None:
+    """This key in a file of mode 0600, whatever was there."""
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     write_whole(path, pem)
-    return key
 
 
 def load_private(path: Path) -> Ed25519PrivateKey:

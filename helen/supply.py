@@ -47,6 +47,7 @@ class Supply:
         self.library: Library | None = None
         self.assignments = Assignments()
         self.dispatch = Dispatch(self._ask_scheduled)
+        self.dress: Callable[[Published], bytes] = lambda published: published.envelope  # what is laid beside it
         self._reactor = reactor
         self._roster = roster
         self._turns = turns
@@ -120,7 +121,7 @@ class Supply:
             return None
         if isinstance(request, m.AskManifest):
             published = self.library.offered(connection.name)
-            return m.Manifest(request.message_id, published.envelope) if published is not None else None
+            return m.Manifest(request.message_id, self.dress(published)) if published is not None else None
         content = self.library.file(request.sha256)
         if content is None:
             connection.refuse("unknown-file", f"it asks for {request.sha256[:80]!r}, which no published set names")

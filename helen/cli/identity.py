@@ -55,8 +55,10 @@ def certificate(client: Client, name: str, out: Path, force: bool, as_json: bool
             ("agent.pem", issued["certificate"], PUBLIC),
             ("ca.pem", issued["ca"], PUBLIC),
             ("signing-keys.pem", issued["signing_keys"], PUBLIC),
+            ("root.json", issued.get("root"), PUBLIC),
         ):
-            write_whole(out / file, content.encode(), mode)
+            if content:
+                write_whole(out / file, content.encode(), mode)
     except OSError as error:
         raise Failed(f"{out} can't be written: {error.strerror}. Make room, and ask again with --force") from error
     words = ["equus", "--server", issued["address"], "--certificate", str(out / "agent.pem")]

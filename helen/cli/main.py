@@ -13,6 +13,7 @@ COMMANDS = {
     "certificate": ("helen.cli.identity", "certificate", "Make an identity for an agent without a token."),
     "checks": ("helen.cli.show", "checks", "The published checks, and what is wrong with others."),
     "demo": ("helen.cli.demo", "demo", "A small fleet on this machine, for a minute, to see how it works."),
+    "keys": ("helen.cli.keys", "keys", "Who signs check sets; change them."),
     "push": ("helen.cli.push", "push", "Validate, sign and publish checks."),
     "quickstart": ("helen.cli.quickstart", "quickstart", "Server and agent on this machine, in one go."),
     "revoke": ("helen.cli.identity", "revoke", "Shut an agent out."),

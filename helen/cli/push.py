@@ -22,7 +22,13 @@ LOOK_SECONDS = 0.2
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--key", type=click.Path(path_type=Path), help="Sign with this private key, which Helen doesn't hold.")
+@click.option(
+    "--key",
+    "keys",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Sign with this private key, which Helen doesn't hold; repeat it where two must sign.",
+)
 @click.option("--canary", metavar="PERCENT", help="The share of the agents that runs it first, such as 1%.")
 @click.option("--dry-run", is_flag=True, help="Say what would be published, and change nothing.")
 @click.option("--undo", is_flag=True, help="Go back to the set before the newest one.")
@@ -31,7 +37,7 @@ LOOK_SECONDS = 0.2
 def push(
     client: Client,
     files: tuple[Path, ...],
-    key: Path | None,
+    keys: tuple[Path, ...],
     canary: str | None,
     dry_run: bool,
     undo: bool,
@@ -44,7 +50,7 @@ def push(
     """
     if undo and (files or dry_run or canary):
         raise click.UsageError("--undo goes back as a whole and at once: it takes no FILES, --dry-run or --canary")
-    private = read_key(key) if key is not None else None
+    private = [read_key(key) for key in keys]
     if canary is not None:
         read_canary(canary)
     if undo:
@@ -97,14 +103,12 @@ def read_canary(text: str) -> float:
         raise click.BadParameter(str(error), param_hint="--canary") from error
 
 
-def sign(
-    client: Client, state: dict[str, Any], private: Ed25519PrivateKey | None, canary: str | None
-) -> dict[str, Any]:
+def sign(client: Client, state: dict[str, Any], private: list[Ed25519PrivateKey], canary: str | None) -> dict[str, Any]:
     """Bring the signatures for what is staged: for the set, and for its undoing."""
-    if private is None:
+    if not private:
         raise Failed("the set is staged, and Helen holds no key to sign it: run `helen push --key FILE`")
     staged = state["staged"]
-    new, back = (manifest.sign(staged[name].encode(), [private]).decode() for name in ("manifest", "undo"))
+    new, back = (manifest.sign(staged[name].encode(), private).decode() for name in ("manifest", "undo"))
     client.post("/api/v1/push/signed", {"manifest": new, "undo": back, "canary": canary})
     answer: dict[str, Any] = client.get("/api/v1/push")
     return answer

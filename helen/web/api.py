@@ -127,8 +127,9 @@ class Api:
         enrolled = await self._helen.authority.issue(name, csr, time.time())
         self._helen.house.roster.know(name)
         made = {"certificate": enrolled.certificate, "ca": enrolled.ca, "renew_after": enrolled.renew_after}
-        keys = self._helen.house.signing_keys
-        return write_json(request, made | {"signing_keys": keys, "address": self._helen.address}, 201)
+        house = self._helen.house
+        made |= {"signing_keys": house.signing_keys, "root": house.root, "address": self._helen.address}
+        return write_json(request, made, 201)
 
     @app.route("/api/v1/assignments", methods=["GET"])
     async def assignments(self, request: Any) -> bytes:
@@ -199,6 +200,18 @@ class Api:
     @app.route("/api/v1/push/undo", methods=["POST"])
     async def push_undo(self, request: Any) -> bytes:
         return write_json(request, {"version": await self._helen.library.undo("operator")}, 201)
+
+    @app.route("/api/v1/keys", methods=["GET"])
+    def keys(self, request: Any) -> bytes:
+        """Who signs check sets."""
+        return write_json(request, shown.show_keys(self._helen.keys, self._helen.library))
+
+    @app.route("/api/v1/keys", methods=["POST"])
+    async def rotate_keys(self, request: Any) -> bytes:
+        """`root`: a new root with its signatures; without one Helen makes herself a new key."""
+        root = read_optional_text(await read_body(request), "root")
+        await self._helen.rotate_keys(None if root is None else root.encode())
+        return write_json(request, shown.show_keys(self._helen.keys, self._helen.library), 201)
 
     # ---------------------------------------------------------------------------------------------- shown
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from equus_protocol.manifest import key_id
 from equus_protocol.results import STATUS_WORDS
+from helen import signing
+from helen.keyring import KeyRing
 from helen.library import Library
 from helen.policy import ScheduleEntry
 from helen.releases import Published, describe
@@ -90,6 +93,18 @@ def show_checks(library: Library) -> dict[str, Any]:
     ]
     version = published.version if published is not None else None
     return {"version": version, "checks": listed, "problems": problems}
+
+
+def show_keys(keys: KeyRing, library: Library) -> dict[str, Any]:
+    """The newest root. `waiting`: what agents run is not signed by its keys yet, so they are not shown it."""
+    root, here = keys.root, {key_id(key.public_key()) for key in library.private}
+    return {
+        "version": root.version,
+        "threshold": root.threshold,
+        "keys": [{"id": name, "pem": signing.public_pem(key), "here": name in here} for name, key in root.keys.items()],
+        "online": {"id": key_id(keys.online.public_key()), "pem": signing.public_pem(keys.online.public_key())},
+        "waiting": library.releases.is_signed_otherwise(root.keys, root.threshold),
+    }
 
 
 def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:

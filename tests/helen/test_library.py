@@ -561,7 +561,7 @@ def test_staged_until_somebody_signs(keyless: World) -> None:
 def test_signed_by_a_stranger(keyless: World) -> None:
     """Only the keys of --signing-keys count."""
     keyless.write(cpu="a").look()
-    with pytest.raises(PushRefused, match="The keys known here are those of --signing-keys"):
+    with pytest.raises(PushRefused, match="`helen keys` lists the keys that are known here"):
         sign(keyless, Ed25519PrivateKey.generate())
 
 

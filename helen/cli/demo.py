@@ -71,6 +71,7 @@ def demo(folder: Path | None, seconds: float) -> None:
 def start(local: Local) -> None:
     say("A Helen starts on a free port of this machine, with a CA and a signing key of her own.")
     local.start_helen("127.0.0.1:0", "127.0.0.1:0")
+    local.wait_for_helen()
     write_pulse(local, "load is %.2f")
     (local.state / "assignments.toml").write_text(ASSIGNMENTS)
     say(f"She listens on {local.run['agents']}. Three agents enrol, each with a token that is good once:")

@@ -10,16 +10,17 @@ import click
 from helen.cli.client import Client
 from helen.cli.options import plain
 
+ASKED_SECONDS = 10.0  # that a check may take which somebody waits for
 COLOURS = {"ok": "green", "warning": "yellow", "critical": "red", "unknown": "magenta"}
 
 
 class Live:
     """Prints each result once. `codes` keeps the hash of the code that the last one of each check came from."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, began: float | None = None) -> None:
         self._client = client
         self._newest = 0.0
-        self._began = time.monotonic()
+        self._began = time.monotonic() if began is None else began
         self.codes: dict[tuple[str, str], str | None] = {}
 
     def look(self) -> list[dict[str, Any]]:
@@ -31,9 +32,17 @@ class Live:
             self._print(result)
         return new
 
+    def ask(self, agent: str, check: str) -> None:
+        """Have it run now, and print what it says."""
+        body = {"check": check, "on": [agent], "timeout": ASKED_SECONDS}
+        for line in self._client.stream("/api/v1/runs", body, 2 * ASKED_SECONDS):
+            result = line.get("result")
+            if result is not None:
+                self._print(result | {"agent": agent, "check_id": check})
+
     def _print(self, result: dict[str, Any]) -> None:
         elapsed = f"{time.monotonic() - self._began:6.1f} s"
         status = click.style(f"{result['status']:<8}", fg=COLOURS[result["status"]])
-        code = (result["code"] or "")[:8]
+        code = (result.get("code") or "")[:8]
         where = f"{plain(result['agent'])}/{plain(result['check_id'])}"
-        click.echo(f"{elapsed}  {status}  {where:<22} {code:<8}  {plain(result['summary'])[:100]}")
+        click.echo(f"{elapsed}  {status}  {where:<22} {code:<8}  {plain(result.get('summary') or '')[:100]}")

@@ -20,18 +20,28 @@ from helen.cli.client import Client, Failed
 START_SECONDS = 20.0  # that a process may take to say that it is up
 STOP_SECONDS = 6.0
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+# A listening socket as systemd hands it over: Helen finds it under descriptor 3, and agents connect before she runs.
+WITH_SOCKET = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3);"
+    "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1', LISTEN_FDNAMES='agents');"
+    "os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
+)
 TWISTD = "from twisted.scripts.twistd import run; run()"
 EQUUS = "from equus.main import main; main(prog_name='equus')"
 
 
+def listening(host: str, wanted: int) -> socket.socket:
+    """A socket on this port if it is free, else on any other."""
+    for port in (wanted, 0):
+        with contextlib.suppress(OSError):
+            return socket.create_server((host, port), backlog=128)
+    raise Failed(f"no port of {host} can be had: is it an address of this machine?")
+
+
 def free_port(wanted: int) -> int:
     """This port of the loopback interface if it is free, else any other."""
-    for port in (wanted, 0):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
-            return int(probe.getsockname()[1])
-    raise Failed("no port of 127.0.0.1 is free")
+    with listening("127.0.0.1", wanted) as probe:
+        return int(probe.getsockname()[1])
 
 
 class Local:
@@ -47,25 +57,39 @@ class Local:
     def client(self) -> Client:
         return Client(self.state)
 
-    def start_helen(self, listen: str, web: str, options: Sequence[str] = ()) -> None:
-        """Start her and wait until she accepts connections."""
+    def start_helen(self, listen: str, web: str, opened: socket.socket | None = None) -> None:
+        """Start her; with a socket that is open already agents needn't wait for her."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        flags = ["--state", str(self.state), "--listen", listen, "--web", web, "--name", "localhost", *options]
-        started = self._start("helen", ["-c", TWISTD, "-n", "--pidfile=", "helen", *flags])
+        flags = ["--state", str(self.state), "--listen", listen, "--web", web, "--name", "localhost"]
+        words = ["-c", TWISTD, "-n", "--pidfile=", "helen", *flags]
+        if opened is None:
+            self._helen = self._start("helen", words)
+        else:
+            self._helen = self._start("helen", ["-c", WITH_SOCKET, str(opened.fileno()), *words], (opened.fileno(),))
+
+    def wait_for_helen(self) -> None:
+        """Until she accepts connections."""
         until = time.monotonic() + START_SECONDS
-        while not self._is_up(started.pid):
-            if started.poll() is not None or time.monotonic() > until:
+        while not self._is_up(self._helen.pid):
+            if self._helen.poll() is not None or time.monotonic() > until:
                 raise Failed(f"Helen did not start:\n{tail(self.log('helen'))}")
             time.sleep(0.02)
 
-    def start_agent(self, name: str, labels: Sequence[str] = ()) -> None:
-        """Start an agent; it enrols by a token if it has not done so before."""
+    def start_agent(self, name: str, labels: Sequence[str] = (), server: str = "") -> None:
+        """Start an agent; it enrols by a token if it has no identity yet."""
         state = self.folder / name
-        words = ["-c", EQUUS, "--server", self.run["agents"], "--state", str(state)]
+        words = ["-c", EQUUS, "--server", server or self.run["agents"], "--state", str(state)]
         if not (state / "agent.pem").exists():
             token = self.client.post("/api/v1/tokens", {"agent": name})["token"]
             words += ["--join", token, "--name", name]
         self._start(name, words + [word for label in labels for word in ("--label", label)])
+
+    def end_agent(self, name: str) -> None:
+        """This one alone."""
+        for started, process in [each for each in self._processes if each[0] == name]:
+            process.terminate()
+            process.wait(STOP_SECONDS)
+            self._processes.remove((started, process))
 
     def log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
@@ -89,9 +113,9 @@ class Local:
                 process.wait()
         self._processes.clear()
 
-    def _start(self, name: str, words: list[str]) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, words: list[str], keep: Sequence[int] = ()) -> subprocess.Popen[bytes]:
         with open(self.log(name), "ab") as log:
-            process = _spawn([sys.executable, *words], log)
+            process = _spawn([sys.executable, *words], log, keep)
         self._processes.append((name, process))
         return process
 
@@ -104,7 +128,7 @@ class Local:
         return False
 
 
-def _spawn(words: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+def _spawn(words: list[str], log: IO[bytes], keep: Sequence[int]) -> subprocess.Popen[bytes]:
     """In a group of its own, so that Ctrl-C reaches us alone; and never left behind, however we end."""
     prctl = ctypes.CDLL(None).prctl
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("HELEN_", "EQUUS_"))}
@@ -114,6 +138,7 @@ def _spawn(words: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         stdout=log,
         stderr=log,
         start_new_session=True,
+        pass_fds=keep,
         env=environment | {"PYTHONUNBUFFERED": "1"},
         preexec_fn=lambda: prctl(_DIE_WITH_PARENT, signal.SIGTERM),
     )

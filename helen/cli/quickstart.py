@@ -1,7 +1,11 @@
-"""`helen quickstart`: a Helen and an agent on this machine, running until Ctrl-C; state is kept for the next time."""
+"""`helen quickstart`: a Helen and an agent on this machine, running until Ctrl-C; state is kept for the next time.
+
+Both start at the same moment: identities and the agents' port are made before, the first checks are asked at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -9,11 +13,15 @@ from pathlib import Path
 
 import click
 
+from helen.cli import provision
+from helen.cli.client import Failed
 from helen.cli.live import Live
-from helen.cli.local import Local, free_port
+from helen.cli.local import START_SECONDS, Local, free_port, listening
 from helen.settings import DEFAULT_PORT
+from helen.statedir import StateError
 
 LOOK_SECONDS = 0.25
+SOON_SECONDS = 0.03  # between two looks while everything starts
 
 
 @click.command()
@@ -22,18 +30,55 @@ LOOK_SECONDS = 0.25
 @click.option("--seconds", type=float, help="End by itself after so long.")
 def quickstart(state: Path | None, listen: str, seconds: float | None) -> None:
     """Server and agent on this machine, in one go: real results within seconds, nothing to configure."""
-    folder = state or default_folder()
-    local = Local(folder)
+    began = time.monotonic()
+    local = Local(state or default_folder())
+    name = agent_name()
     try:
-        port, web = free_port(DEFAULT_PORT), free_port(DEFAULT_PORT + 1)
-        local.start_helen(f"{listen}:{port}", f"127.0.0.1:{web}")
-        local.start_agent(agent_name(), ["role=quickstart"])
+        start(local, name, listen)
+        live = Live(local.client, began)
         tell(local)
-        watch(local, seconds)
+        first_results(local, live, name)
+        watch(local, live, None if seconds is None else began + seconds)
     except KeyboardInterrupt:
         click.echo("\nstopping; `helen quickstart` goes on from here")
     finally:
         local.stop()
+
+
+def start(local: Local, name: str, listen: str) -> None:
+    """Helen and the agent, side by side; returns once Helen answers."""
+    try:
+        provision.provision(local.state, local.folder / name, name, listen)
+    except StateError as error:
+        raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"{local.folder} can't be used: {error.strerror}. Give another --state") from error
+    with listening(listen, DEFAULT_PORT) as opened:
+        address = f"{listen}:{opened.getsockname()[1]}"
+        local.start_helen(address, f"127.0.0.1:{free_port(DEFAULT_PORT + 1)}", opened)
+        near = address if listen != "0.0.0.0" else address.replace("0.0.0.0", "127.0.0.1")
+        local.start_agent(name, ["role=quickstart"], near)
+    local.wait_for_helen()
+
+
+def first_results(local: Local, live: Live, name: str) -> None:
+    """Ask as soon as the agent has its first checks; the others come by their schedule."""
+    until = time.monotonic() + START_SECONDS
+    while not has_checks(local, name):
+        local.check_alive()
+        if time.monotonic() > until:
+            raise Failed(f"the agent did not get its checks within {START_SECONDS:g} s; its log is {local.log(name)}")
+        time.sleep(SOON_SECONDS)
+    for file in provision.FIRST:
+        live.ask(name, file.removesuffix(".lua"))
+    provision.complete(local.state / "checks")
+
+
+def has_checks(local: Local, name: str) -> bool:
+    with contextlib.suppress(Failed):
+        found = local.client.get(f"/api/v1/agents?on={name}")["agents"]
+        return bool(found and found[0]["current"])
+    return False
 
 
 def default_folder() -> Path:
@@ -60,9 +105,7 @@ def tell(local: Local) -> None:
     click.echo("Ctrl-C stops it. Results as they come:\n")
 
 
-def watch(local: Local, seconds: float | None) -> None:
-    live = Live(local.client)
-    until = None if seconds is None else time.monotonic() + seconds
+def watch(local: Local, live: Live, until: float | None) -> None:
     while until is None or time.monotonic() < until:
         live.look()
         local.check_alive()

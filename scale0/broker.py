@@ -26,7 +26,7 @@ from scale0.management import Asked, Management
 from scale0.options import Fault
 from scale0.queues import Row
 from scale0.routing import Routing
-from scale0.sessions import RETRY_DISABLED, RETRY_DRAINING, RETRY_JOINING, Session, Sessions
+from scale0.sessions import RETRY_DISABLED, RETRY_LATER, Session, Sessions
 from scale0.zap import Origin
 
 LOCAL = "local"  # the socket name of management requests that come by HTTP or from Python in this process
@@ -111,13 +111,10 @@ class Broker:
 
     # ------------------------------------------------------------------------------------- events
 
-    def start(self, now: float, wall: float, disabled: bool = False) -> list[Effect]:
-        """`disabled`: it was so when it last ran."""
+    def start(self, now: float, wall: float, state: str = "") -> list[Effect]:
+        """`state`: what it was when it last ran, if that is to outlive what the configuration says."""
         self._at(now, wall)
-        if disabled or self._c.config.state == "disabled":
-            self._set_state("disabled")
-        elif self._c.config.state != "joining":
-            self._set_state("active")
+        self._set_state(state or self._c.config.state)
         return self._take()
 
     def heard(self, address: Address, frames: Sequence[bytes], origin: Origin, now: float, wall: float) -> list[Effect]:
@@ -163,10 +160,7 @@ class Broker:
 
     def probed(self, claim: int, gone: bool, now: float, wall: float) -> list[Effect]:
         self._at(now, wall)
-        try:
-            self.sessions.probed(claim, gone)
-        except Fault as fault:
-            self._c.log("warn", f"a claim could not be answered: {fault.message}")
+        self.sessions.probed(claim, gone)
         return self._take()
 
     def verified(self, ticket: int, right: bool, now: float, wall: float) -> list[Effect]:
@@ -232,7 +226,7 @@ class Broker:
         """Going down: a last word to everybody, so that they need not wait for silence."""
         self._at(now, wall)
         if self._c.state == "active":
-            self._farewells("draining", RETRY_DRAINING)
+            self._farewells("draining", RETRY_LATER)
         return self._take()
 
     # --------------------------------------------------------------------------- the event in hand
@@ -296,7 +290,7 @@ class Broker:
             raise Fault(400, "malformed", f"{command} does not belong on this port")
         if self._c.state == "joining" and socket in (FRONTEND, BACKEND) and command != "MANAGEMENTREQ":
             fault = Fault(503, "joining", "this broker has no configuration yet")
-            self.sessions.refuse(address, message.dialect, fault, retry_after_ms=RETRY_JOINING)
+            self.sessions.refuse(address, message.dialect, fault)
             return
         self._on_command[command](address, origin, message, o)
 
@@ -322,10 +316,10 @@ class Broker:
         elif service.startswith("mmi."):
             code = self._mmi(service, message.body)
             c.send(address, to_client(message.dialect, True, service, [code]))
-        elif not c.config.serves(service):
+        elif not c.serves(service):
             c.counts["dropped_elsewhere"] += 1
         else:
-            policy = c.config.policy(service)
+            policy = c.policy(service)
             row = Row(
                 c.token(), address, message.dialect, service, "", message.body, 4, policy.idempotent, deadline=None
             )
@@ -398,10 +392,10 @@ class Broker:
             code = self._mmi(service, message.body)
             c.tell(address, message.dialect, "FINAL", {"id": o.id, "code": 200}, [code])
             return
-        idempotent = c.config.policy(service).idempotent and o.idempotent is not False
+        idempotent = c.policy(service).idempotent and o.idempotent is not False
         deadline = None if o.timeout_ms is None else c.now + o.timeout_ms / 1000
         row = Row(c.token(), address, message.dialect, service, o.id, message.body, o.priority, idempotent, deadline)
-        if not c.config.serves(service):
+        if not c.serves(service):
             self.routing.refuse(row, 421, "wrong_broker", f"{service} is not served here; ask NEEDBROKER")
         elif service.startswith("equus.") and not self.fellows.knows(service):
             self.routing.refuse(row, 404, "unknown_agent", f"no Helen in reach has {service.removeprefix('equus.')}")
@@ -498,13 +492,13 @@ class Broker:
             self.sessions.farewell(session, Fault(503, reason, f"this broker is {reason}"), retry_after_ms)
 
     def _configure(self, config: BrokerConfig, version: int) -> None:
-        self._c.config, self._c.version = config, version
+        self._c.use(config, version)
         self._c.failures.always(config.error_clients)
         self._c.log("info", f"configuration {version} is in force")
         self._c.effects += [Store(0), Publish()]
         for session in list(self.sessions.all.values()):
             worker = session.worker
-            if session.role == "backend" and worker is not None and not all(map(config.serves, worker.services)):
+            if session.role == "backend" and worker is not None and not all(map(self._c.serves, worker.services)):
                 self.sessions.farewell(
                     session, Fault(421, "wrong_broker", "one of its services is not served here now")
                 )

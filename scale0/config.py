@@ -227,12 +227,6 @@ class BrokerConfig:
     http: str = _one(HOST_PORT, "")
     config_key: tuple[str, ...] = _many(SIGNING_KEY)
 
-    def serves(self, service: str) -> bool:
-        return "all" in self.services or service in self.services
-
-    def policy(self, service: str) -> ServicePolicy:
-        return next((p for p in self.service_config if p.name == service), _NO_POLICY)
-
     def groups(self) -> list[GroupConfig]:
         """The own group, then the fallbacks in order; groups that nobody described are left out."""
         described = {group.name: group for group in self.group_config}
@@ -242,12 +236,13 @@ class BrokerConfig:
         return next((m for group in self.group_config for m in group.brokers if m.identity == identity), None)
 
 
-_NO_POLICY = ServicePolicy("*")
+NO_POLICY = ServicePolicy("*")  # of a service that service_config does not name
 ALIASES = {"preferred_broker": "prefered_broker"}  # the seed's spelling is the name; the dictionary's is understood
 
-# What all brokers of a network may share by a document of the scope `all`; the rest is each broker's own.
+# What all brokers of a network may share by a document of the scope `all`; the rest is each broker's own. `management`
+# is not among them: whoever may subscribe would have something to guess passwords against.
 SHARED = frozenset(
-    {"group_config", "management", "service_config", "documents", "default_heartbeat_interval", "error_clients"}
+    {"group_config", "service_config", "documents", "default_heartbeat_interval", "error_clients"}
     | {"max_skew", "spill_ms", "allow_plain_mdp"}
 )
 

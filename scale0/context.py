@@ -15,7 +15,7 @@ import attrs
 
 from scale0 import frames as wire
 from scale0 import options as opt
-from scale0.config import BrokerConfig
+from scale0.config import NO_POLICY, BrokerConfig, ServicePolicy
 from scale0.failures import Failures
 from scale0.frames import Dialect
 from scale0.lru import Address
@@ -101,7 +101,7 @@ class Ends:
 
 class Context:
     def __init__(self, config: BrokerConfig, version: int, rng: random.Random, token: Callable[[], bytes]) -> None:
-        self.config, self.version = config, version
+        self.use(config, version)
         self.state = "joining"
         self.ends = Ends()
         self.rng, self.token = rng, token
@@ -110,6 +110,19 @@ class Context:
         self.timers = Timers()
         self.failures = Failures()
         self.counts: Counter[str] = Counter()
+
+    def use(self, config: BrokerConfig, version: int) -> None:
+        """A configuration comes into force; what each request asks of it is looked up in no list."""
+        self.config, self.version = config, version
+        self._policies = {policy.name: policy for policy in config.service_config}
+        self._served = frozenset(config.services)
+        self._serves_all = "all" in self._served
+
+    def policy(self, service: str) -> ServicePolicy:
+        return self._policies.get(service, NO_POLICY)
+
+    def serves(self, service: str) -> bool:
+        return self._serves_all or service in self._served
 
     def later(self, key: tuple[Any, ...], seconds: float) -> None:
         self.timers.set(key, self.now + seconds)

@@ -290,8 +290,8 @@ class Fellows:
 
     def forward(self, session: Session, o: opt.Forward, body: Sequence[bytes]) -> None:
         """A request that a fellow passes on. What is not taken here is handed back, for others to take."""
-        own, config = self._c.config.identity, self._c.config
-        idempotent = config.policy(o.service).idempotent and o.idempotent is not False
+        own = self._c.config.identity
+        idempotent = self._c.policy(o.service).idempotent and o.idempotent is not False
         deadline = self._c.now + o.deadline / 1000 if o.deadline else None
         row = Row(
             self._c.token(),
@@ -307,7 +307,7 @@ class Fellows:
         )
         if not o.path or own in o.path or len(o.path) > MAX_PATH:
             self._routing.refuse(row, 421, "wrong_broker", "this request goes in circles")
-        elif not config.serves(o.service):
+        elif not self._c.serves(o.service):
             self._routing.refuse(row, 421, "wrong_broker", f"{o.service} is not served here")
         elif self._c.state != "active":
             self._routing.refuse(row, 503, self._c.state, f"this broker is {self._c.state}")

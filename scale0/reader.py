@@ -405,7 +405,8 @@ class Socket:
 
     def doRead(self) -> None:
         self._network._due[self] = None
-        self._network._turn()
+        if self._network._call is None:  # else this turn's budget is spent, and the next one has been asked for
+            self._network._turn()
 
     def _drain(self, limit: int) -> int:
         """Receive until EAGAIN or the limit, and say how many came; due again unless EAGAIN was seen."""

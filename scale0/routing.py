@@ -108,7 +108,7 @@ class Routing:
             self.queues.to_end(service)
 
     def _dispatch(self, row: Row, worker: Worker) -> None:
-        until = self._c.now + self._c.config.policy(row.service).busy_timeout
+        until = self._c.now + self._c.policy(row.service).busy_timeout
         row.place, row.worker = Place.RUNNING, worker
         row.attempt += 1
         if row.deadline is None:

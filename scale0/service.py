@@ -109,6 +109,8 @@ class BrokerService(Service):
         self._seen = Seen()
         self._loops: list[LoopingCall] = []
         self._asked_again = self._repeated = float("-inf")
+        self._repeat: Any = None
+        self._said: list[Publication] = []
         self._own_version = 0
         self.http: str | None = None  # set by the front end, where there is one
         self._prepare()
@@ -119,7 +121,9 @@ class BrokerService(Service):
         record, loaded = self._folder.load(), self._loaded
         same_file = record is not None and record.file_digest == loaded.digest
         config = loaded.config
-        if record is None:
+        if config.state == "joining":
+            self._own_version = 0  # any configuration is newer than none
+        elif record is None:
             self._own_version = loaded.changed_ms
         elif same_file:
             self._own_version = record.version
@@ -138,7 +142,7 @@ class BrokerService(Service):
             security.authorized.bound_to if security else lambda key: None,
             security.authorized.is_authorized if security else lambda key: True,
         )
-        self._starts_disabled = record is not None and record.state == "disabled"
+        self._first_state = _first_state(record, same_file, config.state, bool(self._seen.newest))
         self.ports = Ports(Network.of(self._reactor), config, security, self._is_banned)
 
     def _restore(self, scope: str, stored: StoredDocument, config: BrokerConfig) -> BrokerConfig:
@@ -161,7 +165,7 @@ class BrokerService(Service):
         mine.frontend, mine.backend, mine.peer = (_reachable(ends[n]) for n in ("frontend", "backend", "peer"))
         mine.public_key = self._security.pair.public if self._security else ""
         now, wall = self._clock()
-        self._perform(self.broker.start(now, wall, self._starts_disabled))
+        self._perform(self.broker.start(now, wall, self._first_state))
         self.ports.call_fellows(self.broker.config, self._heard, self._link)
         self.ports.call_sources(self.broker.config, self._topics(), self._told_config)
         self._loop(self._keepalive, KEEPALIVE)
@@ -181,8 +185,9 @@ class BrokerService(Service):
         for loop in self._loops:
             loop.stop()
         self._loops.clear()
-        if self._wake is not None and self._wake.active():
-            self._wake.cancel()
+        for call in (self._wake, self._repeat):
+            if call is not None and call.active():
+                call.cancel()
         self.ports.close()
         yield self._disk.run(lambda: None)  # what is being written is written to its end
         self._folder.forget_run()
@@ -243,6 +248,7 @@ class BrokerService(Service):
                 record = self._record(ticket)
                 self._in_turn(self._disk, lambda: self._folder.store(record)).addBoth(self._stored, ticket)
             case Publish():
+                self._said = []
                 self.ports.call_fellows(self.broker.config, self._heard, self._link)
                 self._publish_all()
             case Entered(state):
@@ -387,20 +393,26 @@ class BrokerService(Service):
         self._perform(self.broker.alarm(text, *self._clock()))
 
     def _subscribed(self, message: bytes) -> None:
-        """A new listener is told what is in force, as it cannot have heard it."""
-        now = self._clock()[0]
-        if message[:1] == b"\1" and now - self._repeated >= REPEAT:
-            self._repeated = now
-            self._publish_all()
+        """A new listener is told what is in force, as it cannot have heard it; many at once are told together."""
+        if message[:1] == b"\1" and self._repeat is None and self.running:
+            wait = max(0.0, self._repeated + REPEAT - self._clock()[0])
+            self._repeat = self._reactor.callLater(wait, self._repeat_all)
+
+    def _repeat_all(self) -> None:
+        self._repeat, self._repeated = None, self._clock()[0]
+        self._publish_all()
 
     def _publications(self) -> list[Publication]:
         """What this broker has to say: documents that it heard, and the shared part of its file if it is a source."""
+        if self._said:
+            return self._said
         config = self.broker.config
         mine = Publication(config.network, config.identity, self.broker.version)
         said = {config.identity: mine, **self._seen.newest}
         if self._is_source and ALL not in said:
             said[ALL] = self._shared(config, self.broker.version)
-        return list(said.values())
+        self._said = list(said.values())
+        return self._said
 
     def _shared(self, config: BrokerConfig, version: int) -> Publication:
         tree = {name: value for name, value in cfg.dump(config).items() if name in cfg.SHARED}
@@ -456,6 +468,15 @@ class BrokerService(Service):
             told["data"] = msgspec.json.decode(message.body[0])
         waiting.callback(told)
         return Sent.OK
+
+
+def _first_state(record: Record | None, same_file: bool, wanted: str, has_received: bool) -> str:
+    """Disabled stays disabled, and enabled stays enabled while the file is the same; what was received is enough."""
+    if record is not None and record.state == "disabled":
+        return "disabled"
+    if wanted == "disabled" and record is not None and same_file:
+        return record.state
+    return "active" if wanted == "joining" and has_received else wanted
 
 
 def _reachable(endpoint: str) -> str:

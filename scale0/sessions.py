@@ -29,7 +29,7 @@ STRANGERS = 65_536  # connections whose last FORCENEGOTIATE is remembered, so th
 CLAIMS = 1_000  # identities whose holders are being probed at once
 REFUSALS = 5  # times that a client may be told of a new configuration and keep the old one
 SERVICES_PER_WORKER = 20_000  # a Helen with its agents; twice the 10,000 that one is built for
-RETRY_JOINING, RETRY_DISABLED, RETRY_DRAINING = 1000, 30_000, 1000  # ms after which a refused peer may come back
+RETRY_LATER, RETRY_DISABLED = 1000, 30_000  # ms after which a refused peer may come back
 
 
 @attrs.define(eq=False)
@@ -92,10 +92,12 @@ class Sessions:
         holder, address, origin, dialect, o = self._claims.pop(claim)
         if gone and self.all.get(holder.address) is holder:
             self.drop(holder)
-        if o.identity in self._by_identity:
-            self.refuse(address, dialect, Fault(409, "identity_in_use", f"{o.identity} is held by a living peer"))
-        else:
+        try:
+            if o.identity in self._by_identity:
+                raise Fault(409, "identity_in_use", f"{o.identity} is held by a living peer")
             self._admit(address, origin, dialect, self._role(address, o.role), o)
+        except Fault as fault:
+            self.refuse(address, dialect, fault)
 
     def _role(self, address: Address, wanted: str) -> str:
         here = {FRONTEND: "frontend", BACKEND: "backend"}.get(address[0], "peer")
@@ -114,7 +116,7 @@ class Sessions:
 
     def _check_services(self, services: list[str]) -> None:
         opt.check_service_names(services)
-        wrong = next((s for s in services if not self._c.config.serves(s)), None)
+        wrong = next((s for s in services if not self._c.serves(s)), None)
         if wrong is not None:
             raise Fault(421, "wrong_broker", f"{wrong} is not served here; ask NEEDBROKER for a broker that does")
 
@@ -279,7 +281,7 @@ class Sessions:
         except Fault:
             self._c.failures.add(origin.name, "READY for mmi.*", self._c.now)
             service = ""
-        allowed = self._c.config.allow_plain_mdp and self._c.config.serves(service)
+        allowed = self._c.config.allow_plain_mdp and self._c.serves(service)
         if session is not None or not service or not allowed:
             if session is not None:
                 self.drop(session)
@@ -325,6 +327,8 @@ class Sessions:
         """DISCONNECTERROR, the last frame of a session."""
         session = self.all.get(address)
         told: Options = {"code": fault.code, "message": fault.message, "reason": fault.reason, **more}
+        if fault.code == 503:
+            told.setdefault("retry_after_ms", RETRY_LATER)
         if fault.code == 422 and session is not None:
             told |= {"server_time": self._c.wall, "skew_ms": int(max(-1e15, min(1e15, 1000 * session.skew)))}
         if session is not None:

@@ -156,9 +156,10 @@ class FrontEnd(Service):
     @inlineCallbacks
     def _ask(self, request: Any, command: str, key: str) -> Any:
         user, password = _credentials(request)
-        pair = hmac.digest(self._secret, f"{user}\0{password}".encode(), hashlib.sha256)
-        known = any(m.auth_id == user for m in self._broker.broker.config.management)
-        proven = known and self._right.get(pair, 0.0) > self._reactor.seconds()
+        records = [m.auth_password for m in self._broker.broker.config.management if m.auth_id == user]
+        # With the record in it, a password that was changed is no longer right.
+        pair = hmac.digest(self._secret, "\0".join([user, password, *records]).encode(), hashlib.sha256)
+        proven = bool(records) and self._right.get(pair, 0.0) > self._reactor.seconds()
         origin = Origin(plain_address(request.getClientAddress().host), "")
         wanted = ManagementReq(user, password, command, key)
         answer = yield self._broker.manage(wanted, origin, proven)

@@ -31,7 +31,7 @@ def test_the_least_configuration_has_the_defaults_of_the_design():
     config = load({})
     assert (config.state, config.services, config.default_heartbeat_interval) == ("active", ("all",), 2.5)
     assert (config.spill_ms, config.max_skew, config.allow_plain_mdp, config.insecure) == (50, 30.0, True, False)
-    assert config.policy("any") == ServicePolicy("*", True, 900.0)
+    assert ServicePolicy("*", True, 900.0) == cfg.NO_POLICY
 
 
 SEED = """

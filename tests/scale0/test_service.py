@@ -20,6 +20,7 @@ from twisted.internet.protocol import Protocol
 from twisted.web.client import Agent
 from twisted.web.http_headers import Headers
 
+from scale0 import ctl as ctl_module
 from scale0 import service as service_module
 from scale0.config import ConfigFault
 from scale0.folder import Folder, Record
@@ -128,6 +129,42 @@ def test_what_one_broker_shares_the_others_have(pump, brokers):
     brokers.stop(far)
     again = brokers.start("far", **listening(near))
     assert [d.content for d in again.broker.config.documents] == ["aGk="]
+
+
+def test_a_joining_broker_takes_a_configuration_older_than_its_file_and_keeps_it(pump, brokers, tmp_path):
+    """Its own file is no configuration yet. After a restart it is active at once, from disk."""
+    source = brokers.start("source")
+    version = source.share({"spill_ms": 10})
+    pump.sit(0.05)
+    joining = brokers.start("new", state="joining", **listening(source))
+    assert (joining.broker.state, joining.broker.version) == ("joining", 0)
+    pump.until(lambda: joining.broker.state == "active")
+    assert (joining.broker.version, joining.broker.config.spill_ms) == (version, 10)
+    pump.until(lambda: (record := Folder(tmp_path / "new").load()) is not None and record.received)
+    brokers.stop(joining)
+    brokers.stop(source)
+    again = brokers.start("new", state="joining", **listening(source))
+    assert (again.broker.state, again.broker.version) == ("active", version)
+
+
+@pytest.mark.parametrize(
+    "record, same_file, wanted, received, state",
+    [
+        (None, False, "active", False, "active"),
+        (None, False, "joining", False, "joining"),
+        (None, False, "disabled", False, "disabled"),
+        ("disabled", True, "active", False, "disabled"),
+        ("disabled", False, "active", False, "disabled"),
+        ("active", True, "disabled", False, "active"),
+        ("active", False, "disabled", False, "disabled"),
+        ("active", True, "joining", True, "active"),
+        ("joining", True, "joining", False, "joining"),
+    ],
+)
+def test_states_survive_a_restart(record, same_file, wanted, received, state):
+    """What management said last holds: disabled for good, enabled until the file is changed."""
+    held = None if record is None else Record(record, 1, "digest")
+    assert service_module._first_state(held, same_file, wanted, received) == state
 
 
 def test_only_signed_documents_are_taken_where_a_key_is_configured(pump, brokers):
@@ -352,14 +389,33 @@ def ctl(pump, tmp_path):
     return Ctl(pump, tmp_path)
 
 
-def test_scale0ctl_shows_and_changes_a_broker(brokers, ctl):
+def test_scale0ctl_in_a_process_of_its_own(brokers, ctl):
     broker = brokers.start(management=MANAGEMENT)
     code, out, err = ctl("--output", "json", "status", broker=broker)
     assert (code, err, json.loads(out)["data"]["identity"]) == (0, "", "broker")
-    assert ctl("disable", broker=broker)[:2] == (0, "ok\n")
+
+
+def test_scale0ctl_changes_a_broker_and_does_not_wait_for_ever(pump, brokers):
+    broker = brokers.start(management=MANAGEMENT)
+    settings = {"broker": broker.ports.ends["frontend"], "auth_id": "op", "password": PASSWORD, "curve_key": None}
+    assert pump.result(ctl_module.ask(pump.reactor, settings | {"timeout": 5}, "disable"))["code"] == 200
     assert broker.broker.state == "disabled"
-    code, out, err = ctl("--timeout", "0.3", "status", broker=broker)
-    assert (code, out) == (1, "") and "no answer" in err
+    with pytest.raises(ctl_module.Refusal, match="no answer"):
+        pump.result(ctl_module.ask(pump.reactor, settings | {"timeout": 0.2}, "status"))
+
+
+def test_scale0ctl_shows_tables_for_people():
+    data = {"services": {"tea": [2, 1, 0], "equus.web-1": [1, 1, 10]}, "LRU": []}
+    assert list(ctl_module._lines("services", data)) == [
+        "SERVICE      WORKERS  IDLE  QUEUED",
+        "tea          2        1     0",
+        "equus.web-1  1        1     10",
+    ]
+    assert list(ctl_module._lines("config", {"identity": "b1", "services": ["a", "b"], "LRU": []})) == [
+        'identity = "b1"',
+        'services = "a"',
+        'services = "b"',
+    ]
 
 
 def test_scale0ctl_makes_password_records_that_a_broker_takes(ctl):

@@ -2,7 +2,7 @@
 
 Pure. The board is a window on the queue in the store: for each method its first tasks, within bounds; `thirsty` names
 the methods whose window has run low while the store has more. Nodes that said which methods they serve and how many
-tasks they take at once are offered tasks one by one, least recently used first, and never more than they have slots
+tasks they take at once are offered tasks in turn, least recently used first, and never more than they have slots
 for, so that nobody claims in vain. Nodes that said nothing hear of tasks by the published announcements instead.
 """
 
@@ -19,6 +19,7 @@ from zerotask.shelf import Waiting
 WINDOW = 2_000  # tasks of one method; half a second of the fastest broker, so that a refill comes in time
 WINDOW_MOST = 100_000  # tasks in all; some 40 MB
 WINDOW_LEAST = 20  # of a method when there are too many in all: a flood of one method must not hide another
+SHARE = 8  # a node with many free slots is offered an eighth of them in one turn: one message instead of eight
 OFFER_WAIT = 2.0  # seconds in which an offered task has to be claimed before another node is told
 METHODS_MOST = 10_000  # methods with waiting tasks that are on the board at once; others follow as these are served
 REPEAT_EACH = 20  # tasks of one method that are announced again each second
@@ -262,9 +263,17 @@ class Board:
         while self._dirty:
             method = self._dirty.pop()
             queue = self._queues.get(method)
-            while queue is not None and (node := self._next_node(method)) and (task := self._next_task(queue)):
-                made.append(self._offer(node, task, now))
+            while queue is not None and (node := self._next_node(method)):
+                tasks = self._next_tasks(queue, self._share(node))
+                if not tasks:
+                    break
+                made += self._offer(node, tasks, now)
         return made
+
+    def _share(self, node: str) -> int:
+        """How many tasks it is offered in one turn."""
+        seat = self._seats[node]
+        return max(1, (seat.slots - len(seat.tasks)) // SHARE)
 
     def _next_node(self, method: str) -> str | None:
         for pattern in (method, *(p for p in self._prefixes if method.startswith(p[:-1]))):
@@ -272,19 +281,21 @@ class Board:
                 return next(iter(idle))
         return None
 
-    def _next_task(self, queue: _Queue) -> Waiting | None:
-        while queue.heap:
+    def _next_tasks(self, queue: _Queue, most: int) -> list[Waiting]:
+        tasks: dict[str, Waiting] = {}
+        while queue.heap and len(tasks) < most:
             task = self._waiting.get(heapq.heappop(queue.heap)[2])
             if task is not None and task.id not in self._offered:
-                return task
-        return None
+                tasks[task.id] = task
+        return list(tasks.values())
 
-    def _offer(self, node: str, task: Waiting, now: float) -> Offer:
-        self._offered[task.id] = (node, now)
+    def _offer(self, node: str, tasks: list[Waiting], now: float) -> list[Offer]:
         seat = self._seats[node]
-        seat.tasks.add(task.id)
+        for task in tasks:
+            self._offered[task.id] = (node, now)
+            seat.tasks.add(task.id)
         self._seat_idle(node, seat)
-        return Offer(node, task)
+        return [Offer(node, task) for task in tasks]
 
     def is_offered(self, task_id: str) -> bool:
         return task_id in self._offered

@@ -154,8 +154,7 @@ class Gateway(MultiService):
 
     def _run(self, work: Work, tell: Tell) -> Deferred[Any]:
         service = work.method.removeprefix(MDP)
-        body = [base64.b64decode(frame) for frame in work.params[0]]
-        asked = self.network.request(service, *body, timeout=TRY_WAIT)
+        asked = self.network.request(service, *_body(work.params), timeout=TRY_WAIT)
         self._running[work.id] = asked
         return asked.addCallbacks(_encoded, _failed).addBoth(self._done, work.id)
 
@@ -172,6 +171,16 @@ def wants_answer(text: bytes) -> bool:
     """Whether JSON-RPC owes an answer to this text; what cannot be read is answered too."""
     incoming = parse(text)
     return any(isinstance(entry, Fault) or entry.id is not None for entry in incoming.entries)
+
+
+def _body(params: Any) -> list[bytes]:
+    """Any client may submit such a task, with whatever parameters."""
+    try:
+        (frames,) = params
+        return [base64.b64decode(frame, validate=True) for frame in frames]
+    except (TypeError, ValueError) as error:
+        said = f"the parameters of {MDP}SERVICE are one array of frames in base64: {error}"
+        raise TaskFailed(errors.INVALID_PARAMS, said, retry=False) from None
 
 
 def _encoded(reply: Any) -> list[str]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from scale0.reader import CurveClient, Kind, Network, Origin, Sent, Socket
+from scale0.reader import CurveClient, Kind, Network, Sent, Socket
+from scale0.zap import Origin
 
 Received = Callable[[bytes], None]
 Renewed = Callable[[], None]

@@ -198,6 +198,7 @@ def options(args: dict[str, Any], policy: Options) -> Options:
 def served(args: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The methods that a node says it serves, each with its policy. `name*` stands for all that begin so."""
     value = args.get("methods") or {}
+    methods: dict[str, dict[str, Any]]
     methods = {method: {} for method in value} if _is_list_of_texts(value) else value
     if not isinstance(methods, dict) or len(methods) > MAX_SERVED:
         raise wrong(f"methods has to be an object, method -> policy, or an array of texts; {MAX_SERVED} at most")

@@ -134,9 +134,10 @@ class Names:
     def remove(self, name: str) -> Holder | None:
         holder = self._holders.pop(name, None)
         if holder is not None:
-            for index, value in ((self._by_line, holder.line), (self._by_key, holder.key)):
-                if index.get(value) is holder:
-                    del index[value]
+            if self._by_line.get(holder.line) is holder:
+                del self._by_line[holder.line]
+            if self._by_key.get(holder.key) is holder:
+                del self._by_key[holder.key]
         return holder
 
     def speaking(self, name: str, caller: Caller, now: float) -> Holder:

@@ -28,9 +28,9 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from scale0.keys import AuthorizedKeys, Pair
-from scale0.reader import CurveServer, Kind, Network, Origin, Sent, Socket, SocketError
+from scale0.reader import CurveServer, Kind, Network, Sent, Socket, SocketError
 from scale0.zap import Caller as Stranger
-from scale0.zap import is_local
+from scale0.zap import Origin, is_local
 from zerotask.broker import TICK, Broker
 from zerotask.gateway import Gateway
 from zerotask.links import LocalLink

@@ -100,6 +100,14 @@ def test_no_more_offers_than_slots_and_a_freed_slot_gets_the_next():
     assert one.offers(0.0) == [Offer("n", waiting(2))]
 
 
+def test_a_node_with_many_free_slots_is_offered_an_eighth_of_them_in_its_turn():
+    one = Board()
+    one.enlist("big", ["m"], 24, []), one.enlist("small", ["m"], 4, [])
+    for number in range(9):
+        one.add(waiting(number))
+    assert [offer.node for offer in one.offers(0.0)] == ["big"] * 3 + ["small"] + ["big"] * 2 + ["small"] + ["big"] * 2
+
+
 def test_a_dismissed_nodes_offers_go_to_others():
     one = Board()
     one.enlist("n1", ["m"], 1, [])

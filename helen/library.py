@@ -189,13 +189,12 @@ class Library:
         chosen = dict(sorted({**usable, **kept}.items()))
         if before and not chosen and not wanted:
             raise PushRefused(f"{self.folder} is empty: agents keep their checks. Is something not mounted?")
-        if newest is not None and chosen == dict(before):
+        is_undone = fingerprint(chosen) == self.releases.undone and not wanted
+        if newest is not None and (chosen == dict(before) or is_undone):
             self.staged = None
             if not self._is_renewal_due():
                 return
-            author, fraction = "renewal", None
-        elif fingerprint(chosen) == self.releases.undone and not wanted:
-            return
+            chosen, author, fraction = dict(before), "renewal", None
         contents = {files[name].sha256: reading.files[name] for name in usable}
         self.releases.keep(contents)
         if self.private:

@@ -189,13 +189,14 @@ class Releases:
             fresh.version, "open" if members else "promote", author, now, now, {"members": sorted(members), "why": ""}
         )
         current = None if members else fresh.version
+        undone = self.undone if self.newest is not None and fresh.files == self.newest.files else None
         floor = min(fresh.version, self.published.version if self.published is not None and members else fresh.version)
         rows = [_row(documents[0], new, None), _row(documents[1], undo, fresh.version)]
         needed = {entry.sha256: self._contents[entry.sha256] for each in documents for entry in each.files.values()}
-        await self._store.call(_store_release, rows, needed, rollout, current, floor)
+        await self._store.call(_store_release, rows, needed, rollout, current, floor, undone)
         self._undo = self._worth_undoing(undo, fresh)
         self._next_version = documents[1].version + 1
-        self.undone = None
+        self.undone = undone  # a renewal of the set that was gone back to is no reason to try the other one again
         self._served.append(fresh.files)
         if members:
             self.canary, self.ring = fresh, Ring(fresh.version, fresh.digest, members, self._steady())
@@ -306,12 +307,13 @@ def _store_release(
     rollout: Rollout,
     current: int | None,
     floor: int,
+    undone: str | None,
 ) -> None:
     """In the store's thread: all that makes a release one, in one transaction."""
     for row in rows:
         publications.publish(db, row, contents)
     publications.put_rollout(db, rollout)
-    records.put(db, _UNDONE, "")
+    records.put(db, _UNDONE, undone or "")
     if current is not None:
         records.put(db, _CURRENT, json.dumps(current))
     publications.forget_below(db, min(floor, rollout.version - KEPT_VERSIONS))

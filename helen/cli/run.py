@@ -48,7 +48,7 @@ def run(client: Client, check: str, on: tuple[str, ...], args: str, timeout: str
     else:
         click.echo(", ".join(f"{count} {outcome}" for outcome, count in sorted(counted.items())))
     answers = [target["result"] for target in targets if target["outcome"] == "answered"]
-    if answers and all(answer["reason"] == "unknown-check" for answer in answers):
+    if answers and all(answer.get("reason") == "unknown-check" for answer in answers):
         raise Missing(nobody_has(client, check))
     raise SystemExit(0 if counted["answered"] == len(targets) else 1)
 

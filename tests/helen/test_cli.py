@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from helen_running import Running, pulse, wait_until
 
 from helen.cli.main import main
+from helen.signing import make_private
 
 pytestmark = pytest.mark.integration
 
@@ -104,12 +105,12 @@ def test_bad_tokens(helen: Shell) -> None:
 
 
 def test_certificate(helen: Shell, tmp_path: Path) -> None:
-    """Four files; the key is its owner's, and is never overwritten unasked."""
+    """Five files; the key is its owner's, and is never overwritten unasked."""
     out = tmp_path / "new" / "identity"
     said = helen("certificate", "web-8", "--out", str(out)).stdout
     assert f"--certificate {out}/agent.pem --key {out}/agent.key --ca {out}/ca.pem" in said
     assert {p.name: p.stat().st_mode & 0o777 for p in out.iterdir()} == {
-        "agent.key": 0o600, "agent.pem": 0o644, "ca.pem": 0o644, "signing-keys.pem": 0o644
+        "agent.key": 0o600, "agent.pem": 0o644, "ca.pem": 0o644, "signing-keys.pem": 0o644, "root.json": 0o644,
     }  # fmt: skip
     held = (out / "agent.key").read_bytes()
     refused = helen("certificate", "web-8", "--out", str(out), status=1).output
@@ -279,6 +280,47 @@ def test_push_by_a_first_ring(helen: Shell, tmp_path: Path, monkeypatch: pytest.
     assert "(first ring: " in said
     assert "it goes on" in said
     assert "was taken back: undone by operator" in helen("push", "--undo", status=0).stdout
+
+
+# ---------------------------------------------------------------------------------------------- keys
+
+
+def test_keys(helen: Shell, tmp_path: Path) -> None:
+    """Shown; renewed by Helen herself; given to two who sign elsewhere, both needed. The agent follows each time."""
+    before = helen.json("keys")
+    assert (before["version"], before["threshold"], before["waiting"]) == (1, 1, False)
+    assert f"{before['keys'][0]['id']}  lies beside Helen" in helen("keys").stdout
+    own = helen.json("keys", "rotate")
+    assert (own["version"], own["waiting"]) == (2, False)
+    assert own["keys"][0]["id"] != before["keys"][0]["id"]
+    wait_for_the_agent(helen)
+    paths = [tmp_path / "anna.key", tmp_path / "bert.key"]
+    for path in paths:
+        make_private(path)
+    new = [word for path in paths for word in ("--new", str(path))]
+    said = helen("keys", "rotate", *new, "--threshold", "2").stdout
+    assert "root 3; 2 of 2 must sign" in said
+    assert "lies elsewhere" in said and "lies beside Helen" not in said
+    wait_for_the_agent(helen)
+    path = tmp_path / "twice.lua"
+    path.write_text(pulse("twice", "1h"))
+    one = ["--key", str(paths[0])]
+    assert "1 good signature(s) of pinned keys, 2 needed" in helen("push", str(path), *one, status=1).output
+    assert "1 of 1 agents run it" in helen("push", *one, "--key", str(paths[1])).stdout
+    assert helen.json("run", "twice", "--on", "web-1")["targets"][0]["result"]["summary"] == "twice"
+    assert "not enough of the signing keys lie here" in helen("keys", "rotate", status=1).output
+    stranger = tmp_path / "mallory.key"
+    make_private(stranger)
+    refused = helen("keys", "rotate", "--key", str(stranger), "--new", str(stranger), status=1).output
+    assert "not signed by the keys that are held" in refused
+    back = helen.json("keys", "rotate", *one, "--key", str(paths[1]), "--new", str(paths[0]), "--threshold", "1")
+    assert (back["version"], back["waiting"]) == (4, False)
+    wait_for_the_agent(helen)
+
+
+def wait_for_the_agent(helen: Shell) -> None:
+    """Until it runs the newest set, and has nothing to say against it."""
+    wait_until(lambda: helen.json("status", "web-1")["current"], "agent that runs the newest set")
 
 
 # ---------------------------------------------------------------------------------------------- assign

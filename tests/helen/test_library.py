@@ -527,6 +527,38 @@ def test_rings_for_the_folder(world: World) -> None:
     assert (world.members, world.offered("other")) == ([], (5, {"cpu": "c"}))
 
 
+def test_a_renewal_after_going_back(world: World) -> None:
+    """What was gone back to is signed anew in time; what was undone stays undone, also after that and a restart."""
+    world.write(cpu="a").look()
+    world.write(cpu="b").look()
+    assert (world.undo(), world.offered()) == (4, (4, {"cpu": "a"}))
+    world.now += LIFE_SECONDS / 2
+    world.look()
+    assert world.offered() == (5, {"cpu": "a"})
+    world.look()
+    world.restart()
+    assert world.look().offered() == (5, {"cpu": "a"})
+
+
+def test_other_keys(world: World) -> None:
+    """The set is signed anew, once, and from then on by them; what is not signed by enough of them is not taken."""
+    world.write(cpu="a").look()
+    other = Ed25519PrivateKey.generate()
+    keys = {key_id(other.public_key()): other.public_key()}
+    world.library.take_keys((other,), keys, 1)
+    assert world.look().offered() == (3, {"cpu": "a"})
+    assert manifest.is_signed(world.library.published.envelope, keys, 1)
+    assert world.look().offered() == (3, {"cpu": "a"})
+    world.library.take_keys((), {**keys, **PUBLIC}, 2)
+    world.look()
+    assert (world.offered(), world.library.staged.version) == ((3, {"cpu": "a"}), 5)
+    with pytest.raises(PushRefused, match=r"has 1 good signature\(s\) of pinned keys, 2 needed"):
+        sign(world)
+    staged = world.library.staged
+    signed = [manifest.sign(each, [KEY, other]) for each in (staged.pair.new, staged.pair.undo)]
+    assert world.inbox.wait(world.library.accept(*signed, "operator")) == 5
+
+
 # ---------------------------------------------------------------------------------------------- signed elsewhere
 
 

@@ -15,7 +15,7 @@ from scale0.config import ConfigFault
 from scale0.keys import AuthorizedKeys, KeyFault, load_pair
 from scale0.ports import Security, host_of
 from scale0.reader import Network
-from scale0.service import BrokerService
+from scale0.service import BrokerService, load_file
 from scale0.web import FrontEnd
 
 
@@ -31,19 +31,29 @@ class Options(usage.Options):
     ]
 
     def postOptions(self) -> None:
+        """All that a person may have got wrong is told here, in one line and without a traceback."""
         if self["config"] is None:
             raise usage.UsageError("--config FILE is missing")
         if (self["curve-key"] is None) != (self["authorized-keys"] is None):
             raise usage.UsageError(
                 "--curve-key and --authorized-keys belong together: CURVE lets in whom the folder names"
             )
+        try:
+            self.security = security_of(self["curve-key"], self["authorized-keys"])
+            self.signing_key = signing_key_of(self["config-signing-key"])
+            host_of(load_file(Path(self["config"])).config, self.security)
+        except (ConfigFault, KeyFault, OSError) as e:
+            raise usage.UsageError(str(e)) from e
 
 
 class Broker(MultiService):
     """The broker and what stands beside it; ends the process's Context when all have stopped."""
 
     def startService(self) -> None:
-        super().startService()
+        try:
+            super().startService()
+        except ConfigFault as e:  # a port that somebody else has
+            raise SystemExit(f"scale0: {e}") from e
         # twistd would kill itself with the signal again once all is done; asked to stop in order, we have not failed.
         reactor.callWhenRunning(signal.signal, signal.SIGTERM, lambda *_: reactor.callFromThread(reactor.stop))
 
@@ -52,20 +62,9 @@ class Broker(MultiService):
         return stopped.addBoth(lambda ignored: Network.of(reactor).close())
 
 
-def security_of(curve_key: str | None, authorized_keys: str | None) -> Security | None:
-    if curve_key is None or authorized_keys is None:
-        return None
-    return Security(load_pair(Path(curve_key)), AuthorizedKeys(Path(authorized_keys)))
-
-
 def makeService(options: Options) -> MultiService:
-    try:
-        security = security_of(options["curve-key"], options["authorized-keys"])
-        signing_key = _signing_key(options["config-signing-key"])
-        broker = BrokerService(reactor, Path(options["config"]), Path(options["state"]), security, signing_key)
-        host_of(broker.broker.config, security)
-    except (ConfigFault, KeyFault, OSError) as e:
-        raise usage.UsageError(str(e)) from e
+    config, state = Path(options["config"]), Path(options["state"])
+    broker = BrokerService(reactor, config, state, options.security, options.signing_key)
     parent = Broker()
     broker.setServiceParent(parent)
     if broker.broker.config.http:
@@ -73,7 +72,16 @@ def makeService(options: Options) -> MultiService:
     return parent
 
 
-def _signing_key(path: str | None) -> Ed25519PrivateKey | None:
+def security_of(curve_key: str | None, authorized_keys: str | None) -> Security | None:
+    if curve_key is None or authorized_keys is None:
+        return None
+    folder = Path(authorized_keys)
+    if not folder.is_dir():
+        raise KeyFault(f"{folder}: no such folder; it holds one NAME.key for each peer that may connect")
+    return Security(load_pair(Path(curve_key)), AuthorizedKeys(folder))
+
+
+def signing_key_of(path: str | None) -> Ed25519PrivateKey | None:
     if path is None:
         return None
     try:

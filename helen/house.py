@@ -196,6 +196,7 @@ class House:
 
     def _conflict(self, newer: Any) -> None:
         self.counts["clashes"] += 1
+        self.roster.know(newer.name).clash = {"at": self._wall(), "address": newer.address}
         self.authority.conflict(newer.name, newer.address, self._wall())
 
     def _revoked(self, name: str, keys: frozenset[str]) -> None:
@@ -325,7 +326,7 @@ class House:
         agent = self.roster.know(connection.name)
         agent.digest, agent.files, agent.not_active = digest, report.files, report.not_active
         agent.host, agent.labels, agent.spool = report.host, report.labels, report.spool
-        agent.isolation, agent.policy = report.isolation, report.policy
+        agent.isolation, agent.policy, agent.troubles = report.isolation, report.policy, report.troubles
         if report.spool_begins is not None:
             self.journal.forget_below(agent.name, *report.spool_begins)
         facts = {"labels": agent.labels, "host": agent.host, "isolation": agent.isolation, "equus": agent.equus_version}

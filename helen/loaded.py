@@ -31,6 +31,7 @@ class LoadReport:
     isolation: str | None = None
     policy: str | None = None
     spool: dict[str, str | int] = field(factory=dict)
+    troubles: dict[str, str] = field(factory=dict)  # of `manifest`, `schedule`, `upgrade`: why it is not in use
 
     @property
     def spool_begins(self) -> tuple[str, int] | None:
@@ -49,6 +50,7 @@ def read_loaded(blob: bytes) -> LoadReport:
     return LoadReport(
         files, not_active, read_labels(document.get("labels")), _facts(_object(document, "host")),
         _word(document.get("isolation")), _word(document.get("policy")), _spool(_object(document, "spool")),
+        _troubles(document),
     )  # fmt: skip
 
 
@@ -67,6 +69,20 @@ def read_labels(labels: Any) -> dict[str, str]:
         return {}
     sound = [(k, v) for k, v in labels.items() if isinstance(v, str) and 0 < len(k) <= MAX_WORD >= len(v)]
     return dict(sorted(sound)[:MAX_LABELS])
+
+
+def _troubles(document: dict[str, Any]) -> dict[str, str]:
+    """A sentence each; a list of them is told by its first."""
+    found = {}
+    for name in ("manifest", "upgrade"):
+        said = _object(document, name)
+        reason, text = _word(said.get("reason")), said.get("text")
+        if reason is not None and isinstance(text, str):
+            found[name] = f"{reason}: {text}"[:MAX_REASON]
+    refused = document.get("schedule")
+    if isinstance(refused, list) and refused and isinstance(refused[0], str):
+        found["schedule"] = refused[0][:MAX_REASON]
+    return found
 
 
 def _files(listed: dict[str, Any]) -> dict[str, dict[str, str | None]]:

@@ -69,7 +69,8 @@ class Agent:
     isolation: str | None = None
     policy: str | None = None
     spool: dict[str, Any] = field(factory=dict)
-    spool: dict[str, Any] = field(factory=dict)
+    troubles: dict[str, str] = field(factory=dict)  # what it says that it doesn't use, and why
+    clash: dict[str, Any] | None = None  # `at` (unix seconds) and `address` of the last twin that was refused
     digest: str | None = None  # of the manifest that it has loaded
     files: dict[str, dict[str, Any]] = field(factory=dict)  # name -> sha256, state, error, as it reported
     not_active: dict[str, str] = field(factory=dict)  # those of them that it does not run as they are, and why

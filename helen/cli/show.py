@@ -35,8 +35,21 @@ def agents(client: Client, on: tuple[str, ...], as_json: bool) -> None:
         for agent in found["agents"]
     ]
     table(["AGENT", "LINK", "LABELS", "EQUUS", "ISOLATION", "CHECKS"], rows)
+    for agent in found["agents"]:
+        for line in notes(agent, now):
+            click.echo(line, err=True)
     if not rows:
         click.echo("No agents yet. `helen token` prints the line that makes a machine one.")
+
+
+def notes(agent: dict[str, Any], now: float) -> list[str]:
+    """What somebody should look at: one line each."""
+    name = plain(agent["name"])
+    lines = [f"{name}: the newest {plain(what)} is not used: {plain(why)}" for what, why in agent["troubles"].items()]
+    if agent["clash"] is not None:
+        twin, when = plain(agent["clash"]["address"]), ago(now, agent["clash"]["at"])
+        lines.append(f"{name}: a second machine with its identity was refused {when} ago, from {twin}: is it a clone?")
+    return lines
 
 
 @click.command()
@@ -108,6 +121,8 @@ def show_agent(agent: dict[str, Any]) -> None:
         for result in sorted(agent["results"], key=lambda result: (result["status"] == "ok", result["check_id"]))
     ]
     table(["CHECK", "STATUS", "SINCE", "WHAT IT SAYS"], rows)
+    for line in notes(agent, now):
+        click.echo(line, err=True)
     for name, file in sorted(agent["files"].items()):
         if file.get("state") != "active":
             click.echo(f"{plain(name)} is {plain(file.get('state'))} there: {plain(file.get('error'))}", err=True)

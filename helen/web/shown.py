@@ -39,6 +39,8 @@ def show_agent(agent: Agent, offered: Published | None, now: float) -> dict[str,
         "policy": agent.policy,
         "clock_offset": agent.clock_offset,
         "spool": agent.spool,
+        "troubles": agent.troubles,
+        "clash": agent.clash,
         "current": offered is not None and agent.digest == offered.digest,
         "checks": counted([agent]),
     }

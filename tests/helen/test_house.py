@@ -225,6 +225,8 @@ def test_two_of_one_name(home: Home) -> None:
     assert [type(message) for message in older.hear()] == [m.Schedule, m.Ping]
     older.say(m.Pong(1))
     assert (slugs(newer), home.authority.conflicts) == (["identity-in-use"], 1)
+    clash = home.house.roster.know(newer.connection.name).clash
+    assert clash is not None and (clash["address"], clash["at"] > 0) == (newer.connection.address, True)
     newer.hang_up()
     assert home.house.roster.agents["web-1"].link is older.connection
 

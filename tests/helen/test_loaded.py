@@ -51,6 +51,11 @@ def test_what_is_none(blob: bytes) -> None:
         ({"spool": {"id": "s", "first": True, "depth": -1}}, LoadReport(spool={"id": "s"})),
         ({"spool": {"id": "s", "first": 2**31}}, LoadReport(spool={"id": "s"})),
         ({"isolation": 1, "policy": "p" * 999}, LoadReport(policy="p" * 255)),
+        ({"manifest": {"reason": "frozen", "text": "t" * 999}, "upgrade": {"reason": 1, "text": "x"}},
+         LoadReport(troubles={"manifest": ("frozen: " + "t" * 999)[:500]})),
+        ({"manifest": "x", "upgrade": {"reason": "undone", "text": "y"}, "schedule": ["entry 1: no", "entry 2: no"]},
+         LoadReport(troubles={"upgrade": "undone: y", "schedule": "entry 1: no"})),
+        ({"schedule": [1]}, LoadReport()),
     ],
 )  # fmt: skip
 def test_what_is_left_out(document: dict[str, object], expected: LoadReport) -> None:

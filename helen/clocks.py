@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 TOLERANCE = 2.0  # seconds: ordinary delays between the end of a check and its arrival
 DOUBT_SECONDS = 60.0  # of Helen's time that a lower figure has to stand
 DOUBT_RESULTS = 3  # and results that have to say so
-DRIFT = 0.1  # seconds per second: what changes faster is a backlog
+STEADY = 8.0  # seconds that it may vary in the meantime: what changes more is a backlog, however slowly it drains
 
 
 @frozen
@@ -38,7 +38,7 @@ def measure(clock: AgentClock, ended: float, received: float) -> AgentClock:
         return AgentClock(ahead)
     if ahead >= clock.offset - TOLERANCE:
         return clock if clock.since is None else AgentClock(clock.offset)
-    if clock.since is None or abs(ahead - clock.first) > TOLERANCE + DRIFT * (received - clock.since):
+    if clock.since is None or abs(ahead - clock.first) > STEADY:
         return AgentClock(clock.offset, received, ahead, 1)
     if clock.count + 1 >= DOUBT_RESULTS and received - clock.since >= DOUBT_SECONDS:
         return AgentClock(ahead)

@@ -29,7 +29,7 @@ def decide(state: State, at: float) -> tuple[Notice, Decision | None]:
     if subject is None:
         return _nothing(state, notice, at)
     what, status = subject
-    reasons = () if status == OK else _reasons(state, what)
+    reasons = () if status == OK and what != FLAPPING else _reasons(state, what)
     if not reasons:
         why = notice.owed if notice.owed and status != OK else _AS_SAID
         return _told(notice, what, status), Decision(0, at, "notify", what, status, why)

@@ -48,6 +48,7 @@ PAUSE_KEYS = 50  # checks between two pauses of a walk through the fleet: half a
 Key = tuple[str, str]  # agent, check_id
 NEVER = float("inf")
 EDGE, TICK = 0, 1  # what is due at one moment: windows first, so that a problem confirmed then is judged by them
+RIGHT = AgentClock()  # until it is measured
 NO_RULE = Rule()  # of what nobody assigned: passive results, and those that came before the first rule
 
 
@@ -153,8 +154,10 @@ class Timeline:
             return
         ended = given.ended
         if ended is not None:
-            clock = self.clocks.get(agent) or AgentClock()
-            measured = self.clocks[agent] = measure(clock, ended, given.at)
+            clock = self.clocks.get(agent, RIGHT)
+            measured = measure(clock, ended, given.at)
+            if measured is not clock:
+                self.clocks[agent] = measured
             ended -= measured.offset
         if ended != given.ended or at != given.at:  # `evolve` takes five times as long, and this is for each result
             given = Result(

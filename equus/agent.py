@@ -24,8 +24,8 @@ from equus.membership import Membership
 from equus.policy import Policy, PolicyError
 from equus.rounds import Rounds, scheduled_job
 from equus.route import Route
-from equus.sandbox.runner import Runner
 from equus.schedule import Entry
+from equus.secret_runner import SecretRunner
 from equus.settings import Settings
 from equus.spool_writer import SpoolWriter
 from equus.talk import Talk
@@ -45,7 +45,7 @@ class Means:
 
     reactor: Any
     wall: Callable[[], float]
-    runner: Runner
+    runner: SecretRunner
     writer: SpoolWriter
     membership: Membership
     route: Route

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from equus.lint import LONGEST_TEXT, FileReport, lint_files
 from equus.lint_rules import ERROR, Problem, nearest
 from equus.plugin_output import plugin_output
 from equus.policy import PolicyError
+from equus.secrets import Resolved, Secrets, SecretsError
 from equus.trial import Outcome, run_once, run_tests
 from equus_protocol.results import UNKNOWN, parse
 
@@ -52,11 +54,19 @@ def _unknown(text: str) -> click.exceptions.Exit:
 @click.option("--args", "arguments", default="{}", metavar="JSON", help='The arguments, such as \'{"path": "/srv"}\'.')
 @_CHECKS
 @click.option("--policy", type=click.Path(path_type=Path), help="What checks may do; default /etc/equus/policy.toml.")
+@click.option("--secrets", type=click.Path(path_type=Path), help="Passwords; default /etc/equus/secrets.toml.")
 @click.option("--state", type=_FOLDER, help="Where host.state is kept between runs; default: nowhere.")
 @_OUTPUT
 @click.pass_context
 def run(
-    ctx: click.Context, check: str, arguments: str, checks: Path, policy: Path | None, state: Path | None, output: str
+    ctx: click.Context,
+    check: str,
+    arguments: str,
+    checks: Path,
+    policy: Path | None,
+    secrets: Path | None,
+    state: Path | None,
+    output: str,
 ) -> None:
     """Run one CHECK here, no server.
 
@@ -72,12 +82,25 @@ def run(
     if check not in files.checks:
         raise _unknown(f"there is no check {check} in {checks}{_near(check, files)}")
     try:
-        blob = run_once(files, check, arguments.encode("utf-8", "surrogateescape"), policy, state, _log)
-    except PolicyError as error:
+        args = _with_secrets(check, arguments.encode("utf-8", "surrogateescape"), secrets)
+        blob = run_once(files, check, args, policy, state, _log)
+    except (PolicyError, SecretsError) as error:
         raise _unknown(str(error)) from None
     result = parse(blob)
     click.echo(blob.decode("utf-8", "replace") if output == "json" else plugin_output(result))
     ctx.exit(result.status)
+
+
+def _with_secrets(check: str, arguments: bytes, path: Path | None) -> Resolved:
+    """Secrets are read only where the arguments name one: most people's runs have no business with root's file."""
+    if b'"secret"' not in arguments:
+        return Resolved(arguments)
+    known = Secrets(path, os.environ)
+    known.read()
+    resolved = known.resolve(check, arguments)
+    if isinstance(resolved, str):
+        raise SecretsError(resolved)
+    return resolved
 
 
 def _log(_check: str, text: str) -> None:

@@ -24,9 +24,9 @@ _PRIORITIES = {
 MAX_LINE = 4_096  # characters of one line: what is longer is no message any more
 
 
-def begin(stream: TextIO, environment: Mapping[str, str], level: str) -> None:
-    """Send all that is logged to a stream, from this level on."""
-    observer = Lines(stream.write, bool(environment.get("JOURNAL_STREAM")), LogLevel.lookupByName(level))
+def begin(stream: TextIO, environment: Mapping[str, str], level: str, hide: Callable[[str], str] = str) -> None:
+    """Send all that is logged to a stream, from this level on; `hide` takes out what nobody may read."""
+    observer = Lines(stream.write, bool(environment.get("JOURNAL_STREAM")), LogLevel.lookupByName(level), hide)
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
 
 
@@ -34,10 +34,13 @@ def begin(stream: TextIO, environment: Mapping[str, str], level: str) -> None:
 class Lines:
     """Writes an event as lines."""
 
-    def __init__(self, write: Callable[[str], Any], for_journal: bool, least: Any) -> None:
+    def __init__(
+        self, write: Callable[[str], Any], for_journal: bool, least: Any, hide: Callable[[str], str] = str
+    ) -> None:
         self._write = write
         self._for_journal = for_journal
         self._least = least
+        self._hide = hide
 
     def __call__(self, event: dict[str, Any]) -> None:
         level = event.get("log_level", LogLevel.info)
@@ -47,6 +50,7 @@ class Lines:
         failure = event.get("log_failure")
         if failure is not None:
             text += "\n" + failure.getTraceback()
+        text = self._hide(text)
         prefix = f"<{_PRIORITIES[level]}>" if self._for_journal else f"{_time(event)} {level.name:<8} "
         self._write("".join(f"{prefix}{escape(line)}\n" for line in text.split("\n") if line))
 

@@ -60,6 +60,7 @@ class LazyGroup(click.Group):
 @click.option("--checks", metavar="DIR", help="Run the .lua files of this folder instead of those that Helen sends.")
 @click.option("--label", multiple=True, metavar="KEY=VALUE", help="What Helen may choose agents by; repeatable.")
 @click.option("--policy", metavar="FILE", help="What checks may do here; default /etc/equus/policy.toml.")
+@click.option("--secrets", metavar="FILE", help="Passwords that arguments name; default /etc/equus/secrets.toml.")
 @click.option("--name", metavar="NAME", help="The name to enrol under; default: this host's.")
 @click.option("--config", metavar="FILE", help="A TOML file with these settings.")
 @click.option("--once", is_flag=True, default=None, help="Enrol and connect once, say whether it worked, and end.")

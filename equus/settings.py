@@ -23,7 +23,7 @@ AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")  # docs/protocol.rst, sect
 LABEL_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 MAX_LABEL_VALUE = 255  # characters
 # Names of the settings in the TOML file and, upper case with underscores behind EQUUS_, in the environment.
-TEXTS = ("state", "join", "certificate", "key", "ca", "checks", "policy", "name", "log-level")
+TEXTS = ("state", "join", "certificate", "key", "ca", "checks", "policy", "secrets", "name", "log-level")
 SWITCHES = ("once", "insecure-plaintext")
 LISTS = ("server", "label")
 ALL = (*TEXTS, *SWITCHES, *LISTS)
@@ -60,6 +60,7 @@ class Settings:
     ca: Path | None = None
     checks: Path | None = None
     policy: Path | None = None
+    secrets: Path | None = None
     name: str | None = None
     labels: Mapping[str, str] = field(factory=dict)
     once: bool = False
@@ -169,6 +170,7 @@ def judge(merged: Mapping[str, Any]) -> Settings:
         ca=_path(merged, "ca"),
         checks=checks,
         policy=_path(merged, "policy"),
+        secrets=_path(merged, "secrets"),
         name=_judge_name(merged.get("name")),
         labels=parse_labels(merged.get("label") or ()),
         once=bool(merged.get("once")),

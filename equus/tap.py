@@ -27,6 +27,8 @@ from equus.policy import Policy
 from equus.route import Route
 from equus.sandbox.processes import Processes
 from equus.sandbox.runner import Runner
+from equus.secret_runner import SecretRunner
+from equus.secrets import Secrets, SecretsError
 from equus.settings import Settings
 from equus.spool import Spool
 from equus.spool_writer import SpoolWriter
@@ -44,15 +46,17 @@ class Refusal(Exception):
 class Process:
     """This process: the agent, its signals and its exit status."""
 
-    def __init__(self, settings: Settings, processes: Processes, policy: Policy) -> None:
+    def __init__(self, settings: Settings, processes: Processes, policy: Policy, secrets: Secrets) -> None:
         self._settings = settings
+        self._secrets = secrets
         self.status = 0
         self._is_ending = False
         identities = IdentityStore(settings.state)
         identity = choose_identity(settings, identities, time.time())
         membership = Membership(settings, identity, identities, time.time, deferToThread)
         version = stage0.installed_version()
-        runner = Runner(reactor, processes, policy, parallel=policy.limits.parallel, log=log_of_check)
+        bare = Runner(reactor, processes, policy, parallel=policy.limits.parallel, log=log_of_check)
+        runner = SecretRunner(reactor, bare, secrets)
         writer = SpoolWriter(
             open_spool(settings), reactor.callFromThread, lambda: self.agent.spool_changed(), self._spool_failed
         )
@@ -95,6 +99,10 @@ class Process:
         signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(self._reread))
 
     def _reread(self) -> None:
+        try:
+            self._secrets.read()
+        except SecretsError as error:
+            log.error("the secrets stay as they were: {error}", error=error)
         self.agent.reread(lambda: Policy.load(self._settings.policy))
 
     def _spool_failed(self, failure: BaseException) -> None:
@@ -103,10 +111,15 @@ class Process:
 
 def run(settings: Settings, processes: Processes, policy: Policy) -> tuple[int, bool]:
     """The exit status, and whether the agent wants to be started anew. Raises Refusal."""
-    logs.begin(sys.stderr, os.environ, settings.log_level)
+    secrets = Secrets(settings.secrets, os.environ)
+    try:
+        secrets.read()
+    except SecretsError as error:
+        raise Refusal(str(error)) from error
+    logs.begin(sys.stderr, os.environ, settings.log_level, secrets.hide)
     if settings.insecure_plaintext:
         log.warn("--insecure-plaintext: everything is readable and changeable on the way. Never use it on a network.")
-    process = Process(settings, processes, policy)
+    process = Process(settings, processes, policy, secrets)
     status = process.run()
     return status, process.agent.wants_restart
 
@@ -148,7 +161,7 @@ def open_spool(settings: Settings) -> Spool:
         raise Refusal(f"the spool in {settings.state} can't be opened: {error.strerror} ({error.filename}).") from error
 
 
-def make_update(settings: Settings, runner: Runner, changed: Any) -> Update:
+def make_update(settings: Settings, runner: SecretRunner, changed: Any) -> Update:
     """The code to begin with: the folder that was named, else the last good set of a Helen."""
     store = LibraryStore(settings.state)
     folder = settings.checks

@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from equus.check_files import CheckFiles
 from equus.lua.tokens import LuaSyntaxError
+from equus.redaction import Redaction
 from equus.sandbox.blocking import Sandbox
 from equus.sandbox.job import Job
+from equus.secret_runner import without
+from equus.secrets import Resolved
 from equus.trial_cases import BadCase, Case, Recording, differences, read_cases
 
 # All recorded tests of a set together: thousands of them at some milliseconds each.
@@ -49,10 +52,12 @@ def job_of(files: CheckFiles, check: str, args: bytes) -> Job:
     return Job(check, source, files.libraries, args, None, code, state_key, pushed=False)
 
 
-def run_once(files: CheckFiles, check: str, args: bytes, policy: Path | None, state: Path | None, log: Any) -> bytes:
-    """The result document of one run. Raises PolicyError."""
-    with Sandbox(policy, state, log=log) as sandbox:
-        return sandbox.run(job_of(files, check, args))
+def run_once(files: CheckFiles, check: str, args: Resolved, policy: Path | None, state: Path | None, log: Any) -> bytes:
+    """The result document of one run, with any secrets hidden in it. Raises PolicyError."""
+    hide = Redaction(args.values)
+    job = evolve(job_of(files, check, args.args), secrets=args.values)
+    with Sandbox(policy, state, log=lambda name, text: log(name, hide.text(text))) as sandbox:
+        return without(hide, check, sandbox.run(job))
 
 
 def run_tests(files: CheckFiles, checks: Iterable[str]) -> list[Outcome]:

@@ -22,10 +22,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from equus.capabilities.calls import Call, CallFailed, Context
 from equus.policy import Policy, PolicyError
+from equus.redaction import Redaction
 from equus.sandbox import frames
 from equus.sandbox.audit import AuditLog
 from equus.sandbox.process import die_with_parent, receive
@@ -37,6 +38,7 @@ from equus.sandbox.values import NotPlain, encode
 # their run is over. Beyond this, calls are refused until some come back.
 MOST_THREADS = 300
 STATE_CALLS = ("state.get", "state.put")
+NO_ARGUMENT = "a secret is never an argument of a program: everybody on this host can read those"
 
 
 @frozen
@@ -46,6 +48,7 @@ class Attached:
     check: str
     state: str
     deadline: float  # on time.monotonic(), which all processes share
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # values that the run was given
 
 
 @define
@@ -111,18 +114,21 @@ class Broker:
             if call is None:
                 return self._keep(run, name, args)
             left = policy.limits.moved_mib * 1_048_576 - spent.moved
+            if capability == "plugin" and _holds(args, run.secrets):
+                raise CallFailed("denied", NO_ARGUMENT)
             context = Context(run.check, min(run.deadline, deadline), left, private=self.private)
             return call.perform(args, policy, context)
         except CallFailed as failed:
             if failed.code != "denied":
                 raise
-            self.audit.denied(time.time(), run.check, name, args, failed.text)
+            hide = Redaction(run.secrets)
+            self.audit.denied(time.time(), run.check, name, hide.value(args), hide.text(failed.text))
             if "[caps." in failed.text or "never" in failed.text:
                 raise
             raise CallFailed("denied", f"{failed.text}; {policy.advice(capability)}") from None
         except Exception as fault:
             # A fault of ours must be one check's trouble, and visible in the agent's log.
-            traceback.print_exc()
+            print(Redaction(run.secrets).text(traceback.format_exc()), end="", file=sys.stderr, flush=True)
             raise CallFailed("failed", f"host.{name} failed: {type(fault).__name__}: {fault}") from fault
 
     def _keep(self, run: Attached, name: str, args: list[Any]) -> Any:
@@ -136,6 +142,11 @@ class Broker:
         except StateError as fault:
             raise CallFailed("too-large", str(fault)) from None
         return True
+
+
+def _holds(args: Any, secrets: tuple[str, ...]) -> bool:
+    """Whether one of these values stands in a text of the arguments, however it is written there."""
+    return bool(secrets) and Redaction(secrets).value(args) != args
 
 
 def _read_question(question: bytes) -> tuple[str, list[Any], float]:
@@ -182,7 +193,7 @@ class Service:
         channel = socket.socket(fileno=descriptors[0])
         self._quiet[channel.fileno()] = (
             channel,
-            Attached(document["check"], document["state"], document["deadline"]),
+            Attached(document["check"], document["state"], document["deadline"], tuple(document["secrets"])),
         )
         self._poll.register(channel, select.POLLIN)
         return True

@@ -62,9 +62,9 @@ class Children:
         message = frames.LAUNCH.pack(frames.LAUNCH_KIND, number, memory, cpu)
         return self._zygote.send(message, job, calls)
 
-    def attach(self, check: str, state: str, deadline: float, calls: int) -> None:
+    def attach(self, check: str, state: str, deadline: float, calls: int, secrets: tuple[str, ...] = ()) -> None:
         """Let the broker answer the calls that come over this end. A broker that can't be told ends the run itself."""
-        document = {"check": check, "state": state, "deadline": deadline}
+        document: dict[str, Any] = {"check": check, "state": state, "deadline": deadline, "secrets": secrets}
         self._broker.send(json.dumps(document).encode(), calls)
 
     def reload_policy(self) -> None:

@@ -227,7 +227,8 @@ class Runner:
         if run.answer is not None:
             return AnswerLink(self._reactor, calls, run.answer_bytes)
         with calls:
-            self._children.attach(run.job.check, run.job.state_key, time.monotonic() + longest, calls.fileno())
+            deadline = time.monotonic() + longest
+            self._children.attach(run.job.check, run.job.state_key, deadline, calls.fileno(), run.job.secrets)
         return None
 
     # -------------------------------------------------------------------------------------------- what workers say

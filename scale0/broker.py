@@ -354,6 +354,8 @@ class Broker:
         if bound is not None and bound != o.identity:
             raise Fault(403, "not_allowed", f"this key belongs to {bound}, not to {o.identity}")
         if o.role == "peer" or address[0] == PEER:
+            if o.identity == self._c.config.identity:
+                raise Fault(409, "identity_in_use", f"{o.identity} is this broker; is its own port among its peers?")
             member = self._c.config.member(o.identity)
             if member is not None and member.public_key and origin.key and origin.key != member.public_key:
                 raise Fault(403, "not_allowed", f"{o.identity} has another key in the group's configuration")

@@ -119,6 +119,7 @@ def _port_ending(pattern: re.Pattern[str], expected: str) -> Convert:
 
 
 TEXT = _matching(re.compile(r".{0,255}"), "a text of at most 255 characters")
+PEER_NAME = _matching(re.compile(r".{1,255}"), "a CURVE key or an address")
 CONTENT = _matching(re.compile(r".*"), "a text")
 SERVICE = _matching(re.compile(r"(?!mmi\.).{1,255}"), "a service name, or all; mmi.* is the broker's own")
 IDENTITY = _matching(_IDENTITY, "1 to 128 letters, digits and ._:@-")
@@ -209,7 +210,7 @@ class BrokerConfig:
     peers: tuple[str, ...] = _many(ENDPOINT)
     default_heartbeat_interval: float = _one(SECONDS, DEFAULT_BEAT)
     services: tuple[str, ...] = _many(SERVICE, ("all",))
-    error_clients: tuple[str, ...] = _many(TEXT)
+    error_clients: tuple[str, ...] = _many(PEER_NAME)
     group: str = _one(OPTIONAL_NAME, "")
     fallback_groups: tuple[str, ...] = _many(NAME)
     group_config: tuple[GroupConfig, ...] = _trees(GroupConfig)

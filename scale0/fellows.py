@@ -25,6 +25,7 @@ from scale0.zap import NOBODY
 PUSH_INTERVAL = 0.2  # seconds between two deltas
 CHECK_RETRY = 2.0  # seconds until an unanswered CHECKCONFIG is sent again
 MAX_PATH = 3  # brokers that a request may have come through
+ENTRIES = 200_000  # services of one fellow that are kept; twenty of the largest Helens
 WINDOW = 10_000  # requests with one fellow at once; as many as its pipe holds
 
 
@@ -53,6 +54,7 @@ class Fellows:
         self.all: dict[str, Fellow] = {}
         self.own = Table()
         self.links: set[Address] = set()
+        self._refusals: dict[Address, int] = {}
         self._pushed = float("-inf")
         sessions.peer_negotiated, sessions.peer_lost, sessions.beat_extras = self._joined, self._lost, self._extras
         routing.fellow_for, routing.fellows_idle, routing.fellow_used = self._channel_for, self._any_idle, self._used
@@ -87,6 +89,7 @@ class Fellows:
         if address not in self.links or not o.broker or o.broker == self._c.config.identity:
             return
         self._c.timers.cancel(("check", address))
+        self._refusals.pop(address, None)
         session = self._sessions.all.get(address)
         if session is None:
             interval = max(o.hbeatinterval, self._c.config.default_heartbeat_interval)
@@ -105,7 +108,9 @@ class Fellows:
     def refused(self, address: Address, o: opt.DisconnectError) -> None:
         if address in self.links:
             self.link_down(address[0])
-            self._c.log("warn", f"the broker at {address[0]} refuses us: {o.code} {o.message}")
+            if self._refusals.get(address) != o.code:  # said once, not with every try
+                self._refusals[address] = o.code
+                self._c.log("warn", f"the broker at {address[0]} refuses us: {o.code} {o.message}")
             self._c.later(("check", address), max(CHECK_RETRY, o.retry_after_ms / 1000))
 
     def lapse(self, session: Session) -> None:
@@ -235,6 +240,9 @@ class Fellows:
             return
         table.seq = o.seq
         for service, entry in o.entries.items():
+            if len(table.entries) >= ENTRIES and service not in table.entries:
+                self._c.counts["table_overflow"] += 1
+                break
             table.set(service, entry)
             fellow.guess.pop(service, None)
         if o.part >= o.parts - 1 and not table.matches(o.digest):

@@ -7,6 +7,8 @@ edge of ZMQ_FD. What it does not do: it knows no protocol; who may connect is de
     socket = network.socket(Kind.ROUTER, received, domain="backend")
     endpoint = socket.bind("tcp://127.0.0.1:0")    the endpoint as bound, with its port
     socket.connect("tcp://127.0.0.1:5555")         SocketError where libzmq refuses an endpoint
+    socket.on_message(received)                    another `received` than the socket was made with
+    socket.subscribe(b"topic"), .unsubscribe(...)  of a SUB
     socket.send([routing_id, b"frame"])            Sent.OK, Sent.FULL (high-water mark) or Sent.GONE (no such peer)
     socket.send(frames, hold=True)                 keeps what meets a full pipe, within HELD_MESSAGES and HELD_BYTES,
                                                    and sends it in order as soon as there is room; FULL beyond that

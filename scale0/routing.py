@@ -270,12 +270,18 @@ class Routing:
         self._c.counts["slow_workers"] += 1
         row = self.rows.get(token)
         if row is not None and row.worker is worker:
+            if worker.fellow:
+                self.fellow_used(worker, row.service, 1)
             self._again(row, counts=False)
 
     def heard(self, worker: Worker) -> None:
-        if worker.slow:
-            self.lru.set_slow(worker, False)
-            self.serve_worker(worker)
+        """A worker that did not read says something: it may be asked again."""
+        if not worker.slow:
+            return
+        self.lru.set_slow(worker, False)
+        self.serve_worker(worker)
+        for service in list(self.queues) if worker.fellow else ():
+            self.spill(service)
 
     def expire(self, token: bytes) -> None:
         """The request's own time is up, or that of waiting."""

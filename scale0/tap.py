@@ -10,13 +10,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from twisted.application.service import MultiService
 from twisted.internet import reactor
 from twisted.python import usage
+from twisted.python.reflect import namedAny
 
 from scale0.config import ConfigFault
 from scale0.keys import AuthorizedKeys, KeyFault, load_pair
 from scale0.ports import Security, host_of
 from scale0.reader import Network
 from scale0.service import BrokerService, load_file
-from scale0.web import FrontEnd
+
+FRONT_END = "scale0.web.FrontEnd"  # by name: it brings a web framework, a fifth of the start, and is off by default
 
 
 class Options(usage.Options):
@@ -68,7 +70,7 @@ def makeService(options: Options) -> MultiService:
     parent = Broker()
     broker.setServiceParent(parent)
     if broker.broker.config.http:
-        FrontEnd(reactor, broker).setServiceParent(parent)
+        namedAny(FRONT_END)(reactor, broker).setServiceParent(parent)
     return parent
 
 

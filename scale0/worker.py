@@ -260,7 +260,8 @@ class Worker(Service):
         options: dict[str, Any] = {"id": request.id, "code": reply.code}
         if reply.reason:
             options["reason"] = reply.reason
-        self.link.tell("FINAL", options, reply.body)
+        if not self.link.tell("FINAL", options, reply.body):
+            self._log.error("the answer to a request for {service} finds no room", service=request.service)
 
 
 def _as_reply(answer: Any) -> Reply:

@@ -444,3 +444,29 @@ def test_needbroker_passes_over_brokers_that_do_not_serve_it(group_stage):
     stage.scale0(client, "NEEDBROKER", identity="c", services=["tea"], failed=["b1"])
     [(command, told, _)] = stage.told(client)
     assert (command, told["identity"], told["frontend"]) == ("USEBROKER", "b2", "tcp://10.0.0.2:1")
+
+
+def test_a_broker_does_not_become_its_own_fellow(group_stage):
+    stage, address = group_stage, ("peer", b"self")
+    stage.scale0(address, "CHECKCONFIG", identity="b1", services=["all"], config_type="JSON", role="peer")
+    assert [o["code"] for _, o, _ in stage.told(address)] == [409]
+    assert not stage.broker.fellows.all
+
+
+def test_a_fellows_table_is_bounded(monkeypatch, group_stage):
+    monkeypatch.setattr(fellows, "ENTRIES", 3)
+    b2 = Fellow(group_stage)
+    b2.table({f"s{number}": [1, 1, 0] for number in range(5)})
+    assert len(group_stage.broker.fellows.all["b2"].table.entries) == 3
+
+
+def test_a_fellow_whose_pipe_was_full_is_asked_again_once_it_is_heard_of(group_stage):
+    stage, client, b2 = group_stage, group_stage.client(b"c"), Fellow(group_stage)
+    stage.full.add(b2.address)
+    b2.table({"tea": [1, 1, 0]})
+    stage.ask(client, "tea", b"?")
+    assert "FORWARD" not in [c for c, _, _ in b2.told()]
+    stage.full.clear()
+    stage.scale0(b2.address, "HEARTBEAT", time=stage.wall, config_version="7", state="active", seq=1, digest="?")
+    assert "FORWARD" in [c for c, _, _ in b2.told()]
+    stage.check()

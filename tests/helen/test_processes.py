@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import time
@@ -200,3 +201,23 @@ def test_a_saved_check_is_live_within_seconds(start: Callable[..., Running]) -> 
     helen.checks.mkdir()
     (helen.checks / "three.lua").write_text(pulse())
     wait_until(lambda: published() == {"three"}, "set", 20.0)
+
+
+def test_a_full_disk(start: Callable[..., Running]) -> None:
+    """Acknowledgements stop, Helen serves and says what the trouble is; with room again everything is taken up."""
+    helen = start("--insecure-plaintext").up()
+    pid = helen.program.process.pid
+    no_more = max(path.stat().st_size for path in helen.state.rglob("*") if path.is_file()) + 65_536
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (no_more, resource.RLIM_INFINITY))
+    host, port = helen.run["agents"].split(":")
+    with socket.create_connection((host, int(port))) as agent:
+        blob = b"x" * 1_000_000
+        agent.sendall(b"hello 2 x;name=web-1\nreport s 1 cpu 1000000\n" + blob + b"\n")
+        wait_until(lambda: helen.client.get("/api/v1/status")["journal"]["trouble"], "trouble")
+        assert helen.client.get("/api/v1/agents")["agents"][0]["connected"] is True
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        agent.settimeout(20.0)
+        heard = b""
+        while b"ack s 1\n" not in heard:
+            heard += agent.recv(65_536)
+        wait_until(lambda: helen.client.get("/api/v1/status")["journal"]["trouble"] is None, "end of the trouble")

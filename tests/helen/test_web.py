@@ -187,7 +187,7 @@ def test_a_body_of_just_the_size(fleet: Running) -> None:
 
 def test_agents(fleet: Running) -> None:
     """All, or those that fit; an answer to none is an empty list."""
-    (agent,) = ask(fleet, "GET", "/api/v1/agents").json["agents"]
+    (agent,) = ask(fleet, "GET", "/api/v1/agents?on=web-1").json["agents"]
     assert (agent["name"], agent["connected"], agent["labels"], agent["protocol"]) == (
         "web-1", True, {"role": "web"}, 2
     )  # fmt: skip
@@ -238,7 +238,7 @@ def test_whoever_asked_hangs_up(fleet: Running) -> None:
         return ask(fleet, "GET", "/api/v1/status").json["questions"]
 
     with control(fleet) as connection:
-        connection.request("POST", "/api/v1/runs", json.dumps({"check": "endless", "on": "*", "timeout": 3_000}))
+        connection.request("POST", "/api/v1/runs", json.dumps({"check": "endless", "on": "web-1", "timeout": 3_000}))
         assert connection.getresponse().readline() == b'{"targets": 1}\n'
         assert open_questions() == 1
     wait_until(lambda: open_questions() == 0, "end of the question", 5.0)

@@ -36,11 +36,16 @@ class Rule:
     away: float = 60.0  # of a link: an agent that is gone for so long is away; a restart of it or of Helen is shorter
 
     def to_json(self) -> dict[str, Any]:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in _items(self)}
+        """Without what is as usual: an agent's rules are a record of the journal, and most are as usual."""
+        said = {name: value for name, value in _items(self) if value != getattr(USUAL, name)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Rule:
         return cls(**{**document, "depends": tuple(document.get("depends", ()))})
+
+
+USUAL = Rule()
 
 
 @frozen

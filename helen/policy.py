@@ -13,7 +13,9 @@ Pure: text and tables in, values out. docs/assignments.rst shows the file.
     overlap = "skip"                          # or "queue", "kill"
     args = { path = "/" }
 
-Entries are read from top to bottom, and a later one with the same id replaces an earlier one on the agents of both.
+and how what it says is judged (helen/rules.py): attempts, recover, retry, stale, flap, depends, and a table [judge] for
+what entries don't say. Entries are read from top to bottom, and a later one with the same id replaces an earlier one on
+the agents of both.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from helen.durations import seconds
+from helen.judged import USUAL, Rule
+from helen.rules import NOTHING, OF_ENTRY, Wanted, read_judge, read_wanted, rule_for
 
 OVERLAPS = ("skip", "queue", "kill")
 RESERVED = "equus:"  # ids that agents give to reports of their own, such as gaps
@@ -39,7 +43,7 @@ MAX_ARGS = 262_144  # bytes of JSON: the whole schedule of an agent must fit int
 MAX_SCHEDULE = 1_048_576  # bytes
 PATTERN = frozenset("*?[")
 _ID = re.compile(r"[^\x00-\x20\x7f]{1,200}")
-_KEYS = ("check", "agents", "labels", "id", "every", "timeout", "overlap", "args")
+_KEYS = ("check", "agents", "labels", "id", "every", "timeout", "overlap", "args", *OF_ENTRY)
 
 
 class AssignmentsError(Exception):
@@ -70,6 +74,7 @@ class Assignment:
     timeout: float | None = None
     overlap: str = "skip"
     args: dict[str, Any] = field(factory=dict)
+    judged: Wanted = NOTHING
     # Compiled once: fnmatch forgets its patterns beyond 256, and each agent is held against every entry.
     _names: re.Pattern[str] = field(init=False, repr=False, eq=False)
     _values: dict[str, re.Pattern[str]] = field(init=False, repr=False, eq=False)
@@ -94,6 +99,7 @@ class Assignments:
 
     entries: tuple[Assignment, ...] = ()
     default_set: bool = True
+    judge: Wanted = NOTHING
 
 
 @frozen
@@ -107,6 +113,7 @@ class ScheduleEntry:
     timeout: float
     args: dict[str, Any]
     overlap: str = "skip"
+    rule: Rule = USUAL  # how what it says is judged; no agent hears of it
 
 
 def read(text: str) -> Assignments:
@@ -116,17 +123,19 @@ def read(text: str) -> Assignments:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise AssignmentsError(f"no TOML: {error}") from error
     faults = [
-        f"{key!r} is no setting: default_set and [[assign]]" for key in document.keys() - {"default_set", "assign"}
+        f"{key!r} is no setting: default_set and [[assign]], and [judge]"
+        for key in document.keys() - {"default_set", "judge", "assign"}
     ]
     default_set, listed = document.get("default_set", True), document.get("assign", [])
     if not isinstance(default_set, bool):
         faults.append("default_set: write true or false")
     if not isinstance(listed, list) or len(listed) > MAX_ENTRIES:
         raise AssignmentsError(f"assign: write [[assign]] for each of at most {MAX_ENTRIES} entries")
+    judge = read_judge(document.get("judge", {}), faults)
     entries = [_read_entry(entry, f"[[assign]] number {at}", faults) for at, entry in enumerate(listed, 1)]
     if faults:
         raise AssignmentsError("\n".join(faults))
-    return Assignments(tuple(entry for entry in entries if entry is not None), default_set)
+    return Assignments(tuple(entry for entry in entries if entry is not None), default_set, judge)
 
 
 def _read_entry(entry: Any, place: str, faults: list[str]) -> Assignment | None:
@@ -145,6 +154,7 @@ def _read_entry(entry: Any, place: str, faults: list[str]) -> Assignment | None:
         timeout=_duration(entry, "timeout", place, faults, 0.1),
         overlap=entry.get("overlap", "skip"),
         args=entry.get("args", {}),
+        judged=read_wanted(entry, OF_ENTRY, place, faults),
     )
     if assignment.overlap not in OVERLAPS:
         faults.append(f"{place}: overlap is {assignment.overlap!r}: write {', '.join(OVERLAPS)}")
@@ -224,7 +234,8 @@ def schedule(
     for entry in covering:
         for named in _expand(entry, tables.values()):
             entries[named.id or named.check] = named
-    return tuple(_entry(agent, check_id, entries[check_id], tables) for check_id in sorted(entries))
+    judge = assignments.judge
+    return tuple(_entry(agent, check_id, entries[check_id], tables, judge) for check_id in sorted(entries))
 
 
 def _expand(entry: Assignment, tables: Iterable[CheckTable]) -> list[Assignment]:
@@ -238,12 +249,15 @@ def _expand(entry: Assignment, tables: Iterable[CheckTable]) -> list[Assignment]
     ]
 
 
-def _entry(agent: str, check_id: str, entry: Assignment, tables: Mapping[str, CheckTable]) -> ScheduleEntry:
+def _entry(
+    agent: str, check_id: str, entry: Assignment, tables: Mapping[str, CheckTable], judge: Wanted
+) -> ScheduleEntry:
     table = tables.get(entry.check, CheckTable(entry.check))
     every = max(SHORTEST, entry.every or table.every or 60.0)
     timeout = entry.timeout or table.timeout
     offset = phase(agent, check_id, every)
-    return ScheduleEntry(check_id, entry.check, every, offset, timeout, entry.args, entry.overlap)
+    rule = rule_for(agent, entry.judged, judge, every, timeout)
+    return ScheduleEntry(check_id, entry.check, every, offset, timeout, entry.args, entry.overlap, rule)
 
 
 def to_json(entries: Iterable[ScheduleEntry]) -> bytes:

@@ -427,6 +427,14 @@ class Timeline:
 
     # ---------------------------------------------------------------------------------------------- put away
 
+    def copied(self) -> Timeline:
+        """As it is at this moment, to be put away by another thread: the values are frozen, so their tables do."""
+        copy = Timeline()
+        copy.clock, copy.started, copy.history = self.clock, self.started, self.history
+        copy.windows, copy.active, copy.clocks = dict(self.windows), dict(self.active), dict(self.clocks)
+        copy.states, copy.rules, copy._up = dict(self.states), dict(self.rules), dict(self._up)
+        return copy
+
     def header(self) -> dict[str, Any]:
         """Everything but the states, for JSON."""
         return {

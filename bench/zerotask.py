@@ -191,7 +191,8 @@ def cpu_of(measure: Callable[[int], float], few: int, many: int) -> float:
 
 def compare_cpu(tasks: int, python: str) -> None:
     for case, measure in cases_of(python).items():
-        print(f"  {cpu_of(measure, tasks // 4, tasks):8,.0f} us of CPU a task  {case}", flush=True)
+        many = tasks if case.startswith("zerotask") else min(tasks, PEER_TASKS)
+        print(f"  {cpu_of(measure, many // 4, many):8,.0f} us of CPU a task  {case}", flush=True)
 
 
 def cases_of(python: str) -> dict[str, Callable[[int], float]]:
@@ -201,7 +202,7 @@ def cases_of(python: str) -> dict[str, Callable[[int], float]]:
     }
     cases["zerotask, 2 nodes, functions in child processes"] = lambda tasks: zerotask_rate(tasks, 2, children=True)
     for peer in peers(python):
-        cases[f"{peer} + redis"] = lambda tasks, peer=peer: peer_rate(python, peer, min(tasks, PEER_TASKS))
+        cases[f"{peer} + redis"] = lambda tasks, peer=peer: peer_rate(python, peer, tasks)
     return cases
 
 
@@ -210,7 +211,7 @@ def compare(tasks: int, rounds: int, python: str) -> None:
     rates: dict[str, list[float]] = {case: [] for case in cases}
     for number in range(rounds):
         for case, measure in cases.items():
-            rates[case].append(measure(tasks))
+            rates[case].append(measure(tasks if case.startswith("zerotask") else min(tasks, PEER_TASKS)))
             print(f"round {number + 1}: {case}: {rates[case][-1]:,.0f} tasks a second", flush=True)
     print("\nmedians")
     for case, values in rates.items():

@@ -28,7 +28,7 @@ from zerotask.errors import TaskFailed
 from zerotask.functions import LoadError
 from zerotask.jsonrpc import MAX_TEXT
 
-CALLS = 1_000  # of one child, so that what leaks does not leak for ever
+CALLS = 10_000  # of one child, so that what leaks does not leak for ever
 LOAD_WAIT = 60.0  # seconds in which the modules have to be imported; they do not count for the time limit
 TIME_LIMIT_MOST = 2_000_000.0  # seconds; what a timer takes, longer than any task may run
 

@@ -40,15 +40,15 @@ class Trial:
         self.local = Local(folder)
         self.agents = agents
         self.pushed: set[str] = set()
-        self._checks = folder / "checks"
+        self._checks = self.local.state / "checks"
         self._fleet: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         self._checks.mkdir(parents=True)
-        self.local.state.mkdir(parents=True)
         (self.local.state / "assignments.toml").write_text(ASSIGNMENTS)
         self.write(0)
-        self.local.start_helen("127.0.0.1:0", "off", ["--checks", str(self._checks)])
+        self.local.start_helen("127.0.0.1:0", "off")
+        self.local.wait_for_helen()
         words = [sys.executable, str(HERE / "fleet.py"), "--state", str(self.local.state)]
         words += ["--folder", str(self.local.folder / "fleet"), "--count", str(self.agents)]
         log = open(self.local.folder / "fleet.log", "ab")  # noqa: SIM115 - the process has it

@@ -174,8 +174,9 @@ async def listen(agent: Sender) -> None:
 
 async def run(options: argparse.Namespace, folder: Path) -> None:
     local = Local(folder)
-    (folder / "checks").mkdir(parents=True)
-    local.start_helen("127.0.0.1:0", "off", ["--checks", str(folder / "checks")])
+    (local.state / "checks").mkdir(parents=True)
+    local.start_helen("127.0.0.1:0", "off")
+    local.wait_for_helen()
     identities = Identities(local, folder)
     helen, port = local.run["pid"], int(local.run["agents"].rpartition(":")[2])
     server = str(local.state / "ca" / "server.pem")  # certificate and key, the very ones that Helen shows

@@ -28,12 +28,13 @@ class Mortals(Local):
     def __init__(self, folder):
         super().__init__(folder)
         self.listen = f"127.0.0.1:{free_port(0)}"
-        self.checks = folder / "checks"
-        self.checks.mkdir(parents=True)
-        (self.checks / "pulse.lua").write_text(PULSE)
+        checks = self.state / "checks"
+        checks.mkdir(parents=True)
+        (checks / "pulse.lua").write_text(PULSE)
 
     def raise_helen(self):
-        self.start_helen(self.listen, "off", ["--checks", str(self.checks)])
+        self.start_helen(self.listen, "off")
+        self.wait_for_helen()
 
     def kill(self, name):
         for entry in [entry for entry in self._processes if entry[0] == name]:

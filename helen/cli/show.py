@@ -108,6 +108,9 @@ def show_all(found: dict[str, Any]) -> None:
     click.echo(f"code: version {manifest['version']}" if manifest else "code: nothing is published yet")
     if faults:
         click.echo(f"assignments.toml is not used: {plain(faults)}", err=True)
+    for part in ("journal", "store"):
+        if found[part]["trouble"]:
+            click.echo(f"{part}: {plain(found[part]['trouble'])}", err=True)
 
 
 def show_agent(agent: dict[str, Any]) -> None:

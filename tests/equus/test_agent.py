@@ -300,3 +300,12 @@ def test_an_error_from_helen_goes_to_the_route(house, folder):
     helen.say_bytes(b"error overloaded;retry-after=40\n")
     house.part(helen)
     assert 40 <= house.route.delay <= 41
+
+
+def test_before_its_first_set_has_come_an_agent_reports_no_unknown_checks(house, runner):
+    """A schedule may be here before the code is: those runs count as missed, and say nothing false of the host."""
+    house = house()
+    helen = house.meet()
+    helen.say(schedule(LOAD))
+    reports = of_kind(m.Report, live(house, helen, TICK - 1))
+    assert (reports, runner.running) == ([], [])

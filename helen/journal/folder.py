@@ -1,8 +1,8 @@
 """Where everything lies in STATE/journal and STATE/history, and the lock that keeps a second Helen out.
 
-    STATE/journal/   lock  wal-NNNNNNNN.log  marks.json  marks.previous.json  quarantine/
-    STATE/history/   series.parquet  committed  committed-changes
-    STATE/history/segments/   seg-NNNNNNNN.parquet  chg-NNNNNNNN.parquet
+STATE/journal/   lock  wal-NNNNNNNN.log  marks.json  marks.previous.json  quarantine/
+STATE/history/   series.parquet  committed  committed-changes
+STATE/history/segments/   seg-NNNNNNNN.parquet  chg-NNNNNNNN.parquet
 """
 
 from __future__ import annotations

@@ -215,5 +215,3 @@ class Journal:
         if trouble.fatal:
             self._broken = True
         self._call_from_thread(self._on_trouble, trouble)
-
-

@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 OWN_SPOOL = "helen"
 GAP_CHECK_ID = "equus:gap"
 CHANGE_KINDS = (
-    "transition", "flap", "decision",  # outputs of helen.states.step
-    "ack", "downtime", "silence", "link", "rule", "helen_start", "helen_stop",  # its inputs besides results
+    "transition",
+    "flap",
+    "decision",  # outputs of helen.states.step
+    "ack",
+    "downtime",
+    "silence",
+    "link",
+    "rule",
+    "helen_start",
+    "helen_stop",  # its inputs besides results
 )
 
 

@@ -267,4 +267,3 @@ class Writer:
         self._wal = OpenWal(self._folder, self._wal.number + 1)
         self._rows = Rows(self._series)
         self._first_at = None
-

@@ -101,9 +101,11 @@ def test_what_the_ca_says() -> None:
         "keyUsage": (True, usage(key_cert_sign=True, crl_sign=True)),
     }
     assert re.fullmatch("CN=Helen CA [0-9a-f]{16}", CA.subject.rfc4514_string())
-    assert certificates.new_ca(KEY, T0 + DAY).subject == CA.subject != certificates.new_ca(
-        ec.generate_private_key(ec.SECP256R1()), T0
-    ).subject
+    assert (
+        certificates.new_ca(KEY, T0 + DAY).subject
+        == CA.subject
+        != certificates.new_ca(ec.generate_private_key(ec.SECP256R1()), T0).subject
+    )
 
 
 def test_what_the_servers_certificate_says() -> None:

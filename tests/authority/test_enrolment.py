@@ -166,9 +166,7 @@ def test_a_lost_answer_is_not_given_to_the_revoked(house: Any, now: float) -> No
 def test_one_token_used_twice_at_once(house: Any, request_of: Callable[..., str], now: float) -> None:
     """Of twenty who come together one wins; the others are refused, and one certificate exists."""
     token = house.token()
-    asked = [
-        house.authority.enrol(f"web-{n}", token, request_of(new_key()), f"10.0.0.{n}", now) for n in range(20)
-    ]
+    asked = [house.authority.enrol(f"web-{n}", token, request_of(new_key()), f"10.0.0.{n}", now) for n in range(20)]
     outcomes = house.wait(DeferredList(asked, consumeErrors=True))
     assert [isinstance(value, Enrolled) for _, value in outcomes].count(True) == 1
     assert [known.name for known in house.authority.known] == ["web-0"]

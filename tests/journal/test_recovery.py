@@ -130,9 +130,7 @@ def test_a_flipped_bit_in_the_last_record_is_kept(left: Path, start: Callable[..
         (bytes(4096), "wal-00000001.log: its header is damaged; it holds nothing."),
     ],
 )
-def test_a_wal_that_was_never_written(
-    left: Path, start: Callable[..., Running], content: bytes, sentence: str
-) -> None:
+def test_a_wal_that_was_never_written(left: Path, start: Callable[..., Running], content: bytes, sentence: str) -> None:
     """Cut at or before its header: cut, no segment, and the numbers go on without a hole."""
     wal(left).write_bytes(content)
     running = start()

@@ -31,6 +31,8 @@ from equus.spool_writer import SpoolWriter
 from equus.talk import Talk
 from equus.trust import explain
 from equus.update import Update
+from equus.upgrade import Upgrades
+from equus.upgrading import Upgrading
 from equus_protocol import messages as m
 
 TICK = 60.0  # seconds between two looks at the certificate, and two self-reports
@@ -53,6 +55,8 @@ class Means:
     say: Callable[[str], None]  # a line on stdout
     finish: Callable[[int, str], None]  # exit status and a sentence for stderr
     defer_to_thread: Callable[..., Deferred[Any]]
+    loaded: Callable[[], None] = lambda: None  # called at the first `loaded`
+    upgrades: Upgrades | None = None  # None: this agent stays what it is
 
 
 @define
@@ -84,6 +88,8 @@ class Agent:
         self._began = means.reactor.seconds()
         self._stopping = False
         self.wants_restart = False
+        self.wants_trial: str | None = None  # a newer version that lies ready
+        self._has_loaded = False
         self._rounds = Rounds(
             means.reactor, means.wall, means.runner, self._job_of, self._why_not_now, means.writer.append
         )
@@ -94,6 +100,8 @@ class Agent:
     def start(self) -> None:
         """From here on everything happens by itself."""
         self.update.pins = self._membership.pins
+        self.update.holds_back = self._why_not_newer
+        self._look_for_upgrades()
         self._restore_schedule()
         self.writer.start()
         if self.update.is_local:
@@ -226,8 +234,35 @@ class Agent:
             self.update.begin(connection)
         self._means.defer_to_thread(stage0.installed_version).addCallback(self._restart_if_other)
 
+    def _look_for_upgrades(self) -> None:
+        upgrades, in_thread = self._means.upgrades, self._means.defer_to_thread
+        if upgrades is None or self.settings.once:
+            return
+        version = self._means.version
+        self.update.upgrading = Upgrading(upgrades, version, lambda: self._policy, self._try_out, in_thread)
+        in_thread(upgrades.came_up).addErrback(self._not_noted)
+
+    def _try_out(self, newer: str) -> None:
+        if not self._stopping:
+            self.wants_trial = newer
+            self._means.finish(0, f"Equus {newer} is installed beside {self._means.version}: trying it out")
+
+    def _not_noted(self, failure: Failure) -> None:
+        self.log.error("that this version came up can't be noted: {why}", why=failure.getErrorMessage())
+
+    def _why_not_newer(self) -> str | None:
+        if self._policy.pushed_code != "frozen":
+            return None
+        return f'{self._policy.path} says pushed_code = "frozen": the set in use stays until that is changed'
+
+    def has_loaded(self) -> None:
+        """`loaded` has been said: this version works, if somebody waits to hear it."""
+        if not self._has_loaded:
+            self._has_loaded = True
+            self._means.loaded()
+
     def _restart_if_other(self, installed: str) -> None:
-        if installed != self._means.version and not self._stopping:
+        if installed != self._means.version and not (self._stopping or self.wants_trial):
             self.wants_restart = True
             self._means.finish(0, f"Equus {installed} is installed and {self._means.version} runs: starting anew")
 
@@ -272,7 +307,8 @@ class Agent:
     def _why_not_now(self, entry: Entry) -> str | None:
         if self.writer.is_behind:
             return "the spool's disk is too slow to take more results"
-        if self.update.is_busy and self.update.checks.check(entry.check) is None:
+        awaited = self.update.is_busy or not (self.update.is_local or self.update.manifest)
+        if awaited and self.update.checks.check(entry.check) is None:
             return "its code is still on the way"
         return None
 
@@ -299,6 +335,8 @@ class Agent:
         }
         if self.update.trouble is not None:
             report["manifest"] = self.update.trouble
+        if self.update.upgrading is not None and self.update.upgrading.trouble is not None:
+            report["upgrade"] = self.update.upgrading.trouble
         if self._refused:
             report["schedule"] = list(self._refused[:100])
         return report

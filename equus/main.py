@@ -90,6 +90,8 @@ def run_agent(given: dict[str, Any]) -> int:
         return complain(2, error)
     try:
         policy = policy_module.Policy.load(settings.policy)
+        if (settings.state / "upgrade").is_dir():
+            importlib.import_module("equus.stage0").step_aside(settings.state, policy.upgrade, sys.argv[1:])
         lock.take(settings.state)
     except (policy_module.PolicyError, lock.StateInUse) as error:
         return complain(1, error)
@@ -100,12 +102,14 @@ def run_agent(given: dict[str, Any]) -> int:
     gc.freeze()
     gc.enable()
     try:
-        status, wants_restart = tap.run(settings, processes, policy)
+        status, next_one = tap.run(settings, processes, policy)
     except tap.Refusal as error:
-        status, wants_restart = complain(1, error), False
+        status, next_one = complain(1, error), False
     finally:
         processes.close()
-    if wants_restart:
+    if isinstance(next_one, str):
+        importlib.import_module("equus.stage0").try_out(settings.state, next_one, sys.argv[1:])
+    elif next_one:
         importlib.import_module("equus.stage0").restart(sys.argv[1:])
     return leave(status)
 

@@ -73,6 +73,7 @@ class Policy:
     limits: Limits = field(factory=Limits)
     grants: Mapping[str, Grant] = field(factory=dict)
     plugins: Mapping[str, Plugin] = field(factory=dict)
+    upgrade: bool = False  # whether the agent may replace itself by a version that a signed manifest brings
 
     @classmethod
     def load(cls, path: Path | str | None = None) -> Policy:
@@ -93,6 +94,7 @@ class Policy:
             Limits(**settings.limits),
             {name: Grant(**chosen) for name, chosen in settings.grants.items()},
             settings.plugins,
+            settings.upgrade,
         )
 
     @property

@@ -80,6 +80,7 @@ class Talk:
         spool = {"id": standing.id, "depth": standing.depth, "first": standing.first}
         blob = encode_report({**self._told, "spool": spool})
         self.connection.send(m.Loaded(self._agent.update.checks.digest, blob))
+        self._agent.has_loaded()
         if self._sender is None or self._sender.spool != standing.id:
             self._sender = Sender(self.connection, self._agent.writer)
             self._sender.pump()

@@ -33,6 +33,7 @@ from equus.settings import Settings
 from equus.spool import Spool
 from equus.spool_writer import SpoolWriter
 from equus.update import Update
+from equus.upgrade import Upgrades
 
 log = Logger(namespace="equus")
 STOP_WITHIN = 3.0  # seconds for goodbyes and the last sync
@@ -62,7 +63,10 @@ class Process:
         )
         update = make_update(settings, runner, lambda: self.agent.code_changed())
         route = Route(settings.servers, servers.load(settings.state))
-        means = Means(reactor, time.time, runner, writer, membership, route, version, say, self.finish, deferToThread)
+        means = Means(
+            reactor, time.time, runner, writer, membership, route, version, say, self.finish, deferToThread,
+            stage0.say_loaded, Upgrades(settings.state),
+        )  # fmt: skip
         self.agent = Agent(settings, means, policy, update)
 
     def run(self) -> int:
@@ -109,8 +113,8 @@ class Process:
         self.finish(1, f"the spool's disk failed: {failure}. Nothing more can be kept safely; stopping.")
 
 
-def run(settings: Settings, processes: Processes, policy: Policy) -> tuple[int, bool]:
-    """The exit status, and whether the agent wants to be started anew. Raises Refusal."""
+def run(settings: Settings, processes: Processes, policy: Policy) -> tuple[int, bool | str]:
+    """The exit status, and whether the agent wants to be started anew, or which version to be tried. Raises Refusal."""
     secrets = Secrets(settings.secrets, os.environ)
     try:
         secrets.read()
@@ -121,7 +125,7 @@ def run(settings: Settings, processes: Processes, policy: Policy) -> tuple[int, 
         log.warn("--insecure-plaintext: everything is readable and changeable on the way. Never use it on a network.")
     process = Process(settings, processes, policy, secrets)
     status = process.run()
-    return status, process.agent.wants_restart
+    return status, process.agent.wants_trial or process.agent.wants_restart
 
 
 def choose_identity(settings: Settings, store: IdentityStore, now: float) -> Identity | None:

@@ -27,6 +27,7 @@ from equus.library import (
     hash_of,
 )
 from equus.pins import Pins
+from equus.upgrading import Upgrading
 from equus_protocol import delivery, freshness, roots
 from equus_protocol import messages as m
 from equus_protocol.manifest import ManifestDocument, ManifestRefused, verify
@@ -55,6 +56,8 @@ class Update:
         self.checks = checks
         self.trouble: dict[str, str] | None = None
         self.pins: Pins | None = None  # whose signatures count; nobody's before it is given
+        self.upgrading: Upgrading | None = None  # who looks at the manifest's `agent` entry
+        self.holds_back: Callable[[], str | None] = lambda: None  # why this host takes no newer set, if it doesn't
         self._fresh_from = 0.0  # when the newest word of freshness was said; and when we asked for it last
         self._asked_at = 0.0
         self._held = held
@@ -126,7 +129,10 @@ class Update:
         manifest = await self._judge(answer.blob)
         if self.manifest is not None and manifest.digest == self.manifest.digest:
             self.trouble = None
+            await self._consider_upgrade(manifest, connection)
             return
+        if self.manifest is not None and (why := self.holds_back()) is not None:
+            raise ManifestRefused("held-back", why)
         if sum(entry.size for entry in manifest.files.values()) > MAX_SET:
             raise ManifestRefused("too-large", f"a set of more than {MAX_SET} bytes")
         contents = {file.sha256: file.content for file in self.checks.files.values()}
@@ -137,6 +143,11 @@ class Update:
         await self._defer_to_thread(self._store.save, held)
         self._held, self.checks, self.trouble = held, checks, None
         self.log.info("check set {version} with {count} files is active", version=manifest.version, count=len(wanted))
+        await self._consider_upgrade(manifest, connection)
+
+    async def _consider_upgrade(self, manifest: ManifestDocument, connection: Connection) -> None:
+        if self.upgrading is not None:
+            await self.upgrading.consider(manifest.agent, lambda lacking: self._fetch(connection, lacking))
 
     async def _judge(self, blob: bytes) -> ManifestDocument:
         """The manifest of a delivery, by the keys of the newest root, which may have come with it."""

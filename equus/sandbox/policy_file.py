@@ -34,6 +34,7 @@ class Settings:
     limits: dict[str, Any]
     grants: dict[str, dict[str, Any]]
     plugins: dict[str, Plugin]
+    upgrade: bool
 
 
 def read_policy(text: bytes, file: str) -> Settings:
@@ -48,13 +49,16 @@ def read_policy(text: bytes, file: str) -> Settings:
     isolation = top.take("isolation", _one_of("strong", "weak"), "strong")
     pushed_code = top.take("pushed_code", _one_of("signed", "frozen", "refuse"), "signed")
     limits = _limits(top.table("limits"))
+    upgrade = top.table("upgrade")
+    may_upgrade = upgrade.take("allow", _boolean, False)
+    upgrade.done()
     grants = _grants(top.table("caps"))
     plugins = {name: _plugin(name, top.inner("plugins", name, value)) for name, value in top.named("plugins")}
     top.done()
     # Who writes down a program wants it run; [caps.plugin] is for taking some of them back.
     if plugins and "plugin" not in document.get("caps", {}):
         grants["plugin"] = {}
-    return Settings(isolation, pushed_code, limits, grants, plugins)
+    return Settings(isolation, pushed_code, limits, grants, plugins, may_upgrade)
 
 
 @define

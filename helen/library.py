@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import field, frozen
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -38,6 +39,7 @@ class Staged:
     pair: Pair
     files: dict[str, FileEntry]
     contents: dict[str, bytes] = field(repr=False)
+    agent: Mapping[str, Any] | None = None
 
     @property
     def version(self) -> int:
@@ -64,6 +66,8 @@ class Library:
         self.private = tuple(private)
         self.public = dict(public)
         self.threshold = 1  # how many of `public` must sign
+        self.agent: Mapping[str, Any] | None = None  # the Equus that goes out with the set, as manifests name it
+        self._wheels: dict[str, bytes] = {}  # its files, until a release has them
         self.verdicts = Verdicts(lint, store, steady)
         self.releases = Releases(store, clock, steady, self.verdicts.tables, on_published)
         self.staged: Staged | None = None
@@ -105,6 +109,8 @@ class Library:
         """What was published before this start."""
         self.verdicts.load(loaded.kv)
         self.releases.load(loaded)
+        newest = self.releases.newest
+        self.agent = newest.document.agent if newest is not None else None
 
     def load_contents(self) -> Deferred[None]:
         """The files of what is offered, from the store."""
@@ -190,16 +196,17 @@ class Library:
         if before and not chosen and not wanted:
             raise PushRefused(f"{self.folder} is empty: agents keep their checks. Is something not mounted?")
         is_undone = fingerprint(chosen) == self.releases.undone and not wanted
-        if newest is not None and (chosen == dict(before) or is_undone):
+        is_same = newest is not None and chosen == dict(before) and self.agent == newest.document.agent
+        if is_same or is_undone:
             self.staged = None
             if not self._is_renewal_due():
                 return
             chosen, author, fraction = dict(before), "renewal", None
-        contents = {files[name].sha256: reading.files[name] for name in usable}
+        contents = {files[name].sha256: reading.files[name] for name in usable} | self._wheels
         self.releases.keep(contents)
         if self.private:
             await self._release(chosen, author, fraction)
-        elif self.staged is None or self.staged.files != chosen:
+        elif self.staged is None or (self.staged.files, self.staged.agent) != (chosen, self.agent):
             self._stage(chosen, contents)
 
     def _is_renewal_due(self) -> bool:
@@ -208,7 +215,7 @@ class Library:
         return due and (bool(self.private) or self.staged is None)
 
     async def _release(self, files: Files, author: str, fraction: float | None) -> None:
-        pair = self.releases.pair(files)
+        pair = self.releases.pair(files, self.agent)
         try:
             new, undo = manifest.sign(pair.new, self.private), manifest.sign(pair.undo, self.private)
         except ValueError as error:
@@ -227,7 +234,7 @@ class Library:
         return ring.members if ring is not None and author == "folder" else frozenset()
 
     def _stage(self, files: dict[str, FileEntry], contents: dict[str, bytes]) -> None:
-        self.staged = Staged(self.releases.pair(files), files, contents)
+        self.staged = Staged(self.releases.pair(files, self.agent), files, contents, self.agent)
         self.log.info(
             "{count} checks are staged as version {version}: run `helen push --key FILE` where the signing key is",
             count=len(files), version=self.staged.version,
@@ -301,6 +308,27 @@ class Library:
         self.staged = None
         return version
 
+    def offer_agent(
+        self, version: str, wheels: Mapping[str, bytes], author: str, fraction: float | None
+    ) -> Deferred[None]:
+        """Send an Equus out with the set; hosts whose policy allows it take it. Fails with PushRefused."""
+        return self._lock.run(lambda: Deferred.fromCoroutine(self._offer_agent(version, wheels, author, fraction)))
+
+    async def _offer_agent(
+        self, version: str, wheels: Mapping[str, bytes], author: str, fraction: float | None
+    ) -> None:
+        entries = {name: manifest.entry(content) for name, content in wheels.items()}
+        before = self.agent, self._wheels
+        self.agent = {
+            "version": version, "files": {name: {"sha256": e.sha256, "size": e.size} for name, e in entries.items()},
+        }  # fmt: skip
+        self._wheels = {entries[name].sha256: content for name, content in wheels.items()}
+        try:
+            await self._refresh(author, fraction, wanted=True)
+        except (PushRefused, StoreFailed):
+            self.agent, self._wheels = before
+            raise
+
     def undo(self, author: str) -> Deferred[int]:
         """Publish N+1: the files that were promoted before. Fires with its version; fails with PushRefused."""
         return self._lock.run(lambda: Deferred.fromCoroutine(self._go_back(author)))
@@ -308,6 +336,8 @@ class Library:
     async def _go_back(self, author: str) -> int:
         version = await self.releases.go_back(author)
         self.staged = None  # it was made over the set that is no more
+        published = self.releases.published
+        self.agent = published.document.agent if published is not None else None
         return version
 
     # ---------------------------------------------------------------------------------------------- rings

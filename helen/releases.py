@@ -68,6 +68,12 @@ class Pair:
     version: int
 
 
+def all_files(document: ManifestDocument) -> dict[str, FileEntry]:
+    """Whatever agents may fetch of a set: its checks, and the wheels of an Equus, as `agent/NAME`."""
+    wheels = document.agent["files"] if document.agent is not None else {}
+    return document.files | {f"agent/{name}": FileEntry(e["sha256"], e["size"]) for name, e in wheels.items()}
+
+
 class Releases:
     """`tables_of(files)` gives the tables of a set's checks; `on_published()` is called once agents may be told."""
 
@@ -158,19 +164,22 @@ class Releases:
         """The files of what is offered, from the store."""
         for published in (self.published, self.canary):
             if published is not None:
-                await self._fetch(published.files)
-                self._served.append(published.files)
+                await self._fetch(all_files(published.document))
+                self._served.append(all_files(published.document))
 
     # ---------------------------------------------------------------------------------------------- publishing
 
-    def pair(self, files: Files) -> Pair:
-        """What is to be signed for this set. Raises PushRefused if no manifest can name it."""
+    def pair(self, files: Files, agent: Mapping[str, Any] | None = None) -> Pair:
+        """What is to be signed for this set and an Equus with it. Raises PushRefused if no manifest can name it."""
         version, now = self._next_version, self._clock()
-        before: Files = self.published.files if self.published is not None else files
-        if before == files and self._undo is not None:  # a renewal: the way back leads where it led before
-            before = manifest.read_unverified(self._undo).files
-        new = _build(files, version, now, now + LIFE_SECONDS)
-        undo = _build(before, version + 1, now, now + LIFE_SECONDS)
+        before: tuple[Files, Mapping[str, Any] | None] = (files, agent)
+        if self.published is not None:
+            before = self.published.files, self.published.document.agent
+        if before == (files, agent) and self._undo is not None:  # a renewal: the way back leads where it led before
+            undone = manifest.read_unverified(self._undo)
+            before = undone.files, undone.agent
+        new = _build(files, agent, version, now, now + LIFE_SECONDS)
+        undo = _build(*before, version + 1, now, now + LIFE_SECONDS)
         return Pair(new, undo, version)
 
     def keep(self, contents: Mapping[str, bytes]) -> None:
@@ -181,7 +190,7 @@ class Releases:
         """Offer a signed set: to the members of a first ring, or with none to everybody. The version."""
         documents = [manifest.read_unverified(envelope) for envelope in (new, undo)]
         for document in documents:
-            await self._fetch(document.files)
+            await self._fetch(all_files(document))
         fresh = self._read(new)
         members = members if self.published is not None else frozenset()
         now = self._clock()
@@ -192,12 +201,12 @@ class Releases:
         undone = self.undone if self.newest is not None and fresh.files == self.newest.files else None
         floor = min(fresh.version, self.published.version if self.published is not None and members else fresh.version)
         rows = [_row(documents[0], new, None), _row(documents[1], undo, fresh.version)]
-        needed = {entry.sha256: self._contents[entry.sha256] for each in documents for entry in each.files.values()}
+        needed = {e.sha256: self._contents[e.sha256] for each in documents for e in all_files(each).values()}
         await self._store.call(_store_release, rows, needed, rollout, current, floor, undone)
         self._undo = self._worth_undoing(undo, fresh)
         self._next_version = documents[1].version + 1
         self.undone = undone  # a renewal of the set that was gone back to is no reason to try the other one again
-        self._served.append(fresh.files)
+        self._served.append(all_files(fresh.document))
         if members:
             self.canary, self.ring = fresh, Ring(fresh.version, fresh.digest, members, self._steady())
         else:
@@ -235,7 +244,7 @@ class Releases:
             raise PushRefused(
                 "the undoing set has expired, agents would refuse it: put the older files into the folder instead"
             )
-        await self._fetch(document.files)
+        await self._fetch(all_files(document))
         if ring is not None and ring.verdict is None:
             ring.verdict, ring.why = "undo", f"undone by {author}"
         undone = fingerprint(newest.files)
@@ -245,7 +254,7 @@ class Releases:
         self.undone, self._undo = undone, None
         self.published, self.canary, self.ring = self._read(envelope), None, None
         self.last_ring = ring or self.last_ring
-        self._served.append(document.files)
+        self._served.append(all_files(document))
         self._prune()
         self._on_published()
         return document.version
@@ -265,7 +274,8 @@ class Releases:
     def _worth_undoing(self, undo: bytes, fresh: Published | None = None) -> bytes | None:
         """None for the first set of all, and for one that changes nothing: there is no way back from those."""
         fresh = fresh or self.newest
-        return undo if fresh is not None and manifest.read_unverified(undo).files != fresh.files else None
+        back = manifest.read_unverified(undo)
+        return undo if fresh is not None and (back.files, back.agent) != (fresh.files, fresh.document.agent) else None
 
     async def _fetch(self, files: Files) -> None:
         for name, entry in files.items():
@@ -278,7 +288,8 @@ class Releases:
     def _prune(self) -> None:
         """What no set of the last few names needn't be in memory; the store has it."""
         named = {entry.sha256 for files in self._served for entry in files.values()}
-        named |= {e.sha256 for each in (self.published, self.canary) if each is not None for e in each.files.values()}
+        offered = [each.document for each in (self.published, self.canary) if each is not None]
+        named |= {entry.sha256 for document in offered for entry in all_files(document).values()}
         self._contents = {sha256: content for sha256, content in self._contents.items() if sha256 in named}
 
     def _read(self, envelope: bytes) -> Published:
@@ -286,15 +297,15 @@ class Releases:
         return Published(envelope, document, self._tables_of(document.files))
 
 
-def _build(files: Files, version: int, created: float, expires: float) -> bytes:
+def _build(files: Files, agent: Mapping[str, Any] | None, version: int, created: float, expires: float) -> bytes:
     try:
-        return manifest.build(files, version, created, expires)
+        return manifest.build(files, version, created, expires, agent=agent)
     except ValueError as error:
         raise PushRefused(f"no manifest can name these files: {error}") from error
 
 
 def _row(document: ManifestDocument, envelope: bytes, undoes: int | None) -> SignedManifest:
-    files = {name: entry.sha256 for name, entry in document.files.items()}
+    files = {name: entry.sha256 for name, entry in all_files(document).items()}
     return SignedManifest(
         document.version, document.digest, document.created, document.expires, envelope, files, undoes
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,13 @@ LOOK_SECONDS = 0.2
     multiple=True,
     help="Sign with this private key, which Helen doesn't hold; repeat it where two must sign.",
 )
+@click.option(
+    "--agent",
+    "wheels",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    multiple=True,
+    help="A wheel of a newer Equus, which goes out with the set; hosts take it if their policy allows it.",
+)
 @click.option("--canary", metavar="PERCENT", help="The share of the agents that runs it first, such as 1%.")
 @click.option("--dry-run", is_flag=True, help="Say what would be published, and change nothing.")
 @click.option("--undo", is_flag=True, help="Go back to the set before the newest one.")
@@ -38,6 +46,7 @@ def push(
     client: Client,
     files: tuple[Path, ...],
     keys: tuple[Path, ...],
+    wheels: tuple[Path, ...],
     canary: str | None,
     dry_run: bool,
     undo: bool,
@@ -48,13 +57,17 @@ def push(
     Tests that lie beside a file (tests/NAME.lua) come along and must pass. Without FILES the folder is taken as it is:
     that is how a staged set is signed with --key.
     """
-    if undo and (files or dry_run or canary):
+    if undo and (files or wheels or dry_run or canary):
         raise click.UsageError("--undo goes back as a whole and at once: it takes no FILES, --dry-run or --canary")
+    if wheels and (files or dry_run):
+        raise click.UsageError("--agent goes out with the published set: push FILES by themselves, before or after")
     private = [read_key(key) for key in keys]
     if canary is not None:
         read_canary(canary)
     if undo:
         client.post("/api/v1/push/undo")
+    elif wheels:
+        client.post("/api/v1/push/agent", {"wheels": read_wheels(wheels), "canary": canary})
     elif files:
         done = client.post("/api/v1/push", read_files(files) | {"canary": canary, "dry_run": dry_run})
         for warning in done["warnings"] if not as_json else ():
@@ -79,6 +92,13 @@ def read_files(files: tuple[Path, ...]) -> dict[str, Any]:
         if beside.exists():
             tests[path.name] = read_text(beside)
     return {"files": contents, "tests": tests}
+
+
+def read_wheels(paths: tuple[Path, ...]) -> dict[str, str]:
+    try:
+        return {path.name: base64.b64encode(path.read_bytes()).decode() for path in paths}
+    except OSError as error:
+        raise Failed(f"{error.filename} can't be read: {error.strerror}") from error
 
 
 def read_text(path: Path) -> str:

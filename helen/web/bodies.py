@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from typing import Any
@@ -75,6 +76,17 @@ def read_files(body: dict[str, Any], key: str) -> dict[str, bytes]:
         return {name: text.encode("utf-8", "surrogateescape") for name, text in files.items()}
     except UnicodeEncodeError as error:
         raise Problem(400, "bad request", f"`{key}` holds what is no text: {error.reason}") from error
+
+
+def read_base64(body: dict[str, Any], key: str) -> dict[str, bytes]:
+    """File names and their bytes, written in base64."""
+    files = body.get(key)
+    try:
+        if not isinstance(files, dict):
+            raise ValueError
+        return {name: base64.b64decode(text, validate=True) for name, text in files.items()}
+    except (TypeError, ValueError) as error:
+        raise Problem(400, "bad request", f"`{key}` is an object of file names and their bytes in base64") from error
 
 
 def read_share(body: dict[str, Any]) -> float | None:

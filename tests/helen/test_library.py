@@ -559,6 +559,35 @@ def test_other_keys(world: World) -> None:
     assert world.inbox.wait(world.library.accept(*signed, "operator")) == 5
 
 
+WHEEL = "helen_equus-0.2.0-py3-none-any.whl"
+
+
+def test_an_equus_goes_out_with_the_set(world: World) -> None:
+    """Named beside the checks, served by its hash, kept through later pushes and restarts; undone like all else."""
+    world.write(cpu="a").look()
+    world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator", None))
+    entry = manifest.entry(b"wheel")
+    agent = {"version": "0.2.0", "files": {WHEEL: {"sha256": entry.sha256, "size": entry.size}}}
+    assert (world.offered(), world.library.published.document.agent) == ((3, {"cpu": "a"}), agent)
+    world.look()
+    world.restart()
+    assert (world.look().offered(), world.library.file(entry.sha256)) == ((3, {"cpu": "a"}), b"wheel")
+    world.write(cpu="b").look()
+    assert (world.offered(), world.library.published.document.agent) == ((5, {"cpu": "b"}), agent)
+    world.inbox.wait(world.library.offer_agent("0.3.0", {WHEEL.replace("2", "3"): b"newer"}, "operator", None))
+    assert (world.undo(), world.library.published.document.agent) == (8, agent)
+    assert world.look().offered() == (8, {"cpu": "b"})
+
+
+def test_an_equus_of_the_first_ring(world: World) -> None:
+    """A few agents hear of it before all others."""
+    world.write(cpu="a").look()
+    world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator", 0.01))
+    [member] = world.library.releases.ring.members
+    assert world.library.offered(member).document.agent is not None
+    assert world.library.offered("nobody").document.agent is None
+
+
 # ---------------------------------------------------------------------------------------------- signed elsewhere
 
 
@@ -588,6 +617,16 @@ def test_staged_until_somebody_signs(keyless: World) -> None:
     keyless.restart()
     assert keyless.offered() == (3, {"cpu": "b"})
     assert (keyless.undo(), keyless.offered()) == (4, (4, {"cpu": "a"}))
+
+
+def test_an_equus_that_is_signed_elsewhere(keyless: World) -> None:
+    """Staged with the set; nothing of it is offered before."""
+    sign(keyless.write(cpu="a").look())
+    keyless.inbox.wait(keyless.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator", None))
+    assert keyless.library.published.document.agent is None
+    sign(keyless)
+    assert keyless.library.published.document.agent["version"] == "0.2.0"
+    assert keyless.library.file(manifest.entry(b"wheel").sha256) == b"wheel"
 
 
 def test_signed_by_a_stranger(keyless: World) -> None:

@@ -41,6 +41,7 @@ def test_every_setting() -> None:
         """
         isolation = "weak"
         pushed_code = "frozen"
+        upgrade.allow = true
         [limits]
         parallel = 2
         queue = 5
@@ -62,6 +63,7 @@ def test_every_setting() -> None:
         """
     )
     assert found.limits == Limits(2, 5, 60.0, 10.0, 128, 9, 1)
+    assert (found.upgrade, DEFAULT.upgrade) == (True, False)
     assert (found.isolation, found.pushed_code) == ("weak", "frozen")
     assert not found.granted("log")
     assert [found.may_see_disk(path) for path in ("/srv", "/srv/a", "/srvx", "/")] == [True, True, False, False]
@@ -155,7 +157,7 @@ def test_programs() -> None:
 
 
 FAULTS = [
-    ("x = 1", "p.toml: x is not a setting; allowed here: isolation, pushed_code, limits, caps, plugins"),
+    ("x = 1", "p.toml: x is not a setting; allowed here: isolation, pushed_code, limits, upgrade, caps, plugins"),
     ("[caps.fil]\n", "p.toml: caps.fil is not a setting; allowed here: host, cpu, mem, load, disk_io, net_io, state, log, "
      "disk, procs, tcp, udp, icmp, tls, http, dns, file, unix, systemd, plugin"),
     ("[caps.http]\nnetwork = []\n", "p.toml: caps.http.network is not a setting; allowed here: allow, networks"),

@@ -22,6 +22,7 @@ from helen.runs import MAX_ASKED_SECONDS, MAX_RUNS, Run, RunRefused, Target
 from helen.supply import encode_args
 from helen.web import shown
 from helen.web.bodies import (
+    read_base64,
     read_body,
     read_files,
     read_object,
@@ -33,6 +34,7 @@ from helen.web.bodies import (
 )
 from helen.web.problems import Problem, add_error_answers, write_json
 from helen.web.rows import write_rows
+from helen.wheels import NotAnEquus, version_of
 
 if TYPE_CHECKING:
     from helen.tap import Helen
@@ -196,6 +198,18 @@ class Api:
         envelope, undo = read_text(body, "manifest").encode(), read_text(body, "undo").encode()
         version = await self._helen.library.accept(envelope, undo, "operator", read_share(body))
         return write_json(request, {"version": version}, 201)
+
+    @app.route("/api/v1/push/agent", methods=["POST"])
+    async def push_agent(self, request: Any) -> bytes:
+        """`wheels`: base64 by file name. They go out with the set that is published."""
+        body = await read_body(request)
+        wheels = read_base64(body, "wheels")
+        try:
+            version = version_of(wheels)
+        except NotAnEquus as error:
+            raise Problem(400, "bad request", str(error)) from error
+        await self._helen.library.offer_agent(version, wheels, "operator", read_share(body))
+        return write_json(request, {"agent": version}, 201)
 
     @app.route("/api/v1/push/undo", methods=["POST"])
     async def push_undo(self, request: Any) -> bytes:

@@ -114,10 +114,11 @@ def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
     releases, staged = library.releases, library.staged
     newest, ring = releases.newest, releases.ring or releases.last_ring
     shown: dict[str, Any] = {"version": None, "staged": None, "ring": None, "can_sign": bool(library.private)}
-    shown |= {"agents": len(connected), "loaded": 0, "kept_old": {}}
+    shown |= {"agents": len(connected), "loaded": 0, "kept_old": {}, "agent": None}
     if newest is not None:
         have = [agent for agent in connected if agent.digest == newest.digest]
         shown |= {"version": newest.version, "digest": newest.digest, "loaded": len(have)}
+        shown["agent"] = newest.document.agent["version"] if newest.document.agent is not None else None
         shown["kept_old"] = {agent.name: agent.not_active for agent in have if agent.not_active}
     if ring is not None:
         shown["ring"] = describe(ring)

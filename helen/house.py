@@ -74,6 +74,8 @@ class House:
         self.supply = Supply(reactor, self.roster, self.turns, wall)
         self.runs = Runs(ask, cancel)
         self.observers: list[Callable[[Agent, Latest], None]] = []
+        self.on_attached: list[Callable[[Agent], None]] = []  # an agent has come
+        self.on_detached: list[Callable[[Agent], None]] = []  # it has gone, or comes anew: then both are called
         self.stopping = False
         self.counts: dict[str, int] = {"reports": 0, "results": 0, "acks": 0, "late": 0, "clashes": 0}
         self._reactor = reactor
@@ -166,6 +168,8 @@ class House:
         if self._is_too_old(connection.equus_version):
             connection.send(m.Reload())
         self.supply.attached(agent, connection)
+        for observer in self.on_attached:
+            observer(agent)
 
     def _detached(self, agent: Agent, link: Any) -> None:
         agent.connected_at = None
@@ -175,6 +179,8 @@ class House:
         self._remember(agent)
         self.journal.change("link", {"event": "down", "address": link.address}, agent.name)
         self.log.info("{name} has gone", name=agent.name)
+        for observer in self.on_detached:
+            observer(agent)
 
     def _remember(self, agent: Agent) -> None:
         seen = self.store.call(records.agent_seen, agent.name, agent.last_seen or self._wall(), agent.address)
@@ -242,7 +248,7 @@ class House:
         sequence = self.journal.append_own(connection.name, check_id, result.name, origin, self._wall(), result.blob)
         if sequence is None:
             if claim is not None:
-                self.runs.settle(claim, results.parse(result.blob))
+                self.runs.settle(claim, results.parse(result.blob), result.blob)
             self._overloaded(connection)
             return
         if claim is not None:
@@ -290,7 +296,7 @@ class House:
         if entry.origin is Origin.ASKED:
             claim = self._claims.pop((entry.agent, entry.sequence), None)
             if claim is not None:
-                self.runs.settle(claim, document)  # type: ignore[arg-type]  # it has all that is read of one
+                self.runs.settle(claim, document, entry.blob)  # type: ignore[arg-type]  # it has all that is read of one
             return
         agent = self.roster.know(entry.agent)
         if document.started is not None:
@@ -348,14 +354,15 @@ class House:
         self,
         check: str,
         agents: Iterable[Agent],
-        args: dict[str, Any],
+        args: dict[str, Any] | bytes,
         timeout: float,
         on_target: Callable[[Target], None],
         on_end: Callable[[], None],
     ) -> Run:
         """Run a check now on these agents; raises RunRefused. A great fleet is asked a few at a time."""
         targets = [(agent.name, agent.link) for agent in agents]
-        run = self.runs.start(check, targets, encode_args(args), self._steady() + timeout, on_target, on_end)
+        blob = args if isinstance(args, bytes) else encode_args(args)
+        run = self.runs.start(check, targets, blob, self._steady() + timeout, on_target, on_end)
         self.turns.walk(range(-(-len(run.unasked) // ASKED_AT_ONCE)), lambda _: self.runs.advance(run))
         return run
 

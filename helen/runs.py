@@ -26,12 +26,16 @@ class RunRefused(Exception):
 
 @frozen
 class Target:
-    """What became of one agent: `outcome` is one of OUTCOMES, `result` the document of an answer, `why` a sentence."""
+    """What became of one agent: `outcome` is one of OUTCOMES, `result` the document of an answer, `why` a sentence.
+
+    `blob` is the answer as the agent sent it, for those who pass it on.
+    """
 
     agent: str
     outcome: str
     result: dict[str, Any] | None = None
     why: str | None = None
+    blob: bytes = b""
 
     def to_json(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"agent": self.agent, "outcome": self.outcome, "result": self.result}
@@ -123,14 +127,14 @@ class Runs:
         asked = self._forget(link, message_id)
         return Claim(*asked) if asked is not None else None
 
-    def settle(self, claim: Claim, document: ResultDocument) -> None:
-        """What an answer says. Nothing, if its time ran out meanwhile."""
+    def settle(self, claim: Claim, document: ResultDocument, blob: bytes = b"") -> None:
+        """What an answer says, and the bytes that say it. Nothing, if its time ran out meanwhile."""
         run, agent = claim.run, claim.agent
         if agent not in run.open:
             return
         refused = document.reason == "denied"
         why = document.summary or document.output if refused else None
-        self._close(run, Target(agent, "refused" if refused else "answered", to_json(document), why))
+        self._close(run, Target(agent, "refused" if refused else "answered", to_json(document), why, blob))
 
     def gone(self, link: Any, why: str) -> None:
         """A link has ended: all that was asked on it, and not answered, has failed."""

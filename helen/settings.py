@@ -12,13 +12,17 @@ from typing import Any
 
 from attrs import frozen
 
+from helen import network_settings
 from helen.durations import seconds
+from helen.network_settings import NetworkSettings
 
 DEFAULT_PORT = 4166
 DEFAULT_WEB = "127.0.0.1:4167"
-REPEATED = ("name",)
-FLAGS = ("rings", "insecure-plaintext")
-SINGLE = ("state", "listen", "web", "checks", "signing-keys", "minimum-equus", "retention")
+REPEATED = ("name", *network_settings.REPEATED)
+FLAGS = ("rings", "insecure-plaintext", *network_settings.FLAGS)
+SINGLE = (
+    "state", "listen", "web", "checks", "signing-keys", "minimum-equus", "retention", *network_settings.SINGLE,
+)  # fmt: skip
 
 
 class SettingsError(Exception):
@@ -39,6 +43,7 @@ class Settings:
     retention: float = 7 * 86_400.0
     insecure_plaintext: bool = False
     rings: bool = False
+    network: NetworkSettings = network_settings.NONE
 
 
 def gather(flags: Mapping[str, Any], environment: Mapping[str, str], config: Path | None) -> dict[str, Any]:
@@ -113,7 +118,15 @@ def read(found: Mapping[str, Any]) -> Settings:
         retention=_seconds(found.get("retention", "7d"), "--retention"),
         insecure_plaintext=bool(found.get("insecure-plaintext", False)),
         rings=bool(found.get("rings", False)),
+        network=_network(found),
     )
+
+
+def _network(found: Mapping[str, Any]) -> NetworkSettings:
+    try:
+        return network_settings.read(found)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
 
 
 def address(text: str, setting: str) -> tuple[str, int]:

@@ -53,25 +53,7 @@ class Api:
 
     @app.route("/api/v1/status", methods=["GET"])
     def status(self, request: Any) -> bytes:
-        helen, house = self._helen, self._helen.house
-        agents = house.roster.agents.values()
-        published, dispatch, journal = helen.library.published, house.supply.dispatch, helen.journal
-        return write_json(
-            request,
-            {
-                "version": helen.version,
-                "started": helen.started_at,
-                "agents": {"known": len(agents), "connected": len(house.roster.connected())},
-                "checks": shown.counted(agents),
-                "manifest": None if published is None else {"version": published.version, "digest": published.digest},
-                "assignments": {"revision": helen.book.revision, "fault": helen.book.fault},
-                "journal": {"segment": journal.segment, "backlog": journal.backlog_bytes, "trouble": helen.trouble},
-                "store": {"trouble": helen.store.trouble},
-                "questions": len(house.runs),
-                "counts": house.counts
-                | {"asked": dispatch.asked, "skipped": dispatch.skipped, "turned_away": house.door.turned_away},
-            },
-        )
+        return write_json(request, self._helen.overview())
 
     @app.route("/api/v1/agents", methods=["GET"])
     def agents(self, request: Any) -> Deferred[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equus_protocol.manifest import key_id
 from equus_protocol.results import STATUS_WORDS
@@ -13,6 +13,9 @@ from helen.policy import ScheduleEntry
 from helen.releases import Published, describe
 from helen.roster import Agent, Latest
 
+if TYPE_CHECKING:
+    from helen.tap import Helen
+
 
 def counted(agents: Any) -> dict[str, int]:
     """How many latest results there are of each status."""
@@ -21,6 +24,26 @@ def counted(agents: Any) -> dict[str, int]:
         for status, count in enumerate(agent.counts):
             sums[status] += count
     return dict(zip(STATUS_WORDS, sums, strict=True))
+
+
+def show_overview(helen: Helen) -> dict[str, Any]:
+    """All in all."""
+    house, library, journal = helen.house, helen.library, helen.journal
+    agents, published, dispatch = house.roster.agents.values(), library.published, house.supply.dispatch
+    return {
+        "version": helen.version,
+        "started": helen.started_at,
+        "agents": {"known": len(agents), "connected": len(house.roster.connected())},
+        "checks": counted(agents),
+        "manifest": None if published is None else {"version": published.version, "digest": published.digest},
+        "assignments": {"revision": helen.book.revision, "fault": helen.book.fault},
+        "journal": {"segment": journal.segment, "backlog": journal.backlog_bytes, "trouble": helen.trouble},
+        "store": {"trouble": helen.store.trouble},
+        "questions": len(house.runs),
+        "counts": house.counts
+        | {"asked": dispatch.asked, "skipped": dispatch.skipped, "turned_away": house.door.turned_away},
+        "network": None if helen.network is None else helen.network.overview(),
+    }
 
 
 def show_agent(agent: Agent, offered: Published | None, now: float) -> dict[str, Any]:

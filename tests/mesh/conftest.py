@@ -1,0 +1,29 @@
+"""Fixtures of what Helen is to Scale0 and ZeroTask; the processes are those of tests/helen, the peers are peers.py."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "helen"))
+
+from mesh_stage import Stage
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    one = Stage(tmp_path)
+    yield one
+    one.end()
+
+
+@pytest.fixture(scope="module")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """The same for all tests of a module."""
+    one = Stage(tmp_path_factory.mktemp("common"))
+    yield one
+    one.end()

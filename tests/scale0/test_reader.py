@@ -10,6 +10,7 @@ from scale0 import reader
 from scale0.reader import NOBODY, CurveClient, CurveServer, Kind, Network, Origin, Sent, SocketError, new_keys
 
 ANY_PORT = "tcp://127.0.0.1:0"
+PATIENCE = 5.0  # seconds for what must come, as in conftest.py
 
 
 class Ends:
@@ -168,8 +169,8 @@ def test_a_monitor_tells_of_handshakes_and_of_a_restart(pump, network, ends):
             return False
         return True
 
-    pump.until(bound)
-    pump.until(lambda: "handshake" in events)
+    pump.until(bound)  # the port is free only once the I/O thread has closed it
+    pump.until(lambda: "handshake" in events, 3 * PATIENCE)  # libzmq may have come to wait RECONNECT_MAX
 
 
 def test_curve_tells_the_key_of_the_peer_and_strangers_stay_out(pump, network):

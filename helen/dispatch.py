@@ -70,6 +70,10 @@ class Dispatch:
             self._live -= len(charge.entries)
             charge.entries = {}
 
+    def again(self, link: Any, entry: ScheduleEntry) -> None:
+        """Run it once now, out of its turn; agents with a schedule of their own can be asked, too."""
+        self._run(self._charges.setdefault(link, Charge(link)), entry)
+
     def answered(self, link: Any, message_id: int) -> ScheduleEntry | None:
         """The entry that this result belongs to, if it was asked from here."""
         charge = self._charges.get(link)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
+from equus_protocol.results import Metric
 from helen.judged import Result
 
 MOST_SEGMENTS = 500  # of each kind: with 20,000 results each that is 10 million, some minutes; then states start afresh
@@ -35,17 +36,18 @@ class Past:
     result: Result | None = None
     origin: int = 0
     document: str = ""
+    metrics: tuple[Any, ...] = ()  # with the attributes of equus_protocol's Metric
 
 
 def since(history: Path, at: int) -> Iterator[Past]:
     """All records above `at` that are in segments, in their order; files that can't be read are passed over."""
-    names = _series(history / "series.parquet")
+    names = series_names(history / "series.parquet")
 
     def named(number: int | None) -> tuple[str | None, str | None]:
         return (None, None) if number is None else names.get(number, (None, None))
 
     found: list[Past] = []
-    for prefix, columns, read in (("seg", RESULT_COLUMNS, _result), ("chg", CHANGE_COLUMNS, _change)):
+    for prefix, columns, read in (("seg", RESULT_COLUMNS, read_result), ("chg", CHANGE_COLUMNS, read_change)):
         found += _newest(history / "segments", prefix, columns, at, read, named)
     return iter(sorted(found, key=lambda past: past.at))
 
@@ -67,21 +69,25 @@ def _newest(
     return found
 
 
-def _result(row: dict[str, Any], named: Named) -> Past:
+def read_result(row: dict[str, Any], named: Named) -> Past:
+    """A row of a segment of results; `named` says what a series_id stands for."""
     received = row["received"].timestamp()
     started = row["started"]
     ended = None if started is None else started.timestamp() + (row["took_ms"] or 0.0) / 1_000
     result = Result(received, row["status"], ended, row["spool"], row["sequence"], row["reason"], row["code"],
                     row["summary"])  # fmt: skip
-    return Past(row["at"], received, "result", *named(row["series_id"]), result, row["origin"])
+    metrics = tuple(Metric(**{**each, "labels": dict(each["labels"])}) for each in row.get("metrics") or ())
+    return Past(row["at"], received, "result", *named(row["series_id"]), result, row["origin"], metrics=metrics)
 
 
-def _change(row: dict[str, Any], named: Named) -> Past:
+def read_change(row: dict[str, Any], named: Named) -> Past:
+    """A row of a segment of changes."""
     where = named(row["series_id"])
     return Past(row["at"], row["received"].timestamp(), row["kind"], *where, document=row["document"])
 
 
-def _series(path: Path) -> dict[int, tuple[str, str]]:
+def series_names(path: Path) -> dict[int, tuple[str, str]]:
+    """series_id -> agent and check_id; nothing where there is no such file yet."""
     try:
         rows = pq.read_table(path, columns=["series_id", "agent", "check_id"]).to_pylist()
     except (OSError, pa.ArrowException):

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import fields, frozen
+from attrs import asdict, evolve, frozen
 
 from helen.durations import seconds
-from helen.judged import Rule
+from helen.judged import USUAL, Rule
 
 OF_ENTRY = ("attempts", "recover", "retry", "stale", "flap", "depends")
 OF_ALL = ("attempts", "recover", "retry", "stale", "flap", "away")
@@ -62,22 +62,28 @@ def read_judge(table: Any, faults: list[str]) -> Wanted:
 
 def rule_for(agent: str, wanted: Wanted, default: Wanted, every: float, timeout: float) -> Rule:
     """The rule of one check that runs this often."""
-    attempts, recover, retry, stale, flap = (
-        next((value for value in (getattr(wanted, name), getattr(default, name)) if value is not None), None)
-        for name in ("attempts", "recover", "retry", "stale", "flap")
-    )
-    usual = fields(Rule)
-    start, stop = (usual.flap_start.default, usual.flap_stop.default) if flap in (None, True) else flap or (None, 0.0)
+    said = evolve(default, **{name: value for name, value in asdict(wanted).items() if value is not None})
+    start, stop = _thresholds(said.flap)
     return Rule(
-        attempts or usual.attempts.default, recover or usual.recover.default, retry,
-        2 * every + timeout + STALE_SLACK if stale is None else stale, start, stop,
-        tuple(ref if "/" in ref else f"{agent}/{ref}" for ref in wanted.depends or ()),
-    )  # fmt: skip
+        attempts=USUAL.attempts if said.attempts is None else said.attempts,
+        recover=USUAL.recover if said.recover is None else said.recover,
+        retry=said.retry,
+        stale=2 * every + timeout + STALE_SLACK if said.stale is None else said.stale,
+        flap_start=start,
+        flap_stop=stop,
+        depends=tuple(ref if "/" in ref else f"{agent}/{ref}" for ref in wanted.depends or ()),
+    )
 
 
 def link_rule(default: Wanted) -> Rule:
     """Of an agent's being there: no attempts, no flapping; only how long it may be gone."""
-    return Rule(1, 1, flap_start=None, away=fields(Rule).away.default if default.away is None else default.away)
+    return Rule(1, 1, flap_start=None, away=USUAL.away if default.away is None else default.away)
+
+
+def _thresholds(flap: tuple[float, float] | bool | None) -> tuple[float | None, float]:
+    if isinstance(flap, tuple):
+        return flap
+    return (None, 0.0) if flap is False else (USUAL.flap_start, USUAL.flap_stop)
 
 
 def _count(value: Any, place: str, faults: list[str]) -> int | None:

@@ -46,6 +46,7 @@ class Supply:
     def __init__(self, reactor: Any, roster: Roster, turns: Turns, wall: Callable[[], float]) -> None:
         self.library: Library | None = None
         self.assignments = Assignments()
+        self.on_schedule: Callable[[Agent, tuple[ScheduleEntry, ...]], None] = lambda agent, entries: None
         self.dispatch = Dispatch(self._ask_scheduled)
         self.dress: Callable[[Published], bytes] = lambda published: published.envelope  # what is laid beside it
         self._reactor = reactor
@@ -58,7 +59,10 @@ class Supply:
     def attached(self, agent: Agent, connection: AgentConnection) -> None:
         """An agent has come."""
         self._desks[connection] = Desk()
-        self.schedule(agent)
+        if connection.version == 1:
+            self.schedule(agent)
+        else:  # its labels come with `loaded`, and what is judged follows from them
+            self._send_schedule(agent, self.schedule_of(agent))
 
     def forget(self, connection: AgentConnection) -> None:
         """A connection has gone."""
@@ -136,19 +140,34 @@ class Supply:
     def assign(self, assignments: Assignments) -> None:
         """From now on these are the truth; whoever is concerned hears of it."""
         self.assignments = assignments
-        self._turns.walk(self._roster.connected(), self.schedule)
+        self._turns.walk(self._roster.agents.values(), self.schedule)
 
     def schedule_of(self, agent: Agent) -> tuple[ScheduleEntry, ...]:
         published = self._set_of(agent)
         tables = published.tables if published is not None else {}
         return policy.schedule(self.assignments, tables, agent.name, agent.labels)
 
+    def again(self, name: str, check_id: str) -> None:
+        """Ask for a run out of its turn; it counts as scheduled."""
+        agent = self._roster.agents.get(name)
+        if agent is None or not isinstance(agent.link, AgentConnection) or agent.link.closing:
+            return
+        for entry in self.schedule_of(agent):
+            if entry.id == check_id:
+                self.dispatch.again(agent.link, entry)
+
     def schedule(self, agent: Agent) -> None:
-        """Send an agent its whole schedule, if that differs from what it has."""
+        """What an agent is to run, and how it is judged: the agent hears of the one, whoever judges of the other."""
+        if self._set_of(agent) is not None:
+            entries = self.schedule_of(agent)
+            self.on_schedule(agent, entries)
+            self._send_schedule(agent, entries)
+
+    def _send_schedule(self, agent: Agent, entries: tuple[ScheduleEntry, ...]) -> None:
+        """Its whole schedule, if that differs from what it has."""
         connection = agent.link
         if not isinstance(connection, AgentConnection) or self._set_of(agent) is None:
             return
-        entries = self.schedule_of(agent)
         if connection.version == 1:
             self.dispatch.take(connection, entries, self._wall())
             self._wind()

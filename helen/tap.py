@@ -40,6 +40,7 @@ from helen.house import House
 from helen.journal.journal import Journal
 from helen.journal.retention import Retention
 from helen.journal.values import JournalError, Trouble
+from helen.judge import Judge
 from helen.library import Library
 from helen.lint import Linter
 from helen.listening import TICK_SECONDS, AgentDoor, TLSDoor
@@ -185,6 +186,12 @@ class Helen(Service):
             if known.revoked_at is None:
                 self._recall(known)
         self.house.recall(recovery.records)
+        self.judge = Judge(self.reactor, self.state, self.journal, self.house.supply.again)
+        for sentence in self.judge.open(recovery.records):
+            self.log.info("{sentence}", sentence=sentence)
+        self.house.supply.on_schedule = lambda agent, entries: self.judge.rule(
+            agent, entries, self.house.supply.assignments.judge
+        )
         self._newest_revision = loaded.assignments
         checks = chosen.checks or self.state / "checks"
         if chosen.checks is None and checkfolder.fill(checks):
@@ -277,17 +284,18 @@ class Helen(Service):
         Deferred.fromCoroutine(self._begin()).addErrback(self._failed)
 
     async def _begin(self) -> None:
+        self.journal.change("helen_start", {"version": self.version})  # before all else that this Helen writes down
         await self.authority.refresh(time.time())
         await self.library.load_contents()
         await self.book.start(self._newest_revision)
         if self._ending:
             return
         self._every(TICK_SECONDS, self.house.sweep)
+        self._every(TICK_SECONDS, self.judge.tick)
         self._every(REFRESH_SECONDS, self._refresh)
         watchdog = systemd.watchdog_seconds()
         if watchdog is not None:
             self._every(watchdog, functools.partial(systemd.notify, "WATCHDOG=1"))
-        self.journal.change("helen_start", {"version": self.version})
         await deferToThread(self._write_run_file)
         if self._ending:
             return
@@ -375,6 +383,7 @@ class Helen(Service):
 
     def _on_durable(self, batch: Any) -> None:
         self.house.on_durable(batch)
+        self.judge.durable(batch.records)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.trouble = None if trouble.over else trouble.sentence
@@ -441,8 +450,10 @@ class Helen(Service):
         self.house.say_goodbye(RETRY_AFTER)
         await self.house.all_gone()
         self.linter.stop()
+        self.judge.stop()
         self.journal.change("helen_stop", {"version": self.version})
         await deferToThread(self.journal.close)
+        await self.judge.save()
         closed = self.store.close().addTimeout(STORE_SECONDS, self.reactor)
         await closed.addErrback(self._report_failure)
         left = None if self.network is None else Deferred.fromCoroutine(self.network.leave())

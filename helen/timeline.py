@@ -123,7 +123,7 @@ class Timeline:
     def _tick(self, key: Key) -> Spoken:
         state = self.states[key]
         listening = self._listening(key[0])
-        due = deadline(state, self._rule(key), listening, self.started)
+        due = deadline(state, self.rule(key), listening, self.started)
         if due is not None and due <= self.clock:
             yield from self._step(key, Tick(self.clock, listening, self.started))
         else:
@@ -135,7 +135,7 @@ class Timeline:
         return None if up is None else max(up, self.started)
 
     def _plan(self, key: Key, state: State) -> None:
-        due = deadline(state, self._rule(key), self._listening(key[0]), self.started)
+        due = deadline(state, self.rule(key), self._listening(key[0]), self.started)
         planned = self._planned.get(key, NEVER)
         if due is None or due >= planned:  # one that came later finds its place when the earlier one is looked at
             self._planned.setdefault(key, NEVER)
@@ -167,7 +167,7 @@ class Timeline:
         state = self.states.get(key)
         if state is None:
             state = self._bear(key)
-        rule = self._rule(key)
+        rule = self.rule(key)
         stepped, events = step(state, given, rule)
         if stepped is state:
             self.history += 1
@@ -308,7 +308,7 @@ class Timeline:
                 yield None
             state = self.states[key]
             held = any(hold.kind == window.kind and hold.ref == window.id for hold in state.holds)
-            covered = self._covers(window, key)
+            covered = self.covers(window, key)
             if covered and not held:
                 yield from self._step(key, Held(self.clock, Hold(window.kind, window.id, window.sentence)))
             elif held and not covered:
@@ -324,7 +324,8 @@ class Timeline:
             if self.states[key].holds:
                 yield from self._step(key, Released(self.clock, window.kind, window.id, why))
 
-    def _covers(self, window: Window, key: Key) -> bool:
+    def covers(self, window: Window, key: Key) -> bool:
+        """Whether it is in the window's scope, at whatever time."""
         rules = self.rules.get(key[0])
         return window.scope.covers(*key, rules.labels if rules is not None else {})
 
@@ -333,7 +334,7 @@ class Timeline:
     def _bear(self, key: Key) -> State:
         holds = [
             Hold(window.kind, window.id, window.sentence)
-            for window in map(self.windows.__getitem__, self.active) if self._covers(window, key)
+            for window in map(self.windows.__getitem__, self.active) if self.covers(window, key)
         ]  # fmt: skip
         holds += [_hold_of(parent) for parent in self._parents.get(key, ()) if self._is_broken(parent)]
         link = self.states.get((key[0], LINK))
@@ -355,7 +356,7 @@ class Timeline:
 
     def _step(self, key: Key, given: Input) -> Spoken:
         state = self.states[key]
-        stepped, events = step(state, given, self._rule(key))
+        stepped, events = step(state, given, self.rule(key))
         if stepped is not state:
             self.states[key] = stepped
         yield from self._after(key, state, stepped, events)
@@ -383,7 +384,8 @@ class Timeline:
         for check_id in sorted(self._checks[agent] - {LINK}):
             yield from self._step((agent, check_id), given)
 
-    def _rule(self, key: Key) -> Rule:
+    def rule(self, key: Key) -> Rule:
+        """How it is judged."""
         return self._rules.get(key, NO_RULE)
 
     def _all_keys(self) -> list[Key]:

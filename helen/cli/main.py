@@ -8,18 +8,23 @@ import click
 
 # name -> (module, attribute, one line for --help)
 COMMANDS = {
+    "ack": ("helen.cli.judgement", "ack", "Take a problem over: no alerts of it until it changes."),
     "agents": ("helen.cli.show", "agents", "The agents, connected or not."),
     "assign": ("helen.cli.assign", "assign", "Show, check or change what runs where."),
     "certificate": ("helen.cli.identity", "certificate", "Make an identity for an agent without a token."),
     "checks": ("helen.cli.show", "checks", "The published checks, and what is wrong with others."),
     "demo": ("helen.cli.demo", "demo", "A small fleet on this machine, for a minute, to see how it works."),
+    "downtime": ("helen.cli.judgement", "downtime", "Planned time: no alerts, and counted as planned."),
+    "explain": ("helen.cli.explain", "explain", "Why this state, why no alert, why not run, what changed."),
     "keys": ("helen.cli.keys", "keys", "Who signs check sets; change them."),
     "push": ("helen.cli.push", "push", "Validate, sign and publish checks."),
     "quickstart": ("helen.cli.quickstart", "quickstart", "Server and agent on this machine, in one go."),
     "revoke": ("helen.cli.identity", "revoke", "Shut an agent out."),
     "run": ("helen.cli.run", "run", "Run a check now on agents."),
+    "silence": ("helen.cli.judgement", "silence", "Quiet for a time, once or each night."),
     "status": ("helen.cli.show", "status", "What Helen knows: all in all, of an agent, of a check on it."),
     "token": ("helen.cli.identity", "token", "Print the line that makes a machine an agent."),
+    "windows": ("helen.cli.judgement", "windows", "The downtimes and silences."),
 }
 
 

@@ -120,7 +120,7 @@ def show_agent(agent: dict[str, Any]) -> None:
     if agent["clock_offset"] is not None and abs(agent["clock_offset"]) > 5:
         click.echo(f"its clock is {agent['clock_offset']:+.1f} s off")
     rows = [
-        [result["check_id"], result["status"].upper(), ago(now, result["since"]), result["summary"]]
+        [result["check_id"], *state_cells(result, now), result["summary"]]
         for result in sorted(agent["results"], key=lambda result: (result["status"] == "ok", result["check_id"]))
     ]
     table(["CHECK", "STATUS", "SINCE", "WHAT IT SAYS"], rows)
@@ -131,9 +131,27 @@ def show_agent(agent: dict[str, Any]) -> None:
             click.echo(f"{plain(name)} is {plain(file.get('state'))} there: {plain(file.get('error'))}", err=True)
 
 
+def state_cells(result: dict[str, Any], now: float) -> list[str]:
+    """The state as it is judged: `CRITICAL 1/3` while it is soft, what nobody has heard of for long is unknown."""
+    state = result["state"]
+    if state is None:
+        return [result["status"].upper(), ago(now, result["since"])]
+    word = state["status"].upper()
+    if state["kind"] == "soft":
+        word += f" {state['attempt']}/{state['attempts']}"
+    if state["reason"] in ("stale", "agent-away", "pending"):
+        word += f" ({state['reason']})"
+    marks = ["acknowledged"] if state["acknowledged"] else []
+    marks += ["flapping"] if state["flapping"] else []
+    return [" ".join([word, *marks]), ago(now, state["since"])]
+
+
 def show_result(result: dict[str, Any]) -> None:
     now = time.time()
-    click.echo(f"{result['status'].upper()} for {ago(now, result['since'])}: {plain(result['summary'])}")
+    word, lasting = state_cells(result, now)
+    click.echo(f"{word} for {lasting}: {plain(result['summary'])}")
+    for hold in (result["state"] or {}).get("held_by", ()):
+        click.echo(f"no alerts: {plain(hold['detail'] or hold['kind'])}")
     click.echo(
         f"last result {ago(now, result['received'])} ago" + (f", {result['reason']}" if result["reason"] else "")
     )

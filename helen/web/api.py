@@ -20,7 +20,7 @@ from helen.policy import unknown_checks
 from helen.roster import Agent
 from helen.runs import MAX_ASKED_SECONDS, MAX_RUNS, Run, RunRefused, Target
 from helen.supply import encode_args
-from helen.web import shown
+from helen.web import judgement, shown
 from helen.web.bodies import (
     read_base64,
     read_body,
@@ -70,7 +70,10 @@ class Api:
             self._agent(agent)
             | {
                 "files": agent.files,
-                "results": [shown.show_latest(each) for each in latest],
+                "results": [
+                    shown.show_latest(each) | {"state": judgement.show_state(self._helen.judge, name, each.check_id)}
+                    for each in latest
+                ],
                 "schedule": [shown.show_entry(entry) for entry in self._helen.house.supply.schedule_of(agent)],
             },
         )
@@ -267,6 +270,7 @@ class Question:
         self._end()
 
 
+judgement.add_routes(Api.app)
 add_error_answers(Api.app)
 
 

@@ -1,0 +1,229 @@
+"""Routes of judgement: states, explanations, acknowledgements, downtimes and silences. docs/api.rst lists them.
+
+A command is checked here against what is there now, written into the journal, and takes effect when it is durable.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from secrets import token_hex
+from typing import Any
+
+from klein import Klein
+from twisted.internet.threads import deferToThread
+
+from helen.dispatch import next_due
+from helen.explaining import AROUND, DAY, Facts, explain
+from helen.judge import Judge
+from helen.judged import PENDING, State
+from helen.looking_back import Lookback
+from helen.replaying import Past
+from helen.timeline import Key
+from helen.web.bodies import read_body, read_optional_text, read_text
+from helen.web.problems import Problem, write_json
+from helen.windows import MAX_COMMENT, Window, WindowRefused, on_at, read_window, spans
+
+MAX_WINDOWS = 10_000  # downtimes and silences at one time; each is held against every check
+PREVIEW_SPANS = 10  # of a recurring window
+PREVIEW_CHECKS = 200  # names of checks that a preview lists; all of them are counted
+RESULTS_SHOWN = 10  # results that an explanation looks at
+
+
+def show_state(judge: Judge, agent: str, check_id: str) -> dict[str, Any] | None:
+    """A state for people and programs; None where nothing is known of the check."""
+    state = judge.timeline.states.get((agent, check_id))
+    if state is None:
+        return None
+    rule = judge.timeline.rule((agent, check_id))
+    return {
+        "agent": agent,
+        "check_id": check_id,
+        **state.shown.to_json(),
+        "attempts": rule.recover if state.shown.status == 0 else rule.attempts,
+        "confirmed": state.hard.to_json(),
+        "flapping": state.flap.on,
+        "acknowledged": None if state.ack is None else _show_ack(state),
+        "held_by": [{"kind": hold.kind, "ref": hold.ref, "detail": hold.detail} for hold in state.holds],
+        "told": state.to_json()["notice"]["told"],
+    }
+
+
+def _show_ack(state: State) -> dict[str, Any]:
+    assert state.ack is not None
+    ack = state.ack
+    return {"owner": ack.owner, "comment": ack.comment, "until": ack.until, "sticky": ack.sticky}
+
+
+def _show_window(judge: Judge, window: Window) -> dict[str, Any]:
+    return window.to_json() | {"active": window.id in judge.timeline.active}
+
+
+def add_routes(app: Klein) -> None:
+    """Put them beside those of helen/web/api.py, whose object is the first argument."""
+
+    @app.route("/api/v1/states", methods=["GET"])
+    def states(api: Any, request: Any) -> bytes:
+        """Those of `?agent=`; without it those that are not ok, or not sure to be."""
+        judge: Judge = api._helen.judge
+        agent = _argument(request, "agent")
+        known = judge.timeline.states
+        keys = sorted(key for key, state in known.items() if (key[0] == agent if agent else not _is_well(state)))
+        return write_json(request, {"states": [show_state(judge, *key) for key in keys]})
+
+    @app.route("/api/v1/states/<agent>/<path:check>", methods=["GET"])
+    def state(api: Any, request: Any, agent: str, check: str) -> bytes:
+        return write_json(request, show_state(api._helen.judge, *_known(api, agent, check)))
+
+    @app.route("/api/v1/explain/<agent>/<path:check>", methods=["GET"])
+    async def explanation(api: Any, request: Any, agent: str, check: str) -> bytes:
+        """`?at=` is a moment in unix seconds; without it: now."""
+        text = _argument(request, "at")
+        try:
+            at = time.time() if text is None else float(text)
+        except ValueError as error:
+            raise Problem(400, "bad request", "`at` is a time in unix seconds") from error
+        if not 0 <= at < 4e9:
+            raise Problem(400, "bad request", "`at` is a time in unix seconds, not milliseconds")
+        facts = _facts(api, (agent, check), at, is_now=text is None)
+        recent = list(api._helen.judge.recent)
+        return write_json(request, await deferToThread(_look_back, api._helen.state, facts, recent))
+
+    @app.route("/api/v1/acks", methods=["POST"])
+    async def acknowledge(api: Any, request: Any) -> bytes:
+        """`agent`, `check`, `owner`; `comment`, `until` (unix seconds) and `sticky` if wanted."""
+        body = await read_body(request)
+        key = _known(api, read_text(body, "agent"), read_text(body, "check"))
+        held = api._helen.judge.timeline.states[key]
+        if held.shown.status == 0 or held.hard.reason == PENDING:
+            raise Problem(409, "nothing to acknowledge", f"{key[0]}/{key[1]} is not known to be broken")
+        document = {
+            "action": "set", "owner": read_text(body, "owner")[:200], "until": _until(body),
+            "comment": (read_optional_text(body, "comment") or "")[:MAX_COMMENT], "sticky": body.get("sticky") is True,
+        }  # fmt: skip
+        return _written(api, request, body, "ack", document, key)
+
+    @app.route("/api/v1/acks/clear", methods=["POST"])
+    async def take_back(api: Any, request: Any) -> bytes:
+        body = await read_body(request)
+        key = _known(api, read_text(body, "agent"), read_text(body, "check"))
+        if api._helen.judge.timeline.states[key].ack is None:
+            raise Problem(409, "not acknowledged", f"nobody has acknowledged {key[0]}/{key[1]}")
+        owner = read_optional_text(body, "owner") or "operator"
+        return _written(api, request, body, "ack", {"action": "clear", "owner": owner[:200]}, key)
+
+    @app.route("/api/v1/windows", methods=["GET"])
+    def windows(api: Any, request: Any) -> bytes:
+        """Downtimes and silences that are on, or will be."""
+        judge: Judge = api._helen.judge
+        listed = [_show_window(judge, window) for _, window in sorted(judge.timeline.windows.items())]
+        return write_json(request, {"windows": listed})
+
+    @app.route("/api/v1/windows", methods=["POST"])
+    async def open_window(api: Any, request: Any) -> bytes:
+        """The fields of helen/windows.py; with `dry_run` it is a preview and nothing happens."""
+        body = await read_body(request)
+        judge: Judge = api._helen.judge
+        now, dry_run = time.time(), body.pop("dry_run", False) is True
+        body.setdefault("id", token_hex(4))
+        try:
+            window = read_window(body, now)
+        except WindowRefused as error:
+            raise Problem(400, "window refused", str(error)) from error
+        if window.until is not None and window.until <= now:
+            raise Problem(400, "window refused", "`until` lies in the past")
+        if len(judge.timeline.windows) >= MAX_WINDOWS and window.id not in judge.timeline.windows:
+            raise Problem(409, "too many", f"there are {MAX_WINDOWS} downtimes and silences: cancel some")
+        shown = _preview(judge, window, now)
+        if not dry_run:
+            api._helen.journal.change(window.kind, {"action": "add", **window.to_json()})
+        return write_json(request, shown, 200 if dry_run else 201)
+
+    @app.route("/api/v1/windows/<name>/cancel", methods=["POST"])
+    async def cancel(api: Any, request: Any, name: str) -> bytes:
+        body = await read_body(request)
+        window = api._helen.judge.timeline.windows.get(name)
+        if window is None:
+            raise Problem(404, "no such window", f"no downtime or silence is called {name!r}")
+        author = (read_optional_text(body, "author") or "operator")[:200]
+        if body.get("dry_run") is not True:
+            api._helen.journal.change(window.kind, {"action": "cancel", "id": name, "author": author})
+        return write_json(request, {"id": name, "kind": window.kind, "cancelled": True})
+
+
+def _is_well(state: State) -> bool:
+    return state.shown.status == 0 and not state.shown.attempt and not state.flap.on
+
+
+def _argument(request: Any, name: str) -> str | None:
+    values = request.args.get(name.encode())
+    return values[0].decode("utf-8", "replace") if values else None
+
+
+def _known(api: Any, agent: str, check_id: str) -> Key:
+    if (agent, check_id) not in api._helen.judge.timeline.states:
+        raise Problem(404, "no such check", f"nothing is known of {agent}/{check_id}: see `helen status {agent}`")
+    return agent, check_id
+
+
+def _until(body: dict[str, Any]) -> float | None:
+    until = body.get("until")
+    if until is None:
+        return None
+    if isinstance(until, bool) or not isinstance(until, int | float) or not time.time() < until < 4e9:
+        raise Problem(400, "bad request", "`until` is a time in unix seconds that is still to come")
+    return float(until)
+
+
+def _written(api: Any, request: Any, body: dict[str, Any], kind: str, document: dict[str, Any], key: Key) -> bytes:
+    if body.get("dry_run") is not True:
+        api._helen.journal.change(kind, document, *key)
+    return write_json(request, {"agent": key[0], "check_id": key[1], **document}, 200)
+
+
+def _preview(judge: Judge, window: Window, now: float) -> dict[str, Any]:
+    """What it would cover now, and when."""
+    covered = [key for key in judge.timeline.states if judge.timeline.covers(window, key)]
+    broken = [key for key in covered if not _is_well(judge.timeline.states[key])]
+    return {
+        "window": window.to_json(),
+        "active": on_at(window, now) is not None,
+        "spans": [list(span) if span[1] < float("inf") else [span[0], None]
+                  for span in islice(spans(window, now), PREVIEW_SPANS)],
+        "covers": {"checks": len(covered), "agents": len({agent for agent, _ in covered})},
+        "not_ok": [f"{agent}/{check_id}" for agent, check_id in sorted(broken)[:PREVIEW_CHECKS]],
+    }  # fmt: skip
+
+
+def _facts(api: Any, key: Key, at: float, is_now: bool) -> Facts:
+    """What is in memory; the history is read in a thread."""
+    judge, house = api._helen.judge, api._helen.house
+    agent, clock = house.roster.agents.get(key[0]), judge.timeline.clocks.get(key[0])
+    state = judge.timeline.states.get(key)
+    if agent is None or (state is None and is_now):
+        _known(api, *key)
+        raise Problem(404, "no such agent", f"no agent is called {key[0]!r}: `helen agents` lists them")
+    entry = next((each for each in house.supply.schedule_of(agent) if each.id == key[1]), None)
+    return Facts(
+        *key, at, state if is_now else None, judge.timeline.rule(key), entry, agent.connected_at,
+        agent.last_seen, None if clock is None else clock.offset, judge.timeline.ignored.get(key, ()),
+        None if entry is None else next_due(entry, at),
+    )  # fmt: skip
+
+
+def _look_back(state: Any, facts: Facts, recent: list[Past]) -> dict[str, Any]:
+    """In a thread: what the segments have, and what is too young for them."""
+    history = Lookback(state / "history")
+    begin, end = facts.at - DAY, facts.at + AROUND
+    changes = {past.at: past for past in history.changes(begin, end)}
+    changes |= {past.at: past for past in recent if past.result is None and begin <= past.received <= end}
+    results = {past.at: past for past in history.results(facts.agent, facts.check_id, facts.at, RESULTS_SHOWN)}
+    results |= {
+        past.at: past for past in recent
+        if past.result is not None and (past.agent, past.check_id) == (facts.agent, facts.check_id)
+        and past.received <= facts.at
+    }  # fmt: skip
+    facts = facts.with_history(
+        [changes[at] for at in sorted(changes)], [results[at] for at in sorted(results, reverse=True)][:RESULTS_SHOWN]
+    )
+    return explain(facts)

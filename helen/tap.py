@@ -50,8 +50,8 @@ from helen.settings import Settings, SettingsError
 from helen.statedir import StateError, write_whole
 from helen.store import Store, StoreFailed
 from helen.tls import ServerTLS
-from helen.web.site import Parts, control_site, web_site
 from helen.web import shown
+from helen.web.site import Parts, control_site, web_site
 
 BACKLOG = 4_096  # connections that the kernel holds for us: a whole fleet comes back at once after a restart
 RETRY_AFTER = 1  # seconds that agents are told to stay away while Helen restarts
@@ -74,11 +74,11 @@ class Options(usage.Options):  # type: ignore[misc]
         ["signing-keys", None, None, "File of public keys: check sets are signed elsewhere, with helen push --key"],
         ["minimum-equus", None, None, "Agents older than this version are told to reload"],
         ["retention", None, None, "How long history segments are kept once the pipeline has them (7d)"],
-        ["config", None, None, "TOML file with any of these settings"],
         ["scale0-identity", None, None, "Her name in a Scale0 network (the first --name)"],
         ["embed-scale0", None, None, "Configuration of a Scale0 broker that runs in this process"],
         ["curve-key", None, None, "Her CURVE pair, as `scale0ctl keygen` writes it"],
         ["authorized-keys", None, None, "Folder of public CURVE keys: who may connect, and who brokers are"],
+        ["config", None, None, "TOML file with any of these settings"],
     ]
     optFlags = [
         ["rings", None, "Changes of the folder go to 1 % of the agents first, as helen push --canary 1% does"],
@@ -88,24 +88,24 @@ class Options(usage.Options):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self["name"] = []
-
         self["scale0"] = []
+
     def opt_name(self, name: str) -> None:
         """A host name or address for which Helen's certificate shall be good; may be given several times."""
         self["name"].append(name)
 
-    def postOptions(self) -> None:
     def opt_scale0(self, endpoint: str) -> None:
         """Backend port of a Scale0 broker, tcp://HOST:PORT, with #NAME for its key; the others are for its absence."""
         self["scale0"].append(endpoint)
 
+    def postOptions(self) -> None:
         try:
             self.settings = self.read_settings()
         except SettingsError as error:
             raise usage.UsageError(str(error)) from error
-
         if self.settings.network.is_wanted and importlib.util.find_spec("zmq") is None:
             raise usage.UsageError("Scale0 and ZeroTask need pyzmq: pip install 'helen-equus[zmq]'")
+
     def read_settings(self) -> Settings:
         """From all their sources; again at each SIGHUP. Raises SettingsError."""
         flags = {name: value for name, value in self.items() if name != "config"}
@@ -143,8 +143,8 @@ class Helen(Service):
         self._ending = False
         self.left = threading.Event()  # set at the very end, or by somebody who outlives this service
         self._web_address: str | None = None
-        atexit.register(self._leave)  # of all that are registered from here on it runs last
         self.network: Any = None  # helen.network.HelenNetwork, if a setting asks for it
+        atexit.register(self._leave)  # of all that are registered from here on it runs last
 
     # ---------------------------------------------------------------------------------------------- starting
 
@@ -241,6 +241,9 @@ class Helen(Service):
             web = self._listen(given.get("web"), web_site(self.parts), chosen.web or ("127.0.0.1", 0))
             self._web_address = _written((chosen.web or ("127.0.0.1", 0))[0], web.getHost())
         self._listen_on_control()
+        if chosen.network.is_wanted:  # an extra: whoever doesn't use it need not have what it imports
+            self.network = importlib.import_module("helen.network").HelenNetwork(self.reactor, self)
+            self.network.open()
 
     def _listen_on_control(self) -> None:
         """Named by way of a descriptor of its folder: a path of more than 107 bytes fits no address."""
@@ -248,9 +251,6 @@ class Helen(Service):
         self._folder = os.open(self.state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         path = f"/proc/self/fd/{self._folder}/control.sock"
         self._ports.append(self.reactor.listenUNIX(path, control_site(self.parts), mode=0o600))
-        if chosen.network.is_wanted:  # an extra: whoever doesn't use it need not have what it imports
-            self.network = importlib.import_module("helen.network").HelenNetwork(self.reactor, self)
-            self.network.open()
 
     def _listen(self, descriptor: int | None, factory: Any, where: tuple[str, int]) -> Any:
         host, port = where
@@ -300,6 +300,8 @@ class Helen(Service):
         if self._ending:
             return
         self._agents.startReading()
+        if self.network is not None:
+            self.network.start()
         print(f"Helen listens on {self.address}", flush=True)
         if self._web_address is not None:
             self.log.info("the HTTP API is on http://{address}", address=self._web_address)
@@ -308,8 +310,6 @@ class Helen(Service):
         await self.library.look()
         gc.collect()
         gc.freeze()  # what is here now stays: the collector needn't look at it again for every result
-        if self.network is not None:
-            self.network.start()
 
     def _every(self, interval: float, call: Callable[[], object]) -> None:
         """What fails once is told, and done again the next time: one bad agent must not end Helen."""
@@ -353,6 +353,10 @@ class Helen(Service):
         self._tell_keys()
         await self.library.look()
 
+    def overview(self) -> dict[str, Any]:
+        """What there is to say of her in a few words."""
+        return shown.show_overview(self)
+
     def _refresh(self) -> Deferred[Any]:
         renewed = self.authority.refresh(time.time()).addErrback(self._report_failure)
         return gatherResults([renewed, self.library.look()])
@@ -361,10 +365,6 @@ class Helen(Service):
         """SIGHUP: settings, certificates, assignments and checks are read again; nobody is dropped."""
         systemd.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         self.log.info("SIGHUP: reading settings, certificates, assignments and checks again")
-    def overview(self) -> dict[str, Any]:
-        """What there is to say of her in a few words."""
-        return shown.show_overview(self)
-
         read = deferToThread(self._read_settings).addCallbacks(self._take_settings, self._report_failure)
         done = gatherResults([read, self._refresh(), self.book.reread("SIGHUP")])
         done.addErrback(self._report_failure)
@@ -445,10 +445,14 @@ class Helen(Service):
                 loop.stop()
         self.watch.stop()
         self.book.stop()
+        left = None if self.network is None else Deferred.fromCoroutine(self.network.leave())
         for port in self._ports:
             await _done(port.stopListening())
         self.house.say_goodbye(RETRY_AFTER)
         await self.house.all_gone()
+        if left is not None:
+            await left.addErrback(self._report_failure)
+            await Deferred.fromCoroutine(self.network.close()).addErrback(self._report_failure)
         self.linter.stop()
         self.judge.stop()
         self.journal.change("helen_stop", {"version": self.version})
@@ -456,14 +460,10 @@ class Helen(Service):
         await self.judge.save()
         closed = self.store.close().addTimeout(STORE_SECONDS, self.reactor)
         await closed.addErrback(self._report_failure)
-        left = None if self.network is None else Deferred.fromCoroutine(self.network.leave())
         for name in ("run.json", "control.sock"):
             (self.state / name).unlink(missing_ok=True)
         os.close(self._folder)
 
-        if left is not None:
-            await left.addErrback(self._report_failure)
-            await Deferred.fromCoroutine(self.network.close()).addErrback(self._report_failure)
     def _leave(self) -> None:
         """At the very end, when twistd has put its own things away: it knows no exit status of a service's."""
         self.left.set()

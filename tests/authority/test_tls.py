@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,20 @@ class Resuming:
     def clientConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
         connection = self.client.clientConnectionForTLS(tlsProtocol)
         connection.set_session(self.session)
+        return connection
+
+
+@implementer(IOpenSSLClientConnectionCreator)
+@attrs.frozen
+class Named:
+    """A client that asks for a name (SNI)."""
+
+    client: ClientTLS
+    name: bytes
+
+    def clientConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
+        connection = self.client.clientConnectionForTLS(tlsProtocol)
+        connection.set_tlsext_host_name(self.name)
         return connection
 
 
@@ -228,6 +243,29 @@ def test_no_session_is_resumed(material: Material, now: float, version: int) -> 
     assert second.echo()
     reused = SSL._lib.SSL_session_reused(second.client.transport.getHandle()._ssl)  # type: ignore[attr-defined]
     assert reused == 0
+
+
+@pytest.mark.parametrize("name", [None, "localhost", "no.such.host", "x" * 255, "127.0.0.1"])
+def test_whatever_name_is_asked_for(material: Material, now: float, name: str | None) -> None:
+    """SNI chooses nothing here: there is one certificate, whose name is the agent's to judge."""
+    client = ClientTLS(material.bundle, *agent(material, now))
+    both = talk(ServerTLS(material), client if name is None else Named(client, name.encode()))
+    assert both.echo()
+    assert peer_certificate(both.client.transport) == material.server
+
+
+def test_no_renegotiation(material: Material, now: float) -> None:
+    """A peer stays who it was in the first handshake (TLS 1.2; in 1.3 there is no such thing)."""
+    both = talk(ServerTLS(material), ClientTLS(material.bundle, *agent(material, now), only=SSL.TLS1_2_VERSION))
+    assert both.echo()
+    connection = both.client.transport.getHandle()
+    connection.renegotiate()
+    with contextlib.suppress(SSL.WantReadError):
+        connection.do_handshake()
+    both.client.transport._flushSendBIO()
+    both.pump.flush()
+    assert isinstance(both.client.end, SSL.Error)  # the answer is an alert, which this client takes for the end
+    assert "no renegotiation" in str(both.client.end)
 
 
 def test_two_cas_at_once(material: Material, tmp_path: Path, now: float) -> None:

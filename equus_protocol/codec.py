@@ -36,6 +36,9 @@ class Role(Enum):
     HELEN = "helen"
     EQUUS = "equus"
 
+    # Enum's own is written in Python, and tables with roles in their keys are asked for every message.
+    __hash__ = object.__hash__
+
     @property
     def peer(self) -> Role:
         return Role.EQUUS if self is Role.HELEN else Role.HELEN
@@ -152,6 +155,7 @@ class Form:
         # A blob's length is the last field of its line.
         self.readers = (*(kind.read for kind in kinds), *((LENGTHS.__getitem__,) if has_blob else ()))
         self.attributes = tuple(attribute.name for attribute in fields(message))
+        self.writers = tuple((name, kind.write) for name, kind in zip(self.attributes, kinds, strict=False))
 
 
 _H, _E = Role.HELEN, Role.EQUUS
@@ -219,11 +223,12 @@ def encode(message: m.Message, sender: Role) -> bytes:
     form = BY_MESSAGE[sender].get(type(message))
     if form is None:
         raise LocalProtocolError(f"{sender.value} never says {type(message).__name__}")
-    values = [getattr(message, name) for name in form.attributes]
-    parts = [form.word, *(kind.write(value) for kind, value in zip(form.kinds, values, strict=False))]
+    parts = [form.word]
+    for name, write in form.writers:
+        parts.append(write(getattr(message, name)))
     if not form.has_blob:
         return b" ".join(parts) + b"\n"
-    blob = values[-1]
+    blob = getattr(message, form.attributes[-1])
     if not isinstance(blob, bytes):
         raise LocalProtocolError(f"the blob of {type(message).__name__} is {type(blob).__name__}, not bytes")
     if len(blob) > MAX_BLOB:

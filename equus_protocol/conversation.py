@@ -42,6 +42,8 @@ class State(Enum):
     FAILED = "failed"  # by the peer; Helen may still say why
     CLOSED = "closed"
 
+    __hash__ = object.__hash__  # for the same reason as that of Role
+
 
 _BEFORE = frozenset({m.Hello, m.Enrol})
 _EQUUS_1 = frozenset({m.Result})
@@ -303,7 +305,7 @@ class Conversation:
     def send(self, message: m.Message) -> bytes:
         """The bytes of a message of ours. Raises LocalProtocolError if it is illegal now; then nothing has changed."""
         kind = type(message)
-        if kind not in LEGAL[self.role, self.state]:
+        if kind not in self._ours:
             raise LocalProtocolError(f"{self.role.value} may not say {kind.__name__} while {self.state.value}")
         if self.role is Role.EQUUS and self.version == 2 and not self.speaks_v2 and kind not in _EQUUS_1:
             raise LocalProtocolError(f"{kind.__name__} before Helen has said a word of version 2")
@@ -366,6 +368,7 @@ class Conversation:
         self.state = state
         self._newest = self.version or max(self.versions)
         self._legal = _legal_words(self.role.peer, state, self._newest)
+        self._ours = LEGAL[self.role, state]
 
     def _end(self, state: State) -> None:
         """Over. `outstanding` stays, so that whoever waits can be told."""

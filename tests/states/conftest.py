@@ -1,4 +1,4 @@
-"""`acting` and `fleet` beside this file are importable by the tests of this folder."""
+"""`acting` and `fleet` are importable by the tests of this folder, `helen_running` of tests/helen is as well."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from pathlib import Path
 import pytest
 
 pytest.register_assert_rewrite("acting", "fleet")
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "helen")]

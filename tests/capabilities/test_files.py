@@ -54,9 +54,9 @@ def test_read(call, root, granted):
 
 def test_list(call, root, granted):
     """Names sorted; strange bytes in them are replaced."""
-    for name in (b"b", b"a", b"\xff"):
+    for name in (b"b", b"a", b"\xff", b"; rm -rf\n"):
         (root / os.fsdecode(name)).write_bytes(b"")
-    assert call("file.list", str(root), policy=granted) == {"names": ["a", "b", "\ufffd"], "total": 3}
+    assert call("file.list", str(root), policy=granted) == {"names": ["; rm -rf\n", "a", "b", "\ufffd"], "total": 4}
 
 
 def test_checksum(call, failure, root, granted):

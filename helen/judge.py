@@ -239,7 +239,9 @@ class Judge:
             self._journal.change("rule", rules_to_json(rules), agent.name)
 
     def forget(self, agent: str) -> None:
-        """An agent that was taken out of service."""
+        """An agent that was taken out of service: what is open of it is closed, its history stays."""
+        if self._stopped:
+            return
         self._ruled.pop(agent, None)
         self._journal.change("link", {"event": "forgotten"}, agent)
 

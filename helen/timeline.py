@@ -127,7 +127,7 @@ class Timeline:
         if due is not None and due <= self.clock:
             yield from self._step(key, Tick(self.clock, listening, self.started))
         else:
-            self._plan(key, state)
+            self._place(key, due)
 
     def _listening(self, agent: str) -> float | None:
         """Since when this agent could have been heard; None while it is cut off."""
@@ -135,7 +135,9 @@ class Timeline:
         return None if up is None else max(up, self.started)
 
     def _plan(self, key: Key, state: State) -> None:
-        due = deadline(state, self.rule(key), self._listening(key[0]), self.started)
+        self._place(key, deadline(state, self.rule(key), self._listening(key[0]), self.started))
+
+    def _place(self, key: Key, due: float | None) -> None:
         planned = self._planned.get(key, NEVER)
         if due is None or due >= planned:  # one that came later finds its place when the earlier one is looked at
             self._planned.setdefault(key, NEVER)
@@ -210,6 +212,8 @@ class Timeline:
 
     def link(self, agent: str, up: bool) -> Spoken:
         key = agent, LINK
+        if not up and agent not in self._up:
+            return  # the end of a connection of one that was forgotten
         if key not in self.states:
             self._bear(key)
         self._up[agent] = self.clock if up else None
@@ -221,7 +225,7 @@ class Timeline:
         """An agent that was taken out of service: what is open of it is closed, its history stays."""
         self.rules.pop(agent, None)
         self._rules.pop((agent, LINK), None)
-        for key in self._keys_of(agent):
+        for key in self.keys_of(agent):
             yield from self._retire(key)
         self._up.pop(agent, None)
         self.clocks.pop(agent, None)
@@ -238,7 +242,7 @@ class Timeline:
             yield from self._set_rule((agent, check_id), rule)
         if before.labels != rules.labels:
             for window_id in list(self.active):
-                yield from self._cover(self.windows[window_id], self._keys_of(agent))
+                yield from self._cover(self.windows[window_id], self.keys_of(agent))
 
     def _set_rule(self, key: Key, rule: Rule) -> Spoken:
         self._rules[key] = rule
@@ -388,11 +392,13 @@ class Timeline:
         """How it is judged."""
         return self._rules.get(key, NO_RULE)
 
-    def _all_keys(self) -> list[Key]:
+    def _all_keys(self) -> Iterator[Key]:
         """In an order that doesn't depend on who came first."""
-        return [key for agent in sorted(self._checks) for key in self._keys_of(agent)]
+        for agent in sorted(self._checks):
+            yield from self.keys_of(agent)
 
-    def _keys_of(self, agent: str) -> list[Key]:
+    def keys_of(self, agent: str) -> list[Key]:
+        """Its checks that have a state, its link included."""
         return [(agent, check_id) for check_id in sorted(self._checks.get(agent, ()))]
 
     # ---------------------------------------------------------------------------------------------- parents

@@ -79,9 +79,10 @@ class Api:
         )
 
     @app.route("/api/v1/agents/<name>/revoke", methods=["POST"])
-    def revoke(self, request: Any, name: str) -> Deferred[bytes]:
-        done = self._helen.authority.revoke(name, time.time())
-        return done.addCallback(lambda count: write_json(request, {"agent": name, "revoked": count}))
+    async def revoke(self, request: Any, name: str) -> bytes:
+        count = await self._helen.authority.revoke(name, time.time())
+        self._helen.judge.forget(name)
+        return write_json(request, {"agent": name, "revoked": count})
 
     @app.route("/api/v1/results", methods=["GET"])
     def results(self, request: Any) -> Deferred[bytes]:

@@ -468,6 +468,9 @@ table("what is watched no more is closed for those who were told", """
 table("an agent that is taken out of service closes all that is open of it", """
     0    critical           | -> critical; notify problem critical
     10   forgotten          | -> unknown (retired); notify closed critical; a/equus:link -> unknown (retired)
+    11   down               |
+    500  tick               |
+    600  up                 | a/equus:link -> ok
 """, c=ONE)  # fmt: skip
 
 table("an agent's own reports are no checks", """

@@ -21,6 +21,7 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from helen import replaying, statefile
+from helen.journal.columns import END_OF_TIME
 from helen.journal.journal import Journal
 from helen.journal.values import JournalError, Origin, StoredChange, StoredResult
 from helen.judged import Again, Result
@@ -247,19 +248,24 @@ class Judge:
 
 
 def _past_of(record: Stored) -> Past:
-    """A record of the journal in the shape that the history has."""
+    """A record of the journal in the shape that the history has, to the microsecond: a replay must find the same."""
     if isinstance(record, StoredChange):
-        change = record.change
+        change, received = record.change, _to_the_microsecond(record.change.received)
         document = change.document.decode()
-        return Past(record.at, change.received, change.kind, change.agent, change.check_id, document=document)
+        return Past(record.at, received, change.kind, change.agent, change.check_id, document=document)
     entry, said = record.entry, record.document
-    ended = None if said.started is None else said.started + (said.took_ms or 0.0) / 1_000
-    result = Result(
-        entry.received, said.status, ended, entry.spool, entry.sequence, said.reason, said.code, said.summary
-    )  # fmt: skip
+    received, ended = _to_the_microsecond(entry.received), None
+    if said.started is not None and 0 <= said.started < END_OF_TIME:
+        ended = _to_the_microsecond(said.started) + (said.took_ms or 0.0) / 1_000
+    result = Result(received, said.status, ended, entry.spool, entry.sequence, said.reason, said.code, said.summary)
     return Past(
-        record.at, entry.received, "result", entry.agent, entry.check_id, result, entry.origin, metrics=said.metrics
+        record.at, received, "result", entry.agent, entry.check_id, result, entry.origin, metrics=said.metrics
     )  # fmt: skip
+
+
+def _to_the_microsecond(moment: float) -> float:
+    """As a segment has it."""
+    return round(moment * 1_000_000) / 1_000_000
 
 
 def _judge(timeline: Timeline, record: Past) -> Spoken:

@@ -270,7 +270,8 @@ def test_the_history_gives_the_same_states(tmp_path: Path) -> None:
     journal.change("helen_start", {})
     journal.change("link", {"event": "up"}, "a")
     for sequence in range(1, 6):
-        journal.append(Entry("a", "c", None, "s", sequence, Origin.SCHEDULED, WALL + sequence, BAD))
+        blob = json.dumps({"status": "critical", "started": WALL + sequence / 3, "took_ms": 0.3}).encode()
+        journal.append(Entry("a", "c", None, "s", sequence, Origin.SCHEDULED, WALL + sequence / 3 + 1.23456789, blob))
     journal.close()
     journal = Journal(tmp_path / "journal", history, call, waiting.append, lambda trouble: None)
     recovery = journal.open()

@@ -30,6 +30,7 @@ from equus import servers, stage0
 from equus.agent import Agent, Means
 from equus.identity import IdentityStore
 from equus.library import NOTHING, LibraryStore
+from equus.membership import Membership
 from equus.policy import Policy
 from equus.route import Route
 from equus.sandbox.job import Job
@@ -110,11 +111,12 @@ class Fleet:
             lambda: agents[0].code_changed(), deferToThread,
         )  # fmt: skip
         route = Route(settings.servers, servers.load(state))
+        membership = Membership(settings, identities.load(), identities, time.time, deferToThread)
         means = Means(
-            reactor, time.time, runner, writer, identities, route, stage0.installed_version(),
+            reactor, time.time, runner, writer, membership, route, stage0.installed_version(),
             lambda line: self._say(name, line), self._finished, deferToThread,
         )  # fmt: skip
-        agents.append(Agent(settings, means, self._policy, identities.load(), update))
+        agents.append(Agent(settings, means, self._policy, update))
         return agents[0]
 
     def start(self) -> None:

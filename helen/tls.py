@@ -52,6 +52,7 @@ class ServerTLS:
         """From the next connection on. Those that live keep what they were made with, and stay."""
         context = _context(SSL.TLS_SERVER_METHOD, material.bundle)
         context.set_options(OPTIONS)
+        context.set_mode(SSL.MODE_RELEASE_BUFFERS)  # an idle agent holds 17 KiB less; most of them idle
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
         context.set_cipher_list(CIPHERS)
         _show(context, material.server, material.server_key)

@@ -94,7 +94,36 @@ CREATE TABLE rollouts (
 ) STRICT;
 """
 
-STEPS = (IDENTITY, PUBLICATIONS)
+NOTIFICATIONS = """
+CREATE TABLE notify_groups (
+    key TEXT PRIMARY KEY,                       -- JSON: channel, route, the labels that it is grouped by
+    document TEXT NOT NULL                      -- JSON: when it is due, and what else is not of one alert
+) STRICT, WITHOUT ROWID;
+CREATE TABLE notify_alerts (
+    group_key TEXT NOT NULL,
+    key TEXT NOT NULL,                          -- AGENT/CHECK
+    told INTEGER NOT NULL,
+    fresh INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (group_key, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE outbox (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,                    -- by which a receiver knows what comes twice
+    channel TEXT NOT NULL,
+    group_key TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'sent', 'dead')),
+    created REAL NOT NULL,
+    due REAL NOT NULL,                          -- of the next try
+    tries INTEGER NOT NULL DEFAULT 0,
+    done REAL,
+    error TEXT,                                 -- what was wrong with the last try, secrets masked
+    document TEXT NOT NULL                      -- JSON: the message; empty once it is sent
+) STRICT;
+CREATE INDEX outbox_by_state ON outbox (state, number);
+"""
+
+STEPS = (IDENTITY, PUBLICATIONS, NOTIFICATIONS)
 
 
 class StoreTooNew(StateError):

@@ -21,6 +21,7 @@ CHANGE_KINDS = (
     "transition",
     "flap",
     "decision",  # outputs of helen.states.step
+    "notice",  # what became of a decision: who was told, when, and why not
     "ack",
     "downtime",
     "silence",

@@ -54,7 +54,7 @@ def tables(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
 def test_from_nothing(tmp_path: Path) -> None:
     """An absent file becomes the newest version, with no copy of what never was."""
     db = schema.connect(tmp_path / "helen.db")
-    assert schema.version_of(db) == len(STEPS) == 2
+    assert schema.version_of(db) == len(STEPS) == 3
     db.close()
     assert [path.name for path in tmp_path.iterdir()] == ["helen.db"]
 
@@ -71,7 +71,7 @@ def test_from_version_1(tmp_path: Path) -> None:
     """A golden database keeps every row and has every table that a new one has."""
     build(tmp_path / "helen.db", GOLDEN_1)
     db, new = schema.connect(tmp_path / "helen.db"), schema.connect(tmp_path / "new.db")
-    assert (schema.version_of(db), tables(db)) == (2, tables(new))
+    assert (schema.version_of(db), tables(db)) == (3, tables(new))
     assert records.agents(db) == (Agent("web-1", 100.0, None, 150.5, "10.0.0.7", {"os": "linux"}),)
     known = KnownCertificate("ab12", "web-1", 100.0, 900.0, used_at=110.0)
     assert credentials.live_certificates(db, now=899.0) == (known,)
@@ -92,7 +92,7 @@ def test_the_copy_before_a_migration(tmp_path: Path) -> None:
     old.close()
     copy.rename(tmp_path / "helen.db")
     db = schema.connect(tmp_path / "helen.db")
-    assert schema.version_of(db) == 2
+    assert schema.version_of(db) == 3
     db.close()
 
 
@@ -100,15 +100,15 @@ def test_the_newest_is_left_alone(tmp_path: Path) -> None:
     """A second start neither copies nor changes anything."""
     schema.connect(tmp_path / "helen.db").close()
     db = schema.connect(tmp_path / "helen.db")
-    assert schema.version_of(db) == 2
+    assert schema.version_of(db) == 3
     db.close()
     assert [path.name for path in tmp_path.iterdir()] == ["helen.db"]
 
 
 def test_a_newer_one_is_refused(tmp_path: Path) -> None:
     """A downgraded Helen does not guess; she names both versions and the way out."""
-    build(tmp_path / "helen.db", "PRAGMA user_version = 3;")
-    with pytest.raises(StoreTooNew, match=r"has schema 3, this Helen knows 2: install the newer Helen, or go back"):
+    build(tmp_path / "helen.db", f"PRAGMA user_version = {len(STEPS) + 1};")
+    with pytest.raises(StoreTooNew, match=rf"has schema {len(STEPS) + 1}, this Helen knows {len(STEPS)}: install the newer Helen, or go back"):
         schema.connect(tmp_path / "helen.db")
 
 
@@ -120,17 +120,17 @@ def test_a_step_that_fails(tmp_path: Path, broken: str) -> None:
     with pytest.raises(StoreUnreadable, match=r"helen\.db cannot be used: (table kv already exists|near)"):
         schema.connect(path, (*STEPS, broken))
     db = schema.connect(path)
-    assert schema.version_of(db) == 2
+    assert schema.version_of(db) == 3
     assert ("half", "x", "") not in tables(db)
     db.close()
 
 
 def test_several_steps_at_once(tmp_path: Path) -> None:
-    """From 1 to 4, one after the other, with one copy."""
+    """From 1 to two beyond the newest, one after the other, with one copy."""
     build(tmp_path / "helen.db", GOLDEN_1)
     more = ("ALTER TABLE kv ADD COLUMN at REAL;", "UPDATE kv SET at = 5;")
     db = schema.connect(tmp_path / "helen.db", (*STEPS, *more))
-    assert (schema.version_of(db), db.execute("SELECT * FROM kv").fetchall()) == (4, [("cursor", "7", 5.0)])
+    assert (schema.version_of(db), db.execute("SELECT * FROM kv").fetchall()) == (len(STEPS) + 2, [("cursor", "7", 5.0)])
     db.close()
     assert sorted(path.name for path in tmp_path.glob("*schema*")) == ["helen.db.schema-1"]
 

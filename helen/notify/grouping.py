@@ -1,0 +1,321 @@
+"""When alerts are told, and which of them together: alerts and time in, messages and reasons out. Pure, `now` is given.
+
+An alert joins one group of each channel that it is routed to. A group's first message goes out `wait` after the first
+change, others not sooner than `interval` after the one before; while something of it is firing, it is said again after
+`repeat`. A group has one message under way at a time: what happens meanwhile waits and goes into the next. A channel
+over its rate sends later, and in one message; nothing is dropped for it. What has recovered before it was told is
+dropped; a recovery of what was told never is, even when no rule leads to that channel any more.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from helen.notify.messages import REPLACED, Alert, Message, message_id
+from helen.notify.routing import Destination, Timing
+
+MAX_ALERTS = 2_000  # of one message: about a megabyte of JSON, which no receiver need fear
+RETRY_SECONDS = 5.0  # until a group that must wait for its message under way, or for a full outbox, is looked at again
+
+
+@frozen
+class Note:
+    """A decision about one alert, for the history. `action`: grouped, moved, dropped, rate-limited, waiting."""
+
+    alert: Alert
+    action: str
+    channel: str
+    route: str
+    why: str
+
+
+@frozen
+class Entry:
+    """An alert in a group. `told`: a message with it has gone out; `fresh`: something about it is still to be told."""
+
+    alert: Alert
+    told: bool = False
+    fresh: bool = True
+
+
+@define
+class Group:
+    """What one channel is told together. `due`: when it is looked at next; None: there is nothing to say."""
+
+    channel: str
+    route: str
+    by: tuple[tuple[str, str], ...]
+    timing: Timing
+    labelled: bool  # its receiver knows alerts by their labels
+    entries: dict[str, Entry] = field(factory=dict)
+    replaced: list[Alert] = field(factory=list)  # alerts whose labels are others now, still to be called resolved
+    due: float | None = None
+    sent: float | None = None
+    delayed: bool = False  # the reason for which it waits has been written down
+
+    @property
+    def key(self) -> str:
+        return group_key(self.channel, self.route, self.by)
+
+    @property
+    def pending(self) -> bool:
+        return bool(self.replaced) or any(entry.fresh for entry in self.entries.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Without its entries: each has a row of its own."""
+        return {
+            "channel": self.channel, "route": self.route, "by": self.by, "labelled": self.labelled, "due": self.due,
+            "timing": [self.timing.wait, self.timing.interval, self.timing.repeat], "sent": self.sent,
+            "replaced": [alert.to_json() for alert in self.replaced],
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Group:
+        by = tuple((name, value) for name, value in document["by"])
+        replaced = [Alert.from_json(each) for each in document["replaced"]]
+        return cls(
+            document["channel"], document["route"], by, Timing(*document["timing"]), document["labelled"], {}, replaced,
+            document["due"], document["sent"],
+        )  # fmt: skip
+
+
+def group_key(channel: str, route: str, by: Iterable[tuple[str, str]]) -> str:
+    return json.dumps([channel, route, list(by)], ensure_ascii=False)
+
+
+@frozen
+class Limits:
+    """What holds messages back, as it is now. `busy`: a message of this group is under way; `full`: too many are."""
+
+    rates: Mapping[str, tuple[int, float] | None] = field(factory=dict)
+    busy: Callable[[str], bool] = lambda group: False
+    full: bool = False
+
+
+@frozen
+class Changed:
+    """What is to be put away: groups and (group, alert) by their keys; None is what is gone."""
+
+    groups: dict[str, dict[str, Any] | None]
+    entries: dict[tuple[str, str], Entry | None]
+
+
+class Groups:
+    """All groups. `take` and `advance` say what came of it; `changed` what is different since it was asked last."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, Group] = {}
+        self._of: dict[str, set[str]] = {}  # alert -> groups that have it
+        self._heap: list[tuple[float, str]] = []
+        self._sent: dict[str, deque[float]] = {}  # channel -> when it was sent to, as far as its rate looks back
+        self._dirty: set[str] = set()
+        self._dirty_entries: set[tuple[str, str]] = set()
+
+    # ---------------------------------------------------------------------------------------------- alerts
+
+    def take(self, alert: Alert, to: Iterable[Destination], labelled: Callable[[str], bool], now: float) -> list[Note]:
+        """An alert, or its end, which goes to whoever was told. `labelled(channel)`: it knows alerts by labels."""
+        wanted = {group_key(each.channel, each.route, each.by): each for each in to} if alert.firing else {}
+        channels = {each.channel for each in wanted.values()}
+        notes: list[Note] = []
+        for key in sorted(self._of.get(alert.key, set()) - wanted.keys()):
+            group = self.groups[key]
+            if group.channel in channels:
+                self._move(group, alert, now, notes)
+            else:
+                self._put(group, alert, now, notes)
+        for key, each in wanted.items():
+            held = self.groups.get(key)
+            if held is None:
+                held = self.groups[key] = Group(
+                    each.channel, each.route, each.by, each.timing, labelled(each.channel)
+                )
+            held.timing = each.timing
+            self._put(held, alert, now, notes)
+        return notes
+
+    def _put(self, group: Group, alert: Alert, now: float, notes: list[Note]) -> None:
+        before = group.entries.get(alert.key)
+        told = before is not None and before.told
+        if not alert.firing and not told:
+            self._remove(group, alert.key)
+            notes.append(_note(group, alert, "dropped", f"{alert.what} before anybody was told here"))
+            return
+        if before is not None:
+            alert = evolve(alert, began=before.alert.began) if before.alert.firing else alert
+            if told and group.labelled and before.alert.firing and before.alert.labels != alert.labels:
+                self._replace(group, before.alert, alert.at)
+        self._keep(group, alert.key, Entry(alert, told))
+        self._plan_change(group, now)
+        assert group.due is not None
+        others = len(group.entries) - 1
+        together = f" together with {others} more" if others else ""
+        labels = ", ".join(f"{name}={value}" for name, value in group.by)
+        where = f" in the group {labels}" if labels else ""
+        notes.append(_note(group, alert, "grouped", f"goes out in {max(0.0, group.due - now):.0f} s{where}{together}"))
+
+    def _move(self, group: Group, alert: Alert, now: float, notes: list[Note]) -> None:
+        """The channel hears of it in another group from now on."""
+        before = group.entries[alert.key]
+        if before.told and before.alert.firing and group.labelled:
+            self._replace(group, before.alert, alert.at)
+        self._remove(group, alert.key)
+        if group.replaced:
+            self._plan_change(group, now)
+        notes.append(_note(group, alert, "moved", "its labels put it into another group of this channel"))
+
+    def _replace(self, group: Group, alert: Alert, at: float) -> None:
+        group.replaced.append(evolve(alert, firing=False, at=at, what=REPLACED))
+        self.groups[group.key] = group
+        self._dirty.add(group.key)
+
+    def _keep(self, group: Group, key: str, entry: Entry) -> None:
+        group.entries[key] = entry
+        self._of.setdefault(key, set()).add(group.key)
+        self._dirty.add(group.key)
+        self._dirty_entries.add((group.key, key))
+
+    def _remove(self, group: Group, key: str) -> None:
+        group.entries.pop(key, None)
+        self._of.get(key, set()).discard(group.key)
+        if not self._of.get(key):
+            self._of.pop(key, None)
+        self._dirty.add(group.key)
+        self._dirty_entries.add((group.key, key))
+        if not group.entries and not group.replaced:
+            self.groups.pop(group.key, None)
+
+    def forget(self, channel: str) -> list[Note]:
+        """The channel is there no more: nothing of it waits."""
+        gone = [group for group in self.groups.values() if group.channel == channel]
+        notes = []
+        for group in gone:
+            for entry in list(group.entries.values()):
+                if entry.fresh:
+                    notes.append(_note(group, entry.alert, "dropped", "notifications.toml has no such channel any more"))
+                self._remove(group, entry.alert.key)
+            self.groups.pop(group.key, None)
+            self._dirty.add(group.key)
+        return notes
+
+    # ---------------------------------------------------------------------------------------------- time
+
+    def due(self) -> float | None:
+        """When `advance` would have something to look at."""
+        return self._heap[0][0] if self._heap else None
+
+    def _plan_change(self, group: Group, now: float) -> None:
+        soonest = now if group.sent is None else max(now, group.sent + group.timing.interval)
+        at = max(now + group.timing.wait, soonest)
+        if group.due is None or at < group.due or group.due <= now:
+            self._plan(group, at)
+
+    def _plan(self, group: Group, at: float | None) -> None:
+        group.due = at
+        self._dirty.add(group.key)
+        if at is not None:
+            heapq.heappush(self._heap, (at, group.key))
+
+    def advance(self, now: float, limits: Limits) -> list[Note | Message]:
+        """What is to go out by now, and what is held back."""
+        said: list[Note | Message] = []
+        while self._heap and self._heap[0][0] <= now:
+            at, key = heapq.heappop(self._heap)
+            group = self.groups.get(key)
+            if group is not None and group.due == at:
+                self._flush(group, now, limits, said)
+        return said
+
+    def _flush(self, group: Group, now: float, limits: Limits, said: list[Note | Message]) -> None:
+        until, why = self._held_until(group, now, limits)
+        if until is not None:
+            if not group.delayed:
+                group.delayed = True
+                action = "rate-limited" if "rate" in why else "waiting"
+                said += [_note(group, each.alert, action, why) for each in group.entries.values() if each.fresh]
+            self._plan(group, until)
+            return
+        message = self._message(group, now)
+        self._sent.setdefault(group.channel, deque()).append(now)
+        self._after(group, message, now)
+        said.append(message)
+
+    def _held_until(self, group: Group, now: float, limits: Limits) -> tuple[float | None, str]:
+        if limits.busy(group.key):
+            return now + RETRY_SECONDS, "the message before it is still under way"
+        if limits.full:
+            return now + RETRY_SECONDS, "too many messages are under way: the outbox is full"
+        rate = limits.rates.get(group.channel)
+        sent = self._sent.setdefault(group.channel, deque())
+        while sent and (rate is None or sent[0] <= now - rate[1]):
+            sent.popleft()
+        if rate is not None and len(sent) >= rate[0]:
+            return sent[-rate[0]] + rate[1], f"the channel's rate of {rate[0]} in {rate[1]:g} s is used up"
+        return None, ""
+
+    def _message(self, group: Group, now: float) -> Message:
+        """What is fresh comes first; what of it finds no room comes in the next message."""
+        entries = list(group.entries.values())
+        fresh = [entry.alert for entry in entries if entry.fresh][: MAX_ALERTS - len(group.replaced[:MAX_ALERTS])]
+        firing = [entry.alert for entry in entries if not entry.fresh and entry.alert.firing]
+        room = MAX_ALERTS - len(group.replaced[:MAX_ALERTS]) - len(fresh)
+        alerts = (*group.replaced[:MAX_ALERTS], *fresh, *firing[:room])
+        return Message(
+            message_id(group.key, now), group.key, group.channel, group.route, dict(group.by), now, alerts,
+            frozenset(alert.key for alert in fresh), len(firing[room:]),
+        )  # fmt: skip
+
+    def _after(self, group: Group, message: Message, now: float) -> None:
+        """Told is told; what has recovered is nobody's any more."""
+        group.sent, group.delayed = now, False
+        group.replaced = group.replaced[MAX_ALERTS:]
+        for key in message.fresh:
+            entry = group.entries[key]
+            if entry.alert.firing:
+                self._keep(group, key, Entry(entry.alert, told=True, fresh=False))
+            else:
+                self._remove(group, key)
+        self._dirty.add(group.key)
+        if group.key in self.groups:
+            self._plan(group, now + (group.timing.interval if group.pending else group.timing.repeat))
+
+    # ---------------------------------------------------------------------------------------------- put away
+
+    def changed(self) -> Changed:
+        """Since the last call."""
+        groups = {key: self.groups[key].to_json() if key in self.groups else None for key in self._dirty}
+        entries = {
+            (group, key): self.groups[group].entries.get(key) if group in self.groups else None
+            for group, key in self._dirty_entries
+        }
+        self._dirty, self._dirty_entries = set(), set()
+        return Changed(groups, entries)
+
+    def restore(
+        self,
+        groups: Iterable[Mapping[str, Any]],
+        entries: Iterable[tuple[str, Mapping[str, Any], bool, bool]],
+        sent: Iterable[tuple[str, float]],
+    ) -> None:
+        """What was put away: groups, (group, alert, told, fresh), and (channel, when) of messages."""
+        for document in groups:
+            group = Group.from_json(document)
+            self.groups[group.key] = group
+            if group.due is not None:
+                heapq.heappush(self._heap, (group.due, group.key))
+        for key, document, told, fresh in entries:
+            alert = Alert.from_json(document)
+            self.groups[key].entries[alert.key] = Entry(alert, told, fresh)
+            self._of.setdefault(alert.key, set()).add(key)
+        for channel, at in sorted(sent, key=lambda each: each[1]):
+            self._sent.setdefault(channel, deque()).append(at)
+
+
+def _note(group: Group, alert: Alert, action: str, why: str) -> Note:
+    return Note(alert, action, group.channel, group.route, why)

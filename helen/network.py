@@ -11,9 +11,11 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 from twisted.logger import Logger
 
+from helen.fleet_tasks import SLOTS, FleetTasks
+from helen.jobs import Jobs
 from helen.mesh import Mesh, Offer
 from helen.network_settings import Broker, NetworkSettings
 from helen.statedir import StateError, make_folder
@@ -22,14 +24,21 @@ from scale0.keys import AuthorizedKeys, KeyFault, Pair, load_pair
 from scale0.link import Keys
 from scale0.negotiation import Target
 from scale0.ports import Security
-from scale0.reader import Network, SocketError
+from scale0.reader import CurveClient, Network, SocketError
 from scale0.service import BrokerService
 from scale0.web import FrontEnd
+from zerotask.client import Client
+from zerotask.links import Link, SocketLink
+from zerotask.node import Node
+from zerotask.service import Scale0, Settings, StartError, ZeroTaskService
+from zerotask.shelf import StoreError
 
 if TYPE_CHECKING:
     from helen.tap import Helen
 
-REFUSALS = (ConfigFault, KeyFault, SocketError)
+REFUSALS = (ConfigFault, KeyFault, SocketError, StartError, StoreError)
+IPC_MOST = 100  # bytes of a socket's path, the zero and what ZeroMQ adds left out of the kernel's 107
+STOP_WAIT = 0.2  # seconds in which tasks may end by themselves when Helen stops; the others are given back
 _WILD = re.compile(r"tcp://(?:0\.0\.0\.0|\[::\]|\*):")
 
 
@@ -52,7 +61,7 @@ class Admitted(AuthorizedKeys):  # type: ignore[misc]
 
 
 class HelenNetwork:
-    """One for a Helen; `mesh` is None without Scale0."""
+    """One for a Helen; `mesh` is None without Scale0, `jobs` without ZeroTask."""
 
     log = Logger()
 
@@ -61,10 +70,14 @@ class HelenNetwork:
         self.identity = self.settings.identity or identity_of(helen.settings.names)
         self.mesh: Mesh | None = None
         self.broker: BrokerService | None = None
+        self.jobs: Jobs | None = None
+        self.zerotask: ZeroTaskService | None = None
         self._reactor = reactor
         self._helen = helen
         self._hosted: list[Service] = []
         self._security: Security | None = None
+        self._is_leaving = False
+        self._far_key = ""  # of the ZeroTask broker that we call
 
     # ---------------------------------------------------------------------------------------------- starting
 
@@ -75,16 +88,46 @@ class HelenNetwork:
             if self.settings.embed_scale0 is not None:
                 self._host_scale0(self.settings.embed_scale0)
             brokers = [self._target(broker) for broker in self.settings.scale0] + self._own_broker()
+            if self.settings.embed_zerotask:
+                self._host_zerotask()
+            elif self.settings.zerotask is not None:
+                self._far_key = self.key_of(self.settings.zerotask)
         except REFUSALS as error:
             raise NetworkRefused(str(error)) from error
         if brokers:
             offer = Offer(self._helen.overview, self._helen.library.file)
             self.mesh = Mesh(self._reactor, self._helen.house, self.identity, brokers, offer, self._keys)
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Helen serves: so does this."""
         if self.mesh is not None:
             self.mesh.start()
+        if self.settings.embed_zerotask or self.settings.zerotask is not None:
+            await self._join_zerotask()
+
+    async def _join_zerotask(self) -> None:
+        """As a node for what others ask of the fleet, and as a client for what people ask of Helen."""
+        helen, name = self._helen, f"helen.{self.identity}"
+        self._tasks = FleetTasks(self._reactor, helen.house, helen.library, helen.state / "jobs")
+        self._client = Client(self._zerotask_link(), self._reactor, name)
+        jobs = Jobs(self._reactor, self._client, self._tasks, f"equus.check.{self.identity}")
+        await jobs.load()
+        if self._is_leaving:
+            return
+        self._tasks.start()
+        served, link = self._tasks.served(self.identity), self._zerotask_link()
+        self._node = Node(link, self._reactor, name, served, self._tasks.run, self._tasks.cancel, SLOTS)
+        self._client.start()
+        self._node.start()
+        self.jobs = jobs
+
+    def _zerotask_link(self) -> Link:
+        if self.zerotask is not None:
+            return self.zerotask.local_link()
+        assert self.settings.zerotask is not None
+        keys = self._keys
+        curve = CurveClient(keys.public, keys.secret, self._far_key) if keys is not None and self._far_key else None
+        return SocketLink(self._reactor, self.settings.zerotask.endpoint, curve)
 
     def _read_keys(self) -> Security | None:
         chosen = self.settings
@@ -114,6 +157,30 @@ class HelenNetwork:
         if isinstance(started, Deferred):
             started.addErrback(lambda failure: self.log.failure("a part of the network does not start", failure))
 
+    def _host_zerotask(self) -> None:
+        """On sockets in the state directory, which only her user can open, unless others are asked for."""
+        folder = self._helen.state / "zerotask"
+        make_folder(folder)
+        listen = self.settings.zerotask_listen or f"ipc://{folder}/tasks.sock"
+        publish = f"{listen}.pub" if listen.startswith("ipc:") else f"{listen.rpartition(':')[0]}:0"
+        if len(publish.removeprefix("ipc://").encode()) > IPC_MOST:
+            raise NetworkRefused(
+                f"{publish} is longer than a socket's path may be: give --zerotask-listen tcp://127.0.0.1:5555, which"
+                " every user of this machine can reach, or a shorter --state"
+            )
+        pair = None if self._security is None else self._security.pair
+        keys = None if self._security is None else self._security.authorized
+        settings = Settings(folder, listen, publish, pair, keys, self._zerotask_network())
+        self.zerotask = ZeroTaskService(settings, self._reactor)
+        self._host(self.zerotask)
+
+    def _zerotask_network(self) -> Scale0 | None:
+        """`zerotask.broker` and Titanic, in the network of the broker that we host; the gateway knows no keys."""
+        if self.broker is None or self._security is not None:
+            return None
+        ends = self.broker.ports.ends
+        return Scale0(f"{self.identity}.zerotask", (ends["backend"],), (ends["frontend"],))
+
     def _own_broker(self) -> list[Target]:
         """The way to the broker that we host: over loopback, whatever it is bound to."""
         if self.broker is None:
@@ -137,14 +204,21 @@ class HelenNetwork:
     # ---------------------------------------------------------------------------------------------- looking, ending
 
     def overview(self) -> dict[str, Any]:
-        """For `status`."""
-        mesh = self.mesh
-        return {"scale0": None if mesh is None else {"identity": self.identity, "state": mesh.state}, "zerotask": None}
+        mesh, jobs = self.mesh, self.jobs
+        return {
+            "scale0": None if mesh is None else {"identity": self.identity, "state": mesh.state},
+            "zerotask": None if jobs is None else {"hosted": self.zerotask is not None, "jobs": len(jobs)},
+        }
 
     async def leave(self) -> None:
         """Tell brokers that we go; what comes from now on is for others."""
+        self._is_leaving = True
         if self.mesh is not None and self.mesh.worker.running:
             self.mesh.stop()
+        if self.jobs is not None:
+            self.jobs.stop()
+            self._tasks.stop()
+            await gatherResults([self._node.stop(STOP_WAIT), self._client.stop()])
 
     async def close(self) -> None:
         """The brokers that we host end, and with them all sockets."""

@@ -76,12 +76,15 @@ class Options(usage.Options):  # type: ignore[misc]
         ["retention", None, None, "How long history segments are kept once the pipeline has them (7d)"],
         ["scale0-identity", None, None, "Her name in a Scale0 network (the first --name)"],
         ["embed-scale0", None, None, "Configuration of a Scale0 broker that runs in this process"],
+        ["zerotask", None, None, "ZeroTask broker that she works for, tcp://HOST:PORT, with #NAME for its key"],
+        ["zerotask-listen", None, None, "Where the broker of --embed-zerotask listens (a socket in STATE/zerotask)"],
         ["curve-key", None, None, "Her CURVE pair, as `scale0ctl keygen` writes it"],
         ["authorized-keys", None, None, "Folder of public CURVE keys: who may connect, and who brokers are"],
         ["config", None, None, "TOML file with any of these settings"],
     ]
     optFlags = [
         ["rings", None, "Changes of the folder go to 1 % of the agents first, as helen push --canary 1% does"],
+        ["embed-zerotask", None, "Host a ZeroTask broker in this process: questions that last, helen jobs"],
         ["insecure-plaintext", None, "Speak TCP without TLS: anybody may be any agent"],
     ]
 
@@ -301,7 +304,7 @@ class Helen(Service):
             return
         self._agents.startReading()
         if self.network is not None:
-            self.network.start()
+            await self.network.start()
         print(f"Helen listens on {self.address}", flush=True)
         if self._web_address is not None:
             self.log.info("the HTTP API is on http://{address}", address=self._web_address)

@@ -67,8 +67,8 @@ class Client:
         return self._answer(self._send("PUT", path, body))
 
     def stream(self, path: str, body: Any, patience: float) -> Iterator[dict[str, Any]]:
-        """A POST whose answer comes in lines of JSON; `patience` is how long the next line may take."""
-        response = self._send("POST", path, body, patience)
+        """An answer that comes in lines of JSON, to a GET if there is no body; `patience` is for each line."""
+        response = self._send("GET" if body is None else "POST", path, body, patience)
         if response.status >= 400:
             self._answer(response)
         try:

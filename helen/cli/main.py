@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": ("helen.cli.demo", "demo", "A small fleet on this machine, for a minute, to see how it works."),
     "downtime": ("helen.cli.judgement", "downtime", "Planned time: no alerts, and counted as planned."),
     "explain": ("helen.cli.explain", "explain", "Why this state, why no alert, why not run, what changed."),
+    "jobs": ("helen.cli.jobs", "jobs", "Questions that last: list, follow, cancel, retry."),
     "keys": ("helen.cli.keys", "keys", "Who signs check sets; change them."),
     "push": ("helen.cli.push", "push", "Validate, sign and publish checks."),
     "quickstart": ("helen.cli.quickstart", "quickstart", "Server and agent on this machine, in one go."),

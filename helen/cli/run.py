@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 from collections import Counter
-from typing import Any
+from typing import Any, NoReturn
+from urllib.parse import quote
 
 import click
 
@@ -14,6 +15,7 @@ from helen.cli.options import for_a_helen, output, plain, print_json
 from helen.durations import seconds
 
 PATIENCE = 15.0  # seconds beyond the timeout in which Helen must have said what became of everybody
+BEAT_PATIENCE = 60.0  # seconds without a line about a job; Helen sends one every ten
 
 
 @click.command()
@@ -21,15 +23,26 @@ PATIENCE = 15.0  # seconds beyond the timeout in which Helen must have said what
 @click.option("--on", multiple=True, required=True, help="Agents by name or pattern (web*), or by label (role=web).")
 @click.option("--args", default="{}", help="Arguments of the check, a JSON object.")
 @click.option("--timeout", default="30", show_default=True, help="How long an answer may take.")
+@click.option("--wait-for-offline", metavar="DURATION", help="Ask agents that are away when they come back until then.")
 @output
 @for_a_helen
-def run(client: Client, check: str, on: tuple[str, ...], args: str, timeout: str, as_json: bool) -> None:
+def run(
+    client: Client, check: str, on: tuple[str, ...], args: str, timeout: str, wait_for_offline: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Run CHECK now on agents and wait for what each of them says.
+
+    With --wait-for-offline it is a job, which outlives this command and a restart of Helen: see `helen jobs`.
 
     Exit status 0: all have answered. 1: some have not. 3: there is no such agent, or none of them has such a check.
     """
     patience = read_timeout(timeout) + PATIENCE
-    body = {"check": check, "on": list(on), "args": read_args(args), "timeout": timeout}
+    body: dict[str, Any] = {"check": check, "on": list(on), "args": read_args(args), "timeout": timeout}
+    if wait_for_offline is not None:
+        read_timeout(wait_for_offline, "--wait-for-offline")
+        job = client.post("/api/v1/jobs", body | {"wait_for_offline": wait_for_offline})
+        click.echo(f"job {job['id']}: `helen jobs follow {job['id']}` shows it again", err=True)
+        conclude(client, check, *follow(client, job["id"], as_json), as_json)
     targets: list[dict[str, Any]] = []
     wanted = 0
     for line in client.stream("/api/v1/runs", body, patience):
@@ -39,6 +52,27 @@ def run(client: Client, check: str, on: tuple[str, ...], args: str, timeout: str
         targets.append(line)
         if not as_json:
             show(line)
+    conclude(client, check, targets, wanted, as_json)
+
+
+def follow(client: Client, job_id: str, as_json: bool) -> tuple[list[dict[str, Any]], int]:
+    """What became of each target of a job, shown as it becomes known; and how many there should be."""
+    targets: list[dict[str, Any]] = []
+    wanted = 0
+    for line in client.stream(f"/api/v1/jobs/{quote(job_id, safe='')}/follow", None, BEAT_PATIENCE):
+        if "agent" in line:
+            targets.append(line)
+            if not as_json:
+                show(line)
+        elif "job" in line:
+            wanted = line["targets"]
+        elif line.get("why"):
+            click.echo(f"{line['state']}: {plain(line['why'])}", err=True)
+    return targets, wanted
+
+
+def conclude(client: Client, check: str, targets: list[dict[str, Any]], wanted: int, as_json: bool) -> NoReturn:
+    """The sums, and the exit status."""
     if len(targets) < wanted:
         raise click.ClickException(f"Helen went away: {wanted - len(targets)} of {wanted} agents are unaccounted for")
     targets.sort(key=lambda target: target["agent"])
@@ -73,11 +107,11 @@ def read_args(text: str) -> dict[str, Any]:
     return args
 
 
-def read_timeout(text: str) -> float:
+def read_timeout(text: str, option: str = "--timeout") -> float:
     try:
         return seconds(text)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--timeout") from error
+        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 def show(target: dict[str, Any]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from helen_running import Running
-from peers import Agent, Asker, Broker
+from helen_running import TWISTD, Program, Running
+from peers import Agent, Asker, Broker, Rpc
 
 
 class Stage:
@@ -16,10 +16,11 @@ class Stage:
     h2: Running
     web1: Agent
     desk: Asker
+    rpc: Rpc
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._started: list[Broker | Running | Agent | Asker] = []
+        self._started: list[Broker | Running | Agent | Asker | Rpc | Program] = []
 
     def helen(self, name: str, *options: str) -> Running:
         """Plaintext, so that agents of a few lines may come."""
@@ -39,6 +40,18 @@ class Stage:
     def asker(self, endpoint: str, curve: tuple[bytes, bytes, bytes] | None = None) -> Asker:
         self._started.append(asker := Asker(endpoint, curve))
         return asker
+
+    def zerotask(self) -> tuple[Path, Program]:
+        """`twistd zerotask`, and where its run.json will be."""
+        state = self.folder / "zerotask"
+        words = [*TWISTD, "-n", "--pidfile=", "zerotask", "--state", str(state), "--listen", "tcp://127.0.0.1:0"]
+        program = Program([*words, "--publish", "tcp://127.0.0.1:0"], self.folder / "zerotask.log")
+        self._started.append(program)
+        return state / "run.json", program
+
+    def client(self, endpoint: str) -> Rpc:
+        self._started.append(rpc := Rpc(endpoint))
+        return rpc
 
     def end(self) -> None:
         for one in reversed(self._started):

@@ -164,3 +164,37 @@ class Asker:
 
     def end(self) -> None:
         self.socket.close()
+
+
+class Rpc:
+    """A client of ZeroTask on a DEALER: JSON-RPC by hand."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.socket = zmq.Context.instance().socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.connect(endpoint)
+        self._numbers = iter(range(1, 1_000))
+        self.name = self.call("client_connect")
+
+    def call(self, method: str, /, **params: Any) -> Any:
+        """The result; an error object comes back whole."""
+        number = next(self._numbers)
+        request = {"jsonrpc": "2.0", "method": f"zerotask.broker.{method}", "params": params, "id": number}
+        self.socket.send_multipart([b"", json.dumps(request).encode()])
+        while True:
+            assert self.socket.poll(1_000 * PATIENCE), f"no answer to {method}"
+            told = json.loads(self.socket.recv_multipart()[-1])
+            if told.get("id") == number:
+                return told.get("result", told.get("error"))
+
+    def submit(self, method: str, params: Any) -> str:
+        return str(self.call("client_new_task", client_id=self.name, method=method, params=params))
+
+    def status(self, task_id: str) -> Any:
+        return self.call("client_task_status", client_id=self.name, task_id=task_id)
+
+    def result(self, task_id: str) -> Any:
+        return self.call("client_task_result", client_id=self.name, task_id=task_id, wait=PATIENCE)
+
+    def end(self) -> None:
+        self.socket.close()

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 import zmq
+from click.testing import CliRunner
 from helen_running import pulse, wait_until
 from mesh_stage import Stage
 from peers import DENIED, answer, broker_config
+
+from helen.cli.main import main
 
 pytestmark = pytest.mark.integration
 MOVE_SECONDS = 2.0  # in which an agent that has moved is found where it went
@@ -96,6 +99,12 @@ def test_an_agent_that_moves(network: Stage) -> None:
     assert network.desk.mdp1("equus.app-1", b"echo") == [answer("app-1", b"{}")]
     assert (old.asked, new.asked) == ([], [("echo", b"{}")])
     assert network.desk.has("equus.app-1")
+
+
+def test_there_are_no_jobs_without_zerotask(network: Stage) -> None:
+    """And the sentence says what is missing."""
+    done = CliRunner().invoke(main, ["jobs", "list", "--state", str(network.h1.state)])
+    assert (done.exit_code, "--embed-zerotask" in done.stderr) == (1, True)
 
 
 def test_a_helen_that_stops_says_so(network: Stage) -> None:

@@ -1,0 +1,298 @@
+"""Questions that were handed to ZeroTask by people: which there are, what becomes of them, and who follows them.
+
+    STATE/jobs/ID.json       what was asked, of whom, until when; written before the task is
+    STATE/jobs/ID.ndjson     what was said: helen/answers.py
+
+The task has the id of its job, and is for this Helen (`equus.check.ID`): the agents that it names are hers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgspec
+from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.task import deferLater
+from twisted.internet.threads import deferToThread
+from twisted.logger import Logger
+
+from helen import answers
+from helen.fleet_tasks import FleetTasks
+from helen.question import Outcome, Question, judge_targets, read_params
+from helen.statedir import PRIVATE, make_folder, write_whole
+from helen.web.problems import Problem
+from zerotask import errors
+from zerotask.client import Client
+from zerotask.errors import NoAnswer, RpcError, TaskFailed
+from zerotask.roster import new_task_id
+
+MOST = 1_000  # jobs on record; those that ended first make room
+SHOWN = 100  # jobs in a list
+ANSWER_SECONDS = 9.0  # that the broker may take to answer: after a crash it holds our name for three beats, 7.5 s
+LIMIT_SECONDS = 300.0  # of a task beyond the end of its question: restarts, a busy machine
+LOOK_SECONDS = 0.2  # between two looks at a task that is not open here
+LINES_A_TURN = 50  # some 50 us each
+BEAT_SECONDS = 10.0  # of silence after which a follower is told the counts
+ENDED = ("finished", "failed", "cancelled", "expired", "unknown")
+
+
+class JobRefused(Problem):
+    """What was asked of a job can't be done; the text says why."""
+
+    def __init__(self, text: str, status: int = 409) -> None:
+        super().__init__(status, "refused", text)
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What was asked. `deadline` is unix time, None when nobody is waited for; `of` is the job that this retries."""
+
+    id: str
+    check: str
+    on: list[str]
+    targets: list[str]
+    args: dict[str, Any]
+    timeout: float
+    submitted: float
+    deadline: float | None = None
+    of: str | None = None
+
+    @property
+    def ends_at(self) -> float:
+        return max(self.submitted, self.deadline or 0.0) + self.timeout
+
+
+@attrs.frozen
+class State:
+    """`state` is the task's, or `cancelled`; `why` is for a failure."""
+
+    state: str
+    why: str | None = None
+
+
+class Jobs:
+    """Those of one Helen."""
+
+    log = Logger()
+
+    def __init__(
+        self, reactor: Any, client: Client, tasks: FleetTasks, method: str, wall: Callable[[], float] = time.time
+    ) -> None:
+        self._reactor = reactor
+        self._client = client
+        self._tasks = tasks
+        self._method = method
+        self._wall = wall
+        self._jobs: dict[str, Job] = {}
+        self._disk = DeferredLock()
+        self._stopped = False
+
+    async def load(self) -> None:
+        """What was asked before this start."""
+        folder = self._tasks.folder
+        found = await deferToThread(_load, folder, self._wall())
+        self._jobs = {job.id: job for job in sorted(found, key=lambda job: job.submitted)}
+
+    def stop(self) -> None:
+        """Whoever follows is let go."""
+        self._stopped = True
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def get(self, job_id: str) -> Job:
+        job = self._jobs.get(job_id)
+        if job is None:
+            raise JobRefused(f"no job is called {job_id!r}: `helen jobs list` has them", 404)
+        return job
+
+    # ---------------------------------------------------------------------------------------------- directing
+
+    async def submit(
+        self, check: str, on: list[str], targets: Iterable[str], args: dict[str, Any], timeout: float,
+        wait: float, of: str | None = None,
+    ) -> Job:  # fmt: skip
+        """Returns once the task is stored. `wait` is how long agents that are away are waited for, in seconds."""
+        now = self._wall()
+        deadline = now + wait if wait else None
+        job = Job(new_task_id(now), check, on, sorted(targets), args, timeout, now, deadline, of)
+        asked = {"agents": job.targets, "check": check, "args": args, "deadline": deadline, "timeout": timeout}
+        try:
+            read_params(asked, now)
+            judge_targets(job.targets)
+        except ValueError as error:
+            raise JobRefused(str(error), 400) from error
+        await self._make_room()
+        await self._write(job)
+        limit = job.ends_at - now + LIMIT_SECONDS
+        try:
+            await self._client.submit(self._method, asked, job.id, ANSWER_SECONDS, time_limit=limit)
+        except RpcError as error:
+            await self._forget(job)
+            raise JobRefused(f"ZeroTask does not take it: {error}", 503) from error
+        except NoAnswer as error:  # it may have been stored all the same
+            said = f"ZeroTask does not answer: {error}. `helen jobs list` will say whether it has taken job {job.id}"
+            raise JobRefused(said, 503) from error
+        return job
+
+    async def cancel(self, job_id: str) -> State:
+        """The state in which it is then, and stays."""
+        job = self.get(job_id)
+        try:
+            await self._client.cancel(job.id, ANSWER_SECONDS)
+        except RpcError as error:
+            if error.code != errors.TASK_UNKNOWN:
+                raise JobRefused(f"ZeroTask does not cancel it: {error}", 503) from error
+        except NoAnswer as error:
+            raise JobRefused(f"ZeroTask does not answer: {error}", 503) from error
+        return await self.state(job)
+
+    async def retry(self, job_id: str) -> Job:
+        """A new job, for those of its targets that did not answer, which waits as long as the old one did."""
+        job = self.get(job_id)
+        if (await self.state(job)).state not in ENDED:
+            raise JobRefused(f"{job_id} is not over yet: follow it, or cancel it first")
+        question = await self._question(job)
+        left = [name for name in job.targets if question.outcomes.get(name, {}).get("outcome") != "answered"]
+        if not left:
+            raise JobRefused(f"all agents have answered {job_id}: there is nothing to retry")
+        wait = 0.0 if job.deadline is None else job.deadline - job.submitted
+        return await self.submit(job.check, job.on, left, job.args, job.timeout, wait, job.id)
+
+    # ---------------------------------------------------------------------------------------------- looking
+
+    async def state(self, job: Job) -> State:
+        """As the broker has it."""
+        try:
+            told = await self._client.status(job.id, ANSWER_SECONDS)
+            if told["state"] != "failed":
+                return State(told["state"])
+            await self._client.result(job.id, ANSWER_SECONDS)
+        except TaskFailed as failed:
+            return State("cancelled") if failed.code == errors.CANCELLED else State("failed", str(failed))
+        except RpcError as error:
+            if error.code not in (errors.TASK_UNKNOWN, errors.EXPIRED):
+                raise JobRefused(f"ZeroTask does not say: {error}", 503) from error
+            return State("unknown", "ZeroTask does not know it: it is over for long, or its store was lost")
+        except NoAnswer as error:
+            raise JobRefused(f"ZeroTask does not answer: {error}", 503) from error
+        return State("finished")
+
+    async def show(self, job: Job) -> dict[str, Any]:
+        state, question = await self.state(job), await self._question(job)
+        if state.state in ENDED:
+            question.give_up(_why(state))
+        shown: dict[str, Any] = msgspec.to_builtins(job)
+        return shown | {"state": state.state, "why": state.why, "counts": question.counts()}
+
+    async def list(self) -> list[dict[str, Any]]:
+        """The newest first."""
+        newest = sorted(self._jobs.values(), key=lambda job: job.submitted, reverse=True)[:SHOWN]
+        return [await self.show(job) for job in newest]
+
+    async def _question(self, job: Job) -> Question:
+        """What is known of its targets."""
+        asking = self._tasks.open.get(job.id)
+        if asking is not None:
+            return Question(tuple(job.targets), dict(asking.question.outcomes))
+        kept = await deferToThread(answers.read, self._tasks.path_of(job.id))
+        question = Question(tuple(job.targets))
+        for outcome in kept.outcomes:
+            question.settle(outcome)
+        return question
+
+    # ---------------------------------------------------------------------------------------------- following
+
+    async def follow(self, job: Job, emit: Callable[[dict[str, Any]], None], is_gone: Callable[[], bool]) -> None:
+        """Every outcome once, as it becomes known; at last the state, when there is nothing more to become."""
+        emit({"job": job.id, "targets": len(job.targets), "check": job.check})
+        told: set[str] = set()
+        beat_at = self._wall() + BEAT_SECONDS
+        while not is_gone() and not self._stopped:
+            asking = self._tasks.open.get(job.id)
+            news = asking.news() if asking is not None else deferLater(self._reactor, LOOK_SECONDS)
+            state = State("asking") if asking is not None else await self._state_or_why(job)
+            question = await self._question(job)
+            if state.state in ENDED:
+                question.give_up(_why(state))
+            if await self._emit_new(question, told, emit):
+                beat_at = self._wall() + BEAT_SECONDS
+            if state.state in ENDED:
+                emit({"state": state.state, "why": state.why, "counts": question.counts()})
+                return
+            if self._wall() >= beat_at:
+                beat_at = self._wall() + BEAT_SECONDS
+                emit({"state": state.state, "why": state.why, "counts": question.counts()})
+            await news.addTimeout(BEAT_SECONDS, self._reactor, lambda *_: None)
+            await deferLater(self._reactor, LOOK_SECONDS)  # what comes together is told together
+
+    async def _state_or_why(self, job: Job) -> State:
+        try:
+            return await self.state(job)
+        except JobRefused as refused:
+            return State("unreachable", str(refused))
+
+    async def _emit_new(self, question: Question, told: set[str], emit: Callable[[Outcome], None]) -> bool:
+        """A few a turn: a fleet of 10,000 agents must not hold the reactor up."""
+        new = [outcome for agent, outcome in question.outcomes.items() if agent not in told]
+        for at in range(0, len(new), LINES_A_TURN):
+            for outcome in new[at : at + LINES_A_TURN]:
+                told.add(outcome["agent"])
+                emit(outcome)
+            await deferLater(self._reactor, 0)
+        return bool(new)
+
+    # ---------------------------------------------------------------------------------------------- the disk
+
+    def _write(self, job: Job) -> Deferred[None]:
+        self._jobs[job.id] = job
+        return self._disk.run(deferToThread, _store, self._tasks.folder, job)
+
+    async def _forget(self, job: Job) -> None:
+        self._jobs.pop(job.id, None)
+        await self._disk.run(deferToThread, _drop, self._tasks.folder, [job.id])
+
+    async def _make_room(self) -> None:
+        """The oldest that are over go; if there are none the new one is refused."""
+        now = self._wall()
+        over = [job for job in self._jobs.values() if job.ends_at + answers.KEEP_SECONDS < now]
+        if len(self._jobs) - len(over) >= MOST:
+            over += sorted((job for job in self._jobs.values() if job.ends_at < now), key=lambda job: job.ends_at)[:1]
+        if len(self._jobs) - len(over) >= MOST:
+            raise JobRefused(f"{MOST} jobs are open already: cancel some, or wait for their end", 503)
+        for job in over:
+            self._jobs.pop(job.id, None)
+        if over:
+            await self._disk.run(deferToThread, _drop, self._tasks.folder, [job.id for job in over])
+
+
+def _why(state: State) -> str:
+    """Of a target that is still open when its job is over."""
+    return "the job was cancelled" if state.state == "cancelled" else f"the job is over: {state.why or state.state}"
+
+
+def _store(folder: Path, job: Job) -> None:
+    make_folder(folder)
+    write_whole(folder / f"{job.id}.json", msgspec.json.encode(job) + b"\n", PRIVATE)
+
+
+def _drop(folder: Path, job_ids: Iterable[str]) -> None:
+    for job_id in job_ids:
+        for ending in (".json", answers.ENDING):
+            (folder / f"{job_id}{ending}").unlink(missing_ok=True)
+
+
+def _load(folder: Path, now: float) -> list[Job]:
+    """Files that can't be read are left alone: they may be a later version's."""
+    make_folder(folder)
+    answers.prune(folder, now)
+    found = []
+    for path in folder.glob("*.json"):
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=Job))
+        except (OSError, msgspec.MsgspecError) as error:
+            Jobs.log.warn("{path} is left out: {error}", path=path, error=str(error))
+    return found

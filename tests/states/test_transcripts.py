@@ -207,6 +207,13 @@ table("an agent that comes and goes all the time hides no stale check", """
     320  down               | @300 -> unknown (stale); @300 notify problem unknown
 """, c=Rule(stale=100))  # fmt: skip
 
+table("while it is cut off, and not yet called away, only three deadlines make it stale", """
+    0    ok                 | -> ok
+    10   down               |
+    299  tick               |
+    300  tick               | -> unknown (stale); notify problem unknown
+""", c=Rule(stale=100), link=Rule(away=500))  # fmt: skip
+
 table("a restart of Helen raises nothing; what is broken afterwards is found", """
     0    ok                 | -> ok
     10   helen_stop         |

@@ -48,7 +48,7 @@ class Fleet:
     seed: int
     agents: int
     days: int
-    every: float = 900.0
+    every: float = 1_800.0
     restarts: int = 4
     windows: int = 12
     absences: list[Span] = field(factory=list)
@@ -160,11 +160,12 @@ class Fleet:
         return sorted(found)
 
     def _faults(self, rng: random.Random) -> list[tuple[float, float, int]]:
-        """None in the last quarter of a day, so that all is told when it is over. 4: now this, now that."""
+        """None among the last 24 results, so that all is told when it is over. 4: now this, now that."""
         found = []
+        quiet = self.end - 24 * self.every
         for _ in range(rng.randrange(5)):
-            begin = START + rng.uniform(0.0, self.days - 0.5) * DAY
-            lasting = min(rng.choice((1_000.0, 5_000.0, 30_000.0)), self.end - 0.25 * DAY - begin)
+            begin = rng.uniform(START, quiet - self.every)
+            lasting = min(rng.choice((2_000.0, 8_000.0, 30_000.0)), quiet - begin)
             found.append((begin, begin + lasting, rng.choice((1, 2, 2, 3, 4))))
         return found
 

@@ -146,7 +146,11 @@ def _beyond(metric: Any) -> str | None:
 
 def _why_no_alert(facts: Facts, own: list[tuple[Past, Any]]) -> list[Line]:
     """What was decided, from the last message on: after it everything is about why there was no other."""
-    decided = [said for past, said in own if past.kind in ("decision", "flap") and past.received <= facts.at]
+    decided = [
+        {"at": past.received, **said}
+        for past, said in own
+        if past.kind in ("decision", "flap", "notice") and past.received <= facts.at
+    ]
     sent = max((at for at, said in enumerate(decided) if said.get("action") == "notify"), default=0)
     lines = [_line(said["at"], _decision_text(said)) for said in decided[sent:][-MOST:]]
     state = facts.state
@@ -163,6 +167,8 @@ def _why_no_alert(facts: Facts, own: list[tuple[Past, Any]]) -> list[Line]:
 
 
 def _decision_text(said: dict[str, Any]) -> str:
+    if "rule" in said or said.get("action") == "nobody":
+        return _notice_text(said)
     if "percent" in said:
         return f"flapping has {'begun' if said['on'] else 'ended'}: {said['why']}"
     action, what = said["action"], said.get("what", "")
@@ -172,6 +178,16 @@ def _decision_text(said: dict[str, Any]) -> str:
     kinds = ", ".join(f"{each['kind']} {each['ref']}".strip() for each in said["reasons"])
     because = f" because of {kinds}" if kinds else ""
     return f"{words[action]}: {what}, {said['status']}{because} ({said['why']})"
+
+
+def _notice_text(said: dict[str, Any]) -> str:
+    """What became of a decision to tell people, one channel at a time."""
+    if said["action"] == "nobody":
+        return f"nobody was told: {said['why']}"
+    tries = f", try {said['tries']}" if said.get("tries", 1) > 1 else ""
+    words = {"dead": "given up", "failed": "failed, it is tried again"}
+    action = words.get(said["action"], said["action"])
+    return f"{said['channel']} (rule {said['rule']}): {said['what']} {action}{tries}: {said['why']}"
 
 
 # ------------------------------------------------------------------------------------------------ runs

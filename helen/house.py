@@ -309,6 +309,12 @@ class House:
         for observer in self.observers:
             observer(agent, kept)
 
+    def facts_of(self, name: str, check_id: str) -> tuple[dict[str, str], str]:
+        """For whoever tells people of it: the agent's labels, and what the check said last."""
+        agent = self.roster.agents.get(name)
+        latest = None if agent is None else agent.latest.get(check_id)
+        return {} if agent is None else agent.labels, "" if latest is None else latest.summary
+
     def _judge_clock(self, agent: Agent, ended: float, received: float) -> None:
         """A result takes no negative time to get here, so the largest of a few differences is the best guess."""
         samples = self._offsets.setdefault(agent.name, deque(maxlen=CLOCK_SAMPLES))

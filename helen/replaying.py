@@ -52,6 +52,17 @@ def since(history: Path, at: int) -> Iterator[Past]:
     return iter(sorted(found, key=lambda past: past.at))
 
 
+def changes_since(history: Path, at: int) -> list[Past]:
+    """The same without results: whoever only wants changes need not read the many."""
+    names = series_names(history / "series.parquet")
+
+    def named(number: int | None) -> tuple[str | None, str | None]:
+        return (None, None) if number is None else names.get(number, (None, None))
+
+    found = _newest(history / "segments", "chg", CHANGE_COLUMNS, at, read_change, named)
+    return sorted(found, key=lambda past: past.at)
+
+
 def _newest(
     folder: Path, prefix: str, columns: list[str], at: int, read: Callable[[dict[str, Any], Named], Past], named: Named
 ) -> list[Past]:

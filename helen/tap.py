@@ -44,6 +44,8 @@ from helen.judge import Judge
 from helen.library import Library
 from helen.lint import Linter
 from helen.listening import TICK_SECONDS, AgentDoor, TLSDoor
+from helen.notify.missed import missed
+from helen.notify.notifier import Notifier
 from helen.releases import PushRefused
 from helen.rollout import DEFAULT_FRACTION
 from helen.settings import Settings, SettingsError
@@ -192,6 +194,9 @@ class Helen(Service):
         self.judge = Judge(self.reactor, self.state, self.journal, self.house.supply.again)
         for sentence in self.judge.open(recovery.records):
             self.log.info("{sentence}", sentence=sentence)
+        self.notifier = Notifier(self.reactor, self.state, self.store, self.journal, self.house.facts_of, time.time)
+        self.judge.observers.append(self.notifier.decided)
+        self._before = self.judge.at, recovery.records
         self.house.supply.on_schedule = lambda agent, entries: self.judge.rule(
             agent, entries, self.house.supply.assignments.judge
         )
@@ -291,6 +296,9 @@ class Helen(Service):
         await self.authority.refresh(time.time())
         await self.library.load_contents()
         await self.book.start(self._newest_revision)
+        newest, recovered = self._before
+        await self.notifier.start(newest, functools.partial(deferToThread, missed, self.state / "history", recovered))
+        del self._before  # as much as a segment
         if self._ending:
             return
         self._every(TICK_SECONDS, self.house.sweep)
@@ -369,7 +377,7 @@ class Helen(Service):
         systemd.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         self.log.info("SIGHUP: reading settings, certificates, assignments and checks again")
         read = deferToThread(self._read_settings).addCallbacks(self._take_settings, self._report_failure)
-        done = gatherResults([read, self._refresh(), self.book.reread("SIGHUP")])
+        done = gatherResults([read, self._refresh(), self.book.reread("SIGHUP"), self.notifier.book.reread("SIGHUP")])
         done.addErrback(self._report_failure)
         done.addCallback(lambda _: systemd.notify("READY=1"))
 
@@ -458,6 +466,8 @@ class Helen(Service):
             await Deferred.fromCoroutine(self.network.close()).addErrback(self._report_failure)
         self.linter.stop()
         self.judge.stop()
+        put_away = self.notifier.stop().addTimeout(STORE_SECONDS, self.reactor)
+        await put_away.addErrback(self._report_failure)
         self.journal.change("helen_stop", {"version": self.version})
         await deferToThread(self.journal.close)
         await self.judge.save()

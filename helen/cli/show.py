@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import click
 
+from helen.cli import notify
 from helen.cli.client import Client, Missing
 from helen.cli.options import for_a_helen, output, plain, print_json, table
 
@@ -108,6 +109,8 @@ def show_all(found: dict[str, Any]) -> None:
     click.echo(f"code: version {manifest['version']}" if manifest else "code: nothing is published yet")
     if faults:
         click.echo(f"assignments.toml is not used: {plain(faults)}", err=True)
+    for line in notify.notes(found["notifications"]):
+        click.echo(line, err=True)
     for part in ("journal", "store"):
         if found[part]["trouble"]:
             click.echo(f"{part}: {plain(found[part]['trouble'])}", err=True)

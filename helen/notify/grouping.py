@@ -198,7 +198,7 @@ class Groups:
         for group in gone:
             for entry in list(group.entries.values()):
                 if entry.fresh:
-                    notes.append(_note(group, entry.alert, "dropped", "notifications.toml has no such channel any more"))
+                    notes.append(_note(group, entry.alert, "dropped", "notifications.toml has this channel no more"))
                 self._remove(group, entry.alert.key)
             self.groups.pop(group.key, None)
             self._dirty.add(group.key)

@@ -48,7 +48,7 @@ class Alert:
 
 @frozen
 class Message:
-    """What goes to one channel at one time. `fresh`: keys of the alerts that are why it goes out; none: a repetition."""
+    """What goes to one channel at one time. `fresh`: keys of the alerts that are why; none: it is said again."""
 
     id: str
     group: str  # the group's key in helen/notify/grouping.py

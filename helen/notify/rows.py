@@ -19,6 +19,7 @@ from helen.notify.messages import Message
 CURSOR = "notifications.at"  # in kv: the last decision of the history that is taken up
 CONFIG = "notifications.toml"  # in kv: the last file without a fault
 KEPT_SENT = 86_400.0  # seconds that sent messages are remembered: as long as a channel's rate may look back
+MAX_DEAD = 10_000  # dead messages that are kept; the oldest go first
 SHOWN = 200  # messages of one listing
 
 
@@ -117,6 +118,11 @@ def dead(db: sqlite3.Connection, id: str, now: float, tries: int, error: str) ->
     """It is not tried again unless somebody says so."""
     db.execute(
         "UPDATE outbox SET state = 'dead', done = ?, tries = ?, error = ? WHERE id = ?", (now, tries, error, id)
+    )
+    db.execute(
+        "DELETE FROM outbox WHERE state = 'dead' AND number <= (SELECT number FROM outbox WHERE state = 'dead'"
+        " ORDER BY number DESC LIMIT 1 OFFSET ?)",
+        (MAX_DEAD,),
     )
 
 

@@ -98,7 +98,7 @@ class Table:
         found = {name: each if _is_text(each) else read_secret(each) for name, each in value.items()}
         bad = sorted(name for name, each in found.items() if each is None)
         if bad:
-            self.faults.append(f'{self.place}: {key}: {bad[0]} is neither a text nor {{ env = ... }} or {{ file = ... }}')
+            self.faults.append(f'{self.place}: {key}: {bad[0]} is neither a text nor a reference to one')
         return {name: each for name, each in found.items() if each is not None}
 
     def duration(self, key: str, default: float, least: float, most: float) -> float:

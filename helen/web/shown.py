@@ -12,6 +12,7 @@ from helen.library import Library
 from helen.policy import ScheduleEntry
 from helen.releases import Published, describe
 from helen.roster import Agent, Latest
+from helen.web import notifications
 
 if TYPE_CHECKING:
     from helen.tap import Helen
@@ -42,6 +43,7 @@ def show_overview(helen: Helen) -> dict[str, Any]:
         "questions": len(house.runs),
         "counts": house.counts
         | {"asked": dispatch.asked, "skipped": dispatch.skipped, "turned_away": house.door.turned_away},
+        "notifications": notifications.show_overview(helen.notifier),
         "network": None if helen.network is None else helen.network.overview(),
     }
 

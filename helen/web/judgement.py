@@ -60,10 +60,13 @@ def _show_window(judge: Judge, window: Window) -> dict[str, Any]:
 
 
 def add_routes(app: Klein) -> None:
-    """Put them beside those of helen/web/api.py, whose object is the first argument."""
+    """Put them beside those of helen/web/api.py, whose object is the first argument.
+
+    Klein finds a route by the name of its function, so each of these has one that is nobody else's.
+    """
 
     @app.route("/api/v1/states", methods=["GET"])
-    async def states(api: Any, request: Any) -> bytes:
+    async def judged_states(api: Any, request: Any) -> bytes:
         """Those of `?agent=`; without it those that are not ok, or not sure to be."""
         judge: Judge = api._helen.judge
         agent = _argument(request, "agent")
@@ -72,7 +75,7 @@ def add_routes(app: Klein) -> None:
         return write_json(request, {"states": [each for each in shown if each is not None]})
 
     @app.route("/api/v1/states/<agent>/<path:check>", methods=["GET"])
-    def state(api: Any, request: Any, agent: str, check: str) -> bytes:
+    def judged_state(api: Any, request: Any, agent: str, check: str) -> bytes:
         return write_json(request, show_state(api._helen.judge, *_known(api, agent, check)))
 
     @app.route("/api/v1/explain/<agent>/<path:check>", methods=["GET"])
@@ -104,7 +107,7 @@ def add_routes(app: Klein) -> None:
         return _written(api, request, body, "ack", document, key)
 
     @app.route("/api/v1/acks/clear", methods=["POST"])
-    async def take_back(api: Any, request: Any) -> bytes:
+    async def take_back_ack(api: Any, request: Any) -> bytes:
         body = await read_body(request)
         key = _known(api, read_text(body, "agent"), read_text(body, "check"))
         if api._helen.judge.timeline.states[key].ack is None:
@@ -113,7 +116,7 @@ def add_routes(app: Klein) -> None:
         return _written(api, request, body, "ack", {"action": "clear", "owner": owner[:200]}, key)
 
     @app.route("/api/v1/windows", methods=["GET"])
-    def windows(api: Any, request: Any) -> bytes:
+    def list_windows(api: Any, request: Any) -> bytes:
         """Downtimes and silences that are on, or will be."""
         judge: Judge = api._helen.judge
         listed = [_show_window(judge, window) for _, window in sorted(judge.timeline.windows.items())]
@@ -140,7 +143,7 @@ def add_routes(app: Klein) -> None:
         return write_json(request, shown, 200 if dry_run else 201)
 
     @app.route("/api/v1/windows/<name>/cancel", methods=["POST"])
-    async def cancel(api: Any, request: Any, name: str) -> bytes:
+    async def cancel_window(api: Any, request: Any, name: str) -> bytes:
         body = await read_body(request)
         window = api._helen.judge.timeline.windows.get(name)
         if window is None:

@@ -10,34 +10,47 @@ import json
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
-
-from helen.question import LONGEST_WAIT, line
+from helen.question import LONGEST_WAIT, Question, line
 from helen.statedir import PRIVATE, make_folder, write_whole
 
 KEEP_SECONDS = 7 * 86_400.0  # after its end a question is remembered; ZeroTask keeps the result as long
 STALE_SECONDS = LONGEST_WAIT + KEEP_SECONDS  # without a new line; no question is open for longer
+READ_MOST = 1024 * 1024  # bytes at a time for one who follows; longer than any line but the first, of names
 ENDING = ".ndjson"
 
 
-@frozen
-class Kept:
-    """A file that was read; without one there are no targets."""
-
-    targets: tuple[str, ...] = ()
-    outcomes: list[dict[str, Any]] = field(factory=list)
-
-
-def read(path: Path) -> Kept:
-    """What is there. The last line may have been cut off in the middle, by a crash."""
+def load(path: Path) -> Question | None:
+    """A question as its file has it; None without one. The last line may have been cut off, by a crash."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        with open(path, "rb") as file:
+            head = _document(file.readline())
+            if head is None or not isinstance(head.get("targets"), list):
+                return None
+            question = Question(tuple(head["targets"]))
+            for text in file:
+                settle(question, text)
+            return question
     except FileNotFoundError:
-        return Kept()
-    documents = [document for document in map(_document, lines) if document is not None]
-    if not documents or not isinstance(documents[0].get("targets"), list):
-        return Kept()
-    return Kept(tuple(documents[0]["targets"]), [each for each in documents[1:] if "agent" in each])
+        return None
+
+
+def settle(question: Question, text: bytes) -> None:
+    outcome = _document(text)
+    if outcome is not None and "agent" in outcome and "outcome" in outcome:
+        question.settle(outcome)
+
+
+def read_on(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
+    """Some outcomes from there on, and where the next ones will be; none is read in part."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            lines = file.read(READ_MOST)
+    except FileNotFoundError:
+        return [], offset
+    whole = lines[: lines.rfind(b"\n") + 1]
+    documents = [document for document in map(_document, whole.split(b"\n")) if document is not None]
+    return [document for document in documents if "agent" in document and "outcome" in document], offset + len(whole)
 
 
 def _document(text: bytes) -> dict[str, Any] | None:

@@ -37,7 +37,7 @@ from zerotask.children import Work
 from zerotask.errors import TaskFailed
 
 CHECK, PUSH = "equus.check", "equus.push"
-SLOTS = 500  # questions that are open at once: most of them wait for agents, and cost a few kilobytes
+SLOTS = 200  # questions that are open at once; of each RESULT_MOST of outcomes are in memory
 ATTEMPTS = 100  # each restart of Helen is one
 LONGEST = 31 * 86_400.0  # seconds of one attempt; the question's own deadline comes before
 PUSH_LIMIT = 300.0  # seconds of a push: linting a great folder takes a minute on a busy machine
@@ -119,18 +119,16 @@ class FleetTasks:
 
     async def _known(self, asked: Asked, path: Path) -> Question:
         """As an earlier attempt left it, or new."""
-        kept = await deferToThread(answers.read, path)
-        targets = kept.targets or self._targets(asked.agents)
+        known: Question | None = await deferToThread(answers.load, path)
+        if known is not None:
+            return known
+        targets = self._targets(asked.agents)
         try:
             judge_targets(targets)
         except ValueError as error:
             raise TaskFailed(errors.INVALID_PARAMS, str(error), retry=False) from error
-        if not kept.targets:
-            await deferToThread(answers.begin, path, targets)
-        question = Question(targets)
-        for outcome in kept.outcomes:
-            question.settle(outcome)
-        return question
+        await deferToThread(answers.begin, path, targets)
+        return Question(targets)
 
     def _targets(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
         found = {agent.name for agent in self._house.roster.matching(patterns)}
@@ -199,10 +197,11 @@ class Asking:
             self._ask(self.question.open)
             self._end_if_over()
             await self._done
-            return await deferToThread(self.question.result)  # of a great fleet that is a second's work
+            return self.question.result()
         finally:
             self._clean_up()
             await self._write()
+            self._spread()
 
     def abandon(self) -> None:
         """Nobody wants to know any more, or not from us: agents are told to give up."""
@@ -212,7 +211,7 @@ class Asking:
             self._done.errback(TaskFailed(errors.CANCELLED, "given up"))
 
     def news(self) -> Deferred[None]:
-        """Fires with the next outcome, and at the end."""
+        """Fires when there are new outcomes in the file, and at the end."""
         waiting: Deferred[None] = Deferred()
         self._news = [each for each in self._news if not each.called] + [waiting]
         return waiting
@@ -299,7 +298,6 @@ class Asking:
             return
         self._unwritten.append(outcome)
         self._later("write", WRITE_SECONDS, self._begin_to_write)
-        self._spread()
         self._end_if_over()
 
     def _end_if_over(self) -> None:
@@ -338,6 +336,7 @@ class Asking:
             finally:
                 written, self._writing = self._writing, None
                 written.callback(None)
+                self._spread()
 
     # ---------------------------------------------------------------------------------------------- time
 
@@ -352,4 +351,3 @@ class Asking:
                 timer.cancel()
         if self._telling.running:
             self._telling.stop()
-        self._spread()

@@ -21,8 +21,8 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from helen import answers
-from helen.fleet_tasks import FleetTasks
-from helen.question import Outcome, Question, judge_targets, read_params
+from helen.fleet_tasks import ATTEMPTS, FleetTasks
+from helen.question import LONGEST_WAIT, Outcome, Question, judge_targets, read_params
 from helen.statedir import PRIVATE, make_folder, write_whole
 from helen.web.problems import Problem
 from zerotask import errors
@@ -87,6 +87,7 @@ class Jobs:
         self._method = method
         self._wall = wall
         self._jobs: dict[str, Job] = {}
+        self._ended: dict[str, dict[str, int]] = {}  # counts of those that are over
         self._disk = DeferredLock()
         self._stopped = False
 
@@ -117,6 +118,8 @@ class Jobs:
     ) -> Job:  # fmt: skip
         """Returns once the task is stored. `wait` is how long agents that are away are waited for, in seconds."""
         now = self._wall()
+        if wait > LONGEST_WAIT:
+            raise JobRefused(f"agents are waited for {LONGEST_WAIT / 86_400:g} days at most", 400)
         deadline = now + wait if wait else None
         job = Job(new_task_id(now), check, on, sorted(targets), args, timeout, now, deadline, of)
         asked = {"agents": job.targets, "check": check, "args": args, "deadline": deadline, "timeout": timeout}
@@ -127,9 +130,11 @@ class Jobs:
             raise JobRefused(str(error), 400) from error
         await self._make_room()
         await self._write(job)
-        limit = job.ends_at - now + LIMIT_SECONDS
+        limit = {"time_limit": job.ends_at - now + LIMIT_SECONDS, "max_attempts": ATTEMPTS}
         try:
-            await self._client.submit(self._method, asked, job.id, ANSWER_SECONDS, time_limit=limit)
+            await self._client.submit(
+                self._method, asked, job.id, ANSWER_SECONDS, result_ttl=answers.KEEP_SECONDS, **limit
+            )
         except RpcError as error:
             await self._forget(job)
             raise JobRefused(f"ZeroTask does not take it: {error}", 503) from error
@@ -155,8 +160,8 @@ class Jobs:
         job = self.get(job_id)
         if (await self.state(job)).state not in ENDED:
             raise JobRefused(f"{job_id} is not over yet: follow it, or cancel it first")
-        question = await self._question(job)
-        left = [name for name in job.targets if question.outcomes.get(name, {}).get("outcome") != "answered"]
+        said = (await self._known(job)).outcomes
+        left = [name for name in job.targets if name not in said or said[name]["outcome"] != "answered"]
         if not left:
             raise JobRefused(f"all agents have answered {job_id}: there is nothing to retry")
         wait = 0.0 if job.deadline is None else job.deadline - job.submitted
@@ -182,68 +187,91 @@ class Jobs:
         return State("finished")
 
     async def show(self, job: Job) -> dict[str, Any]:
-        state, question = await self.state(job), await self._question(job)
-        if state.state in ENDED:
-            question.give_up(_why(state))
+        state = await self.state(job)
         shown: dict[str, Any] = msgspec.to_builtins(job)
-        return shown | {"state": state.state, "why": state.why, "counts": question.counts()}
+        return shown | {"state": state.state, "why": state.why, "counts": await self._counts(job, state)}
 
     async def list(self) -> list[dict[str, Any]]:
         """The newest first."""
         newest = sorted(self._jobs.values(), key=lambda job: job.submitted, reverse=True)[:SHOWN]
         return [await self.show(job) for job in newest]
 
-    async def _question(self, job: Job) -> Question:
-        """What is known of its targets."""
+    async def _counts(self, job: Job, state: State) -> dict[str, int]:
+        """Those of a job that is over are counted once."""
+        if job.id in self._ended:
+            return self._ended[job.id]
+        question = await self._known(job)
+        if state.state not in ENDED:
+            return question.counts()
+        question.give_up(_why(state))
+        self._ended[job.id] = question.counts()
+        return self._ended[job.id]
+
+    async def _known(self, job: Job) -> Question:
+        """What became of its targets, in brief; with what ZeroTask has, if the file does not have it."""
         asking = self._tasks.open.get(job.id)
         if asking is not None:
             return Question(tuple(job.targets), dict(asking.question.outcomes))
-        kept = await deferToThread(answers.read, self._tasks.path_of(job.id))
-        question = Question(tuple(job.targets))
-        for outcome in kept.outcomes:
-            question.settle(outcome)
+        kept: Question | None = await deferToThread(answers.load, self._tasks.path_of(job.id))
+        question = kept or Question(tuple(job.targets))
+        if not question.is_over:
+            for outcome in await self._result(job):
+                question.settle(outcome)
         return question
+
+    async def _result(self, job: Job) -> list[Outcome]:
+        """The outcomes that ZeroTask keeps; none unless the job has finished."""
+        try:
+            result = await self._client.result(job.id, ANSWER_SECONDS)
+        except (RpcError, NoAnswer):  # TaskFailed is one of them
+            return []
+        return list(result["targets"])
 
     # ---------------------------------------------------------------------------------------------- following
 
     async def follow(self, job: Job, emit: Callable[[dict[str, Any]], None], is_gone: Callable[[], bool]) -> None:
         """Every outcome once, as it becomes known; at last the state, when there is nothing more to become."""
         emit({"job": job.id, "targets": len(job.targets), "check": job.check})
-        told: set[str] = set()
-        beat_at = self._wall() + BEAT_SECONDS
+        told = Question(tuple(job.targets))
+        offset, beat_at = 0, self._wall() + BEAT_SECONDS
         while not is_gone() and not self._stopped:
             asking = self._tasks.open.get(job.id)
             news = asking.news() if asking is not None else deferLater(self._reactor, LOOK_SECONDS)
             state = State("asking") if asking is not None else await self._state_or_why(job)
-            question = await self._question(job)
+            outcomes, offset_then = await deferToThread(answers.read_on, self._tasks.path_of(job.id), offset)
+            await self._emit(told, outcomes, emit)
+            if outcomes or offset_then > offset:
+                offset, beat_at = offset_then, self._wall() + BEAT_SECONDS
+                continue  # there may be more
             if state.state in ENDED:
-                question.give_up(_why(state))
-            if await self._emit_new(question, told, emit):
-                beat_at = self._wall() + BEAT_SECONDS
-            if state.state in ENDED:
-                emit({"state": state.state, "why": state.why, "counts": question.counts()})
+                await self._emit_rest(job, state, told, emit)
+                emit({"state": state.state, "why": state.why, "counts": told.counts()})
                 return
             if self._wall() >= beat_at:
                 beat_at = self._wall() + BEAT_SECONDS
-                emit({"state": state.state, "why": state.why, "counts": question.counts()})
+                emit({"state": state.state, "why": state.why, "counts": told.counts()})
             await news.addTimeout(BEAT_SECONDS, self._reactor, lambda *_: None)
-            await deferLater(self._reactor, LOOK_SECONDS)  # what comes together is told together
+
+    async def _emit_rest(self, job: Job, state: State, told: Question, emit: Callable[[Outcome], None]) -> None:
+        """What the file does not have: ZeroTask has it, or it will never be."""
+        if not told.is_over:
+            await self._emit(told, await self._result(job), emit)
+        for outcome in told.give_up(_why(state)):
+            emit(outcome)
+
+    async def _emit(self, told: Question, outcomes: list[Outcome], emit: Callable[[Outcome], None]) -> None:
+        """A few a turn: a fleet of 10,000 agents must not hold the reactor up."""
+        for at in range(0, len(outcomes), LINES_A_TURN):
+            for outcome in outcomes[at : at + LINES_A_TURN]:
+                if told.settle(outcome):
+                    emit(outcome)
+            await deferLater(self._reactor, 0)
 
     async def _state_or_why(self, job: Job) -> State:
         try:
             return await self.state(job)
         except JobRefused as refused:
             return State("unreachable", str(refused))
-
-    async def _emit_new(self, question: Question, told: set[str], emit: Callable[[Outcome], None]) -> bool:
-        """A few a turn: a fleet of 10,000 agents must not hold the reactor up."""
-        new = [outcome for agent, outcome in question.outcomes.items() if agent not in told]
-        for at in range(0, len(new), LINES_A_TURN):
-            for outcome in new[at : at + LINES_A_TURN]:
-                told.add(outcome["agent"])
-                emit(outcome)
-            await deferLater(self._reactor, 0)
-        return bool(new)
 
     # ---------------------------------------------------------------------------------------------- the disk
 
@@ -253,6 +281,7 @@ class Jobs:
 
     async def _forget(self, job: Job) -> None:
         self._jobs.pop(job.id, None)
+        self._ended.pop(job.id, None)
         await self._disk.run(deferToThread, _drop, self._tasks.folder, [job.id])
 
     async def _make_room(self) -> None:
@@ -265,6 +294,7 @@ class Jobs:
             raise JobRefused(f"{MOST} jobs are open already: cancel some, or wait for their end", 503)
         for job in over:
             self._jobs.pop(job.id, None)
+            self._ended.pop(job.id, None)
         if over:
             await self._disk.run(deferToThread, _drop, self._tasks.folder, [job.id for job in over])
 

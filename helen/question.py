@@ -20,8 +20,8 @@ from helen.runs import MAX_ASKED_SECONDS, OUTCOMES
 
 DEFAULT_TIMEOUT = 30.0  # seconds that an agent has for its answer
 LONGEST_WAIT = 30 * 86_400.0  # seconds for which agents may be waited for
-ANSWER_MOST = 16 * 1024  # bytes of one outcome that is kept; the journal has the whole of every answer
-RESULT_MOST = 1024 * 1024  # bytes of all outcomes together, as ZeroTask stores them: JSON of some milliseconds
+ANSWER_MOST = 16 * 1024  # bytes of one outcome in its file; the journal has the whole of every answer
+RESULT_MOST = 1024 * 1024  # bytes of all outcomes together, in memory and in ZeroTask: JSON of some milliseconds
 LEAST = 80  # bytes of the shortest outcome, besides the agent's name
 RECENT = 20  # outcomes in a partial status, which has to fit into 64 KiB
 BRIEF = 200  # characters of a summary or a reason that has to be short
@@ -100,9 +100,14 @@ def judge_targets(targets: Iterable[str]) -> None:
         raise ValueError(f"{len(names)} agents are too many for one question: ask them in parts")
 
 
+def share(targets: int) -> int:
+    """Bytes of one outcome, where so many have to fit."""
+    return RESULT_MOST // max(1, targets)
+
+
 @define(eq=False)
 class Question:
-    """Targets, and what is known of them."""
+    """Targets, and what is known of them, as far as it fits into RESULT_MOST."""
 
     targets: tuple[str, ...]
     outcomes: dict[str, Outcome] = field(factory=dict)
@@ -116,7 +121,7 @@ class Question:
         agent = outcome["agent"]
         if agent in self.outcomes or agent not in self._known:
             return False
-        self.outcomes[agent] = outcome
+        self.outcomes[agent] = fit(outcome, share(len(self._known)))
         return True
 
     @property
@@ -143,12 +148,10 @@ class Question:
         return {"targets": len(self._known), "counts": self.counts(), "recent": [brief(each) for each in recent]}
 
     def result(self) -> dict[str, Any]:
-        """All of it, in the order of names, within RESULT_MOST."""
-        share = RESULT_MOST // max(1, len(self._known))
-        targets = [fit(self.outcomes[agent], share) for agent in sorted(self.outcomes)]
+        """All of it, in the order of names."""
         counts = self.counts()
         del counts["open"]
-        return {"targets": targets, "counts": counts}
+        return {"targets": [self.outcomes[agent] for agent in sorted(self.outcomes)], "counts": counts}
 
 
 def fit(outcome: Outcome, most: int) -> Outcome:

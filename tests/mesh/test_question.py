@@ -126,14 +126,26 @@ def test_what_is_left_out_first(most: int, kept: set[str]) -> None:
 def test_answers_are_kept(tmp_path: Path) -> None:
     """Also those before a line that a crash has cut off; and there may be none."""
     path = tmp_path / "jobs" / "1.ndjson"
-    assert answers.read(path) == answers.Kept()
-    answers.begin(path, ("a", "b"))
+    assert (answers.load(path), answers.read_on(path, 0)) == (None, ([], 0))
+    answers.begin(path, ("a", "b", "c"))
     answers.append(path, [outcome("a", "failed")])
     with open(path, "ab") as file:
         file.write(b'{"agent": "b", "outco')
+    first, offset = answers.read_on(path, 0)
+    assert first == [outcome("a", "failed")]
     answers.append(path, [outcome("b", "expired")])
-    assert answers.read(path) == answers.Kept(("a", "b"), [outcome("a", "failed"), outcome("b", "expired")])
-    answers.prune(path.parent, path.stat().st_mtime + answers.STALE_SECONDS)
+    assert answers.read_on(path, offset) == ([outcome("b", "expired")], path.stat().st_size)
+    question = answers.load(path)
+    assert question is not None
+    assert (question.targets, question.open) == (("a", "b", "c"), ["c"])
+    assert {agent: each["outcome"] for agent, each in question.outcomes.items()} == {"a": "failed", "b": "expired"}
+
+
+def test_old_answers_go(tmp_path: Path) -> None:
+    """Not before any question could be over."""
+    path = tmp_path / "1.ndjson"
+    answers.begin(path, ("a",))
+    answers.prune(tmp_path, path.stat().st_mtime + answers.STALE_SECONDS)
     assert path.exists()
-    answers.prune(path.parent, path.stat().st_mtime + answers.STALE_SECONDS + 1)
+    answers.prune(tmp_path, path.stat().st_mtime + answers.STALE_SECONDS + 1)
     assert not path.exists()

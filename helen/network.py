@@ -18,6 +18,7 @@ from helen.fleet_tasks import SLOTS, FleetTasks
 from helen.jobs import Jobs
 from helen.mesh import Mesh, Offer
 from helen.network_settings import Broker, NetworkSettings
+from helen.other_helens import OtherHelens
 from helen.statedir import StateError, make_folder
 from scale0.config import ConfigFault
 from scale0.keys import AuthorizedKeys, KeyFault, Pair, load_pair
@@ -76,6 +77,7 @@ class HelenNetwork:
         self._helen = helen
         self._hosted: list[Service] = []
         self._security: Security | None = None
+        self._others = OtherHelens(helen.house, helen.address)
         self._is_leaving = False
         self._far_key = ""  # of the ZeroTask broker that we call
 
@@ -95,12 +97,13 @@ class HelenNetwork:
         except REFUSALS as error:
             raise NetworkRefused(str(error)) from error
         if brokers:
-            offer = Offer(self._helen.overview, self._helen.library.file)
-            self.mesh = Mesh(self._reactor, self._helen.house, self.identity, brokers, offer, self._keys)
+            offer, told = Offer(self._helen.overview, self._helen.library.file), self._others.configured
+            self.mesh = Mesh(self._reactor, self._helen.house, self.identity, brokers, offer, self._keys, told)
 
     async def start(self) -> None:
         """Helen serves: so does this."""
         if self.mesh is not None:
+            self._others.start()
             self.mesh.start()
         if self.settings.embed_zerotask or self.settings.zerotask is not None:
             await self._join_zerotask()
@@ -215,6 +218,7 @@ class HelenNetwork:
         self._is_leaving = True
         if self.mesh is not None and self.mesh.worker.running:
             self.mesh.stop()
+            self._others.stop()
         if self.jobs is not None:
             self.jobs.stop()
             self._tasks.stop()

@@ -5,6 +5,7 @@ The frames are those of RFC 7, RFC 18 and docs/scale0.rst, written by hand: noth
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import socket
@@ -36,6 +37,7 @@ class Agent:
         self.name = name
         self.asked: list[tuple[str, bytes]] = []
         self.cancelled: list[int] = []
+        self.servers: list[bytes] = []
         self.closed = threading.Event()
         self._conversation = Conversation(Role.EQUUS)
         self._socket = socket.create_connection((host, int(port)), PATIENCE)
@@ -60,6 +62,8 @@ class Agent:
             self._say(m.Pong(message.message_id))
         elif isinstance(message, m.Cancel):
             self.cancelled.append(message.message_id)
+        elif isinstance(message, m.Servers):
+            self.servers.append(message.blob)
         elif isinstance(message, m.Check):
             self.asked.append((message.name, message.args))
             if message.name == "echo":
@@ -100,10 +104,14 @@ class Broker:
         self.program.end()
 
 
+ELSEWHERE = b'[{"address":"h9.example:4166"}]'
+
+
 def broker_config(identity: str) -> str:
-    return json.dumps(
-        {"identity": identity, "frontend_port": 0, "backend_port": 0, "default_heartbeat_interval": 1.0}
-    )
+    """With the list of Helens for agents."""
+    document = {"name": "servers", "content": base64.b64encode(ELSEWHERE).decode()}
+    ports = {"frontend_port": 0, "backend_port": 0, "default_heartbeat_interval": 1.0}
+    return json.dumps({"identity": identity, **ports, "documents": [document]})
 
 
 class Asker:

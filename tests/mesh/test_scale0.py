@@ -12,7 +12,7 @@ import zmq
 from click.testing import CliRunner
 from helen_running import pulse, wait_until
 from mesh_stage import Stage
-from peers import DENIED, answer, broker_config
+from peers import DENIED, ELSEWHERE, answer, broker_config
 
 from helen.cli.main import main
 
@@ -80,6 +80,11 @@ def test_helen_answers_for_herself(network: Stage) -> None:
     content = pulse().encode()
     sha256 = hashlib.sha256(content).hexdigest().encode()
     assert network.desk.final(network.desk.ask("helen.h1", b"file", sha256)) == (200, "", [content])
+
+
+def test_agents_learn_of_other_helens(network: Stage) -> None:
+    """From a document of the network's configuration."""
+    wait_until(lambda: network.web1.servers == [ELSEWHERE], "list of servers")
 
 
 def test_an_agent_that_goes_while_it_is_asked(network: Stage) -> None:

@@ -1,0 +1,82 @@
+"""What agents are told of other Helens."""
+
+from __future__ import annotations
+
+import base64
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from equus_protocol import messages as m
+from helen.other_helens import MOST, OtherHelens, read_list
+
+H1, H2 = {"address": "h1:4166"}, {"address": "h2:4166", "name": "h2.example", "ca": "PEM"}
+
+
+def document(listed: Any) -> dict[str, Any]:
+    content = base64.b64encode(json.dumps(listed).encode()).decode()
+    return {"documents": [{"name": "checks", "content": ""}, {"name": "servers", "content": content}]}
+
+
+class Link:
+    version, closing = 2, False
+
+    def __init__(self) -> None:
+        self.said: list[m.Servers] = []
+        self.send = self.said.append
+
+    def next_id(self) -> int:
+        return len(self.said) + 1
+
+
+class House:
+    """Those who are connected, and walks that take no time."""
+
+    def __init__(self, *links: Link) -> None:
+        self.agents = [SimpleNamespace(link=link) for link in links]
+        self.on_attached: list[Any] = []
+        self.roster = SimpleNamespace(connected=lambda: self.agents)
+        self.turns = SimpleNamespace(walk=lambda things, each: [each(thing) for thing in things])
+
+
+def test_agents_are_told_when_it_changes_and_when_they_come() -> None:
+    """Each list once; those of version 1 know no such thing; an empty list takes it back."""
+    here, old, later = Link(), Link(), Link()
+    old.version = 1
+    house = House(here, old)
+    others = OtherHelens(house, "h1:4166")
+    others.start()
+    others.configured({})
+    others.configured(document([H1, H2]))
+    others.configured(document([H1, H2]))
+    for attached in house.on_attached:
+        attached(SimpleNamespace(link=later))
+    blob = json.dumps([H2], separators=(",", ":")).encode()
+    assert (here.said, old.said, later.said) == ([m.Servers(1, blob)], [], [m.Servers(1, blob)])
+    others.configured({})
+    assert here.said[1:] == [m.Servers(2, b"[]")]
+    others.stop()
+    assert house.on_attached == []
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [{}, [7], [{"name": "h1"}], [{"address": "h1"}], [{"address": "h1:4166", "ca": 7}], [H1 | {"port": "1"}],
+     [H1] * (MOST + 1)],
+)  # fmt: skip
+def test_a_list_of_no_use_changes_nothing(listed: Any) -> None:
+    """Agents keep the one before."""
+    link = Link()
+    others = OtherHelens(House(link), "h9:4166")
+    others.configured(document([H1]))
+    others.configured(document(listed))
+    assert [told.blob for told in link.said] == [json.dumps([H1], separators=(",", ":")).encode()]
+    with pytest.raises(ValueError, match=r"^\S"):
+        read_list(document(listed)["documents"][1]["content"], "h9:4166")
+
+
+def test_no_base64() -> None:
+    with pytest.raises(ValueError, match="no JSON in base64"):
+        read_list("#", "h9:4166")

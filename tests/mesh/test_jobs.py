@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -159,3 +160,20 @@ def test_a_question_survives_restarts(stage: Stage) -> None:
     }  # fmt: skip
     assert lines[-1] == {"state": "finished", "why": None, "counts": counts(answered=2)}
     assert (here.asked, again.asked) == ([("echo", b"{}")], [])
+
+
+def test_an_open_question_keeps_nobody_from_stopping(stage: Stage) -> None:
+    """With the broker in her process: SIGTERM ends her within 5 s, and the question goes on when she is back."""
+    options = ["--embed-zerotask", "--scale0-identity", "h1"]
+    first = stage.helen("h1", *options).up()
+    known(stage, first, "web-1")
+    job = first.client.post("/api/v1/jobs", {"check": "echo", "on": "web-1", "wait_for_offline": "1h"})["id"]
+    wait_until(lambda: shown(first, job)["state"] in ("assigned", "running"), "claim")
+    first.signal(signal.SIGTERM)
+    began = time.monotonic()
+    assert first.program.wait() == 0, first.program.said
+    assert time.monotonic() - began < 5.0
+    second = stage.helen("h1", *options).up()
+    stage.agent(second, "web-1")
+    lines = list(second.client.stream(f"/api/v1/jobs/{job}/follow", None, 60.0))
+    assert lines[-1] == {"state": "finished", "why": None, "counts": counts(answered=1)}

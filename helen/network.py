@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from helen.tap import Helen
 
 REFUSALS = (ConfigFault, KeyFault, SocketError, StartError, StoreError)
-IPC_MOST = 100  # bytes of a socket's path, the zero and what ZeroMQ adds left out of the kernel's 107
+IPC_MOST = 107  # bytes of a socket's path: what the kernel takes
 STOP_WAIT = 0.2  # seconds in which tasks may end by themselves when Helen stops; the others are given back
 _WILD = re.compile(r"tcp://(?:0\.0\.0\.0|\[::\]|\*):")
 
@@ -165,7 +165,7 @@ class HelenNetwork:
         folder = self._helen.state / "zerotask"
         make_folder(folder)
         listen = self.settings.zerotask_listen or f"ipc://{folder}/tasks.sock"
-        publish = f"{listen}.pub" if listen.startswith("ipc:") else f"{listen.rpartition(':')[0]}:0"
+        publish = f"{listen}.p" if listen.startswith("ipc:") else f"{listen.rpartition(':')[0]}:0"
         if len(publish.removeprefix("ipc://").encode()) > IPC_MOST:
             raise NetworkRefused(
                 f"{publish} is longer than a socket's path may be: give --zerotask-listen tcp://127.0.0.1:5555, which"

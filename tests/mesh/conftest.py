@@ -15,8 +15,9 @@ from mesh_stage import Stage
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    one = Stage(tmp_path)
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """In a folder with a short name: there are sockets in it."""
+    one = Stage(tmp_path_factory.mktemp("s"))
     yield one
     one.end()
 

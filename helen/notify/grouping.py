@@ -72,7 +72,7 @@ class Group:
         return {
             "channel": self.channel, "route": self.route, "by": self.by, "labelled": self.labelled, "due": self.due,
             "timing": [self.timing.wait, self.timing.interval, self.timing.repeat], "sent": self.sent,
-            "replaced": [alert.to_json() for alert in self.replaced],
+            "replaced": [alert.to_json() for alert in self.replaced], "delayed": self.delayed,
         }  # fmt: skip
 
     @classmethod
@@ -81,7 +81,7 @@ class Group:
         replaced = [Alert.from_json(each) for each in document["replaced"]]
         return cls(
             document["channel"], document["route"], by, Timing(*document["timing"]), document["labelled"], {}, replaced,
-            document["due"], document["sent"],
+            document["due"], document["sent"], document["delayed"],
         )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ class Authority:
         try:
             name = name and certificates.checked_name(name)
             if not 0 < ttl <= TOKEN_TTL_MAX:
-                raise BadRequest(f"a token may live for up to {TOKEN_TTL_MAX / 86_400:.0f} days, not for {ttl:g} s")
+                raise BadRequest(f"a token may live for up to {TOKEN_TTL_MAX / 86_400:g} days, not {ttl / 86_400:.4g}")
         except BadRequest:
             return fail()
         token = f"{certificates.fingerprint(self.material.ca)}.{secrets.token_urlsafe(SECRET_BYTES)}"

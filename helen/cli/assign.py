@@ -12,7 +12,9 @@ from tomlkit.exceptions import ConvertError, TOMLKitError
 
 from helen.cli.client import Client, Failed, Missing
 from helen.cli.options import for_a_helen, output, plain, print_json
-from helen.policy import AssignmentsError, read
+from helen.policy import Assignments, AssignmentsError, read
+
+SHOWN = 5  # agents that a warning names
 
 
 @click.command()
@@ -32,26 +34,54 @@ def assign(client: Client, check: str | None, remove: bool, file: Path | None, a
 
     An agent that no entry names runs every check that has an interval of its own.
     """
+    if remove and check is None and given["check_id"] is None:
+        raise click.UsageError("--remove of what? Name a CHECK, or --id ID")
     current = client.get("/api/v1/assignments")
     if file is not None:
         text = read_file(file)
+    elif remove:
+        text = without(current["text"], check, given["check_id"])
     elif check is None:
         print_json(current) if as_json else click.echo(
             current["text"] or "# no assignments: every agent runs the defaults"
         )
         return
-    elif remove:
-        text = without(current["text"], check, given["check_id"])
     else:
         text = current["text"].rstrip("\n") + "\n\n" + entry(check, **given)
     try:
-        read(text)
+        wanted = read(text)
     except AssignmentsError as error:
         raise click.UsageError(str(error)) from error
+    leaving = without_default(current["text"], wanted, client.get("/api/v1/agents")["agents"])
     done = client.put("/api/v1/assignments", {"text": text.lstrip("\n")})
     print_json(done) if as_json else click.echo(f"revision {done['revision']} is live")
     for name in done["unknown_checks"]:
         click.echo(f"warning: no published check is called {plain(name)}: `helen checks` lists them", err=True)
+    if leaving:
+        click.echo(
+            f"warning: {plain(few(leaving))} had the default set, and now runs only what entries name."
+            ' To keep it as well, put an entry with check = "*" above them: `helen assign --file`',
+            err=True,
+        )
+
+
+def without_default(before: str, wanted: Assignments, agents: list[dict[str, Any]]) -> list[str]:
+    """The agents that an entry covers now and none did before: easily overlooked, since nothing else says so."""
+    try:
+        was = read(before)
+    except AssignmentsError:
+        return []  # what was in force is not what the file says
+    if not was.default_set:
+        return []
+
+    def covered(assignments: Assignments, agent: dict[str, Any]) -> bool:
+        return any(entry.covers(agent["name"], agent["labels"]) for entry in assignments.entries)
+
+    return [agent["name"] for agent in agents if covered(wanted, agent) and not covered(was, agent)]
+
+
+def few(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= SHOWN else f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
 
 
 def read_file(path: Path) -> str:
@@ -100,16 +130,19 @@ def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | Non
     return tomlkit.dumps(document)
 
 
-def without(text: str, check: str, check_id: str | None) -> str:
-    """The file less the entries of a check, its comments and order kept."""
+def without(text: str, check: str | None, check_id: str | None) -> str:
+    """The file less the entries of a check, or the one of an id; its comments and order kept."""
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
         raise Failed(f"the assignments are no TOML, mend them first: {error}") from error
     listed = document.get("assign", [])
-    kept = [e for e in listed if e.get("check") != check or (check_id is not None and e.get("id") != check_id)]
+    kept = [
+        entry for entry in listed
+        if (check is not None and entry.get("check") != check) or (check_id is not None and entry.get("id") != check_id)
+    ]  # fmt: skip
     if len(kept) == len(listed):
-        raise Missing(f"no entry for {check}: `helen assign` shows what there is")
+        raise Missing(f"no entry for {check or check_id}: `helen assign` shows what there is")
     entries = tomlkit.aot()
     for each in kept:
         entries.append(each)

@@ -134,6 +134,9 @@ class Client:
         if response.status < 400:
             return document
         told = document if isinstance(document, dict) else {}
+        if response.status == 401 and self._url is not None:
+            wrong = "that --token is not this Helen's" if self._token else "Helen wants a token"
+            raise Failed(f"{wrong}: give --token (or HELEN_TOKEN); it lies in STATE/web.token on her machine")
         detail = told.get("detail") or told.get("title") or f"status {response.status}"
         raise (Missing if response.status == 404 else Failed)(detail)
 

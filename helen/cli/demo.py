@@ -10,6 +10,7 @@ import click
 
 from helen.cli.live import Live
 from helen.cli.local import Local
+from helen.cli.options import styled
 
 AGENTS = {"web-1": ["role=web", "site=north"], "web-2": ["role=web", "site=south"], "db-1": ["role=db", "site=north"]}
 WATCHED = 6.0  # seconds of results before the push
@@ -137,4 +138,4 @@ def account(local: Local, links: dict[str, float], arrived: dict[str, float], li
 
 
 def say(text: str) -> None:
-    click.echo(click.style(f"\n{text}", bold=True))
+    click.echo(styled(f"\n{text}", bold=True))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -13,7 +14,7 @@ from equus_protocol import manifest, roots
 from equus_protocol.manifest import key_id
 from helen import signing
 from helen.cli.client import Client, Failed
-from helen.cli.options import for_a_helen, output, print_json
+from helen.cli.options import output, print_json, which_helen
 from helen.cli.push import read_key, sign
 from helen.statedir import StateError
 
@@ -22,13 +23,13 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 @click.group(invoke_without_command=True)
 @output
-@for_a_helen
+@which_helen
 @click.pass_context
-def keys(ctx: click.Context, client: Client, as_json: bool) -> None:
+def keys(ctx: click.Context, state: Path | None, url: str | None, token: str | None, as_json: bool) -> None:
     """Show the keys that sign check sets; `helen keys rotate` changes them."""
-    ctx.obj = client
+    ctx.obj = {"state": state, "url": url, "token": token}
     if ctx.invoked_subcommand is None:
-        found = client.get("/api/v1/keys")
+        found = Client(state, url, token).get("/api/v1/keys")
         print_json(found) if as_json else show(found)
 
 
@@ -37,20 +38,28 @@ def keys(ctx: click.Context, client: Client, as_json: bool) -> None:
 @click.option("--new", "fresh", type=_FILE, multiple=True, help="A key from now on, private or public; repeatable.")
 @click.option("--threshold", type=click.IntRange(1, manifest.MAX_SIGNATURES), help="How many of them must sign a set.")
 @output
-@click.pass_obj
+@which_helen
+@click.pass_context
 def rotate(
-    client: Client, signers: tuple[Path, ...], fresh: tuple[Path, ...], threshold: int | None, as_json: bool
-) -> None:
+    ctx: click.Context, /, signers: tuple[Path, ...], fresh: tuple[Path, ...], threshold: int | None, as_json: bool,
+    **which: Any,
+) -> None:  # fmt: skip
     """Let other keys sign check sets from now on.
 
     Without options Helen, if she holds the key, makes herself a new one and forgets the old one. With --key the keys
     lie elsewhere: the new root is signed here, by the keys of now and by those of --new (without it, they stay).
     """
+    client = Client(**{name: which[name] if said(ctx, name) else above for name, above in ctx.obj.items()})
     if not signers and not fresh and threshold is None:
         found = client.post("/api/v1/keys", {})
     else:
         found = rotate_here(client, [read_key(path) for path in signers], fresh, threshold)
     print_json(found) if as_json else show(found)
+
+
+def said(ctx: click.Context, name: str) -> bool:
+    """Whether an option stands behind `rotate`; the environment must not win over one that stands before it."""
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def rotate_here(

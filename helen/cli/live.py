@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from helen.cli.client import Client
-from helen.cli.options import plain
+from helen.cli.options import plain, styled
 
 ASKED_SECONDS = 10.0  # that a check may take which somebody waits for
 COLOURS = {"ok": "green", "warning": "yellow", "critical": "red", "unknown": "magenta"}
@@ -42,7 +42,7 @@ class Live:
 
     def _print(self, result: dict[str, Any]) -> None:
         elapsed = f"{time.monotonic() - self._began:6.1f} s"
-        status = click.style(f"{result['status']:<8}", fg=COLOURS[result["status"]])
+        status = styled(f"{result['status']:<8}", fg=COLOURS[result["status"]])
         code = (result.get("code") or "")[:8]
         where = f"{plain(result['agent'])}/{plain(result['check_id'])}"
         click.echo(f"{elapsed}  {status}  {where:<22} {code:<8}  {plain(result.get('summary') or '')[:100]}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,22 @@ import click
 
 from helen.cli.client import Client
 
+# Not looked at by click: whose folder it is says the Client, with what to do about it.
+STATE_FOLDER = click.Path(path_type=Path, readable=False)
+
+
+def which_helen(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --state, --url and --token."""
+    state = click.option("--state", type=STATE_FOLDER, envvar="HELEN_STATE", help="Helen's state directory.")
+    url = click.option("--url", envvar="HELEN_URL", help="Her HTTP API instead, e.g. http://127.0.0.1:4167.")
+    token = click.option("--token", envvar="HELEN_TOKEN", help="The token for --url; it lies in STATE/web.token.")
+    return state(url(token(command)))
+
 
 def for_a_helen(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --state, --url and --token; the command gets a Client as its first argument."""
 
-    @click.option("--state", type=click.Path(path_type=Path), envvar="HELEN_STATE", help="Helen's state directory.")
-    @click.option("--url", envvar="HELEN_URL", help="Her HTTP API instead, e.g. http://127.0.0.1:4167.")
-    @click.option("--token", envvar="HELEN_TOKEN", help="The token for --url; it lies in STATE/web.token.")
+    @which_helen
     @functools.wraps(command)
     def wrapped(*args: Any, state: Path | None, url: str | None, token: str | None, **kwargs: Any) -> Any:
         return command(Client(state, url, token), *args, **kwargs)
@@ -39,6 +49,11 @@ def output(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def print_json(document: Any) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def styled(text: str, **style: Any) -> str:
+    """In colour, unless NO_COLOR is set (no-color.org); click takes it away by itself where there is no terminal."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, **style)
 
 
 def plain(text: Any) -> str:

@@ -66,6 +66,10 @@ def push(
         read_canary(canary)
     if undo:
         client.post("/api/v1/push/undo")
+        click.echo(
+            "the folder of checks stays as it is, and the next push or change publishes all of it: mend it first",
+            err=True,
+        )
     elif wheels:
         client.post("/api/v1/push/agent", {"wheels": read_wheels(wheels), "canary": canary})
     elif files:

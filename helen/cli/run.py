@@ -121,4 +121,4 @@ def show(target: dict[str, Any]) -> None:
     text = result.get("summary") or target.get("why") or result.get("reason") or ""
     click.echo(f"{plain(target['agent'])}: {status} {plain(text)}".rstrip())
     for line in (result.get("output") or "").splitlines()[:20]:
-        click.echo(f"    {plain(line)}")
+        click.echo(f"    {plain(line.expandtabs())}")

@@ -22,8 +22,13 @@ def agents(client: Client, on: tuple[str, ...], as_json: bool) -> None:
     found = client.get("/api/v1/agents" + "".join(f"{'&' if at else '?'}on={quote(p)}" for at, p in enumerate(on)))
     if as_json:
         print_json(found)
-        return
-    now = time.time()
+    elif found["agents"] or not on:
+        show_agents(found["agents"], time.time())
+    if on and not found["agents"]:
+        raise Missing(f"no agent fits {', '.join(on)}: `helen agents` lists them")
+
+
+def show_agents(agents: list[dict[str, Any]], now: float) -> None:
     rows = [
         [
             agent["name"],
@@ -33,10 +38,10 @@ def agents(client: Client, on: tuple[str, ...], as_json: bool) -> None:
             agent["isolation"],
             counts(agent["checks"]),
         ]
-        for agent in found["agents"]
+        for agent in agents
     ]
     table(["AGENT", "LINK", "LABELS", "EQUUS", "ISOLATION", "CHECKS"], rows)
-    for agent in found["agents"]:
+    for agent in agents:
         for line in notes(agent, now):
             click.echo(line, err=True)
     if not rows:
@@ -159,7 +164,7 @@ def show_result(result: dict[str, Any]) -> None:
         f"last result {ago(now, result['received'])} ago" + (f", {result['reason']}" if result["reason"] else "")
     )
     rows = [
-        [metric["name"], metric["value"], metric["unit"], metric["warn"], metric["crit"],
+        [metric["name"], number(metric["value"]), metric["unit"], metric["warn"], metric["crit"],
          ", ".join(f"{key}={value}" for key, value in metric["labels"].items())]
         for metric in result["metrics"]
     ]  # fmt: skip
@@ -178,8 +183,19 @@ def ago(now: float, moment: float | None) -> str:
     return f"{lasting:.0f}s"
 
 
+def number(value: Any) -> Any:
+    """Counts and bytes without the `.0` of a float."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def every(interval: float | None) -> str:
-    return "" if interval is None else f"{interval:g}s"
+    """An interval as it is written in a check's table."""
+    if interval is None:
+        return ""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if interval >= size and interval % size == 0:
+            return f"{interval // size:g}{unit}"
+    return f"{interval:g}s"
 
 
 def counts(checks: dict[str, int]) -> str:

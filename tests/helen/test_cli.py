@@ -13,7 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 from helen_running import Running, pulse, wait_until
 
+from helen.cli.assign import without_default
 from helen.cli.main import main
+from helen.cli.options import styled
+from helen.cli.show import every
+from helen.policy import read
 from helen.signing import make_private
 
 pytestmark = pytest.mark.integration
@@ -69,6 +73,49 @@ def test_nothing_answers_at_the_url() -> None:
     """Is she running, with --web?"""
     result = CliRunner().invoke(main, ["agents", "--url", "http://127.0.0.1:9", "--token", "x"])
     assert (result.exit_code, "nothing answers at http://127.0.0.1:9" in result.output) == (1, True)
+
+
+def test_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be read is left to the connection, whose sentence says as whom to come."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    result = CliRunner().invoke(main, ["agents", "--state", str(tmp_path)])
+    assert (result.exit_code, "no Helen runs on" in result.output) == (1, True)
+
+
+def test_which_helen_keys_rotate_means(tmp_path: Path) -> None:
+    """--state may stand before or behind `rotate`; either wins over the environment."""
+    runner = CliRunner(env={"HELEN_STATE": str(tmp_path / "env"), "HELEN_URL": None})
+    for words in (
+        ["keys", "rotate", "--state", str(tmp_path / "said")],
+        ["keys", "--state", str(tmp_path / "said"), "rotate"],
+    ):
+        result = runner.invoke(main, words)
+        assert (result.exit_code, f"no Helen runs on {tmp_path / 'said'}:" in result.output) == (1, True)
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NO_COLOR is heeded, on terminals too."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert styled("ok", fg="green") != "ok"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert styled("ok", fg="green") == "ok"
+
+
+def test_intervals_as_they_are_written() -> None:
+    """In the largest unit that fits."""
+    assert [every(each) for each in (None, 0.5, 5.0, 60.0, 90.0, 300.0, 7200.0, 86_400.0)] == [
+        "", "0.5s", "5s", "1m", "90s", "5m", "2h", "1d",
+    ]  # fmt: skip
+
+
+def test_leaving_the_default_set() -> None:
+    """Those that an entry covers and none did before; nobody where there was no default set."""
+    agents = [{"name": name, "labels": {}} for name in ("db-1", "web-1", "web-2")]
+    old, new = '[[assign]]\ncheck = "a"\nagents = ["web-1"]\n', '[[assign]]\ncheck = "b"\nagents = ["web-*"]\n'
+    assert without_default("", read(new), agents) == ["web-1", "web-2"]
+    assert without_default(old, read(old + new), agents) == ["web-2"]
+    assert without_default("default_set = false\n", read(new), agents) == []
+    assert without_default("no TOML", read(new), agents) == []
 
 
 def test_a_path_that_fits_no_socket(tmp_path: Path) -> None:
@@ -147,7 +194,8 @@ def test_agents(helen: Shell) -> None:
     assert words[0:2] == ["web-1", "connected"]
     assert "role=web" in words
     assert [agent["name"] for agent in helen.json("agents", "--on", "role=web")["agents"]] == ["web-1"]
-    assert "No agents yet." in helen("agents", "--on", "nothing").stdout
+    refused = helen("agents", "--on", "nothing", status=3)
+    assert (refused.stdout, "no agent fits nothing" in refused.stderr) == ("", True)
 
 
 def test_checks(helen: Shell) -> None:
@@ -173,7 +221,8 @@ def test_over_http_with_the_token(helen: Shell) -> None:
     url = f"http://{helen.fleet.run['web']}"
     token = (helen.fleet.state / "web.token").read_text()
     assert helen.json("status", "--url", url, "--token", token)["agents"]["connected"] == 1
-    assert "the token lies in STATE/web.token" in helen("status", "--url", url, "--token", "x", status=1).output
+    assert "it lies in STATE/web.token" in helen("status", "--url", url, "--token", "x", status=1).output
+    assert "Helen wants a token: give --token" in helen("status", "--url", url, status=1).output
 
 
 # ---------------------------------------------------------------------------------------------- run
@@ -341,6 +390,7 @@ def test_assign(helen: Shell, tmp_path: Path) -> None:
     assert "warning: no published check is called nope" in warned.stderr
     assert helen.json("assign", "nope", "--remove")["revision"] > 1
     assert "no entry for nope" in helen("assign", "nope", "--remove", status=3).output
+    assert "no entry for nope" in helen("assign", "--id", "nope", "--remove", status=3).output
     empty = tmp_path / "empty.toml"
     empty.touch()
     helen("assign", "--file", str(empty))
@@ -356,6 +406,7 @@ def test_assign(helen: Shell, tmp_path: Path) -> None:
         (["pulse", "--args", '{"a": null}'], "TOML has no word for null"),
         (["a b"], "check is 'a b'"),
         (["pulse", "--overlap", "both"], "'both' is not one of"),
+        (["--remove"], "--remove of what?"),
     ],
 )
 def test_assign_that_cannot_be(helen: Shell, words: list[str], sentence: str) -> None:

@@ -74,6 +74,8 @@ def run(
     1 warning, 2 critical, 3 unknown or wrong usage.
     """
     if check.endswith(SUFFIX):
+        if not Path(check).exists():
+            raise _unknown(f"{check} does not exist")
         checks, check = Path(check).parent, Path(check).name.removesuffix(SUFFIX)
     try:
         files = read_check_files(checks, tests=False)
@@ -180,6 +182,8 @@ def lint(paths: tuple[Path, ...], checks: Path, tests: bool, output: str) -> Non
 
 def _lint_path(path: Path, tests: bool) -> dict[str, FileReport]:
     """Reports of a folder, or of one file with the libraries beside it."""
+    if not path.exists():
+        raise FolderError(f"{path} does not exist")
     folder = path if path.is_dir() else path.parent
     if not path.is_dir() and folder.name in ("lib", "tests"):
         folder = folder.parent

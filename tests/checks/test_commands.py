@@ -166,3 +166,12 @@ def test_lint_prints_json_whatever_the_files_hold(tmp_path):
     )
     gone = equus("lint", "--output", "json", str(tmp_path / "gone"))
     assert (gone.exit_code, json.loads(gone.stdout)["files"]) == (2, {})
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    """Is said as that, not as a check that its folder lacks."""
+    path = tmp_path / "none.lua"
+    done = equus("run", str(path))
+    assert (done.exit_code, done.stdout) == (3, f"UNKNOWN: {path} does not exist\n")
+    done = equus("lint", str(path))
+    assert (done.exit_code, f"Error: {path} does not exist" in done.stderr) == (2, True)

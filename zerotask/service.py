@@ -113,7 +113,7 @@ class ZeroTaskService(Service):
             self._close_sockets(0)
             self._store.end()
             self._store.join()
-            raise StartError(f"cannot listen: {error}") from error
+            raise StartError(f"cannot listen: {error}; give other endpoints with --listen and --publish") from error
         self.broker = Broker(self._store, found, self._send, self._announce, time.monotonic(), time.time())
         for calls, every in ((self._ticks, TICK), (self._key_reads, KEYS_EVERY)):
             calls.clock = self._reactor

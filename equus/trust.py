@@ -177,6 +177,7 @@ _NETWORK: tuple[tuple[type[BaseException], str], ...] = (
     (net.TimeoutError, "no answer in time: is a firewall in between?"),
     (net.NoRouteError, "no route to this host"),
     (net.ConnectionDone, "the other side closed the connection"),
+    (net.ConnectionLost, "the connection broke off: is Helen running, and is that her port for agents?"),
 )
 
 

@@ -179,6 +179,7 @@ def _pem_of(authority):
         (error.TimeoutError(), "is a firewall in between?"),
         (error.TCPTimedOutError(), "is a firewall in between?"),
         (error.ConnectionDone(), "closed the connection"),
+        (error.ConnectionLost(), "broke off: is Helen running, and is that her port for agents?"),
         (SSL.Error([("SSL routines", "", "tlsv13 alert certificate required")]), "enrol with --join TOKEN"),
         (SSL.Error([("SSL routines", "", "tlsv1 alert unknown ca")]), "belongs to another Helen"),
         (SSL.Error([("SSL routines", "", "sslv3 alert certificate expired")]), "refused our certificate as expired"),

@@ -229,6 +229,8 @@ def _what_else(facts: Facts, moment: float) -> list[Line]:
         if past.kind != "transition" or not near or _is_about(past, facts):
             continue
         said = json.loads(past.document)
+        if (said["was"]["status"], said["now"]["status"]) == ("unknown", "ok"):
+            continue  # the first good word of something new breaks nothing
         why = "same agent, " if past.agent == facts.agent else ""
         why += "its parent, " if f"{past.agent}/{past.check_id}" in facts.rule.depends else ""
         lines.append(_line(said["at"], f"{why}{past.agent}/{past.check_id}: {_turn_text(said)}"))

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from helen.journal.values import Origin
 from helen.replaying import CHANGE_COLUMNS, RESULT_COLUMNS, Past, read_change, read_result, series_names
 
 MOST_FILES = 400  # of each kind for one question: an hour of results at 10 s a file
@@ -37,7 +38,7 @@ class Lookback:
         return found
 
     def results(self, agent: str, check_id: str, until: float, count: int) -> list[Past]:
-        """The last results of one check up to a moment, the newest first."""
+        """The last results of one check up to a moment, the newest first; what somebody asked is none of its own."""
         numbers = [number for number, names in self._names.items() if names == (agent, check_id)]
         if not numbers:
             return []
@@ -45,7 +46,7 @@ class Lookback:
         last = self._first_ending_after(files, until + OUT_OF_ORDER)
         for path in reversed(files[max(0, last + 1 - MOST_FILES) : last + 1]):
             rows = _rows(path, [*RESULT_COLUMNS, "metrics"], [("series_id", "in", numbers)])
-            met = [row for row in rows if row["received"].timestamp() <= until]
+            met = [row for row in rows if row["received"].timestamp() <= until and row["origin"] != Origin.ASKED]
             found += [read_result(row, self._named) for row in reversed(met)]
             if len(found) >= count:
                 break

@@ -15,6 +15,7 @@ from twisted.internet.threads import deferToThread
 
 from helen.dispatch import next_due
 from helen.explaining import AROUND, DAY, Facts, explain
+from helen.journal.values import Origin
 from helen.judge import Judge
 from helen.judged import PENDING, State
 from helen.looking_back import Lookback
@@ -229,7 +230,7 @@ def _look_back(state: Any, facts: Facts, recent: list[Past]) -> dict[str, Any]:
     results |= {
         past.at: past for past in recent
         if past.result is not None and (past.agent, past.check_id) == (facts.agent, facts.check_id)
-        and past.received <= facts.at
+        and past.received <= facts.at and past.origin != Origin.ASKED
     }  # fmt: skip
     facts = facts.with_history(
         [changes[at] for at in sorted(changes)], [results[at] for at in sorted(results, reverse=True)][:RESULTS_SHOWN]

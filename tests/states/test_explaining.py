@@ -72,7 +72,7 @@ def test_a_problem_that_a_downtime_holds_back() -> None:
 
 
 def test_what_else_broke_and_what_changed() -> None:
-    """The parent, named as such; the link; another code."""
+    """The parent, named as such (that it began well is no news); the link; another code."""
     _, past = story((0, "a/p ok"), (1, "ok"), (60, "a/p critical"), (61, "critical"), (62, "critical"))
     past.append(Past(90, 50.0, "link", None, None, document='{"agent": "a", "event": "up"}'))
     results = [
@@ -81,7 +81,6 @@ def test_what_else_broke_and_what_changed() -> None:
     ]
     found = explain(Facts("a", "c", 70.0, None, RULE, changes=past, results=results))
     assert texts(found, "what_else") == [
-        "same agent, its parent, a/p: unknown to ok: the result says ok",
         "same agent, its parent, a/p: ok to critical: the result says critical",
     ]
     assert texts(found, "what_changed") == [
@@ -136,6 +135,7 @@ def test_looking_back_finds_its_files(tmp_path: Path) -> None:
             for number in range(3):
                 sequence, received = round_ * 3 + number + 1, now[0] + number
                 journal.append(Entry("a", check, None, check, sequence, Origin.SCHEDULED, received, b"{}"))
+            journal.append_own("a", check, check, Origin.ASKED, now[0] + 0.5, b"{}")
         journal.close()
     journal = Journal(tmp_path / "journal", tmp_path / "history", call, lambda batch: None, lambda trouble: None)
     journal.open()

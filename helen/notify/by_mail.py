@@ -105,10 +105,10 @@ class _Errand:
             smtp.close()
 
     def _connect(self, context: ssl.SSLContext | None) -> smtplib.SMTP:
-        letter, name = self._letter, socket.gethostname()
+        letter, name, longest = self._letter, socket.gethostname(), 2 * self._timeout  # whoever waits for us is sooner
         if letter.tls == "tls":
-            return smtplib.SMTP_SSL(letter.host, letter.port, name, timeout=self._timeout, context=context)
-        return smtplib.SMTP(letter.host, letter.port, name, timeout=self._timeout)
+            return smtplib.SMTP_SSL(letter.host, letter.port, name, timeout=longest, context=context)
+        return smtplib.SMTP(letter.host, letter.port, name, timeout=longest)
 
     def _hand_over(self, smtp: smtplib.SMTP) -> str:
         """MAIL, RCPT and DATA by hand: smtplib's sendmail keeps the server's last words to itself."""

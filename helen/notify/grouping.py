@@ -133,9 +133,7 @@ class Groups:
         for key, each in wanted.items():
             held = self.groups.get(key)
             if held is None:
-                held = self.groups[key] = Group(
-                    each.channel, each.route, each.by, each.timing, labelled(each.channel)
-                )
+                held = self.groups[key] = Group(each.channel, each.route, each.by, each.timing, labelled(each.channel))
             held.timing = each.timing
             self._put(held, alert, now, notes)
         return notes
@@ -148,8 +146,11 @@ class Groups:
             notes.append(_note(group, alert, "dropped", f"{alert.what} before anybody was told here"))
             return
         if before is not None:
-            alert = evolve(alert, began=before.alert.began) if before.alert.firing else alert
-            if told and group.labelled and before.alert.firing and before.alert.labels != alert.labels:
+            if not alert.firing:  # the end of it goes by the labels that were told, or nobody would know whose it is
+                alert = evolve(alert, began=before.alert.began, labels=before.alert.labels)
+            elif before.alert.firing:
+                alert = evolve(alert, began=before.alert.began)
+            if told and group.labelled and before.alert.labels != alert.labels:
                 self._replace(group, before.alert, alert.at)
         self._keep(group, alert.key, Entry(alert, told))
         self._plan_change(group, now)
@@ -163,7 +164,7 @@ class Groups:
     def _move(self, group: Group, alert: Alert, now: float, notes: list[Note]) -> None:
         """The channel hears of it in another group from now on."""
         before = group.entries[alert.key]
-        if before.told and before.alert.firing and group.labelled:
+        if before.told and group.labelled:
             self._replace(group, before.alert, alert.at)
         self._remove(group, alert.key)
         if group.replaced:

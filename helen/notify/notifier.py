@@ -200,9 +200,9 @@ class Notifier:
                     self.log.error("notifications wait for the store: {error}", error=error)
                 told = True
                 await self._pause()
-        self.outbox.committed(batch.messages)
         for agent, check, document in batch.notes:
             self._record(agent, check, document)
+        self.outbox.committed(batch.messages)
 
     def _pause(self) -> Deferred[None]:
         later: Deferred[None] = Deferred()

@@ -155,7 +155,8 @@ class Outbox:
     def _ended(self, waiting: Waiting) -> None:
         self._under_way.pop(waiting.id, None)
         self._per_channel[waiting.channel] -= 1
-        self._reactor.callLater(0, self.look)
+        if not self._stopped:
+            self._reactor.callLater(0, self.look)
 
     async def _try(self, waiting: Waiting) -> None:
         message = await self._store.call(rows.message, waiting.id)

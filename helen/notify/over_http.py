@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any
 
 from attrs import frozen
 from twisted.internet import ssl
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
 from twisted.internet.protocol import Protocol
 from twisted.internet.ssl import SSL
@@ -16,8 +15,8 @@ from twisted.python.failure import Failure
 from twisted.web.client import (
     Agent,
     BrowserLikePolicyForHTTPS,
-    FileBodyProducer,
     PotentialDataLoss,
+    RequestGenerationFailed,
     RequestNotSent,
     RequestTransmissionFailed,
     ResponseDone,
@@ -25,12 +24,15 @@ from twisted.web.client import (
     ResponseNeverReceived,
 )
 from twisted.web.http_headers import Headers
+from twisted.web.iweb import IBodyProducer
+from zope.interface import implementer
 
 from helen.notify.attempt import MOST_READ, SendFailed
 from helen.notify.config import is_url
 
 LONGEST_RETRY = 3_600.0  # seconds: a Retry-After beyond it is taken for this
 USER_AGENT = "helen-equus"
+BROKEN_OFF = ResponseNeverReceived, ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed
 
 
 @frozen
@@ -49,11 +51,10 @@ async def post(reactor: Any, request: Request, timeout: float) -> str:
         raise SendFailed("the URL that the secret holds is none: http://HOST[:PORT]/PATH or https://...")
     policy = await deferToThread(_policy, request.ca)
     asked = Deferred.fromCoroutine(_ask(Agent(reactor, policy, connectTimeout=timeout), request))
-    asked.addTimeout(timeout, reactor)
+    late = SendFailed(f"no whole answer within {timeout:g} s")
+    asked.addTimeout(timeout, reactor, onTimeoutCancel=lambda _, __: Failure(late))
     try:
         return await asked
-    except TimeoutError as error:
-        raise SendFailed(f"no whole answer within {timeout:g} s") from error
     except SendFailed:
         raise
     except Exception as error:
@@ -63,7 +64,7 @@ async def post(reactor: Any, request: Request, timeout: float) -> str:
 async def _ask(agent: Agent, request: Request) -> str:
     fixed = {"User-Agent": USER_AGENT, "Content-Type": "application/json", "Accept": "*/*"}
     headers = Headers({name: [value] for name, value in (fixed | request.headers).items()})
-    body = FileBodyProducer(BytesIO(request.body))
+    body = _Body(request.body)
     response = await agent.request(b"POST", request.url.encode("ascii"), headers, body)
     reader = _Reader()
     response.deliverBody(reader)
@@ -83,6 +84,28 @@ def _retry_after(headers: Headers) -> float | None:
     """Seconds; a date is what nobody sends."""
     text = (headers.getRawHeaders("retry-after") or [""])[0].strip()
     return min(float(text), LONGEST_RETRY) if text.isascii() and text.isdigit() else None
+
+
+@implementer(IBodyProducer)
+class _Body:
+    """All of it at once: it is a megabyte at most, and the transport's buffer takes it."""
+
+    def __init__(self, content: bytes) -> None:
+        self.length = len(content)
+        self._content = content
+
+    def startProducing(self, consumer: Any) -> Deferred[None]:
+        consumer.write(self._content)
+        return succeed(None)
+
+    def pauseProducing(self) -> None:
+        """There is nothing to pause."""
+
+    def resumeProducing(self) -> None:
+        """And nothing to resume."""
+
+    def stopProducing(self) -> None:
+        """Nor to stop."""
 
 
 class _Reader(Protocol):  # type: ignore[misc]
@@ -131,7 +154,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, ConnectError):
         return f"no connection: {error.args[0] if error.args else error}"
     reasons = getattr(error, "reasons", None)
-    if isinstance(error, ResponseNeverReceived | ResponseFailed | RequestTransmissionFailed) and reasons:
+    if isinstance(error, BROKEN_OFF) and reasons:
         told = "; ".join(_reason(each) for each in reasons)
         return f"the answer broke off: {told}"
     if isinstance(error, RequestNotSent | ConnectionClosed | CancelledError):

@@ -65,9 +65,7 @@ def load(db: sqlite3.Connection, now: float) -> Loaded:
     )
 
 
-def commit(
-    db: sqlite3.Connection, cursor: int, changed: Changed, messages: Iterable[Message]
-) -> None:
+def commit(db: sqlite3.Connection, cursor: int, changed: Changed, messages: Iterable[Message]) -> None:
     """What came of decisions and of time. A message with an id that is there already is there already."""
     db.execute("INSERT OR REPLACE INTO kv VALUES (?, ?)", (CURSOR, str(cursor)))
     for key, document in changed.groups.items():
@@ -116,9 +114,7 @@ def failed(db: sqlite3.Connection, id: str, tries: int, due: float, error: str) 
 
 def dead(db: sqlite3.Connection, id: str, now: float, tries: int, error: str) -> None:
     """It is not tried again unless somebody says so."""
-    db.execute(
-        "UPDATE outbox SET state = 'dead', done = ?, tries = ?, error = ? WHERE id = ?", (now, tries, error, id)
-    )
+    db.execute("UPDATE outbox SET state = 'dead', done = ?, tries = ?, error = ? WHERE id = ?", (now, tries, error, id))
     db.execute(
         "DELETE FROM outbox WHERE state = 'dead' AND number <= (SELECT number FROM outbox WHERE state = 'dead'"
         " ORDER BY number DESC LIMIT 1 OFFSET ?)",

@@ -93,12 +93,12 @@ class Table:
         self._known.append(key)
         value = self.content.get(key, {})
         if not isinstance(value, dict):
-            self.fault(key, "write a table, such as { X-Team = \"ops\" }")
+            self.fault(key, 'write a table, such as { X-Team = "ops" }')
             return {}
         found = {name: each if _is_text(each) else read_secret(each) for name, each in value.items()}
         bad = sorted(name for name, each in found.items() if each is None)
         if bad:
-            self.faults.append(f'{self.place}: {key}: {bad[0]} is neither a text nor a reference to one')
+            self.faults.append(f"{self.place}: {key}: {bad[0]} is neither a text nor a reference to one")
         return {name: each for name, each in found.items() if each is not None}
 
     def duration(self, key: str, default: float, least: float, most: float) -> float:

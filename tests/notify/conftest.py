@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("remotes", "telling")
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "helen")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "helen"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from remotes import Receiver, Sink
 

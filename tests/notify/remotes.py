@@ -1,4 +1,4 @@
-"""Real receivers on loopback, in threads: an HTTP server that answers as it is told, and a mail server that keeps mail."""
+"""Real receivers on loopback, in threads: an HTTP server that answers as it is told, and a mail server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wait_for(look: Callable[[], Any], what: str) -> Any:
 
 
 class Receiver:
-    """`answers` are given one after the other, the last one for ever; `got` is (path, headers, JSON) of each request."""
+    """`answers` are given one after the other, the last one for ever; `got` is (path, headers, JSON) of each."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = [(200, {}, b"taken")]

@@ -56,7 +56,7 @@ class Scene:
             return f"{self.at:g} {each.action} {each.channel}: {each.alert.key}"
         self.messages.append(each)
         alerts = " ".join(
-            f"{a.key}{'+' if a.firing else '-'}{'!' if a.key in each.fresh else ''}{'~' if a.what == 'replaced' else ''}"
+            a.key + ("+" if a.firing else "-") + "!" * (a.key in each.fresh) + "~" * (a.what == "replaced")
             for a in each.alerts
         )
         return f"{self.at:g} {each.channel}: {alerts}"

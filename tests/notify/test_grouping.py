@@ -159,7 +159,10 @@ def put_away(groups: Groups, store: dict[str, object]) -> Groups:
     st.sets(st.integers(0, 19)),
 )  # fmt: skip
 def test_nothing_is_lost_over_restarts(given: list[tuple[str, str, tuple[str, ...], int]], restarts: set[int]) -> None:
-    """Put away and taken up anywhere it says the same; whoever was told of a problem hears of its end, just once."""
+    """Put away and taken up anywhere it says the same; whoever was told of a problem hears of its end, just once.
+
+    So does a receiver that knows alerts by their labels, whatever became of those meanwhile.
+    """
     plain, cut, store = Scene(labelled=("am",)), Scene(labelled=("am",)), dict[str, object]()
     for scene in (plain, cut):
         scene.limits = Limits({"hook": (3, 200.0), "am": None})
@@ -184,6 +187,12 @@ def test_nothing_is_lost_over_restarts(given: list[tuple[str, str, tuple[str, ..
                 assert each.firing or balance[key] == 1
                 balance[key] = int(each.firing)
     assert not any(balance.values())
+    by_labels: dict[str, bool] = {}
+    for message in plain.messages:
+        for each in message.alerts:
+            if message.channel == "am":
+                by_labels[json.dumps(each.labels, sort_keys=True)] = each.firing
+    assert not any(by_labels.values())
 
 
 def test_more_than_one_message_holds() -> None:

@@ -8,8 +8,10 @@ from helen.notify.config import read
 from helen.notify.routing import read_matcher, route
 
 MATCHERS = [
-    ("role=web", {"role": "web"}, True), ("role=web", {"role": "web2"}, False), ("role=web*", {"role": "web2"}, True),
-    ("role!=web*", {"role": "web2"}, False), ("role!=web*", {"role": "db"}, True), ("role!=web", {}, True),
+    ("role=web", {"role": "web"}, True), ("role=web", {"role": "web2"}, False),
+    ("role=web*", {"role": "web2"}, True),
+    ("role!=web*", {"role": "web2"}, False), ("role!=web*", {"role": "db"}, True),
+    ("role!=web", {}, True),
     ("role=", {}, True), ("role=", {"role": ""}, True), ("role=", {"role": "x"}, False), ("role!=", {"role": "x"}, True),
     ("role=?b", {"role": "db"}, True), ("role=[dx]b", {"role": "db"}, True), ("role = a b ", {"role": "a b"}, True),
     ("role=a.c", {"role": "abc"}, False), ("role=a=b", {"role": "a=b"}, True), ("role=web", {"role": "web\n"}, False),

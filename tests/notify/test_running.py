@@ -1,4 +1,4 @@
-"""A real Helen, a real agent and real receivers: from a check's word to what people get, over a kill and by commands."""
+"""A real Helen, agent and receivers: from a check's word to what people get, over a kill and by commands."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from helen.notify.sending import send
 from helen.store import Store, StoreClosed
 
 API_TIMING = Timing(0.0, 1.0, 60.0)  # of Alertmanager, which wants to hear of all that fires each minute
+PRUNE_SECONDS = 3_600.0  # between two looks for sent messages that need not be remembered any more
 RETRY_SECONDS = 1.0  # until a transaction that failed is tried again
 FAILED_NOTES = 1  # the first failed try is written down for each alert, and the end; those between are in the outbox
 
@@ -67,7 +68,7 @@ class Notifier:
         self.outbox = Outbox(reactor, store, wall, self.send, self._channel, self._on_outcome)
         self.counts = {"decisions": 0, "unrouted": 0}
         self._reactor, self._store, self._journal, self._facts, self._wall = reactor, store, journal, facts, wall
-        self._cursor = 0
+        self._cursor, self._pruned_at = 0, 0.0
         self._early: list[Heard] | None = []  # None: this one has started
         self._notes: list[tuple[str, str, dict[str, Any]]] = []
         self._messages: list[Message] = []
@@ -162,6 +163,10 @@ class Notifier:
             else:
                 self._write([said])
         self._commit()
+        if now - self._pruned_at >= PRUNE_SECONDS:
+            self._pruned_at = now
+            pruned = self._store.call(rows.prune, now)
+            pruned.addErrback(lambda failure: self.log.error("outbox: {why}", why=failure.getErrorMessage()))
         due = self.groups.due()
         if due is not None:
             self._timer = self._reactor.callLater(min(max(0.0, due - now), 3_600.0), self._work)

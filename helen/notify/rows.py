@@ -48,8 +48,7 @@ class Loaded:
 
 
 def load(db: sqlite3.Connection, now: float) -> Loaded:
-    """All of it; what was sent long ago is forgotten on the way."""
-    prune(db, now)
+    """All of it."""
     kv = dict(db.execute("SELECT key, value FROM kv WHERE key IN (?, ?)", (CURSOR, CONFIG)))
     groups = tuple(json.loads(each) for (each,) in db.execute("SELECT document FROM notify_groups ORDER BY key"))
     entries = tuple(
@@ -150,4 +149,5 @@ def listed(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def prune(db: sqlite3.Connection, now: float) -> None:
+    """Forget what was sent long ago."""
     db.execute("DELETE FROM outbox WHERE state = 'sent' AND created < ?", (now - KEPT_SENT,))

@@ -267,6 +267,17 @@ def test_a_stop_breaks_off_what_is_under_way(life: Life) -> None:
     assert life.clock.getDelayedCalls() == []
 
 
+def test_what_was_sent_is_remembered_for_a_day(life: Life) -> None:
+    """As long as a rate may look back; then its row goes."""
+    life.decide()
+    life.sit(12)
+    life.clock.advance(90_000)
+    life.decide("b/c")
+    life.sit(12)
+    assert life.store.db.execute("SELECT created FROM outbox").fetchall() != []
+    assert life.store.db.execute("SELECT count(*) FROM outbox WHERE created < ?", (WALL + 100,)).fetchone() == (0,)
+
+
 def test_backoff() -> None:
     """Doubled, bounded, spread by a quarter both ways."""
     assert [backoff(tries, 0.5) for tries in (1, 2, 3, 30)] == [FIRST_RETRY, 10.0, 20.0, LONGEST_RETRY]

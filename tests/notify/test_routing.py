@@ -12,7 +12,8 @@ MATCHERS = [
     ("role=web*", {"role": "web2"}, True),
     ("role!=web*", {"role": "web2"}, False), ("role!=web*", {"role": "db"}, True),
     ("role!=web", {}, True),
-    ("role=", {}, True), ("role=", {"role": ""}, True), ("role=", {"role": "x"}, False), ("role!=", {"role": "x"}, True),
+    ("role=", {}, True), ("role=", {"role": ""}, True), ("role=", {"role": "x"}, False),
+    ("role!=", {"role": "x"}, True),
     ("role=?b", {"role": "db"}, True), ("role=[dx]b", {"role": "db"}, True), ("role = a b ", {"role": "a b"}, True),
     ("role=a.c", {"role": "abc"}, False), ("role=a=b", {"role": "a=b"}, True), ("role=web", {"role": "web\n"}, False),
 ]  # fmt: skip

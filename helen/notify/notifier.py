@@ -238,7 +238,8 @@ class Notifier:
         for alert in message.alerts:
             if alert.key not in message.fresh and action != "dead":
                 continue  # said again: it is in the outbox's counts, and no news about the alert
-            document = {"action": action, "what": alert.what, "channel": message.channel, "rule": message.route}
+            document: dict[str, Any] = {"action": action, "what": alert.what, "channel": message.channel}
+            document |= {"rule": message.route}
             document |= {"why": words, "tries": tries, "message": message.id, "with": len(message.alerts) - 1}
             self._record(alert.agent, alert.check, document)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from attrs import frozen
+from OpenSSL import SSL
 from twisted.internet import ssl
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
 from twisted.internet.protocol import Protocol
-from twisted.internet.ssl import SSL
 from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 from twisted.web.client import (

@@ -6,13 +6,21 @@ import json
 import os
 import re
 import socket
+import ssl
 import stat
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from remotes import Receiver, Sink
 from telling import WALL, Pump, alert
 from twisted.internet.defer import maybeDeferred
@@ -141,6 +149,41 @@ def test_alertmanager_shapes(pump: Pump, receiver: Receiver) -> None:
     assert [sorted(each) for each in api] == [["annotations", "endsAt", "generatorURL", "labels", "startsAt"]] * 2
     assert api[1]["endsAt"] == "2027-01-15T08:00:05.000Z"
     assert api[0]["endsAt"] > time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 200))
+
+
+def an_authority(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that vouches for itself, and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hook")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    (folder / "ca.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    (folder / "server.pem").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + made.public_bytes(Encoding.PEM)
+    )
+    return folder / "ca.pem", folder / "server.pem"
+
+
+def test_https_trusts_whom_it_is_told_to(
+    pump: Pump, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else: without `ca` it is the system's authorities, who don't know this one."""
+    monkeypatch.setattr(
+        "twisted.protocols.tls._get_default_clock", lambda: pump.reactor
+    )  # it knows just the global one
+    ca, server = an_authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server)
+    receiver._server.socket = context.wrap_socket(receiver._server.socket, server_side=True)
+    url = receiver.url.replace("http:", "https:")
+    assert told(pump, Web(url, ca=str(ca))) == "ok 200 OK: taken"
+    assert "certificate verify failed" in told(pump, Web(url))
+    assert told(pump, Web(url, ca="/nowhere")).startswith("failed the authority /nowhere can't be read")
 
 
 # ---------------------------------------------------------------------------------------------- mail

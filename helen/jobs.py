@@ -88,6 +88,7 @@ class Jobs:
         self._wall = wall
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, dict[str, int]] = {}  # counts of those that are over
+        self._new: set[str] = set()  # on record, and not stored by the broker yet
         self._disk = DeferredLock()
         self._stopped = False
 
@@ -129,7 +130,16 @@ class Jobs:
         except ValueError as error:
             raise JobRefused(str(error), 400) from error
         await self._make_room()
-        await self._write(job)
+        self._new.add(job.id)
+        try:
+            await self._write(job)
+            await self._hand_over(job, asked)
+        finally:
+            self._new.discard(job.id)
+        return job
+
+    async def _hand_over(self, job: Job, asked: dict[str, Any]) -> None:
+        now = self._wall()
         limit = {"time_limit": job.ends_at - now + LIMIT_SECONDS, "max_attempts": ATTEMPTS}
         try:
             await self._client.submit(
@@ -141,7 +151,6 @@ class Jobs:
         except NoAnswer as error:  # it may have been stored all the same
             said = f"ZeroTask does not answer: {error}. `helen jobs list` will say whether it has taken job {job.id}"
             raise JobRefused(said, 503) from error
-        return job
 
     async def cancel(self, job_id: str) -> State:
         """The state in which it is then, and stays."""
@@ -171,6 +180,8 @@ class Jobs:
 
     async def state(self, job: Job) -> State:
         """As the broker has it."""
+        if job.id in self._new:
+            return State("queued")
         try:
             told = await self._client.status(job.id, ANSWER_SECONDS)
             if told["state"] != "failed":
@@ -204,8 +215,9 @@ class Jobs:
         if state.state not in ENDED:
             return question.counts()
         question.give_up(_why(state))
-        self._ended[job.id] = question.counts()
-        return self._ended[job.id]
+        if state.state != "unknown":  # a broker that is back from a backup, say, may know it again
+            self._ended[job.id] = question.counts()
+        return question.counts()
 
     async def _known(self, job: Job) -> Question:
         """What became of its targets, in brief; with what ZeroTask has, if the file does not have it."""

@@ -310,12 +310,12 @@ class Helen(Service):
         watchdog = systemd.watchdog_seconds()
         if watchdog is not None:
             self._every(watchdog, functools.partial(systemd.notify, "WATCHDOG=1"))
+        if self.network is not None:
+            await self.network.start()
         await deferToThread(self._write_run_file)
         if self._ending:
             return
         self._agents.startReading()
-        if self.network is not None:
-            await self.network.start()
         print(f"Helen listens on {self.address}", flush=True)
         if self._web_address is not None:
             self.log.info("the HTTP API is on http://{address}", address=self._web_address)

@@ -102,12 +102,18 @@ class Trial:
         """What went wrong, from what is on disk."""
         found = [f"{name} was disconnected" for name, since in sorted(links.items()) if now.get(name) != since]
         found += verify.check_history(self.local.state).problems
+        history = self.local.state / "history"
+        series = pq.read_table(history / "series.parquet").to_pylist()
+        pulses = {row["series_id"] for row in series if row["check_id"] == "pulse"}  # and not the agents' self-reports
         codes, results = set(), 0
-        for segment in sorted((self.local.state / "history" / "segments").glob("seg-*.parquet")):
-            table = pq.read_table(segment, columns=["code", "reason", "status"])
-            codes |= {code for code in table["code"].to_pylist() if code is not None}
-            results += table.num_rows
-        found += [f"a result names code {code}, which was never pushed" for code in sorted(codes - self.pushed)]
+        for segment in sorted((history / "segments").glob("seg-*.parquet")):
+            for row in pq.read_table(segment, columns=["series_id", "code"]).to_pylist():
+                if row["series_id"] in pulses:
+                    codes.add(row["code"])
+                    results += 1
+        found += [
+            f"a result names code {code}, which was never pushed" for code in sorted(map(str, codes - self.pushed))
+        ]
         if not results:
             found.append("there are no results at all")
         return found

@@ -1,14 +1,14 @@
 """What assignments.toml says of judging: read beside the schedule, and made into one rule per agent and check. Pure.
 
-    [judge]                     # what entries don't say
-    attempts = 3                # bad results in a row that confirm a problem
-    recover = 1                 # good ones that confirm a recovery
-    retry = "10s"               # run it again so soon while it is not confirmed; left out: at its usual time
-    stale = "5m"                # unknown without a result for so long; left out: two intervals, the timeout, 30 s
-    flap = [30, 15]             # per cent of changes at which flapping begins and ends; false: no detection
-    away = "1m"                 # an agent that is gone for so long is away (here only)
-    [[assign]]
-    depends = ["ping", "gw/up"] # checks whose trouble explains this one's: on the same agent, or AGENT/CHECK
+[judge]                     # what entries don't say
+attempts = 3                # bad results in a row that confirm a problem
+recover = 1                 # good ones that confirm a recovery
+retry = "10s"               # run it again so soon while it is not confirmed; left out: at its usual time
+stale = "5m"                # unknown without a result for so long; left out: two intervals, the timeout, 30 s
+flap = [30, 15]             # per cent of changes at which flapping begins and ends; false: no detection
+away = "1m"                 # an agent that is gone for so long is away (here only)
+[[assign]]
+depends = ["ping", "gw/up"] # checks whose trouble explains this one's: on the same agent, or AGENT/CHECK
 """
 
 from __future__ import annotations

@@ -118,8 +118,7 @@ def test_events_are_a_chain(week: Week) -> None:
         assert all(one.at <= other.at for one, other in pairwise(events))
         turns = [event for event in events if isinstance(event, Transition)]
         assert all(
-            (one.now.status, one.now.reason) == (other.was.status, other.was.reason)
-            for one, other in pairwise(turns)
+            (one.now.status, one.now.reason) == (other.was.status, other.was.reason) for one, other in pairwise(turns)
         )
 
 

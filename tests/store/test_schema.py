@@ -108,7 +108,10 @@ def test_the_newest_is_left_alone(tmp_path: Path) -> None:
 def test_a_newer_one_is_refused(tmp_path: Path) -> None:
     """A downgraded Helen does not guess; she names both versions and the way out."""
     build(tmp_path / "helen.db", f"PRAGMA user_version = {len(STEPS) + 1};")
-    with pytest.raises(StoreTooNew, match=rf"has schema {len(STEPS) + 1}, this Helen knows {len(STEPS)}: install the newer Helen, or go back"):
+    with pytest.raises(
+        StoreTooNew,
+        match=rf"has schema {len(STEPS) + 1}, this Helen knows {len(STEPS)}: install the newer Helen, or go back",
+    ):
         schema.connect(tmp_path / "helen.db")
 
 
@@ -130,7 +133,10 @@ def test_several_steps_at_once(tmp_path: Path) -> None:
     build(tmp_path / "helen.db", GOLDEN_1)
     more = ("ALTER TABLE kv ADD COLUMN at REAL;", "UPDATE kv SET at = 5;")
     db = schema.connect(tmp_path / "helen.db", (*STEPS, *more))
-    assert (schema.version_of(db), db.execute("SELECT * FROM kv").fetchall()) == (len(STEPS) + 2, [("cursor", "7", 5.0)])
+    assert (schema.version_of(db), db.execute("SELECT * FROM kv").fetchall()) == (
+        len(STEPS) + 2,
+        [("cursor", "7", 5.0)],
+    )
     db.close()
     assert sorted(path.name for path in tmp_path.glob("*schema*")) == ["helen.db.schema-1"]
 

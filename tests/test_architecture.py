@@ -50,7 +50,9 @@ NEVER: dict[str, tuple[str, ...]] = {
 # These import no I/O, no clock and no Twisted: bytes and `now` come in as arguments.
 PURE = (
     "equus_protocol/*.py", "equus/schedule.py", "equus/schedule_document.py", "equus/route.py", "helen/policy.py",
-    "helen/states.py", "helen/rollout.py", "scale0/broker.py", "zerotask/ledger.py",
+    "helen/states.py", "helen/notices.py", "helen/flapping.py", "helen/rollout.py", "helen/runs.py",
+    "helen/dispatch.py", "helen/roster.py", "helen/notify/routing.py", "helen/notify/grouping.py",
+    "scale0/broker.py", "zerotask/ledger.py",
 )  # fmt: skip
 IO = frozenset(
     "asyncio datetime fcntl glob http io logging mmap multiprocessing os pathlib secrets select selectors shelve"

@@ -78,7 +78,10 @@ def _table(name: str, columns: list[tuple[str, pa.DataType]], **more: object) ->
 
 
 SOURCE = Source(pa.schema(_FROM_HELEN), pa.schema([("helen", pa.int32()), ("segment", pa.int64()), *_FROM_HELEN]))
-# `time` is what everything is computed by; ingest.py says how it comes from `received` and `started`.
+SEGMENTS = Source(pa.schema([]), pa.schema([("helen", pa.int32()), ("segment", pa.int64()), ("folder", pa.string())]))
+# What a task of the pipeline hands back: a file that it wrote, or (without a path) a segment that it has read.
+WRITTEN = Source(pa.schema([]), pa.schema([("table", pa.string()), ("path", pa.string()), *SEGMENTS.arrow]))
+# `time` is what everything is computed by; digest.py says how it comes from `received` and `started`.
 RESULTS = _table(
     "results",
     [("helen", pa.int32()), ("segment", pa.int64()), ("series", pa.int32()), ("time", TIME),

@@ -1,0 +1,326 @@
+"""How fast the pipeline takes results in, what it costs at a fleet's pace, and how it compares with DuckDB.
+
+    python bench/lake.py [--results 2000000] [--agents 1000] [--checks 20] [--minutes 0] [--keep DIR]
+
+Makes a history of synthetic segments (seeded: two metrics a result, one series in five has a counter as well, outages,
+some late results), then in one run:
+
+- ingest: raw rows and five-minute sums of all of it by `availableNow`, after a warm-up of four segments
+- bytes per result in the lake, as ingested and as compacted, beside the same rows as JSON lines
+- with --minutes N: one segment each 10 s at the pace of the fleet for N minutes: CPU share, and the time from a closed
+  segment to its published rows
+- the five-minute sums again by DuckDB from the same Parquet files, both from files to files
+
+CPU seconds are those of the whole process tree, JVM and workers included; wall time depends on who else is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from helen.journal import segments
+from helen.journal.columns import RESULTS
+from helen.journal.series import SERIES
+from helen.pipeline.driver import Driver, Settings
+from helen.pipeline.ingest import Task
+from helen.pipeline.lake import Lake
+from helen.pipeline.schema import WRITTEN
+from helen.pipeline.spark import start_spark
+from helen.pipeline.upkeep import compact
+
+SEGMENT = 20_000
+START = 1_790_000_000
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Fleet:
+    """Results of agents * checks series, one a minute each, as Arrow tables in the order of arrival."""
+
+    def __init__(self, agents: int, checks: int, seed: int = 7) -> None:
+        self.series = agents * checks
+        self.checks = checks
+        self._random = np.random.default_rng(seed)
+        self._at = 0
+        self._bad = np.zeros(self.series, bool)
+
+    def names(self) -> pa.Table:
+        agents = [f"web{number // self.checks:04}.example" for number in range(self.series)]
+        checks = [f"check-{number % self.checks}" for number in range(self.series)]
+        return pa.table([pa.array(range(self.series), pa.int32()), agents, checks, checks], schema=SERIES)
+
+    def take(self, count: int, received: float | None = None) -> pa.Table:
+        """The next results; by default when their minute comes."""
+        random, at = self._random, np.arange(self._at, self._at + count)
+        self._at += count
+        series = (at % self.series).astype(np.int32)
+        ended = START + at / self.series * 60 if received is None else np.full(count, received)
+        late = np.where(random.random(count) < 0.005, random.uniform(150, 3600, count), random.exponential(0.1, count))
+        flip = random.random(count)
+        self._bad[series] = np.where(self._bad[series], flip > 0.08, flip < 0.0015)
+        status = np.where(self._bad[series], 1 + series % 3, 0).astype(np.int8)
+        took = np.round(3 + random.exponential(5, count), 3)
+        values = np.round(np.abs(random.normal(50, 10, (count, 2))) + series[:, None] % 7, 2)
+        counter = series % 5 == 0
+        totals = np.round(at / self.series * 1000 + series)
+        summaries = [f"{a:.2f} % used" for a in values[:, 0]]
+        metrics = _metrics(values, counter, totals)
+        raw = [
+            f'{{"status":"{("ok", "warning", "critical", "unknown")[s]}","summary":"{text}","metrics":[{{"name":"used",'
+            f'"value":{a},"unit":"%","warn":"80"}},{{"name":"busy","value":{b},"unit":"ms"}}],"took_ms":{t}}}'.encode()
+            for s, text, (a, b), t in zip(status, summaries, values, took, strict=True)
+        ]
+        return pa.table(
+            [
+                pa.array(at + 1), pa.array(series), _times(ended + late), _times(ended - took / 1000), pa.array(took),
+                pa.array(np.round(took / 3, 3)), pa.array(np.full(count, 2048.0)), pa.array(status),
+                pa.array(np.zeros(count, np.int8)), pa.nulls(count, pa.string()),
+                pa.array([f"{number % self.checks:064x}" for number in series]),
+                pa.array([f"s{number // self.checks:04}" for number in series]), pa.array(at // self.series + 1),
+                pa.array(summaries), metrics, pa.array(raw, pa.binary()),
+                pa.array([[]] * count, RESULTS.field("truncated").type),
+            ],
+            schema=RESULTS,
+        )  # fmt: skip
+
+
+def _times(seconds: np.ndarray) -> pa.Array:
+    return pa.array((seconds * 1e6).astype(np.int64)).cast(pa.timestamp("us", tz="UTC"))
+
+
+def _metrics(values: np.ndarray, counter: np.ndarray, totals: np.ndarray) -> pa.Array:
+    """Two gauges a row, and a counter in some."""
+    count = len(values)
+    sizes = 2 + counter.astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    flat, place = np.zeros(offsets[-1]), np.zeros(offsets[-1], np.int8)
+    flat[offsets[:-1]], flat[offsets[:-1] + 1] = values[:, 0], values[:, 1]
+    place[offsets[:-1] + 1] = 1
+    flat[offsets[:-1][counter] + 2], place[offsets[:-1][counter] + 2] = totals[counter], 2
+    kinds = RESULTS.field("metrics").type.value_type
+    nothing = pa.nulls(len(flat), pa.string())
+    columns = [
+        pa.array(["used", "busy", "sent"]).take(pa.array(place)), pa.array(flat),
+        pa.array(["%", "ms", "B"]).take(pa.array(place)), pa.array(["gauge", "gauge", "counter"]).take(pa.array(place)),
+        pa.array([[]] * len(flat), kinds.field("labels").type),
+        pa.array(["80", None, None]).take(pa.array(place)), nothing, pa.nulls(len(flat), pa.float64()),
+        pa.nulls(len(flat), pa.float64()),
+    ]  # fmt: skip
+    assert len(offsets) == count + 1
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.StructArray.from_arrays(columns, fields=list(kinds)), type=RESULTS.field("metrics").type
+    )
+
+
+class History:
+    """Writes a Helen's history folder."""
+
+    def __init__(self, folder: Path, fleet: Fleet) -> None:
+        self.folder = folder
+        (folder / "segments").mkdir(parents=True)
+        pq.write_table(fleet.names(), folder / "series.parquet")
+        self._number = 0
+
+    def add(self, table: pa.Table) -> None:
+        self._number += 1
+        path = self.folder / "segments" / f"seg-{self._number:08}.parquet"
+        new = path.with_suffix(".tmp")
+        new.write_bytes(memoryview(segments.to_parquet(table, self._number)))
+        new.rename(path)
+
+
+def cpu_of_tree() -> float:
+    """User and system seconds of this process and all below it, those that have ended included."""
+    parents, used = {}, {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                text = Path(f"/proc/{name}/stat").read_text()
+            except OSError:
+                continue
+            parts = text[text.rindex(")") + 2 :].split()
+            parents[int(name)], used[int(name)] = int(parts[1]), sum(map(int, parts[11:15]))
+    ours, grown = {os.getpid()}, True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in ours} - ours
+        ours |= more
+        grown = bool(more)
+    return sum(used.get(pid, 0) for pid in ours) / TICKS
+
+
+@contextmanager
+def timed(figures: dict[str, dict[str, float]], name: str) -> Iterator[None]:
+    wall, cpu = time.monotonic(), cpu_of_tree()
+    yield
+    figures[name] = {"wall_s": round(time.monotonic() - wall, 2), "cpu_s": round(cpu_of_tree() - cpu, 2)}
+    print(f"{name:32} wall {figures[name]['wall_s']:8.2f} s   CPU {figures[name]['cpu_s']:8.2f} s", flush=True)
+
+
+def size_of(lake: Lake, table: str) -> int:
+    return sum(file.size for file in lake.files(table))
+
+
+def ingest(
+    spark: SparkSession, folder: Path, options: argparse.Namespace, figures: dict[str, dict[str, float]]
+) -> Lake:
+    fleet = Fleet(options.agents, options.checks)
+    history = History(folder / "helen" / "history", fleet)
+    lake = Lake(folder / "lake")
+    driver = Driver(spark, lake, [history.folder], Settings(once=True, upkeep=False))
+    sample = b""
+    for _ in range(4):
+        history.add(fleet.take(SEGMENT))
+    with timed(figures, "warm-up"):
+        driver.run()
+    for _ in range(options.results // SEGMENT):
+        table = fleet.take(SEGMENT)
+        sample = sample or json_lines(table)
+        history.add(table)
+    with timed(figures, "ingest"):
+        driver.run()
+    count = options.results // SEGMENT * SEGMENT
+    figures["ingest"]["results"] = count
+    figures["ingest"]["results_per_s"] = round(count / figures["ingest"]["wall_s"])
+    figures["ingest"]["results_per_cpu_s"] = round(count / figures["ingest"]["cpu_s"])
+    total = count + 4 * SEGMENT
+    before = size_of(lake, "results") / total
+    with timed(figures, "compact"):
+        lake.lock()
+        compact(spark, lake, all_days=True)
+        lake.unlock()
+    lines = len(sample) / SEGMENT
+    figures["bytes_per_result"] = {
+        "json_lines": round(lines, 1), "ingested": round(before, 1),
+        "compacted": round(size_of(lake, "results") / total, 1),
+        "m5_compacted": round(size_of(lake, "m5") / total, 1),
+    }  # fmt: skip
+    return lake
+
+
+def json_lines(table: pa.Table) -> bytes:
+    """The rows as a plain log would have them, without `raw`, which would say everything twice."""
+    rows = table.drop_columns(["raw", "truncated"]).to_pylist()
+    return b"".join(json.dumps(row, default=str, separators=(",", ":")).encode() + b"\n" for row in rows)
+
+
+def pace(spark: SparkSession, folder: Path, options: argparse.Namespace, figures: dict[str, dict[str, float]]) -> None:
+    """The fleet's own speed: freshness and CPU share."""
+    fleet = Fleet(options.agents, options.checks, seed=8)
+    history = History(folder / "paced" / "history", fleet)
+    lake = Lake(folder / "paced-lake")
+    closed: dict[int, float] = {}
+    fresh: list[float] = []
+
+    def watch(stop: threading.Event) -> None:
+        seen = 0
+        while not stop.wait(0.1):
+            for number, _ in enumerate(closed, 1):
+                if number > seen and lake.done("results", f"seg:{identity}") >= number:
+                    fresh.append(time.time() - closed[number])
+                    seen = number
+
+    driver = Driver(spark, lake, [history.folder], Settings())
+    identity = driver.histories[0].identity()
+    stop, ending = threading.Event(), threading.Event()
+    threads = [threading.Thread(target=watch, args=(stop,)), threading.Thread(target=driver.run, args=(ending,))]
+    for thread in threads:
+        thread.start()
+    rows = options.agents * options.checks // 6
+    for number in range(1, options.minutes * 6 + 1):
+        if number == 4:
+            cpu, wall = cpu_of_tree(), time.monotonic()
+        history.add(fleet.take(rows, time.time()))
+        closed[number] = time.time()
+        time.sleep(10)
+    share = (cpu_of_tree() - cpu) / (time.monotonic() - wall) / (os.cpu_count() or 1)
+    ending.set()
+    threads[1].join()
+    stop.set()
+    threads[0].join()
+    fresh.sort()
+    figures["fleet"] = {
+        "results_per_s": rows / 10, "cpu_share_percent": round(100 * share, 2),
+        "fresh_p50_s": round(fresh[len(fresh) // 2], 2), "fresh_p95_s": round(fresh[int(len(fresh) * 0.95)], 2),
+    }  # fmt: skip
+    print("fleet", figures["fleet"], flush=True)
+
+
+def against_duckdb(spark: SparkSession, lake: Lake, folder: Path, figures: dict[str, dict[str, float]]) -> None:
+    """The five-minute sums of all segments, by both, files to files; the third time of three counts."""
+    history = folder / "helen" / "history"
+    series = pq.read_metadata(history / "series.parquet").num_rows
+    for attempt in range(3):
+        task = Task({"m5": str(folder / f"out-{attempt}")}, {"m5": {0: 0}}, {0: np.arange(series, dtype=np.int32)})
+        with timed(figures, "m5 by Spark"):
+            stream = spark.read.format("helen").option("rows", "segments").load(str(history))
+            stream.mapInArrow(task, WRITTEN.struct).collect()
+    connection = duckdb.connect()
+    connection.execute("set threads = 2; set timezone = 'UTC'")
+    for _ in range(3):
+        with timed(figures, "m5 by DuckDB"):
+            connection.execute(DUCKDB_M5.format(files=f"{history}/segments/*.parquet", out=folder / "out.parquet"))
+    figures["m5 by Spark"]["cpu_ratio"] = round(figures["m5 by Spark"]["cpu_s"] / figures["m5 by DuckDB"]["cpu_s"], 2)
+
+
+DUCKDB_M5 = """
+copy (
+    with s as (select *, started + to_microseconds((took_ms * 1000)::bigint) ended from read_parquet('{files}')
+               where origin <> 1),
+    t as (select *, case when received - ended between interval 2 minute and interval 8 day then ended else received end
+                    as time, series_id series from s),
+    r as (select series, time_bucket(interval 5 minute, time) bucket, time, status, took_ms, cpu_ms, peak_kib, metrics
+          from t),
+    v as (select series, bucket, time, status, unnest(metrics, recursive := false) m from r)
+    select series, bucket, '' metric, count(*) n, count(*) filter (status = 0) ok, count(*) filter (status = 1) warning,
+           count(*) filter (status = 2) critical, count(*) filter (status = 3) unknown, sum(took_ms) s,
+           sum(took_ms * took_ms) q, min(took_ms) lo, max(took_ms) hi, arg_min(took_ms, time) f, min(time) fa,
+           arg_max(took_ms, time) l, max(time) la, sum(cpu_ms) cpu, max(peak_kib) peak from r group by all
+    union all
+    select series, bucket, m.name metric, count(*), count(*) filter (status = 0), count(*) filter (status = 1),
+           count(*) filter (status = 2), count(*) filter (status = 3), sum(m.value), sum(m.value * m.value),
+           min(m.value), max(m.value), arg_min(m.value, time), min(time), arg_max(m.value, time), max(time), null, null
+    from v group by all
+) to '{out}' (format parquet, compression zstd)
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--results", type=int, default=2_000_000)
+    parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--checks", type=int, default=20)
+    parser.add_argument("--minutes", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="work here and leave everything")
+    options = parser.parse_args()
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="lake-"))
+    figures: dict[str, dict[str, float]] = {}
+    try:
+        with timed(figures, "start of Spark"):
+            spark = start_spark("bench", scratch=folder / "scratch")
+        lake = ingest(spark, folder, options, figures)
+        against_duckdb(spark, lake, folder, figures)
+        if options.minutes:
+            pace(spark, folder, options, figures)
+        spark.stop()
+        print(json.dumps(figures, indent=1))
+    finally:
+        if options.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

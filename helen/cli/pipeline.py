@@ -1,0 +1,19 @@
+"""`helen pipeline ...`: the history on Spark. Runs as a process of its own, so that nobody else needs its extra."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def pipeline(words: tuple[str, ...]) -> None:
+    """Take results into the lake, and ask it: run, report, sql, compact, doctor."""
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "helen.pipeline", *words])

@@ -1,0 +1,18 @@
+"""`python -m helen.pipeline`: what `helen pipeline` runs, in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+try:
+    from helen.pipeline.commands import main
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.startswith("helen"):
+        raise
+    sys.exit(
+        f"error: {error.name} is not installed, which the history on Spark needs: pip install 'helen-equus[spark]'"
+        " (and 'helen-equus[spark,jre]' where there is no Java)."
+    )
+
+if __name__ == "__main__":
+    main(prog_name="helen pipeline")

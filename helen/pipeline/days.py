@@ -1,0 +1,57 @@
+"""Local calendar days as spans of UTC. Pure. A day has 23, 24 or 25 hours: what the clocks of the zone say."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from attrs import frozen
+
+from helen.pipeline.errors import PipelineError
+
+MICROS = 1_000_000
+MOST_DAYS = 4000  # ten years in one report
+
+
+@frozen
+class Day:
+    """A local day: microseconds since 1970, the end not included."""
+
+    date: date
+    begin: int
+    end: int
+
+
+def local_days(first: date, last: date, zone: str) -> list[Day]:
+    """Both included. Raises PipelineError for what is no zone, or no span."""
+    try:
+        place = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise PipelineError(f"{zone!r} is no time zone: write a name such as Europe/Berlin or UTC.") from None
+    count = (last - first).days + 1
+    if not 1 <= count <= MOST_DAYS:
+        raise PipelineError(f"From {first} to {last} are {count} days; a report takes 1 to {MOST_DAYS}.")
+    midnights = [_midnight(first + timedelta(days=n), place) for n in range(count + 1)]
+    return [Day(first + timedelta(days=n), midnights[n], midnights[n + 1]) for n in range(count)]
+
+
+def parse_day(text: str, today: date) -> date:
+    """`2026-11-27`, `today` or `yesterday`."""
+    if text in ("today", "yesterday"):
+        return today - timedelta(days=text == "yesterday")
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise PipelineError(f"{text!r} is no day: write 2026-11-27, today or yesterday.") from None
+
+
+def local_today(now: datetime, zone: str) -> date:
+    """Which day it is there."""
+    local_days(date(2000, 1, 1), date(2000, 1, 1), zone)  # the sentence about wrong zones
+    return now.astimezone(ZoneInfo(zone)).date()
+
+
+def _midnight(day: date, zone: ZoneInfo) -> int:
+    """When a day begins: the jump where clocks go forward at midnight, the first of two where midnight comes twice."""
+    moment = datetime.combine(day, time(), zone).astimezone(UTC)
+    return round(moment.timestamp()) * MICROS

@@ -1,0 +1,260 @@
+"""What a Spark task does with segments: rows for the lake, and their sums per five minutes. Arrow and numpy, no Spark.
+
+The same sums as `partials.partials`, which computes them from frames (re-parsing does, and the tests compare the two).
+This one exists because it costs a tenth: a segment fits into the caches, its rows are sorted once, and nothing is
+turned into JVM rows and back. Sums are additive, so no task needs to see another's rows and there is no shuffle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from helen.pipeline.partials import ASKED, CHECK, COUNTER, FIVE_MINUTES, STATUSES
+from helen.pipeline.schema import M5, RESULTS, TIME
+
+SECOND = 1_000_000
+# A result that took longer than this to arrive was kept in a spool: it counts when it ended, by the agent's clock.
+# All others count when Helen got them, so that no agent's clock matters while it is connected.
+PROMPT = 120 * SECOND
+# Beyond this the agent's clock is wrong: a spool keeps 7 days.
+BELIEVED = 8 * 86_400 * SECOND
+_BUCKET = FIVE_MINUTES * SECOND
+_SUMS = pa.schema([*M5.columns, pa.field("day", pa.date32())])
+
+Array = Any  # of numpy
+
+
+def rows_of(
+    stored: pa.Table, helen: int, segment: int, numbers: Array, dropped: frozenset[int] = frozenset()
+) -> pa.Table:
+    """A segment as rows of `results`, `day` included. `numbers` is series_id -> series; `dropped` are `at`s to skip."""
+    if dropped:
+        stored = stored.filter(pc.invert(pc.is_in(stored["at"], pa.array(sorted(dropped), pa.int64()))))
+    time = pa.array(times(stored), pa.int64()).cast(TIME)
+    columns = {name: stored[name] for name in stored.schema.names if name != "series_id"} | {
+        "helen": pa.repeat(pa.scalar(helen, pa.int32()), stored.num_rows),
+        "segment": pa.repeat(pa.scalar(segment, pa.int64()), stored.num_rows),
+        "series": pa.array(numbers[stored["series_id"].to_numpy()], pa.int32()),
+        "time": time,
+        "day": pc.cast(time, pa.date32(), safe=False),
+    }
+    return pa.table([columns[name] for name in RESULTS.arrow.names], schema=RESULTS.arrow)
+
+
+def times(stored: pa.Table) -> Array:
+    """By what time each result counts, in microseconds."""
+    received = micros(stored["received"])
+    started = micros(stored["started"].fill_null(0))
+    took = np.nan_to_num(doubles(stored["took_ms"]))
+    ended = started + (took * 1000).astype(np.int64)
+    late = received - ended
+    believed = (late > PROMPT) & (late <= BELIEVED) & stored["started"].is_valid().to_numpy()
+    return np.where(believed, ended, received)
+
+
+def sums_of(results: pa.Table) -> pa.Table:
+    """Rows of m5 from rows of `results`, `day` included, in the order of series, metric and bucket."""
+    counted = results.filter(pc.not_equal(results["origin"], ASKED))
+    if not counted.num_rows:
+        return _SUMS.empty_table()
+    return pa.concat_tables([_of_checks(counted), *_of_metrics(counted)])
+
+
+def micros(column: pa.ChunkedArray) -> Array:
+    return column.cast(pa.int64()).to_numpy()
+
+
+def doubles(column: pa.ChunkedArray) -> Array:
+    """NaN where it is null."""
+    return column.cast(pa.float64()).to_numpy()
+
+
+@frozen(eq=False)
+class Groups:
+    """Rows in the order of their keys and times, and where each key begins."""
+
+    order: Array
+    starts: Array
+
+    @classmethod
+    def of(cls, keys: Array, time: Array) -> Groups:
+        order = np.argsort(time, kind="stable")
+        order = order[np.argsort(keys[order], kind="stable")]
+        ordered = keys[order]
+        return cls(order, np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])))
+
+    def first(self, values: Array) -> Array:
+        return values[self.order][self.starts]
+
+    def last(self, values: Array) -> Array:
+        ends = np.append(self.starts[1:], len(self.order)) - 1
+        return values[self.order][ends]
+
+    def total(self, values: Array) -> Array:
+        return np.add.reduceat(values[self.order], self.starts)
+
+    def least(self, values: Array) -> Array:
+        return np.fmin.reduceat(values[self.order], self.starts)
+
+    def most(self, values: Array) -> Array:
+        return np.fmax.reduceat(values[self.order], self.starts)
+
+    def gains(self, values: Array) -> Array:
+        """What a counter gains in each group; a value below the one before it began again at 0."""
+        ordered = values[self.order]
+        step = np.diff(ordered, prepend=0.0)
+        step = np.where(step < 0, ordered, step)
+        step[self.starts] = 0.0
+        return np.add.reduceat(step, self.starts)
+
+
+def _of_checks(rows: pa.Table) -> pa.Table:
+    series, time, status = rows["series"].to_numpy(), micros(rows["time"]), rows["status"].to_numpy()
+    bucket = time - time % _BUCKET
+    groups = Groups.of(_joined(series, bucket), time)
+    took, cpu, peak = (doubles(rows[name]) for name in ("took_ms", "cpu_ms", "peak_kib"))
+    columns = _counts(groups, series, bucket, status) | _spread_of_some(groups, took, time)
+    count = len(groups.starts)
+    columns |= {
+        "metric": pa.repeat(CHECK, count), "unit": pa.repeat("ms", count), "kind": pa.repeat("gauge", count),
+        "increase": pa.nulls(count, pa.float64()), "cpu_ms": _sum_of_some(groups, cpu),
+        "peak_kib": _nullable(groups.most(peak)),
+    }  # fmt: skip
+    return _table(columns)
+
+
+def _of_metrics(rows: pa.Table) -> list[pa.Table]:
+    lists = rows["metrics"].combine_chunks()
+    flat = lists.flatten()
+    value = flat.field("value").to_numpy(zero_copy_only=False)
+    known = np.flatnonzero(~np.isnan(value))
+    if not len(known):
+        return []
+    place = pc.list_parent_indices(lists).to_numpy()[known]
+    name, unit, kind = (_coded(each, known) for each in (metric_names(flat), flat.field("unit"), flat.field("kind")))
+    series, time = rows["series"].to_numpy()[place], micros(rows["time"])[place]
+    status, bucket, value = rows["status"].to_numpy()[place], time - time % _BUCKET, value[known]
+    code = (name.codes * len(unit.words) + unit.codes) * len(kind.words) + kind.codes
+    groups = Groups.of(_joined(series, bucket, code), time)
+    columns = _counts(groups, series, bucket, status) | _spread(groups, value, time)
+    kinds = groups.first(kind.codes)
+    is_counter = np.array([word == COUNTER for word in kind.words.to_pylist()])[kinds]
+    count = len(groups.starts)
+    columns |= {
+        "metric": name.words.take(pa.array(groups.first(name.codes))),
+        "unit": unit.words.take(pa.array(groups.first(unit.codes))), "kind": kind.words.take(pa.array(kinds)),
+        "increase": pa.array(groups.gains(value), mask=~is_counter), "cpu_ms": pa.nulls(count, pa.float64()),
+        "peak_kib": pa.nulls(count, pa.float64()),
+    }  # fmt: skip
+    return [_table(columns)]
+
+
+def metric_names(flat: pa.StructArray) -> pa.Array:
+    """As `partials.metric_name`: `used{path="/"}`, labels in the order of their names."""
+    names, labels = flat.field("name"), flat.field("labels")
+    offsets = labels.offsets.to_numpy()
+    if offsets[-1] == offsets[0]:  # no labels at all
+        return names
+    written: dict[tuple[Any, ...], str] = {}
+    made = names.to_pylist()
+    for at, pairs in enumerate(labels.to_pylist()):
+        if pairs:
+            key = (made[at], *pairs)
+            if key not in written:
+                inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in sorted(pairs))
+                written[key] = f"{made[at]}{{{inside}}}"
+            made[at] = written[key]
+    return pa.array(made, pa.string())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+@frozen(eq=False)
+class _Coded:
+    """A column of few different words."""
+
+    words: pa.Array
+    codes: Array
+
+
+def _coded(column: pa.Array, chosen: Array) -> _Coded:
+    encoded = column.take(pa.array(chosen)).dictionary_encode()
+    return _Coded(encoded.dictionary, encoded.indices.to_numpy().astype(np.int64))
+
+
+def _joined(series: Array, bucket: Array, code: Array | None = None) -> Array:
+    """One integer for each key, in the order of series, metric, bucket."""
+    place = (bucket - bucket.min()) // _BUCKET
+    width = int(place.max()) + 1
+    key = series.astype(np.int64)
+    if code is not None:
+        key = key * (int(code.max()) + 1) + code
+    return key * width + place
+
+
+def _counts(groups: Groups, series: Array, bucket: Array, status: Array) -> dict[str, pa.Array]:
+    each = {word: groups.total((status == number).astype(np.int64)) for number, word in enumerate(STATUSES)}
+    counts = {"n": groups.total(np.ones(len(status), np.int64))} | each
+    keys = {"series": pa.array(groups.first(series), pa.int32()), "bucket": _moments(groups.first(bucket))}
+    return keys | {name: pa.array(values) for name, values in counts.items()}
+
+
+def _spread(groups: Groups, value: Array, time: Array) -> dict[str, pa.Array]:
+    return {
+        "values": pa.array(groups.total(np.ones(len(value), np.int64))), "sum": pa.array(groups.total(value)),
+        "sumsq": pa.array(groups.total(value * value)), "min": pa.array(groups.least(value)),
+        "max": pa.array(groups.most(value)), "first": pa.array(groups.first(value)),
+        "first_at": _moments(groups.first(time)), "last": pa.array(groups.last(value)),
+        "last_at": _moments(groups.last(time)),
+    }  # fmt: skip
+
+
+def _spread_of_some(groups: Groups, value: Array, time: Array) -> dict[str, pa.Array]:
+    """Where some rows have no value: those that have one, set beside all groups."""
+    if not np.isnan(value).any():
+        return _spread(groups, value, time)
+    group = np.zeros(len(groups.order), np.int64)
+    group[groups.starts[1:]] = 1
+    group = np.cumsum(group)
+    known = np.flatnonzero(~np.isnan(value[groups.order]))
+    count = len(groups.starts)
+    if not len(known):
+        types = {name: M5.columns.field(name).type for name in _SPREAD}
+        return {name: pa.nulls(count, kind) for name, kind in types.items()} | {
+            "values": pa.array(np.zeros(count, int))
+        }
+    rows = groups.order[known]
+    inner = Groups(rows, np.flatnonzero(np.concatenate([[True], np.diff(group[known]) > 0])))
+    places = np.full(count, -1)
+    places[np.unique(group[known])] = np.arange(len(inner.starts))
+    chosen = pa.array(places, mask=places < 0)
+    found = {name: column.take(chosen) for name, column in _spread(inner, value, time).items()}
+    return found | {"values": found["values"].fill_null(0)}
+
+
+_SPREAD = ("values", "sum", "sumsq", "min", "max", "first", "first_at", "last", "last_at")
+
+
+def _sum_of_some(groups: Groups, value: Array) -> pa.Array:
+    none = groups.total((~np.isnan(value)).astype(np.int64)) == 0
+    return pa.array(groups.total(np.nan_to_num(value)), mask=none)
+
+
+def _nullable(values: Array) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _moments(values: Array) -> pa.Array:
+    return pa.array(values, pa.int64()).cast(TIME)
+
+
+def _table(columns: dict[str, pa.Array]) -> pa.Table:
+    columns["day"] = pc.cast(columns["bucket"], pa.date32(), safe=False)
+    return pa.table([columns[name] for name in _SUMS.names], schema=_SUMS)

@@ -1,0 +1,199 @@
+"""The always-on part: the stream, the upkeep between its batches, and what it says of itself.
+
+One process, one writer. Batches are published by Spark's callback thread and upkeep is done by the main one, so a lock
+keeps them apart. What fails again and again ends the process with a sentence; the next start goes on where the lake
+says.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from helen.pipeline import histories, upkeep
+from helen.pipeline.cascade import cascade
+from helen.pipeline.disk import write_whole
+from helen.pipeline.errors import PipelineError
+from helen.pipeline.histories import open_history
+from helen.pipeline.ingest import Sink
+from helen.pipeline.lake import Lake
+from helen.pipeline.naming import Names
+from helen.pipeline.source import MAX_SEGMENTS
+
+TRIGGER = 10.0  # a batch costs about the same however small it is: at 1 s it took a third of two cores
+CASCADE = 300.0  # seconds from one cascade to the next
+UPKEEP = 3600.0
+LOOK = 1.0  # how often the main thread looks whether it is to end, or something is due
+RETRIES = 5  # failures in a row at one place: a machine that swaps lets Spark's own timeouts of 10 s pass
+RETRY_SECONDS = 0.5
+STATUS = "status.json"
+Say = Callable[[str], None]
+
+
+@frozen
+class Settings:
+    """How to run. `once`: what is there now, then end."""
+
+    trigger: float = TRIGGER
+    once: bool = False
+    max_segments: int = MAX_SEGMENTS
+    upkeep: bool = True
+    keep: Mapping[str, int | None] = field(factory=lambda: upkeep.KEEP)
+
+
+class Driver:
+    """One run over these histories into this lake. `reached` is told the points of ingest.POINTS."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        folders: Sequence[Path],
+        settings: Settings,
+        say: Say = lambda line: None,
+        reached: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self.histories = [open_history(folder) for folder in folders]
+        self._spark = spark
+        self._lake = lake
+        self._settings = settings
+        self._say = say
+        self._reached = reached
+        self._busy = threading.Lock()
+        self._status: dict[str, Any] = {}
+        self._failure: Exception | None = None
+
+    def run(self, ending: threading.Event | None = None) -> None:
+        """Until `ending` is set, or all is done. Raises PipelineError."""
+        self._lake.lock()
+        try:
+            names = Names(self._lake)
+            sink = Sink(self._lake, names, names.number(self.histories), self._reached)
+            self._stream(sink, ending or threading.Event())
+            sink.commit()
+        finally:
+            self._lake.unlock()
+
+    def _stream(self, sink: Sink, ending: threading.Event) -> None:
+        """The stream, started again after a failure: what is published already is left out, so that is always safe."""
+        failures = 0
+        while True:
+            place = sink.start()
+            try:
+                self._one_stream(sink, ending)
+                break
+            except PySparkException as error:
+                reason = self._failure or PipelineError(first_line(error))
+                failures = failures + 1 if place == sink.start() else 1
+                if failures > RETRIES:
+                    raise PipelineError(f"The stream has failed: {reason}") from reason
+                self._say(f"the stream has failed and is started again: {reason}")
+                ending.wait(RETRY_SECONDS * failures)
+        if self._settings.once and self._settings.upkeep:
+            with self._busy:
+                cascade(self._spark, self._lake)
+
+    def _one_stream(self, sink: Sink, ending: threading.Event) -> None:
+        self._failure = None
+        query = self._start(sink)
+        due = {"cascade": time.monotonic() + CASCADE, "upkeep": time.monotonic() + UPKEEP}
+        try:
+            while not query.awaitTermination(LOOK) and not ending.is_set():
+                if self._settings.upkeep and not self._settings.once:
+                    self._look_after(due)
+        finally:
+            query.stop()
+
+    def _start(self, sink: Sink) -> Any:
+        numbers = [int(helen) for helen in sink.start()]
+        folders = {helen: str(history.folder) for helen, history in sink.histories.items()}
+        options = {
+            "histories": json.dumps([folders[helen] for helen in numbers]), "helens": json.dumps(numbers),
+            "start": json.dumps(sink.start()), "commit": "true", "rows": "segments",
+            "maxSegments": str(self._settings.max_segments),
+        }  # fmt: skip
+        stream = self._spark.readStream.format("helen").options(**options).load().writeStream
+        stream = stream.option("checkpointLocation", str(self._checkpoint()))
+        seconds = f"{self._settings.trigger} seconds"
+        timed = stream.trigger(availableNow=True) if self._settings.once else stream.trigger(processingTime=seconds)
+        return timed.foreachBatch(lambda batch, number: self._take(sink, batch)).start()
+
+    def _checkpoint(self) -> Path:
+        """Spark's own notes, made anew for each run: the lake knows better how far it is."""
+        folder = self._lake.folder / "_checkpoint"
+        shutil.rmtree(folder, ignore_errors=True)
+        return folder
+
+    def _take(self, sink: Sink, batch: DataFrame) -> None:
+        """Called by Spark, which would wrap an exception into pages of Java."""
+        with self._busy:
+            began = time.monotonic()
+            try:
+                done = sink.take(batch)
+            except Exception as error:
+                self._failure = error
+                raise
+            took = time.monotonic() - began
+        self._tell(sink, done.results, done.changes, took)
+
+    def _tell(self, sink: Sink, results: int, changes: int, took: float) -> None:
+        """For `helen status`, `/metrics` and people: how far, how fast, how far behind."""
+        before = self._status
+        self._status = {
+            "at": time.time(),
+            "results": before.get("results", 0) + results,
+            "changes": before.get("changes", 0) + changes,
+            "batches": before.get("batches", 0) + 1,
+            "last": {"results": results, "changes": changes, "seconds": round(took, 3),
+                     "results_per_second": round(results / took, 1) if took else 0.0},
+            "helens": {str(history.folder): lag(history, sink.start()[str(helen)])
+                       for helen, history in sink.histories.items()},
+        }  # fmt: skip
+        write_whole(self._lake.folder / STATUS, json.dumps(self._status).encode())
+        behind = sum(each["behind"] for each in self._status["helens"].values())
+        self._say(f"{results} results and {changes} changes in {took:.1f} s; {behind} segments behind")
+
+    def _look_after(self, due: dict[str, float]) -> None:
+        now = time.monotonic()
+        if now >= due["cascade"]:
+            due["cascade"] = now + CASCADE
+            with self._busy:
+                cascade(self._spark, self._lake)
+        if now >= due["upkeep"]:
+            due["upkeep"] = now + UPKEEP
+            with self._busy:
+                tidy(self._spark, self._lake, self._settings.keep, self._say)
+
+
+def tidy(spark: SparkSession, lake: Lake, keep: Mapping[str, int | None], say: Say) -> None:
+    """Compaction, retention, sweep."""
+    upkeep.compact(spark, lake, say=say)
+    upkeep.expire(lake, datetime.now(UTC).date(), keep)
+    upkeep.sweep(lake)
+
+
+def lag(history: histories.History, published: Mapping[str, int]) -> dict[str, Any]:
+    """How far a history is ahead of the lake, in segments and in seconds since the oldest unpublished one."""
+    numbers = [number for number in history.numbers(histories.RESULTS) if number > published[histories.RESULTS]]
+    oldest = history.path(histories.RESULTS, numbers[0]) if numbers else None
+    seconds = 0.0
+    if oldest is not None and oldest.exists():
+        seconds = max(0.0, time.time() - oldest.stat().st_mtime)
+    return {"segment": published[histories.RESULTS], "change": published[histories.CHANGES], "behind": len(numbers),
+            "seconds": round(seconds, 1)}  # fmt: skip
+
+
+def first_line(error: Exception) -> str:
+    """What a person can use of a Java exception."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines or [type(error).__name__])[0][:500]

@@ -1,0 +1,239 @@
+"""One micro-batch into the lake, exactly once: what `foreachBatch` calls.
+
+    names of new series -> (tasks write files) -> m5 -> results -> changes
+
+Each table is published with the numbers of the segments that its entry holds, per Helen. What a table has already is
+left out, table by table, so it doesn't matter where a run ended, nor whether Spark's checkpoint is still there. Files
+that a task wrote count only if it was its answer that Spark took: attempts that failed leave files nobody names.
+
+The results come last of what is made of results: until then no row of this very batch can be taken for an older one
+when spools that two Helens have seen are looked through for doubles.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from attrs import field, frozen
+from pyspark.sql import DataFrame
+
+from helen.pipeline import histories
+from helen.pipeline.digest import rows_of, sums_of
+from helen.pipeline.histories import History
+from helen.pipeline.lake import Lake, write_days
+from helen.pipeline.naming import OWN_SPOOL, Names
+from helen.pipeline.schema import CHANGES, SOURCE, WRITTEN
+
+CHANGES_AT_ONCE = 500  # segments of changes per entry: a transition is 300 bytes, so this is some 100 MB at worst
+POINTS = ("begun", "named", "written", "m5-published", "results-published", "changes-published")
+Place = tuple[int, int]  # Helen, segment
+
+
+@frozen
+class Ingested:
+    """What one micro-batch brought."""
+
+    results: int = 0
+    changes: int = 0
+
+
+@frozen
+class Task:
+    """What runs in Spark's workers: segments in, files out. Goes there by pickle, so it holds plain values only.
+
+    `done` is, per table, the last segment of each Helen that it has; `numbers` is series_id -> series, per Helen.
+    """
+
+    staged: Mapping[str, str]
+    done: Mapping[str, Mapping[int, int]]
+    numbers: Mapping[int, Any]
+    dropped: Mapping[Place, frozenset[int]] = field(factory=dict)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: dict[str, list[pa.Table]] = defaultdict(list)
+        read: list[tuple[str | None, str | None, int, int, str]] = []
+        for batch in batches:
+            for helen, segment, folder in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                read.append((None, None, helen, segment, folder))
+                self._digest(helen, segment, folder, rows)
+        for table, parts in rows.items():
+            target = Path(self.staged[table]) / uuid.uuid4().hex
+            for path in write_days(table, pa.concat_tables(parts), target):
+                read.append((table, str(path), 0, 0, ""))
+        columns = list(zip(*read, strict=True)) or [()] * len(WRITTEN.arrow)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(c, f.type) for c, f in zip(columns, WRITTEN.arrow, strict=True)], schema=WRITTEN.arrow
+        )
+
+    def _digest(self, helen: int, segment: int, folder: str, rows: dict[str, list[pa.Table]]) -> None:
+        wanted = [table for table, done in self.done.items() if segment > done[helen]]
+        if not wanted:
+            return
+        stored = pq.read_table(History(Path(folder)).path(histories.RESULTS, segment), schema=SOURCE.stored)
+        dropped = self.dropped.get((helen, segment), frozenset())
+        results = rows_of(stored, helen, segment, self.numbers[helen], dropped)
+        if "results" in wanted:
+            rows["results"].append(results)
+        if "m5" in wanted:
+            rows["m5"].append(sums_of(results))
+
+
+class Sink:
+    """Publishes micro-batches of these histories. `reached` is told each of POINTS: tests end the process there."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        names: Names,
+        numbered: Mapping[int, History],
+        reached: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self._lake = lake
+        self._names = names
+        self.histories = numbered
+        self._ids = {helen: history.identity() for helen, history in numbered.items()}
+        self._reached = reached
+
+    def done(self, table: str, kind: str = histories.RESULTS) -> dict[int, int]:
+        """The last segment of each Helen that this table has."""
+        return {helen: self._lake.done(table, f"{kind}:{name}") for helen, name in self._ids.items()}
+
+    def start(self) -> dict[str, dict[str, int]]:
+        """Where a stream without a checkpoint begins: behind what every table has."""
+        results, sums, changes = self.done("results"), self.done("m5"), self.done("changes", histories.CHANGES)
+        return {
+            str(helen): {histories.RESULTS: min(results[helen], sums[helen]), histories.CHANGES: changes[helen]}
+            for helen in self.histories
+        }
+
+    def commit(self) -> None:
+        """Tell each Helen what is published."""
+        for helen, numbers in self.start().items():
+            for kind, number in numbers.items():
+                self.histories[int(helen)].commit(kind, number)
+
+    def take(self, batch: DataFrame) -> Ingested:
+        """Publish one micro-batch. May be called again with the same one, or with a part of it."""
+        self._reached("begun")
+        mapping = self._names.map(self.histories)
+        self._reached("named")
+        return Ingested(self._take_results(batch, mapping), self._take_changes(mapping))
+
+    def _take_results(self, batch: DataFrame, mapping: pa.Table) -> int:
+        done = {table: self.done(table) for table in ("m5", "results")}  # in the order in which they are published
+        staged = {table: self._lake.staging(table) for table in done}
+        dropped = self._doubles(batch, mapping, done["results"]) if len(self.histories) > 1 else {}
+        task = Task({t: str(path) for t, path in staged.items()}, done, numbers_of(mapping, self.histories), dropped)
+        written = batch.mapInArrow(task, WRITTEN.struct).collect()
+        self._reached("written")
+        ends: dict[int, int] = {}
+        for row in written:
+            if row.path is None:
+                ends[row.helen] = max(ends.get(row.helen, 0), row.segment)
+        count = 0
+        for table, before in done.items():
+            if any(end > before[helen] for helen, end in ends.items()):
+                files = [Path(row.path) for row in written if row.table == table]
+                transactions = self._transactions(ends, before, histories.RESULTS)
+                count = self._lake.publish(table, files, transactions)
+                self._reached(f"{table}-published")
+            self._lake.discard(staged[table])
+        return count
+
+    def _take_changes(self, mapping: pa.Table) -> int:
+        count = 0
+        while True:
+            tables, ends, before = [], {}, self.done("changes", histories.CHANGES)
+            for helen, done in before.items():
+                reach = self.histories[helen].next_after(histories.CHANGES, done, CHANGES_AT_ONCE)
+                if reach is not None:
+                    ends[helen] = reach[1]
+                    numbers = range(reach[0], reach[1] + 1)
+                    tables += [read_changes(self.histories[helen], helen, number, mapping) for number in numbers]
+            if not ends:
+                return count
+            files = self._lake.stage_rows("changes", pa.concat_tables(tables))
+            count += self._lake.publish("changes", files, self._transactions(ends, before, histories.CHANGES))
+            self._reached("changes-published")
+
+    def _transactions(self, ends: Mapping[int, int], before: Mapping[int, int], kind: str) -> dict[str, int]:
+        """Never less than there was: a table may be ahead of the batch that is done again."""
+        return {f"{kind}:{self._ids[helen]}": max(end, before[helen]) for helen, end in ends.items()}
+
+    def _doubles(self, batch: DataFrame, mapping: pa.Table, done: Mapping[int, int]) -> dict[Place, frozenset[int]]:
+        """What another Helen has got as well: an agent that moved before its ack sends such results again."""
+        places = [(row.helen, row.segment) for row in batch.collect() if row.segment > done[row.helen]]
+        rows = [row for place in sorted(places) for row in self._triples(place, mapping)]
+        shared = self._names.shared({(row[0], row[3], row[4]) for row in rows if row[4] != OWN_SPOOL})
+        if not shared:
+            return {}
+        seen = self._before(shared)
+        dropped: dict[Place, set[int]] = defaultdict(set)
+        for helen, segment, at, agent, spool, sequence in rows:
+            if (agent, spool) not in shared:
+                continue
+            if (agent, spool, sequence) in seen:
+                dropped[helen, segment].add(at)
+            seen.add((agent, spool, sequence))
+        return {place: frozenset(ats) for place, ats in dropped.items()}
+
+    def _triples(self, place: Place, mapping: pa.Table) -> list[tuple[int, int, int, str, str, int]]:
+        helen, segment = place
+        ours = mapping.filter(pc.equal(mapping["helen"], helen))
+        agents = dict(zip(ours["series_id"].to_pylist(), ours["agent"].to_pylist(), strict=True))
+        path = self.histories[helen].path(histories.RESULTS, segment)
+        columns = pq.read_table(path, columns=["at", "series_id", "spool", "sequence"]).to_pydict().values()
+        return [(helen, segment, at, agents[number], spool, sequence)
+                for at, number, spool, sequence in zip(*columns, strict=True)]  # fmt: skip
+
+    def _before(self, shared: set[tuple[str, str]]) -> set[tuple[str, str, int]]:
+        """The triples of these spools that the lake has."""
+        files = [str(self._lake.path("results") / file.path) for file in self._lake.files("results")]
+        if not files:
+            return set()
+        spools = pa.array(sorted({spool for _, spool in shared}))
+        found = ds.dataset(files, format="parquet").to_table(
+            columns=["series", "spool", "sequence"], filter=pc.field("spool").isin(spools)
+        )
+        agents = {row["series"]: row["agent"] for row in self._lake.rows("series")}
+        columns = (found[name].to_pylist() for name in ("series", "spool", "sequence"))
+        return {(agents[series], spool, sequence) for series, spool, sequence in zip(*columns, strict=True)}
+
+
+def numbers_of(mapping: pa.Table, helens: Iterable[int]) -> dict[int, Any]:
+    """For each Helen an array: series_id -> series."""
+    found = {}
+    for helen in helens:
+        ours = mapping.filter(pc.equal(mapping["helen"], helen))
+        ids, series = ours["series_id"].to_numpy(), ours["series"].to_numpy()
+        numbers = np.full(int(ids.max()) + 1 if len(ids) else 0, -1, np.int32)
+        numbers[ids] = series
+        found[helen] = numbers
+    return found
+
+
+def read_changes(history: History, helen: int, number: int, mapping: pa.Table) -> pa.Table:
+    """One segment of changes as rows of the lake."""
+    stored = pq.read_table(history.path(histories.CHANGES, number))
+    ours = mapping.filter(pc.equal(mapping["helen"], helen))
+    numbers = dict(zip(ours["series_id"].to_pylist(), ours["series"].to_pylist(), strict=True))
+    columns = {
+        "helen": pa.repeat(pa.scalar(helen, pa.int32()), stored.num_rows),
+        "segment": pa.repeat(pa.scalar(number, pa.int64()), stored.num_rows),
+        "at": stored["at"],
+        "received": stored["received"],
+        "series": pa.array([numbers.get(each) for each in stored["series_id"].to_pylist()], pa.int32()),
+        "kind": stored["kind"],
+        "document": stored["document"],
+        "day": pc.cast(stored["received"], pa.date32(), safe=False),
+    }
+    return pa.table([columns[name] for name in CHANGES.arrow.names], schema=CHANGES.arrow)

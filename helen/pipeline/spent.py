@@ -1,0 +1,243 @@
+"""How one check spent its days: ok, bad, planned, unknown and without data, to the microsecond. Pure.
+
+Two profiles:
+
+- `icinga`, the rule of Icinga DB's `get_sla_ok_percent`: the last confirmed state counts until the next one, critical
+  and unknown are problems, a warning is none, problems in a downtime don't count but stay in the denominator, and only
+  the time before the first result leaves it.
+- `strict`: the rule of helen/coverage.py. Only ok is ok; all time in a downtime is planned and leaves the denominator;
+  while nobody could know (the agent away, no result when one was due, Helen not there) there is no data, and that
+  counts against the check as long as no late result fills it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+from attrs import field, frozen
+
+from helen.pipeline.days import Day
+
+OK, WARNING, CRITICAL, UNKNOWN = range(4)
+PENDING, STALE, HELEN_DOWN, SAID = "pending", "stale", "helen-down", "said-unknown"
+NO_DATA = frozenset((PENDING, STALE, HELEN_DOWN, "agent-away", "retired"))
+PROFILES = ("icinga", "strict")
+Span = tuple[int, int]
+
+
+@frozen
+class Moment:
+    """From here on the confirmed state is this. `was` is the one before, which the first moment of all tells."""
+
+    at: int
+    status: int
+    reason: str | None = None
+    was: int = UNKNOWN
+    was_reason: str | None = PENDING
+
+
+@frozen
+class Run:
+    """Results in a row with one status, the first and the last of them, and how long each is good for."""
+
+    first: int
+    last: int
+    status: int
+    good_for: int
+
+    @property
+    def end(self) -> int:
+        return self.last + self.good_for
+
+
+@frozen
+class Facts:
+    """All that is known of one check."""
+
+    moments: Sequence[Moment] = ()
+    runs: Sequence[Run] = ()  # of all results where there are no moments; else of late ones
+    downtimes: Sequence[Span] = ()
+    absences: Sequence[Span] = ()  # in which Helen was not there
+
+
+@frozen
+class Spent:
+    """One day. Microseconds; `why` is the time without data and the unknown time, by reason."""
+
+    day: Day
+    ok: int = 0
+    bad: int = 0
+    planned: int = 0
+    unknown: int = 0
+    no_data: int = 0
+    outages: int = 0  # that began on this day
+    percent: float | None = None
+    why: dict[str, int] = field(factory=dict)
+
+    @property
+    def total(self) -> int:
+        return self.ok + self.bad + self.planned + self.unknown + self.no_data
+
+
+@frozen
+class Stretch:
+    """A state and where it begins; it lasts until the next one."""
+
+    at: int
+    status: int
+    reason: str | None
+
+
+def spend(facts: Facts, days: Sequence[Day], profile: str) -> list[Spent]:
+    """Each of these days, which are in order and don't overlap."""
+    strict = profile == "strict"
+    stretches = _strict(facts) if strict else _icinga(facts)
+    downtimes = union(facts.downtimes)
+    return [_day(day, stretches, downtimes, strict) for day in days]
+
+
+def union(spans: Iterable[Span]) -> list[Span]:
+    """Overlapping spans become one; empty ones go."""
+    merged: list[Span] = []
+    for begin, end in sorted(span for span in spans if span[0] < span[1]):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+# ------------------------------------------------------------------------------------------------ what was when
+
+
+def _icinga(facts: Facts) -> list[Stretch]:
+    moments = facts.moments or _moments(facts.runs)
+    if not moments:
+        return [Stretch(0, UNKNOWN, PENDING)]
+    first = moments[0]
+    begin = Stretch(0, first.was, first.was_reason)
+    return [begin, *(Stretch(moment.at, moment.status, moment.reason) for moment in moments)]
+
+
+def _strict(facts: Facts) -> list[Stretch]:
+    """As `_icinga`, with the times when Helen was not there; then late results, where nothing was known."""
+    if facts.moments:
+        base = [Stretch(0, UNKNOWN, PENDING), *(Stretch(m.at, m.status, m.reason) for m in facts.moments)]
+    else:
+        base = [Stretch(0, UNKNOWN, PENDING), *_of_runs(facts.runs)]
+    away = list(_with_absences(base, union(facts.absences)))
+    return list(_filled(away, facts.runs)) if facts.moments or facts.absences else away
+
+
+def _moments(runs: Sequence[Run]) -> list[Moment]:
+    return [Moment(run.first, run.status) for run in runs]
+
+
+def _of_runs(runs: Sequence[Run]) -> Iterator[Stretch]:
+    """Each until the next, or until it is too old."""
+    for at, run in enumerate(runs):
+        yield Stretch(run.first, run.status, None)
+        following = runs[at + 1].first if at + 1 < len(runs) else None
+        if following is None or run.end < following:
+            yield Stretch(run.end, UNKNOWN, STALE)
+
+
+def _with_absences(stretches: Sequence[Stretch], absences: Sequence[Span]) -> Iterator[Stretch]:
+    """While Helen was not there nothing is known; afterwards what would have been at that time goes on."""
+    points = sorted(
+        [(each.at, 0, each) for each in stretches]
+        + [(begin, 1, None) for begin, _ in absences]
+        + [(end, -1, None) for _, end in absences],
+        key=lambda point: (point[0], point[1]),
+    )
+    held, absent = stretches[0], False
+    for at, change, stretch in points:
+        if stretch is not None:
+            held = stretch
+        absent = absent if change == 0 else change == 1
+        yield Stretch(at, UNKNOWN, HELEN_DOWN) if absent else Stretch(at, held.status, held.reason)
+
+
+def _filled(stretches: Sequence[Stretch], runs: Sequence[Run]) -> Iterator[Stretch]:
+    """Where there is no data, what results say that came later."""
+    known = list(_of_runs(runs))
+    for at, stretch in enumerate(stretches):
+        end = stretches[at + 1].at if at + 1 < len(stretches) else None
+        if end is not None and end <= stretch.at:
+            continue
+        yield stretch
+        if stretch.reason not in NO_DATA:
+            continue
+        for place, run in enumerate(known):
+            until = known[place + 1].at if place + 1 < len(known) else None
+            if run.reason is not None or (until is not None and until <= stretch.at) or (end or run.at + 1) <= run.at:
+                continue
+            yield Stretch(max(stretch.at, run.at), run.status, None)
+            if until is not None and (end is None or until < end):
+                yield Stretch(until, stretch.status, stretch.reason)
+
+
+# ------------------------------------------------------------------------------------------------ one day
+
+
+def _day(day: Day, stretches: Sequence[Stretch], downtimes: Sequence[Span], strict: bool) -> Spent:
+    spent = {"ok": 0, "bad": 0, "planned": 0, "unknown": 0, "no_data": 0}
+    why: dict[str, int] = {}
+    first = max(0, bisect_right(stretches, day.begin, key=_at) - 1)
+    outages, before = 0, _kind(stretches[max(0, first - (stretches[first].at == day.begin))], strict)[0]
+    for begin, end, stretch in _within(day, stretches[first : bisect_left(stretches, day.end, key=_at)]):
+        kind, reason = _kind(stretch, strict)
+        outages += kind == "bad" and before != "bad"
+        before = kind
+        planned = sum(max(0, min(end, to) - max(begin, of)) for of, to in downtimes)
+        if strict or kind in ("bad", "unknown"):
+            spent["planned"] += planned
+            lasted = end - begin - planned
+        else:
+            lasted = end - begin
+        spent[kind] += lasted
+        if reason and lasted:
+            why[reason] = why.get(reason, 0) + lasted
+    return Spent(day, **spent, outages=outages, percent=_percent(spent, strict), why=why)
+
+
+def _at(stretch: Stretch) -> int:
+    return stretch.at
+
+
+def _within(day: Day, stretches: Sequence[Stretch]) -> Iterator[tuple[int, int, Stretch]]:
+    ends = [*(stretch.at for stretch in stretches[1:]), day.end]
+    for stretch, until in zip(stretches, ends, strict=True):
+        begin, end = max(stretch.at, day.begin), min(until, day.end)
+        if begin < end:
+            yield begin, end, stretch
+
+
+def _kind(stretch: Stretch, strict: bool) -> tuple[str, str | None]:
+    """Which account a state goes to, and the reason to note beside it."""
+    if stretch.reason == PENDING or (strict and stretch.reason in NO_DATA):
+        return "no_data", stretch.reason
+    if stretch.status == UNKNOWN:
+        return "unknown", stretch.reason or SAID
+    if stretch.status == OK or (not strict and stretch.status == WARNING):
+        return "ok", None
+    return "bad", None
+
+
+def _percent(spent: dict[str, int], strict: bool) -> float | None:
+    total = sum(spent.values())
+    counted = total - (spent["planned"] if strict else spent["no_data"])
+    if not counted:
+        return None
+    good = spent["ok"] if strict else counted - spent["bad"] - spent["unknown"]
+    return round(100 * good / counted, 4)
+
+
+def check_sums(spent: Iterable[Spent]) -> None:
+    """Every second of a day is in one account. Raises AssertionError: a report that lies is worse than none."""
+    for each in spent:
+        if each.total != each.day.end - each.day.begin or sum(each.why.values()) != each.unknown + each.no_data:
+            raise AssertionError(
+                f"{each.day.date}: {each.total} of {each.day.end - each.day.begin} us are accounted for"
+            )

@@ -1,0 +1,268 @@
+"""From segments to the lake: what counts when, sums by two ways of computing them and by DuckDB, and nothing twice."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections import defaultdict
+from datetime import UTC
+from typing import Any
+
+import duckdb
+import pytest
+
+from helen.pipeline import driver
+from helen.pipeline.digest import BELIEVED, PROMPT, SECOND
+from helen.pipeline.driver import Driver, Settings
+from helen.pipeline.errors import PipelineError
+from helen.pipeline.lake import Lake
+from helen.pipeline.partials import partials
+
+T = 1_790_000_100.0  # 2026-09-21 13:35:00 UTC
+ONCE = Settings(once=True, upkeep=False)
+
+
+@pytest.fixture
+def lake(tmp_path: Any) -> Lake:
+    """An empty lake."""
+    return Lake(tmp_path / "lake")
+
+
+def ingest(spark: Any, lake: Lake, *written: Any, settings: Settings = ONCE) -> None:
+    Driver(spark, lake, [each.state for each in written], settings).run()
+
+
+def stored(lake: Lake, table: str) -> list[dict[str, Any]]:
+    return sorted(lake.rows(table), key=lambda row: [str(value) for value in row.values()])
+
+
+def fleet(helen: Any, rng: random.Random, count: int, begin: float = T) -> list[Any]:
+    """Results of eight series: gauges with labels, counters that begin again, values that are missing, late ones."""
+    records, total = [], 0.0
+    for number in range(count):
+        total = 0.0 if rng.random() < 0.1 else total + rng.randrange(50)
+        metrics = [
+            {"name": "used", "value": rng.uniform(0, 100), "unit": "%", "labels": {"path": '/a"\\', "dev": "sda"}},
+            {"name": "sent", "value": total, "unit": "B", "kind": "counter"},
+            {"name": "nothing"},
+        ]
+        received = begin + number * 7.5
+        more = {"started": received - rng.choice((0.5, 30, 500, 86_400)), "took_ms": rng.choice((None, 12.5, 3.0))}
+        status = rng.choice(("ok", "ok", "warning", "critical", "unknown"))
+        few = metrics[: rng.randrange(4)]
+        records.append(
+            helen.result(
+                f"web{number % 4}/c{number % 2}",
+                received,
+                status,
+                metrics=few,
+                cpu_ms=rng.choice((None, 1.25)),
+                origin=rng.choice((0, 0, 1, 2)),
+                **more,
+            )
+        )
+    return records  # fmt: skip
+
+
+def close(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+    return bool(one == other)
+
+
+def same_rows(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], names: list[str]) -> None:
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        wrong = [name for name in names if not close(one[name], other[name])]
+        assert not wrong, (wrong, one, other)
+
+
+def test_when_a_result_counts(spark: Any, lake: Lake, history: Any) -> None:
+    """Prompt ones when Helen got them; those from a spool when they ended; an unbelievable clock is not believed."""
+    prompt, believed = PROMPT / SECOND, BELIEVED / SECOND
+    ended = [T + 60, T - prompt, T - prompt - 1, T - believed, T - believed - 1]
+    history.segment(
+        *(history.result("web1/disk", T, started=end - 0.5, took_ms=500) for end in ended), history.result("web1/x", T)
+    )
+    ingest(spark, lake, history)
+    found = [row["time"].timestamp() for row in sorted(lake.rows("results"), key=lambda row: row["at"])]
+    assert found == [T, T, T - prompt - 1, T - believed, T, T]
+    days = {row["time"].date(): row["day"] for row in lake.rows("results")}
+    assert all(time == day for time, day in days.items())
+    assert len(days) == 2
+
+
+def test_sums_are_the_same_by_tasks_by_frames_and_by_duckdb(spark: Any, lake: Lake, history: Any) -> None:
+    """Late rows only add: m5 merged equals a recomputation from all raw rows, counts exactly and sums to 1e-9."""
+    rng = random.Random(5)
+    for at in range(3):
+        history.segment(*fleet(history, rng, 60, T + at * 450))
+    history.segment(*fleet(history, rng, 20, T - 3000))  # as if it had come from another queue: all of it overlaps
+    ingest(spark, lake, history, settings=Settings(once=True, upkeep=False, max_segments=2))
+    frame = partials(lake.frame(spark, "results")).drop("increase")
+    by_frames = sorted(frame.toArrow().to_pylist(), key=key_of)
+    files = [str(lake.path("results") / file.path) for file in lake.files("results")]
+    connection = duckdb.connect()
+    connection.execute("set timezone = 'UTC'")
+    found = connection.execute(DUCKDB.format(files=files))
+    names = [column[0] for column in found.description]
+    by_duckdb = sorted((dict(zip(names, row, strict=True)) for row in found.fetchall()), key=key_of)
+    by_tasks = sorted(merge(lake.rows("m5")), key=key_of)
+    assert sum(row["n"] for row in by_tasks if row["metric"] == "") == sum(
+        row["origin"] != 1 for row in lake.rows("results")
+    )
+    assert {row["metric"] for row in by_tasks} == {"", 'used{dev="sda",path="/a\\"\\\\"}', "sent"}
+    same_rows(by_tasks, by_frames, [name for name in names if name not in ("first", "last")])
+    same_rows(by_tasks, by_duckdb, names)
+
+
+def test_a_counter_gains_what_it_gained(spark: Any, lake: Lake, history: Any) -> None:
+    """From the first to the last value of a bucket, and from 0 where it began again; a gauge gains nothing."""
+    values = [100, 130, 130, 20, 50]
+
+    def metrics(value: float) -> list[dict[str, Any]]:
+        return [{"name": "sent", "value": value, "kind": "counter"}, {"name": "load", "value": value}]
+
+    history.segment(*(history.result("web1/net", T + n, metrics=metrics(v)) for n, v in enumerate(values)))
+    ingest(spark, lake, history)
+    found = {row["metric"]: (row["increase"], row["first"], row["last"], row["min"]) for row in lake.rows("m5")}
+    assert found == {"sent": (80.0, 100.0, 50.0, 20.0), "load": (None, 100.0, 50.0, 20.0), "": (None,) * 4}
+    same = partials(lake.frame(spark, "results")).where("kind = 'counter'").select("increase").collect()
+    assert [row.increase for row in same] == [80.0]
+
+
+def test_a_second_run_goes_on(spark: Any, lake: Lake, history: Any) -> None:
+    """Nothing twice, whether or not there was anything new; Helen is told how far it is."""
+    history.segment(history.result("web1/disk", T), history.change("helen_start", T))
+    ingest(spark, lake, history)
+    ingest(spark, lake, history)
+    history.segment(history.change("link", T, "web1", event="up"))
+    history.segment(history.result("web2/disk", T))
+    ingest(spark, lake, history)
+    assert [row["at"] for row in stored(lake, "results")] == [1, 4]
+    assert [(row["kind"], row["series"]) for row in stored(lake, "changes")] == [("helen_start", None), ("link", None)]
+    assert [(row["agent"], row["check_id"]) for row in stored(lake, "series")] == [("web1", "disk"), ("web2", "disk")]
+    assert (history.folder / "committed").read_text() == "2\n"
+    assert (history.folder / "committed-changes").read_text() == "2\n"
+
+
+def test_an_agent_that_moves_stays_one_series(spark: Any, lake: Lake, histories: Any) -> None:
+    """Its results that reached both Helens are there once, in whatever order they came; Helens' own numbers stay."""
+    one, two = histories
+    one.segment(*(one.result("web1/disk", T + n, spool="k3v9", sequence=n) for n in (1, 2, 3)))
+    two.segment(two.result("web9/load", T), *(two.result("web1/disk", T + n, spool="k3v9", sequence=n) for n in (3, 4)))
+    for helen in (one, two):
+        helen.segment(helen.result("web1/disk", T, "critical", spool="helen", sequence=1, origin=1))
+    ingest(spark, lake, one, two)
+    one.segment(*(one.result("web1/disk", T + n, spool="k3v9", sequence=n) for n in (4, 5)))
+    ingest(spark, lake, one, two)
+    names = {row["series"]: row["agent"] for row in lake.rows("series")}
+    rows = [row for row in lake.rows("results") if names[row["series"]] == "web1"]
+    assert len({row["series"] for row in rows}) == 1
+    assert sorted((row["spool"], row["sequence"]) for row in rows) == [
+        ("helen", 1), ("helen", 1), ("k3v9", 1), ("k3v9", 2), ("k3v9", 3), ("k3v9", 4), ("k3v9", 5),
+    ]  # fmt: skip
+    checks = [row for row in lake.rows("m5") if row["metric"] == "" and names[row["series"]] == "web1"]
+    assert sum(row["n"] for row in checks) == 5
+
+
+def test_the_stream_waits_for_more_and_ends_when_asked(spark: Any, lake: Lake, history: Any) -> None:
+    """Always on: what comes later is taken within a trigger or two, and status.json says how it goes."""
+    ending, said = threading.Event(), []
+    settings = Settings(trigger=0.2, upkeep=False)
+    driver = Driver(spark, lake, [history.state], settings, lambda line: (said.append(line), ending.set()))
+    history.segment(history.result("web1/disk", T))
+    thread = threading.Thread(target=driver.run, args=(ending,))
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert said[0].startswith("1 results and 0 changes in ")
+    assert len(lake.rows("results")) == 1
+
+
+def test_a_stream_that_fails_is_started_again(spark: Any, lake: Lake, history: Any) -> None:
+    """After some points once, by an exception: nothing lost, nothing twice, and it is said each time."""
+    points = ("written", "m5-published", "results-published")
+    for n in range(3):
+        history.segment(history.result("web1/disk", T + n), history.change("link", T, "web1", event="up"))
+    failing, said = list(points), []
+
+    def reached(point: str) -> None:
+        if failing and failing[0] == point:
+            failing.pop(0)
+            raise OSError(f"no space at {point}")
+
+    settings = Settings(once=True, upkeep=False, max_segments=1)
+    Driver(spark, lake, [history.state], settings, said.append, reached).run()
+    assert [row["at"] for row in stored(lake, "results")] == [1, 3, 5]
+    assert sum(row["n"] for row in lake.rows("m5")) == len(lake.rows("changes")) == 3
+    assert [line for line in said if "failed" in line] == [
+        f"the stream has failed and is started again: no space at {point}" for point in points
+    ]
+
+
+def test_what_fails_again_and_again_is_the_end(
+    spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its own words, not Spark's."""
+    monkeypatch.setattr(driver, "RETRIES", 1)
+    history.segment(history.result("web1/disk", T))
+
+    def reached(point: str) -> None:
+        raise OSError("no space left on device")
+
+    with pytest.raises(PipelineError, match="The stream has failed: no space left on device"):
+        Driver(spark, lake, [history.state], ONCE, reached=reached).run()
+
+
+def test_one_writer(lake: Lake) -> None:
+    """A second one is refused with a sentence, and may go on when the first has ended."""
+    lake.lock()
+    with pytest.raises(PipelineError, match=r"Process [0-9]+ is writing to .*stop it first"):
+        Lake(lake.folder).lock()
+    lake.unlock()
+    Lake(lake.folder).lock()
+
+
+def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["series"], row["bucket"].astimezone(UTC), row["metric"]
+
+
+def merge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of m5 added up in plain Python."""
+    groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[key_of(row)].append(row)
+    return [
+        {name: one_of(name, [row[name] for row in group if row[name] is not None]) for name in group[0]}
+        for group in groups.values()
+    ]
+
+
+def one_of(name: str, values: list[Any]) -> Any:
+    if not values or name in ("series", "bucket", "metric", "unit", "kind", "day"):
+        return values[0] if values else None
+    if name in ("min", "first_at"):
+        return min(values)
+    return max(values) if name in ("max", "last_at", "peak_kib") else sum(values)
+
+
+DUCKDB = """
+with r as (select * from read_parquet({files}) where origin <> 1),
+v as (select series, time, status, unnest(metrics) m from r),
+f as (
+    select series, time_bucket(interval 5 minute, time) bucket, time, status, took_ms value, '' metric, cpu_ms, peak_kib
+    from r
+    union all
+    select series, time_bucket(interval 5 minute, time), time, status, m.value,
+           m.name || case when cardinality(m.labels) > 0 then '{{dev="sda",path="/a\\"\\\\"}}' else '' end, null, null
+    from v where m.value is not null
+)
+select series, bucket, metric, count(*) n, count(*) filter (status = 0) ok, count(*) filter (status = 1) warning,
+       count(*) filter (status = 2) critical, count(*) filter (status = 3) unknown, count(value) as values,
+       sum(value) sum, sum(value * value) sumsq, min(value) min, max(value) max,
+       min(time) filter (value is not null) first_at, max(time) filter (value is not null) last_at,
+       sum(cpu_ms) cpu_ms, max(peak_kib) peak_kib
+from f group by all
+"""

@@ -1,0 +1,102 @@
+"""Longer buckets, compaction and retention: the content never changes, and late results are in all of it."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helen.pipeline.cascade import cascade
+from helen.pipeline.driver import Driver, Settings
+from helen.pipeline.errors import PipelineError
+from helen.pipeline.lake import Lake
+from helen.pipeline.partials import DAY, HOUR, merged, partials
+from helen.pipeline.upkeep import KEEP, check_keep, compact, expire, sweep
+from helen.pipeline.views import view
+
+T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
+ONCE = Settings(once=True, upkeep=False)
+
+
+def some(helen: Any, rng: random.Random, begin: float, count: int, late: float = 0.0) -> None:
+    """A segment of two series, one of them a counter that begins again now and then."""
+    records, total = [], 0.0
+    for n in range(count):
+        total = 0.0 if rng.random() < 0.05 else total + rng.randrange(9)
+        metrics = [{"name": "sent", "value": total, "kind": "counter"}, {"name": "load", "value": rng.random()}]
+        ended = begin + n * 60
+        status = rng.choice(("ok", "critical"))
+        records.append(helen.result(f"web1/c{n % 2}", ended + late, status, metrics=metrics, started=ended))
+    helen.segment(*records)
+
+
+def rows(frame: Any) -> list[dict[str, Any]]:
+    found = frame.drop("version", "day").toArrow().to_pylist()
+    return sorted(found, key=lambda row: (row["series"], row["metric"], row["bucket"]))
+
+
+def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
+    """Counts and times equal, sums to 1e-9."""
+    assert len(one) == len(other) > 0
+    for mine, yours in zip(one, other, strict=True):
+        wrong = {
+            name: (mine[name], yours[name]) for name in mine
+            if not (mine[name] == yours[name] or (isinstance(mine[name], float) and isinstance(yours[name], float)
+                    and math.isclose(mine[name], yours[name], rel_tol=1e-9, abs_tol=1e-9)))
+        }  # fmt: skip
+        assert not wrong
+
+
+def test_longer_buckets_equal_the_raw_results_however_late(spark: Any, history: Any, tmp_path: Path) -> None:
+    """After results that come a week late h1 and d1 are what a recomputation from all raw rows gives; only what was
+    dirty is written again; compaction changes nothing of it; a day that is too old goes as a whole.
+    """
+    lake, rng = Lake(tmp_path / "lake"), random.Random(3)
+    some(history, rng, T - 7 * DAY, 70)
+    some(history, rng, T, 100)
+    Driver(spark, lake, [history.state], ONCE).run()
+    lake.lock()
+    first = cascade(spark, lake)
+    assert first == {"h1": 6 * 5, "d1": 6 * 2} or first["d1"] == 12
+    assert cascade(spark, lake) == {"h1": 0, "d1": 0}
+    lake.unlock()
+    some(history, rng, T - 7 * DAY + 70 * 60, 40, late=7 * DAY)
+    Driver(spark, lake, [history.state], ONCE).run()
+    lake.lock()
+    again = cascade(spark, lake)
+    assert again["d1"] == 6
+    assert again["h1"] == 6
+
+    raw = partials(lake.frame(spark, "results"))
+    expected = {"m5": rows(raw), "h1": rows(merged(raw, HOUR)), "d1": rows(merged(merged(raw, HOUR), DAY))}
+
+    def check(*names: str) -> None:
+        for name in names:
+            same(rows(view(spark, lake, name)), expected[name])
+
+    check("m5", "h1", "d1")
+    before = {name: len(lake.files(name)) for name in ("results", "m5", "h1", "d1")}
+    assert compact(spark, lake, datetime.fromtimestamp(T + 9 * DAY, UTC), all_days=True) >= 4
+    assert cascade(spark, lake) == {"h1": 0, "d1": 0}
+    after = {name: len(lake.files(name)) for name in ("results", "m5", "h1", "d1")}
+    assert before["results"] == before["m5"] == 3
+    assert after == dict.fromkeys(after, 2)
+    check("m5", "h1", "d1")
+    assert sweep(lake, 0) > 0
+    check("h1")
+    gone = expire(lake, date(2026, 9, 22), {"results": 5, "m5": 9, "d1": None})
+    assert gone == {"results": 1, "m5": 0}
+    assert {file.day for file in lake.files("results")} == {date(2026, 9, 22)}
+    lake.unlock()
+
+
+def test_sums_are_kept_until_no_result_can_come_for_them() -> None:
+    """Retention that would make sums wrong is refused with its reason."""
+    check_keep(KEEP)
+    check_keep({"m5": 9})
+    with pytest.raises(PipelineError, match="m5 must be kept 9 days or longer: results may come 8 days late"):
+        check_keep({"m5": 8})

@@ -90,7 +90,7 @@ def _read_answer(blob: bytes) -> dict[str, str]:
         document = json.loads(blob)
         answer = {name: document[name] for name in ("certificate", "ca")}
         answer |= {name: document.get(name) or "" for name in ("signing_keys", "root")}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, x509.InvalidVersion) as error:
         raise IdentityError(f"Helen's answer to enrol can't be read: {error!r}.") from error
     if not all(isinstance(value, str) for value in answer.values()):
         raise IdentityError(

@@ -80,7 +80,7 @@ class Identity:
         try:
             parsed = x509.load_pem_x509_certificate(certificate)
             public = serialization.load_pem_private_key(key, None).public_key()
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, x509.InvalidVersion) as error:
             raise IdentityError(f"{source}: certificate or key is no PEM that can be read ({error}).") from error
         if parsed.public_key() != public:
             raise IdentityError(f"{source}: the key does not belong to the certificate. Take both from one folder.")
@@ -141,7 +141,7 @@ def split_certificates(pem: bytes) -> list[bytes]:
     try:
         for block in found:
             x509.load_pem_x509_certificate(block)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return []
     return found
 

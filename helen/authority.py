@@ -206,7 +206,7 @@ class Authority:
         try:
             (certificate,) = x509.load_pem_x509_certificates(pem)
             ca_folder.checked_ca(certificate, now)
-        except (ValueError, CAUnusable) as error:
+        except (ValueError, x509.InvalidVersion, CAUnusable) as error:
             return fail(BadRequest(str(error) or "give exactly one CA certificate in PEM form"))
         kept = self._store.call(admission.keep_ca, self._folder, certificate, now, by)
         return kept.addCallback(lambda _: self.refresh(now))

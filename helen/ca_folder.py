@@ -107,7 +107,7 @@ def key_pem(key: PrivateKey) -> bytes:
 def load_certificates(path: Path) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, x509.InvalidVersion) as error:
         raise CAUnusable(f"{path} holds no certificate in PEM form that can be read.") from error
 
 

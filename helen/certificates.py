@@ -34,7 +34,13 @@ RSA_SIZES = range(2_048, 8_193)  # more bits would make each signature check a b
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 CURVES = (ec.SECP256R1, ec.SECP384R1)
-UNREADABLE = (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError)
+UNREADABLE = (
+    x509.ExtensionNotFound,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+    x509.InvalidVersion,  # no ValueError: a version that its bytes claim and X.509 doesn't have
+    ValueError,
+)
 
 
 class BadRequest(Exception):
@@ -82,7 +88,7 @@ def key_of_request(pem: str) -> PublicKey:
         request = x509.load_pem_x509_csr(pem.encode())
         key = checked_key(request.public_key())
         signed = request.is_signature_valid
-    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
+    except (*UNREADABLE, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
         raise BadRequest("the signing request is no PEM certificate request that can be read") from error
     if not signed:
         raise BadRequest("the signing request is not signed with its own key")

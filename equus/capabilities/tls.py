@@ -132,7 +132,7 @@ def describe(der: bytes) -> dict[str, Any]:
     try:
         certificate = x509.load_der_x509_certificate(der)
         return _described(certificate)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as fault:
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion) as fault:
         raise CallFailed("protocol", f"the certificate cannot be read: {fault}") from None
 
 

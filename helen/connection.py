@@ -69,6 +69,8 @@ class House(TypingProtocol):
 
     def heard_from(self, connection: AgentConnection) -> None: ...
 
+    def refused(self, connection: AgentConnection, slug: str) -> None: ...
+
     def failed(self, connection: AgentConnection, failure: Failure) -> None: ...
 
     def drained(self, connection: AgentConnection) -> None: ...
@@ -318,6 +320,7 @@ class AgentConnection(Protocol):
             "{name} at {address}: error {slug}: {why}", name=self.name or "a stranger", address=self.address,
             slug=slug, why=why,
         )  # fmt: skip
+        self.house.refused(self, slug)
         self._say(self.conversation.send(m.Error(slug)))
         self._close()
 

@@ -34,6 +34,7 @@ from helen.roster import Agent, Latest, Roster
 from helen.runs import ASKED_AT_ONCE, Claim, Run, Runs, Target
 from helen.store import Store, StoreClosed
 from helen.supply import Supply, ask, encode_args
+from helen.telemetry import Words
 from helen.turns import Turns
 
 OVERLOAD_RETRY = 5  # seconds that an agent shall stay away when the journal takes nothing more
@@ -78,6 +79,8 @@ class House:
         self.on_detached: list[Callable[[Agent], None]] = []  # it has gone, or comes anew: then both are called
         self.stopping = False
         self.counts: dict[str, int] = {"reports": 0, "results": 0, "acks": 0, "late": 0, "clashes": 0}
+        self.sessions: dict[str, int] = {"admitted": 0, "refused": 0}
+        self.errors = Words()  # the error words that agents were sent
         self._reactor = reactor
         self._wall = wall
         self._steady = steady
@@ -124,6 +127,12 @@ class House:
         if connection.name:
             self.roster.leave(connection, self._steady())
 
+    def refused(self, connection: AgentConnection, slug: str) -> None:
+        """We have sent it an error word."""
+        self.errors.count(slug.partition(";")[0])
+        if not connection.admitted:
+            self.sessions["refused"] += 1
+
     def failed(self, connection: AgentConnection, failure: Failure) -> None:
         """Something of ours broke while we listened to it."""
         self.log.failure("what {name} said", failure, name=connection.name or "a stranger")
@@ -151,6 +160,7 @@ class House:
     def _attached(self, agent: Agent) -> None:
         connection = agent.link
         assert isinstance(connection, AgentConnection)
+        self.sessions["admitted"] += 1
         clocks = self.clocks()
         agent.connected_at = agent.last_seen = clocks.wall
         agent.equus_version = connection.equus_version

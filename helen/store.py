@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -28,6 +29,7 @@ from helen.known_keys import KnownCertificate
 from helen.publications import Revision, Rollout, SignedManifest, manifests, newest_revision, rollouts
 from helen.records import Agent, agents, everything
 from helen.statedir import Lock
+from helen.telemetry import QUICK, Histogram
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,6 +73,7 @@ class Store:
 
     def __init__(self, state: Path, call_from_thread: Callable[..., Any]) -> None:
         self.trouble: str | None = None  # why the last transaction failed; None once one has worked again
+        self.write_seconds = Histogram(QUICK)
         self._state = state
         self._call_from_thread = call_from_thread
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
@@ -151,10 +154,12 @@ class Store:
 
     def _transact(self, batch: Sequence[_Call]) -> tuple[list[Any], str | None]:
         """What became of each call, and what is wrong with the disk."""
+        began = time.monotonic()
         try:
             self._db.execute("BEGIN IMMEDIATE")
             outcomes = [self._one(call) for call in batch]
             self._db.execute("COMMIT")
+            self.write_seconds.observe(time.monotonic() - began)
         except Exception as error:  # whatever it is, this thread must live
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")

@@ -39,7 +39,7 @@ from helen.checkfolder import FolderWatch
 from helen.house import House
 from helen.journal.journal import Journal
 from helen.journal.retention import Retention
-from helen.journal.values import JournalError, Trouble
+from helen.journal.values import JournalError, StoredResult, Trouble
 from helen.judge import Judge
 from helen.library import Library
 from helen.lint import Linter
@@ -51,6 +51,7 @@ from helen.rollout import DEFAULT_FRACTION
 from helen.settings import Settings, SettingsError
 from helen.statedir import StateError, write_whole
 from helen.store import Store, StoreFailed
+from helen.telemetry import Telemetry
 from helen.tls import ServerTLS
 from helen.web import shown
 from helen.web.site import Parts, control_site, web_site
@@ -61,6 +62,7 @@ RETRY_AFTER = 1  # seconds that agents are told to stay away while Helen restart
 # which no agent is heard. What lives long here is in no cycle.
 COLLECT = (50_000, 20, 1_000)
 REFRESH_SECONDS = 3_600.0  # between looks at certificates and manifests that age
+LAG_SECONDS = 0.25  # between two looks at how late the reactor is
 STOP_SECONDS = 4.5  # after which Helen leaves whatever hangs: SIGTERM ends her within 5 s
 STORE_SECONDS = 1.0  # of those, for what waits for the store; it tells the present, and is told again
 LIVE = ("minimum_equus", "rings")  # settings that SIGHUP changes; the others say that they need a restart
@@ -149,6 +151,8 @@ class Helen(Service):
         self.trouble: str | None = None  # of the journal, as long as it lasts
         self._exit_status = 0
         self._ending = False
+        self.is_serving = False  # agents are accepted
+        self.telemetry = Telemetry()
         self.left = threading.Event()  # set at the very end, or by somebody who outlives this service
         self._web_address: str | None = None
         self.network: Any = None  # helen.network.HelenNetwork, if a setting asks for it
@@ -304,6 +308,8 @@ class Helen(Service):
         del self._before  # as much as a segment
         if self._ending:
             return
+        self._due = self.reactor.seconds() + LAG_SECONDS
+        self._every(LAG_SECONDS, self._measure_lag)
         self._every(TICK_SECONDS, self.house.sweep)
         self._every(TICK_SECONDS, self.judge.tick)
         self._every(REFRESH_SECONDS, self._refresh)
@@ -316,6 +322,7 @@ class Helen(Service):
         if self._ending:
             return
         self._agents.startReading()
+        self.is_serving = True
         print(f"Helen listens on {self.address}", flush=True)
         if self._web_address is not None:
             self.log.info("the HTTP API is on http://{address}", address=self._web_address)
@@ -356,6 +363,7 @@ class Helen(Service):
         self.house.signing_keys, self.house.root = self.keys.for_enrolment(self.library.published)
 
     def _published(self) -> None:
+        self.telemetry.pushed += 1
         self._tell_keys()
         self.house.supply.on_published()
 
@@ -367,6 +375,17 @@ class Helen(Service):
         self.library.take_keys(self.keys.private, self.keys.root.keys, self.keys.root.threshold)
         self._tell_keys()
         await self.library.look()
+
+    def _measure_lag(self) -> None:
+        """How late this call is. One that comes after a long pause is one call, not as many as were due."""
+        now = self.reactor.seconds()
+        self.telemetry.loop_lag.observe(max(0.0, now - self._due))
+        self._due = now + LAG_SECONDS
+
+    @property
+    def is_ending(self) -> bool:
+        """Helen was told to stop."""
+        return self._ending
 
     def overview(self) -> dict[str, Any]:
         """What there is to say of her in a few words."""
@@ -397,6 +416,7 @@ class Helen(Service):
         self.library.fraction = DEFAULT_FRACTION if self.settings.rings else None
 
     def _on_durable(self, batch: Any) -> None:
+        self.telemetry.durable(record for record in batch.records if isinstance(record, StoredResult))
         self.house.on_durable(batch)
         self.judge.durable(batch.records)
 

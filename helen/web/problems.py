@@ -53,6 +53,11 @@ def refuse(request: Any, status: int, title: str, detail: str) -> bytes:
     return problem(status, title, detail)
 
 
+def refuse_problem(request: Any, problem: Problem) -> bytes:
+    """The same for one that was raised before its route was reached."""
+    return refuse(request, problem.status, problem.title, str(problem))
+
+
 def problem(status: int, title: str, detail: str) -> bytes:
     """A document of RFC 9457."""
     document = {"type": "about:blank", "title": title, "status": status, "detail": detail}

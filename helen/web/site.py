@@ -1,30 +1,25 @@
-"""Where the API is served: STATE/control.sock for whoever may read the state directory, TCP for holders of the token.
+"""Where the API is served: STATE/control.sock for whoever may read the state directory, TCP for holders of a token.
 
-The token lies in STATE/web.token (0600). On TCP the Host header must be one of ours, so that no page of somebody else's
-can reach the API under a name that it has pointed at this machine.
+Here are connections and requests, and how much of them is kept in memory. Who may what is helen/web/gate.py's.
 """
 
 from __future__ import annotations
 
-import hmac
-import secrets
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twisted.web.resource import IResource
 from twisted.web.server import Request, Site
-from zope.interface import implementer
 
-from helen.statedir import read_private, write_whole
 from helen.web.api import Api
 from helen.web.bodies import MAX_BODY
-from helen.web.problems import problem, refuse
+from helen.web.gate import ControlDoor, Gate, WebDoor
+from helen.web.problems import problem
+from helen.web.tokens import load_token
 
 if TYPE_CHECKING:
     from helen.tap import Helen
 
-TOKEN_BYTES = 32
 MAX_CLIENTS = 256  # connections of one site: each may have a request of MAX_BODY in memory
 REQUEST_SECONDS = 60  # that a client may take to send its request
 
@@ -36,13 +31,6 @@ class Parts:
         self.helen = helen
         self.api = Api(helen)
         self.token = load_token(helen.state / "web.token")
-
-
-def load_token(path: Path) -> str:
-    """The bearer token of the TCP side, made when it is missing. Blocks: at start only."""
-    if not path.exists():
-        write_whole(path, secrets.token_urlsafe(TOKEN_BYTES).encode() + b"\n")
-    return read_private(path).decode().strip()
 
 
 class BoundedRequest(Request):  # type: ignore[misc]
@@ -104,45 +92,9 @@ class QuietSite(Site):  # type: ignore[misc]
 
 def control_site(parts: Parts) -> Site:
     """For the Unix socket: the file's mode is the guard."""
-    return QuietSite(parts.api.app.resource())
+    return QuietSite(Gate(parts, ControlDoor()))
 
 
 def web_site(parts: Parts) -> Site:
     """For TCP."""
-    return QuietSite(Guard(parts.api.app.resource(), parts))
-
-
-@implementer(IResource)
-class Guard:
-    """Lets requests through that come under one of our names and carry the token."""
-
-    isLeaf = True
-
-    def __init__(self, inner: Any, parts: Parts) -> None:
-        self._inner = inner
-        self._parts = parts
-
-    def getChildWithDefault(self, name: bytes, request: Any) -> Any:
-        return self
-
-    def putChild(self, path: bytes, child: Any) -> None:
-        raise NotImplementedError("the API is one resource")
-
-    def render(self, request: Any) -> Any:
-        if not self._is_our_name(request):
-            return self._refuse(request, 421, "Host is not one of this Helen's names: give it with --name")
-        given = request.getHeader(b"authorization") or b""
-        if not hmac.compare_digest(given, f"Bearer {self._parts.token}".encode()):
-            request.setHeader("www-authenticate", 'Bearer realm="helen"')
-            return self._refuse(request, 401, "send `Authorization: Bearer TOKEN`; the token lies in STATE/web.token")
-        return self._inner.render(request)
-
-    def _is_our_name(self, request: Any) -> bool:
-        host = (request.getHeader(b"host") or b"").decode("ascii", "replace").rpartition("@")[2].lower()
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        ours = {"localhost", "127.0.0.1", "[::1]", *(n.lower() for n in self._parts.helen.settings.names)}
-        web = self._parts.helen.settings.web
-        return name in ours or (web is not None and name in (web[0], f"[{web[0]}]"))
-
-    def _refuse(self, request: Any, status: int, detail: str) -> bytes:
-        return refuse(request, status, "refused", detail)
+    return QuietSite(Gate(parts, WebDoor(parts)))

@@ -103,6 +103,9 @@ class Notebook:
     def heard_from(self, connection: AgentConnection) -> None:
         pass
 
+    def refused(self, connection: AgentConnection, slug: str) -> None:
+        pass
+
     def failed(self, connection: AgentConnection, failure: Failure) -> None:
         self.events.append(failure.type)
 

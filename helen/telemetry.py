@@ -1,0 +1,81 @@
+"""Counters and histograms of Helen herself, for /metrics: numbers go in where things happen, and decide nothing.
+
+Pure and bounded: each counter's labels are words of ours (the first MOST_WORDS of them, then `other`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from equus_protocol.results import STATUS_WORDS
+
+MOST_WORDS = 50  # values of one label: errors and outcomes are a dozen; this is for words that somebody else may choose
+QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds of what should be none
+SLOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # of a check: its timeout is 10 s
+LATE = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0)  # of results on their way: spools hold them
+
+
+class Histogram:
+    """How often a figure was at most so much. One thread observes; any may look."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = tuple(bounds)
+        self.sum = 0.0
+        self._counts = [0] * (len(self.bounds) + 1)
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def cumulative(self) -> list[int]:
+        """For each bound, and at last for infinity, how many were not above it."""
+        counts, sum_ = list(self._counts), 0
+        for at, count in enumerate(counts):
+            sum_ += count
+            counts[at] = sum_
+        return counts
+
+
+class Words(Counter[str]):
+    """Counts by a word of a small vocabulary; what comes when it is full counts as `other`."""
+
+    def count(self, word: str) -> None:
+        self[word if word in self or len(self) < MOST_WORDS else "other"] += 1
+
+
+class Stored(Protocol):
+    """Of a durable result what is looked at (helen.journal.values.StoredResult)."""
+
+    @property
+    def entry(self) -> Any: ...
+
+    @property
+    def document(self) -> Any: ...
+
+
+class Telemetry:
+    """One Helen's. Everything counts from her start."""
+
+    def __init__(self) -> None:
+        self.results = Counter(dict.fromkeys(STATUS_WORDS, 0))
+        self.duration = Histogram(SLOW)
+        self.lag = Histogram(LATE)
+        self.loop_lag = Histogram(QUICK)
+        self.requests = Words()  # of the HTTP API, by the class of the answer
+        self.pushed = 0  # times that agents were told of another set of checks
+        self.events = 0  # that became durable and were offered to streams
+        self.streams_cut = 0
+
+    def durable(self, results: Iterable[Stored]) -> None:
+        """Results that are on disk, whoever asked for them."""
+        for stored in results:
+            document = stored.document
+            self.results[STATUS_WORDS[document.status]] += 1
+            if document.took_ms is not None:
+                self.duration.observe(document.took_ms / 1_000)
+            if document.started is not None:
+                ended = document.started + (document.took_ms or 0.0) / 1_000
+                self.lag.observe(max(0.0, stored.entry.received - ended))

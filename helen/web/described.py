@@ -1,0 +1,56 @@
+"""The rows of the table of routes: helen/web/table.py says what they are for."""
+
+from __future__ import annotations
+
+from helen.web.table import Route
+
+V1 = "/api/v1"
+
+ROUTES: tuple[Route, ...] = (
+    Route("GET", "/livez", None, "Whether this process answers"),
+    Route("GET", "/readyz", None, "Whether Helen can take results"),
+    Route("GET", "/healthz", None, "The same as /readyz"),
+    Route("GET", "/metrics", "metrics", "Figures of Helen and her fleet for Prometheus"),
+    # ---------------------------------------------------------------------------------------------- reading
+    Route("GET", f"{V1}/status", "read", "All in all"),
+    Route("GET", f"{V1}/agents", "read", "The agents, connected or not"),
+    Route("GET", f"{V1}/agents/<name>", "read", "One agent, its files, results and schedule"),
+    Route("GET", f"{V1}/results", "read", "The latest results"),
+    Route("GET", f"{V1}/states", "read", "The judged states"),
+    Route("GET", f"{V1}/states/<agent>/<path:check>", "read", "The judged state of one check"),
+    Route("GET", f"{V1}/explain/<agent>/<path:check>", "read", "Why a check is in its state, and who was told"),
+    Route("GET", f"{V1}/windows", "read", "Downtimes and silences"),
+    Route("GET", f"{V1}/checks", "read", "The published checks"),
+    Route("GET", f"{V1}/assignments", "read", "What runs where, as text"),
+    Route("GET", f"{V1}/push", "read", "How far the newest set of checks has come"),
+    Route("GET", f"{V1}/keys", "read", "Who signs sets of checks"),
+    Route("GET", f"{V1}/jobs", "read", "Questions that last"),
+    Route("GET", f"{V1}/jobs/<job_id>", "read", "One of them"),
+    Route("GET", f"{V1}/jobs/<job_id>/follow", "read", "Its answers as they come"),
+    Route("GET", f"{V1}/notifications", "read", "Channels and the outbox"),
+    # ---------------------------------------------------------------------------------------------- directing
+    Route("POST", f"{V1}/tokens", "admin", "A token with which an agent joins"),
+    Route("POST", f"{V1}/certificates", "admin", "A certificate for an agent"),
+    Route("POST", f"{V1}/agents/<name>/revoke", "admin", "Shut an agent out"),
+    Route("PUT", f"{V1}/assignments", "admin", "Replace what runs where"),
+    Route("POST", f"{V1}/runs", "operate", "Run a check now"),
+    Route("POST", f"{V1}/acks", "operate", "Take a problem over"),
+    Route("POST", f"{V1}/acks/clear", "operate", "Take an acknowledgement back"),
+    Route("POST", f"{V1}/windows", "operate", "Open a downtime or silence"),
+    Route("POST", f"{V1}/windows/<name>/cancel", "operate", "End one"),
+    Route("POST", f"{V1}/jobs", "operate", "Ask agents, and wait for those that are away"),
+    Route("POST", f"{V1}/jobs/<job_id>/cancel", "operate", "Ask no further"),
+    Route("POST", f"{V1}/jobs/<job_id>/retry", "operate", "Ask those again that have not answered"),
+    Route("POST", f"{V1}/notifications/route", "read", "Who would be told"),
+    Route("POST", f"{V1}/notifications/check", "read", "Whether a notifications.toml could be used"),
+    Route("POST", f"{V1}/notifications/test", "operate", "Send a test through a channel"),
+    Route("POST", f"{V1}/notifications/<name>/retry", "operate", "Try to deliver a message again"),
+    Route("POST", f"{V1}/notifications/<name>/drop", "operate", "Give a message up"),
+    Route("POST", f"{V1}/push", "push", "Validate, sign and publish checks"),
+    Route("POST", f"{V1}/push/signed", "push", "Publish what was signed elsewhere"),
+    Route("POST", f"{V1}/push/agent", "admin", "Send an Equus out"),
+    Route("POST", f"{V1}/push/undo", "push", "Go back to the set before"),
+    Route("POST", f"{V1}/keys", "admin", "Change who signs"),
+)  # fmt: skip
+
+BY_KEY: dict[tuple[str, str], Route] = {route.key: route for route in ROUTES}

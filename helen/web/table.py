@@ -1,0 +1,27 @@
+"""One row for each route: who may, and what it is. The gate asks it at run time, OpenAPI is written from it.
+
+The rows are in helen/web/described.py; tests hold them against the routes that Klein knows, in both directions. A route
+without a row would be for `admin` alone.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen
+class Route:
+    """`scope` None: for everybody, without a token."""
+
+    method: str
+    path: str  # as it is given to Klein
+    scope: str | None
+    summary: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.method, self.path
+
+    @property
+    def is_write(self) -> bool:
+        return self.method not in ("GET", "HEAD")

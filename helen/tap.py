@@ -11,12 +11,13 @@ import importlib
 import importlib.util
 import json
 import os
+import secrets
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,12 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python import usage
 
-from helen import checkfolder, keyring, settings, systemd
+from helen import checkfolder, keyring, records, settings, systemd
 from helen import lint as linting
 from helen.assigning import AssignmentBook
 from helen.authority import Authority
 from helen.checkfolder import FolderWatch
+from helen.eventlog import EventLog
 from helen.house import House
 from helen.journal.journal import Journal
 from helen.journal.retention import Retention
@@ -55,7 +57,9 @@ from helen.telemetry import Telemetry
 from helen.tls import ServerTLS
 from helen.web import shown
 from helen.web.site import Parts, control_site, web_site
+from helen.web.streams import Streams
 
+EPOCH = "events.epoch"  # in kv: the word in front of the ids of this state directory's events
 BACKLOG = 4_096  # connections that the kernel holds for us: a whole fleet comes back at once after a restart
 RETRY_AFTER = 1  # seconds that agents are told to stay away while Helen restarts
 # Young objects in bigger lots, and hardly ever all of them: with 20,000 states looking at all takes 0.1 s and more, in
@@ -201,6 +205,8 @@ class Helen(Service):
         self.judge = Judge(self.reactor, self.state, self.journal, self.house.supply.again)
         for sentence in self.judge.open(recovery.records):
             self.log.info("{sentence}", sentence=sentence)
+        self.events = self._open_events(loaded.kv, recovery.records)
+        self.streams = Streams(self.reactor, self.events, self.telemetry.cut)
         self.notifier = Notifier(self.reactor, self.state, self.store, self.journal, self.house.facts_of, time.time)
         self.judge.observers.append(self.notifier.decided)
         self._before = self.judge.at, recovery.records
@@ -229,6 +235,17 @@ class Helen(Service):
         )
         self.server_tls = ServerTLS(self.authority.material)
         self.authority.on_changed(lambda: self.server_tls.swap(self.authority.material))
+
+    def _open_events(self, kv: Mapping[str, str], recovered: Sequence[Any]) -> EventLog:
+        """What readers of events go on from. A state directory that is new has a word of its own for its ids."""
+        epoch = kv.get(EPOCH)
+        if epoch is None:
+            epoch = secrets.token_hex(4)
+            self.store.call(records.put, EPOCH, epoch).addErrback(self._report_failure)
+        newest = max(self.judge.at, self.journal.sealed_at, *(record.at for record in recovered[-1:]))
+        events = EventLog(epoch, self.state / "history", lambda: self.journal.sealed_at, newest)
+        events.recall(recovered)
+        return events
 
     def _recall(self, known: Any) -> None:
         """An agent that has been here before this start."""
@@ -419,6 +436,7 @@ class Helen(Service):
         self.telemetry.durable(record for record in batch.records if isinstance(record, StoredResult))
         self.house.on_durable(batch)
         self.judge.durable(batch.records)
+        self.events.take(batch.records)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.trouble = None if trouble.over else trouble.sentence
@@ -483,6 +501,7 @@ class Helen(Service):
         left = None if self.network is None else Deferred.fromCoroutine(self.network.leave())
         for port in self._ports:
             await _done(port.stopListening())
+        self.streams.stop()
         self.house.say_goodbye(RETRY_AFTER)
         await self.house.all_gone()
         if left is not None:

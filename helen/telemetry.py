@@ -66,8 +66,11 @@ class Telemetry:
         self.loop_lag = Histogram(QUICK)
         self.requests = Words()  # of the HTTP API, by the class of the answer
         self.pushed = 0  # times that agents were told of another set of checks
-        self.events = 0  # that became durable and were offered to streams
         self.streams_cut = 0
+
+    def cut(self) -> None:
+        """A stream's reader was too slow."""
+        self.streams_cut += 1
 
     def durable(self, results: Iterable[Stored]) -> None:
         """Results that are on disk, whoever asked for them."""

@@ -177,6 +177,11 @@ class Journal:
         """The number of the newest segment."""
         return self._sealer.snapshot.segment if self._sealer else 0
 
+    @property
+    def sealed_at(self) -> int:
+        """Every record up to this number is in a segment, unless it was dropped."""
+        return self._sealer.snapshot.at if self._sealer else 0
+
     def mark(self, agent: str, spool: str) -> MarkView:
         """What is here of an agent's spool. It may be ahead of the disk by the group that is being written."""
         return self._writer.mark(agent, inner_spool(spool)) if self._writer else MarkView()

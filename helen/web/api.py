@@ -20,7 +20,7 @@ from helen.policy import unknown_checks
 from helen.roster import Agent
 from helen.runs import MAX_ASKED_SECONDS, MAX_RUNS, Run, RunRefused, Target
 from helen.supply import encode_args
-from helen.web import health, jobs, judgement, metrics, notifications, shown
+from helen.web import events, health, jobs, judgement, metrics, notifications, shown
 from helen.web.bodies import (
     read_base64,
     read_body,
@@ -275,6 +275,7 @@ judgement.add_routes(Api.app)
 notifications.add_routes(Api.app)
 jobs.add_routes(Api.app)
 health.add_routes(Api.app)
+events.add_routes(Api.app)
 metrics.add_routes(Api.app)
 add_error_answers(Api.app)
 

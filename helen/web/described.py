@@ -20,6 +20,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{V1}/states/<agent>/<path:check>", "read", "The judged state of one check"),
     Route("GET", f"{V1}/explain/<agent>/<path:check>", "read", "Why a check is in its state, and who was told"),
     Route("GET", f"{V1}/windows", "read", "Downtimes and silences"),
+    Route("GET", f"{V1}/events", "read", "What changes, as it changes"),
     Route("GET", f"{V1}/checks", "read", "The published checks"),
     Route("GET", f"{V1}/assignments", "read", "What runs where, as text"),
     Route("GET", f"{V1}/push", "read", "How far the newest set of checks has come"),

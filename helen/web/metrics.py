@@ -172,6 +172,8 @@ def _of_notifications(helen: Helen) -> Iterator[Family]:
 
 def _of_the_web(helen: Helen) -> Iterator[Family]:
     telemetry = helen.telemetry
+    yield one("helen_event_streams", "gauge", "Streams of events that are open.", len(helen.streams))
+    yield one("helen_event_streams_cut", "counter", "Readers of events that were too slow.", telemetry.streams_cut)
     yield by_word("helen_http_requests", "counter", "Answers of the HTTP API.", "code", telemetry.requests)
 
 

@@ -36,6 +36,7 @@ from helen import checkfolder, keyring, records, settings, systemd
 from helen import lint as linting
 from helen.assigning import AssignmentBook
 from helen.authority import Authority
+from helen.changing import Changes
 from helen.checkfolder import FolderWatch
 from helen.eventlog import EventLog
 from helen.house import House
@@ -205,6 +206,7 @@ class Helen(Service):
         self.judge = Judge(self.reactor, self.state, self.journal, self.house.supply.again)
         for sentence in self.judge.open(recovery.records):
             self.log.info("{sentence}", sentence=sentence)
+        self.changes = Changes(self.reactor, self.journal, lambda: self.judge.at)
         self.events = self._open_events(loaded.kv, recovery.records)
         self.streams = Streams(self.reactor, self.events, self.telemetry.cut)
         self.notifier = Notifier(self.reactor, self.state, self.store, self.journal, self.house.facts_of, time.time)
@@ -437,6 +439,7 @@ class Helen(Service):
         self.house.on_durable(batch)
         self.judge.durable(batch.records)
         self.events.take(batch.records)
+        self.changes.durable(batch.records)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.trouble = None if trouble.over else trouble.sentence

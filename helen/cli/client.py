@@ -5,13 +5,14 @@ Whatever goes wrong is a click error with a sentence in it and the exit status o
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import click
@@ -21,13 +22,23 @@ MISSING = 3  # exit status: not found, or nothing is known of it
 
 
 class Failed(click.ClickException):
-    """A sentence, and exit status 1."""
+    """A sentence, and exit status 1. `status` is that of Helen's answer, if there was one."""
+
+    status: int | None = None
 
 
 class Missing(click.ClickException):
     """A sentence, and exit status 3."""
 
     exit_code = MISSING
+
+
+class Event(NamedTuple):
+    """One of a stream. Without `data` it only says how far the stream has come."""
+
+    id: str | None
+    kind: str
+    data: Any
 
 
 class _OverSocket(http.client.HTTPConnection):
@@ -78,11 +89,21 @@ class Client:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Failed(f"Helen broke off in the middle of her answer: {error}") from error
 
+    def events(self, path: str, last: str | None, patience: float) -> Iterator[Event]:
+        """A stream of events from after the id `last` on; ends when it breaks off, however it does."""
+        headers = {"accept": "text/event-stream"} | ({"last-event-id": last} if last is not None else {})
+        response = self._send("GET", path, None, patience, headers)
+        if response.status >= 400:
+            self._answer(response)
+        with contextlib.suppress(OSError, http.client.HTTPException), response:
+            yield from read_events(response)
+
     def _send(
-        self, method: str, path: str, body: Any = None, patience: float = CONNECT_SECONDS
-    ) -> http.client.HTTPResponse:
+        self, method: str, path: str, body: Any = None, patience: float = CONNECT_SECONDS,
+        more: Mapping[str, str] | None = None,
+    ) -> http.client.HTTPResponse:  # fmt: skip
         connection = self._connect()
-        headers = {"accept": "application/json", "connection": "close"}
+        headers = {"accept": "application/json", "connection": "close"} | dict(more or {})
         if self._token and self._url is not None:
             headers["authorization"] = f"Bearer {self._token}"
         data = None if body is None else json.dumps(body).encode()
@@ -136,9 +157,34 @@ class Client:
         told = document if isinstance(document, dict) else {}
         if response.status == 401 and self._url is not None:
             wrong = "that --token is not this Helen's" if self._token else "Helen wants a token"
-            raise Failed(f"{wrong}: give --token (or HELEN_TOKEN); it lies in STATE/web.token on her machine")
+            raise _with_status(
+                Failed(f"{wrong}: give --token (or HELEN_TOKEN); it lies in STATE/web.token on her machine"), 401
+            )
         detail = told.get("detail") or told.get("title") or f"status {response.status}"
-        raise (Missing if response.status == 404 else Failed)(detail)
+        if response.status == 404:
+            raise Missing(detail)
+        raise _with_status(Failed(detail), response.status)
+
+
+def _with_status(failed: Failed, status: int) -> Failed:
+    failed.status = status
+    return failed
+
+
+def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
+    """Server-sent events, as far as Helen uses them. One that was cut short is not there."""
+    event_id, kind, data = None, "", ""
+    for line in lines:
+        name, _, value = line.decode("utf-8", "replace").rstrip("\n").partition(": ")
+        if name == "id":
+            event_id = value
+        elif name == "event":
+            kind = value
+        elif name == "data":
+            data = value
+        elif not name:
+            yield Event(event_id, kind, json.loads(data) if data else None)
+            event_id, kind, data = None, "", ""
 
 
 def _checked(url: str) -> SplitResult:

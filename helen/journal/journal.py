@@ -132,8 +132,8 @@ class Journal:
 
     def change(
         self, kind: str, document: Mapping[str, Any], agent: str | None = None, check_id: str | None = None
-    ) -> None:
-        """Queue one change of the timeline. It comes back in a batch, with its `at`, once it is durable.
+    ) -> Change:
+        """Queue one change of the timeline. It comes back in a batch, the same object, once it is durable.
 
         With an agent and no check_id (a link event, a silence of a host) the agent's name is added to the document.
         """
@@ -145,7 +145,9 @@ class Journal:
         if agent is not None and check_id is None:
             document = {"agent": agent, **document}
         encoded = msgspec.json.encode(document)
-        self._intake.push(Change(kind, self._clock(), agent, check_id, encoded), len(encoded))
+        change = Change(kind, self._clock(), agent, check_id, encoded)
+        self._intake.push(change, len(encoded))
+        return change
 
     def forget_below(self, agent: str, spool: str, first: int) -> None:
         """`loaded` says that this spool begins at `first`: whatever is below counts as acked. Safe to repeat."""

@@ -1,6 +1,6 @@
 """Routes of judgement: states, explanations, acknowledgements, downtimes and silences. docs/api.rst lists them.
 
-A command is checked here against what is there now, written into the journal, and takes effect when it is durable.
+A command is checked here against what is there now, written into the journal, and answered when it is durable.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def add_routes(app: Klein) -> None:
         agent = _argument(request, "agent")
         keys = judge.timeline.keys_of(agent) if agent else await deferToThread(_unwell, dict(judge.timeline.states))
         shown = [show_state(judge, *key) for key in keys]
-        return write_json(request, {"states": [each for each in shown if each is not None]})
+        at = api._helen.events.id_of(judge.at)
+        return write_json(request, {"states": [each for each in shown if each is not None], "at": at})
 
     @app.route("/api/v1/states/<agent>/<path:check>", methods=["GET"])
     def judged_state(api: Any, request: Any, agent: str, check: str) -> bytes:
@@ -105,7 +106,7 @@ def add_routes(app: Klein) -> None:
             "action": "set", "owner": read_text(body, "owner")[:200], "until": _until(body),
             "comment": (read_optional_text(body, "comment") or "")[:MAX_COMMENT], "sticky": body.get("sticky") is True,
         }  # fmt: skip
-        return _written(api, request, body, "ack", document, key)
+        return await _written(api, request, body, "ack", document, key)
 
     @app.route("/api/v1/acks/clear", methods=["POST"])
     async def take_back_ack(api: Any, request: Any) -> bytes:
@@ -114,7 +115,7 @@ def add_routes(app: Klein) -> None:
         if api._helen.judge.timeline.states[key].ack is None:
             raise Problem(409, "not acknowledged", f"nobody has acknowledged {key[0]}/{key[1]}")
         owner = read_optional_text(body, "owner") or "operator"
-        return _written(api, request, body, "ack", {"action": "clear", "owner": owner[:200]}, key)
+        return await _written(api, request, body, "ack", {"action": "clear", "owner": owner[:200]}, key)
 
     @app.route("/api/v1/windows", methods=["GET"])
     def list_windows(api: Any, request: Any) -> bytes:
@@ -140,7 +141,7 @@ def add_routes(app: Klein) -> None:
             raise Problem(409, "too many", f"there are {MAX_WINDOWS} downtimes and silences: cancel some")
         shown = await deferToThread(_preview, judge, dict(judge.timeline.states), window, now)
         if not dry_run:
-            api._helen.journal.change(window.kind, {"action": "add", **window.to_json()})
+            await api._helen.changes.write(window.kind, {"action": "add", **window.to_json()})
         return write_json(request, shown, 200 if dry_run else 201)
 
     @app.route("/api/v1/windows/<name>/cancel", methods=["POST"])
@@ -151,7 +152,7 @@ def add_routes(app: Klein) -> None:
             raise Problem(404, "no such window", f"no downtime or silence is called {name!r}")
         author = (read_optional_text(body, "author") or "operator")[:200]
         if body.get("dry_run") is not True:
-            api._helen.journal.change(window.kind, {"action": "cancel", "id": name, "author": author})
+            await api._helen.changes.write(window.kind, {"action": "cancel", "id": name, "author": author})
         return write_json(request, {"id": name, "kind": window.kind, "cancelled": True})
 
 
@@ -184,9 +185,11 @@ def _until(body: dict[str, Any]) -> float | None:
     return float(until)
 
 
-def _written(api: Any, request: Any, body: dict[str, Any], kind: str, document: dict[str, Any], key: Key) -> bytes:
+async def _written(
+    api: Any, request: Any, body: dict[str, Any], kind: str, document: dict[str, Any], key: Key
+) -> bytes:
     if body.get("dry_run") is not True:
-        api._helen.journal.change(kind, document, *key)
+        await api._helen.changes.write(kind, document, *key)
     return write_json(request, {"agent": key[0], "check_id": key[1], **document}, 200)
 
 

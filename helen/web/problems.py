@@ -10,7 +10,9 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from helen.certificates import BadRequest
+from helen.changing import NotDurable
 from helen.credentials import NotEnrolled, UnknownAgent
+from helen.journal.values import JournalError
 from helen.policy import AssignmentsError
 from helen.releases import PushRefused
 from helen.runs import RunRefused
@@ -28,6 +30,8 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     StoreFailed: (503, "the disk doesn't take it"),
     StoreOverloaded: (503, "the disk doesn't take it"),
     StoreClosed: (503, "Helen is stopping"),
+    NotDurable: (503, "the disk doesn't take it"),
+    JournalError: (503, "Helen is stopping"),
 }
 
 

@@ -123,7 +123,28 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_by_state ON outbox (state, number);
 """
 
-STEPS = (IDENTITY, PUBLICATIONS, NOTIFICATIONS)
+WEB = """
+CREATE TABLE web_tokens (
+    name TEXT PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,                -- sha256 of the whole token; 256 bits of it are in no table
+    scopes TEXT NOT NULL,                       -- JSON: a list
+    created REAL NOT NULL,
+    created_by TEXT NOT NULL,
+    expires REAL,
+    used_at REAL                                -- to the hour
+) STRICT, WITHOUT ROWID;
+CREATE TABLE replies (
+    key BLOB PRIMARY KEY,                       -- sha256 of the caller, the path and the Idempotency-Key
+    request BLOB NOT NULL,                      -- sha256 of what was asked
+    created REAL NOT NULL,
+    status INTEGER,                             -- of the answer; null while there is none
+    kind TEXT,                                  -- its content type
+    body BLOB                                   -- null for one that is a secret, or too long
+) STRICT, WITHOUT ROWID;
+CREATE INDEX replies_by_age ON replies (created);
+"""
+
+STEPS = (IDENTITY, PUBLICATIONS, NOTIFICATIONS, WEB)
 
 
 class StoreTooNew(StateError):

@@ -30,6 +30,7 @@ from helen.publications import Revision, Rollout, SignedManifest, manifests, new
 from helen.records import Agent, agents, everything
 from helen.statedir import Lock
 from helen.telemetry import QUICK, Histogram
+from helen.web_tokens import WebToken, tokens
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,6 +61,7 @@ class Loaded:
     manifests: tuple[SignedManifest, ...]
     rollouts: tuple[Rollout, ...]
     kv: dict[str, str]
+    web_tokens: tuple[WebToken, ...] = ()
 
 
 @attrs.frozen(eq=False)
@@ -190,4 +192,5 @@ def _load(db: sqlite3.Connection, now: float) -> Loaded:
         manifests=manifests(db),
         rollouts=rollouts(db),
         kv=everything(db),
+        web_tokens=tokens(db),
     )

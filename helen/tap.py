@@ -67,6 +67,7 @@ RETRY_AFTER = 1  # seconds that agents are told to stay away while Helen restart
 # which no agent is heard. What lives long here is in no cycle.
 COLLECT = (50_000, 20, 1_000)
 REFRESH_SECONDS = 3_600.0  # between looks at certificates and manifests that age
+SWEEP_SECONDS = 10.0  # between two looks for tokens of the HTTP API that have expired
 LAG_SECONDS = 0.25  # between two looks at how late the reactor is
 STOP_SECONDS = 4.5  # after which Helen leaves whatever hangs: SIGTERM ends her within 5 s
 STORE_SECONDS = 1.0  # of those, for what waits for the store; it tells the present, and is told again
@@ -187,6 +188,7 @@ class Helen(Service):
         chosen, now = self.settings, time.time()
         self.store = Store(self.state, self.reactor.callFromThread)
         loaded = self.store.open(now)
+        self.web_tokens = loaded.web_tokens
         host, _ = chosen.listen
         self.authority = Authority.open(self.state, self.store, loaded, chosen.names, now, "" if host == "*" else host)
         self.keys = keyring.load(self.state, chosen.signing_keys, time.time)
@@ -331,6 +333,7 @@ class Helen(Service):
         self._every(LAG_SECONDS, self._measure_lag)
         self._every(TICK_SECONDS, self.house.sweep)
         self._every(TICK_SECONDS, self.judge.tick)
+        self._every(SWEEP_SECONDS, lambda: self.parts.api.tokens.sweep(time.time()))
         self._every(REFRESH_SECONDS, self._refresh)
         watchdog = systemd.watchdog_seconds()
         if watchdog is not None:

@@ -20,7 +20,7 @@ from helen.policy import unknown_checks
 from helen.roster import Agent
 from helen.runs import MAX_ASKED_SECONDS, MAX_RUNS, Run, RunRefused, Target
 from helen.supply import encode_args
-from helen.web import events, health, jobs, judgement, metrics, notifications, shown
+from helen.web import admin, events, health, jobs, judgement, metrics, notifications, shown
 from helen.web.bodies import (
     read_base64,
     read_body,
@@ -34,6 +34,7 @@ from helen.web.bodies import (
 )
 from helen.web.problems import Problem, add_error_answers, write_json
 from helen.web.rows import write_rows
+from helen.web.tokens import WebTokens
 from helen.wheels import NotAnEquus, version_of
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ class Api:
 
     app = Klein()
 
-    def __init__(self, helen: Helen) -> None:
+    def __init__(self, helen: Helen, tokens: WebTokens) -> None:
         self._helen = helen
+        self.tokens = tokens
 
     @app.route("/api/v1/status", methods=["GET"])
     def status(self, request: Any) -> bytes:
@@ -80,7 +82,7 @@ class Api:
 
     @app.route("/api/v1/agents/<name>/revoke", methods=["POST"])
     async def revoke(self, request: Any, name: str) -> bytes:
-        count = await self._helen.authority.revoke(name, time.time())
+        count = await self._helen.authority.revoke(name, time.time(), request.caller.actor)
         self._helen.judge.forget(name)
         return write_json(request, {"agent": name, "revoked": count})
 
@@ -105,14 +107,14 @@ class Api:
     async def tokens(self, request: Any) -> bytes:
         body = await read_body(request)
         name, ttl = read_optional_text(body, "agent"), read_seconds(body, "ttl", 3_600.0)
-        token = await self._helen.authority.make_token(time.time(), name, ttl)
+        token = await self._helen.authority.make_token(time.time(), name, ttl, request.caller.actor)
         return write_json(request, {"token": token, "address": self._helen.address, "ttl": ttl}, 201)
 
     @app.route("/api/v1/certificates", methods=["POST"])
     async def certificates(self, request: Any) -> bytes:
         body = await read_body(request)
         name, csr = read_text(body, "name"), read_text(body, "csr")
-        enrolled = await self._helen.authority.issue(name, csr, time.time())
+        enrolled = await self._helen.authority.issue(name, csr, time.time(), request.caller.actor)
         self._helen.house.roster.know(name)
         made = {"certificate": enrolled.certificate, "ca": enrolled.ca, "renew_after": enrolled.renew_after}
         house = self._helen.house
@@ -130,7 +132,7 @@ class Api:
         text = (await read_body(request)).get("text")
         if not isinstance(text, str):
             raise Problem(400, "bad request", "`text` is the whole of assignments.toml")
-        await self._helen.book.rewrite(text, "operator")
+        await self._helen.book.rewrite(text, request.caller.actor)
         unknown = unknown_checks(self._helen.house.supply.assignments, self._helen.library.tables)
         return write_json(request, {"revision": self._helen.book.revision, "unknown_checks": unknown})
 
@@ -172,7 +174,7 @@ class Api:
         body = await read_body(request)
         files, tests = read_files(body, "files"), read_files(body, "tests")
         dry_run = body.get("dry_run") is True
-        verdicts = await self._helen.library.push(files, tests, "operator", read_share(body), dry_run)
+        verdicts = await self._helen.library.push(files, tests, request.caller.actor, read_share(body), dry_run)
         warnings = [problem.at(name) for name, found in verdicts.items() for problem in found.problems]
         newest = self._helen.library.releases.newest
         made = {"version": newest.version if newest is not None else None, "warnings": warnings}
@@ -182,7 +184,7 @@ class Api:
     async def push_signed(self, request: Any) -> bytes:
         body = await read_body(request)
         envelope, undo = read_text(body, "manifest").encode(), read_text(body, "undo").encode()
-        version = await self._helen.library.accept(envelope, undo, "operator", read_share(body))
+        version = await self._helen.library.accept(envelope, undo, request.caller.actor, read_share(body))
         return write_json(request, {"version": version}, 201)
 
     @app.route("/api/v1/push/agent", methods=["POST"])
@@ -194,12 +196,12 @@ class Api:
             version = version_of(wheels)
         except NotAnEquus as error:
             raise Problem(400, "bad request", str(error)) from error
-        await self._helen.library.offer_agent(version, wheels, "operator", read_share(body))
+        await self._helen.library.offer_agent(version, wheels, request.caller.actor, read_share(body))
         return write_json(request, {"agent": version}, 201)
 
     @app.route("/api/v1/push/undo", methods=["POST"])
     async def push_undo(self, request: Any) -> bytes:
-        return write_json(request, {"version": await self._helen.library.undo("operator")}, 201)
+        return write_json(request, {"version": await self._helen.library.undo(request.caller.actor)}, 201)
 
     @app.route("/api/v1/keys", methods=["GET"])
     def keys(self, request: Any) -> bytes:
@@ -275,6 +277,7 @@ judgement.add_routes(Api.app)
 notifications.add_routes(Api.app)
 jobs.add_routes(Api.app)
 health.add_routes(Api.app)
+admin.add_routes(Api.app)
 events.add_routes(Api.app)
 metrics.add_routes(Api.app)
 add_error_answers(Api.app)

@@ -51,6 +51,34 @@ def read_optional_text(body: dict[str, Any], key: str) -> str | None:
     return None if body.get(key) is None else read_text(body, key)
 
 
+def wants_dry_run(request: Any, body: dict[str, Any]) -> bool:
+    """Whether only to say what would happen: `"dry_run": true` in the body, or `?dry_run=true`; the gate is told."""
+    given = body.get("dry_run", False)
+    if not isinstance(given, bool):
+        raise Problem(400, "bad request", "`dry_run` is true or false")
+    asked = request.args.get(b"dry_run", [b"false"])[-1].lower()
+    if asked not in (b"true", b"false", b"1", b"0", b""):
+        raise Problem(400, "bad request", "`dry_run` is true or false")
+    request.is_dry_run = given or asked in (b"true", b"1", b"")
+    return bool(request.is_dry_run)
+
+
+def read_flag(body: dict[str, Any], key: str) -> bool:
+    value = body.get(key, False)
+    if not isinstance(value, bool):
+        raise Problem(400, "bad request", f"`{key}` is true or false")
+    return value
+
+
+def read_strings(body: dict[str, Any], key: str) -> list[str]:
+    """A list of texts, or one."""
+    value = body.get(key)
+    value = [value] if isinstance(value, str) else value
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise Problem(400, "bad request", f"`{key}` is a list of texts")
+    return value
+
+
 def read_patterns(body: dict[str, Any], key: str) -> list[str]:
     """Which agents: one pattern, or a list of them."""
     patterns = body.get(key)
@@ -97,6 +125,11 @@ def read_share(body: dict[str, Any]) -> float | None:
         return read_fraction(str(body["canary"]))
     except ValueError as error:
         raise Problem(400, "bad request", f"`canary`: {error}") from error
+
+
+def read_optional_seconds(body: dict[str, Any], key: str) -> float | None:
+    """A duration, or None where there is none."""
+    return None if body.get(key) is None else read_seconds(body, key, 0.0)
 
 
 def read_seconds(body: dict[str, Any], key: str, default: float) -> float:

@@ -6,14 +6,16 @@ has pointed at this machine, and a token must be shown. A request that came thro
 
 from __future__ import annotations
 
-import hmac
+import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from twisted.logger import Logger
 from twisted.web.resource import IResource
 from werkzeug.exceptions import HTTPException
 from zope.interface import implementer
 
-from helen.web.access import KEEPER, NOBODY, OWNER, Caller
+from helen.records import AuditEntry, audit
+from helen.web.access import NOBODY, OWNER, Caller
 from helen.web.described import BY_KEY
 from helen.web.problems import Problem, refuse_problem
 from helen.web.table import Route
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from helen.web.site import Parts
 
 PREFIX = b"Bearer "
+TELL_TOKEN = "send `Authorization: Bearer TOKEN`; the token lies in STATE/web.token"
 
 
 class Door(Protocol):
@@ -51,10 +54,12 @@ class WebDoor:
         if not self._is_our_name(request):
             raise Problem(421, "refused", "Host is not one of this Helen's names: give it with --name")
         given = request.getHeader(b"authorization") or b""
-        if not given.startswith(PREFIX) or not hmac.compare_digest(given[len(PREFIX) :], self._parts.token.encode()):
-            request.setHeader("www-authenticate", 'Bearer realm="helen"')
-            raise Problem(401, "refused", "send `Authorization: Bearer TOKEN`; the token lies in STATE/web.token")
-        return KEEPER
+        request.setHeader("www-authenticate", 'Bearer realm="helen"')
+        if not given.startswith(PREFIX):
+            raise Problem(401, "refused", TELL_TOKEN)
+        caller = self._parts.api.tokens.caller(given[len(PREFIX) :], time.time())
+        request.responseHeaders.removeHeader("www-authenticate")
+        return caller
 
     def _is_our_name(self, request: Any) -> bool:
         host = (request.getHeader(b"host") or b"").decode("ascii", "replace").rpartition("@")[2].lower()
@@ -69,6 +74,7 @@ class Gate:
     """Lets requests through that somebody may make."""
 
     isLeaf = True
+    log = Logger()
 
     def __init__(self, parts: Parts, door: Door) -> None:
         self._parts = parts
@@ -82,20 +88,37 @@ class Gate:
         raise NotImplementedError("the API is one resource")
 
     def render(self, request: Any) -> Any:
+        request.is_dry_run, request.subject = False, ""
         route = self._route(request)
-        request.notifyFinish().addBoth(lambda _: self._parts.helen.telemetry.requests.count(f"{request.code // 100}xx"))
+        request.notifyFinish().addBoth(lambda _: self._done(request, route))
         try:
             request.caller = self._door.caller(request, route is not None and route.scope is None)
             if route is not None:
-                self._judge(request.caller, route.scope)
+                self._judge(request, request.caller, route.scope)
         except Problem as problem:
             return refuse_problem(request, problem)
+        request.is_shielded = route is not None and route.is_write and not route.streams
         return self._inner.render(request)
 
-    def _judge(self, caller: Caller, scope: str | None) -> None:
-        if not caller.may(scope):
-            name = "this token" if caller.token is None else f"the token {caller.token!r}"
-            raise Problem(403, "scope missing", f"{name} lacks the scope `{scope}`: `helen web-token add` makes others")
+    def _judge(self, request: Any, caller: Caller, scope: str | None) -> None:
+        if caller.may(scope):
+            return
+        if caller is NOBODY:
+            raise Problem(401, "refused", TELL_TOKEN)
+        self.log.info("{actor} lacks {scope} for {path}", actor=caller.actor, scope=scope, path=request.path.decode())
+        request.setHeader("www-authenticate", f'Bearer realm="helen", error="insufficient_scope", scope="{scope}"')
+        said = f"the token {caller.token!r} lacks the scope `{scope}`: `helen web-token add` makes one that has it"
+        raise Problem(403, "scope missing", said)
+
+    def _done(self, request: Any, route: Route | None) -> None:
+        """The answer is out, or nobody wants it any more. Deeds are written into the audit, with who did them."""
+        self._parts.helen.telemetry.requests.count(f"{request.code // 100}xx")
+        if route is None or route.action is None or request.is_dry_run or request.code >= 400:
+            return
+        at = getattr(request.getClientAddress(), "host", "control.sock")
+        entry = AuditEntry(time.time(), request.caller.actor, route.action, request.subject[:200], at)
+        written = self._parts.helen.store.call(audit, entry)
+        written.addErrback(lambda failure: self.log.error("the audit: {why}", why=failure.getErrorMessage()))
 
     def _route(self, request: Any) -> Route | None:
         """The row of the table; None where nothing is, and the application says so itself."""
@@ -103,8 +126,9 @@ class Gate:
         method = request.method.decode("ascii", "replace")
         try:
             text = path.decode()
-            rule, _ = self._parts.api.app.url_map.bind("helen").match(text, method, return_rule=True)
+            rule, given = self._parts.api.app.url_map.bind("helen").match(text, method, return_rule=True)
         except (HTTPException, UnicodeDecodeError):
             return None
+        request.subject = "/".join(str(value) for value in given.values())
         found = BY_KEY.get(("GET" if method == "HEAD" else method, rule.rule))
         return found or Route(method, rule.rule, "admin", "not described")

@@ -21,7 +21,7 @@ from helen.judged import PENDING, State
 from helen.looking_back import Lookback
 from helen.replaying import Past
 from helen.timeline import Key
-from helen.web.bodies import read_body, read_optional_text, read_text
+from helen.web.bodies import read_body, read_optional_text, read_text, wants_dry_run
 from helen.web.problems import Problem, write_json
 from helen.windows import MAX_COMMENT, Window, WindowRefused, on_at, read_window, spans
 
@@ -129,7 +129,8 @@ def add_routes(app: Klein) -> None:
         """The fields of helen/windows.py; with `dry_run` it is a preview and nothing happens."""
         body = await read_body(request)
         judge: Judge = api._helen.judge
-        now, dry_run = time.time(), body.pop("dry_run", False) is True
+        now, dry_run = time.time(), wants_dry_run(request, body)
+        body.pop("dry_run", None)
         body.setdefault("id", token_hex(4))
         try:
             window = read_window(body, now)
@@ -139,6 +140,7 @@ def add_routes(app: Klein) -> None:
             raise Problem(400, "window refused", "`until` lies in the past")
         if len(judge.timeline.windows) >= MAX_WINDOWS and window.id not in judge.timeline.windows:
             raise Problem(409, "too many", f"there are {MAX_WINDOWS} downtimes and silences: cancel some")
+        request.subject = window.id
         shown = await deferToThread(_preview, judge, dict(judge.timeline.states), window, now)
         if not dry_run:
             await api._helen.changes.write(window.kind, {"action": "add", **window.to_json()})
@@ -151,7 +153,7 @@ def add_routes(app: Klein) -> None:
         if window is None:
             raise Problem(404, "no such window", f"no downtime or silence is called {name!r}")
         author = (read_optional_text(body, "author") or "operator")[:200]
-        if body.get("dry_run") is not True:
+        if not wants_dry_run(request, body):
             await api._helen.changes.write(window.kind, {"action": "cancel", "id": name, "author": author})
         return write_json(request, {"id": name, "kind": window.kind, "cancelled": True})
 
@@ -188,7 +190,8 @@ def _until(body: dict[str, Any]) -> float | None:
 async def _written(
     api: Any, request: Any, body: dict[str, Any], kind: str, document: dict[str, Any], key: Key
 ) -> bytes:
-    if body.get("dry_run") is not True:
+    request.subject = "/".join(key)
+    if not wants_dry_run(request, body):
         await api._helen.changes.write(kind, document, *key)
     return write_json(request, {"agent": key[0], "check_id": key[1], **document}, 200)
 

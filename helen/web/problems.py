@@ -17,6 +17,7 @@ from helen.policy import AssignmentsError
 from helen.releases import PushRefused
 from helen.runs import RunRefused
 from helen.store import StoreClosed, StoreFailed, StoreOverloaded
+from helen.web_tokens import TokenRefused
 
 log = Logger()
 
@@ -30,6 +31,7 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     StoreFailed: (503, "the disk doesn't take it"),
     StoreOverloaded: (503, "the disk doesn't take it"),
     StoreClosed: (503, "Helen is stopping"),
+    TokenRefused: (409, "refused"),
     NotDurable: (503, "the disk doesn't take it"),
     JournalError: (503, "Helen is stopping"),
 }

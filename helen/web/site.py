@@ -15,7 +15,7 @@ from helen.web.api import Api
 from helen.web.bodies import MAX_BODY
 from helen.web.gate import ControlDoor, Gate, WebDoor
 from helen.web.problems import problem
-from helen.web.tokens import load_token
+from helen.web.tokens import WebTokens, load_token
 
 if TYPE_CHECKING:
     from helen.tap import Helen
@@ -29,8 +29,8 @@ class Parts:
 
     def __init__(self, helen: Helen) -> None:
         self.helen = helen
-        self.api = Api(helen)
-        self.token = load_token(helen.state / "web.token")
+        master = load_token(helen.state / "web.token")
+        self.api = Api(helen, WebTokens(helen.store, helen.web_tokens, master, helen.streams.cut_token))
 
 
 class BoundedRequest(Request):  # type: ignore[misc]
@@ -47,6 +47,7 @@ class BoundedRequest(Request):  # type: ignore[misc]
         elif not self._is_refused:
             self.content.write(data)
 
+    is_shielded = False  # what it asks for is done to its end, even if whoever asked hangs up
     _is_refused = False
 
     def _refuse(self) -> None:
@@ -59,6 +60,24 @@ class BoundedRequest(Request):  # type: ignore[misc]
         lines = "".join(f"{line}\r\n" for line in (*head, f"content-length: {len(body)}", ""))
         self.channel.transport.write(lines.encode() + body)
         self.channel.loseConnection()
+
+    def connectionLost(self, reason: Any) -> None:
+        """A deed goes on without whoever asked; those that wait for the end of it are told at its end."""
+        if not self.is_shielded:
+            super().connectionLost(reason)
+            return
+        waiting, self.notifications = self.notifications, []
+        super().connectionLost(reason)
+        self.notifications = waiting
+
+    def finish(self) -> None:
+        if not self._disconnected:
+            super().finish()
+            return
+        self.finished = 1
+        waiting, self.notifications = self.notifications, []
+        for each in waiting:
+            each.callback(None)
 
 
 class QuietSite(Site):  # type: ignore[misc]

@@ -17,6 +17,8 @@ class Route:
     path: str  # as it is given to Klein
     scope: str | None
     summary: str
+    action: str | None = None  # by which the audit knows it; None: it is no deed, or it audits itself
+    streams: bool = False  # its answer has no end of its own, and whoever hangs up ends it
 
     @property
     def key(self) -> tuple[str, str]:

@@ -54,7 +54,7 @@ def tables(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
 def test_from_nothing(tmp_path: Path) -> None:
     """An absent file becomes the newest version, with no copy of what never was."""
     db = schema.connect(tmp_path / "helen.db")
-    assert schema.version_of(db) == len(STEPS) == 3
+    assert schema.version_of(db) == len(STEPS) == 4
     db.close()
     assert [path.name for path in tmp_path.iterdir()] == ["helen.db"]
 
@@ -71,7 +71,7 @@ def test_from_version_1(tmp_path: Path) -> None:
     """A golden database keeps every row and has every table that a new one has."""
     build(tmp_path / "helen.db", GOLDEN_1)
     db, new = schema.connect(tmp_path / "helen.db"), schema.connect(tmp_path / "new.db")
-    assert (schema.version_of(db), tables(db)) == (3, tables(new))
+    assert (schema.version_of(db), tables(db)) == (len(STEPS), tables(new))
     assert records.agents(db) == (Agent("web-1", 100.0, None, 150.5, "10.0.0.7", {"os": "linux"}),)
     known = KnownCertificate("ab12", "web-1", 100.0, 900.0, used_at=110.0)
     assert credentials.live_certificates(db, now=899.0) == (known,)
@@ -92,7 +92,7 @@ def test_the_copy_before_a_migration(tmp_path: Path) -> None:
     old.close()
     copy.rename(tmp_path / "helen.db")
     db = schema.connect(tmp_path / "helen.db")
-    assert schema.version_of(db) == 3
+    assert schema.version_of(db) == len(STEPS)
     db.close()
 
 
@@ -100,7 +100,7 @@ def test_the_newest_is_left_alone(tmp_path: Path) -> None:
     """A second start neither copies nor changes anything."""
     schema.connect(tmp_path / "helen.db").close()
     db = schema.connect(tmp_path / "helen.db")
-    assert schema.version_of(db) == 3
+    assert schema.version_of(db) == len(STEPS)
     db.close()
     assert [path.name for path in tmp_path.iterdir()] == ["helen.db"]
 
@@ -123,7 +123,7 @@ def test_a_step_that_fails(tmp_path: Path, broken: str) -> None:
     with pytest.raises(StoreUnreadable, match=r"helen\.db cannot be used: (table kv already exists|near)"):
         schema.connect(path, (*STEPS, broken))
     db = schema.connect(path)
-    assert schema.version_of(db) == 3
+    assert schema.version_of(db) == len(STEPS)
     assert ("half", "x", "") not in tables(db)
     db.close()
 

@@ -13,6 +13,7 @@ from twisted.logger import Logger
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 
 from helen.connection import AgentConnection, House
+from helen.outgoing import let_go
 
 TICK_SECONDS = 0.5  # deadlines are 5 s and more; 10,000 connections take some milliseconds of it
 MAX_STRANGERS = 200  # connections of one /24 (or /64) that have not said hello: a rack behind one address fits
@@ -89,10 +90,24 @@ class AgentDoor(ServerFactory):
                 connection.drop("a fault of Helen's; her log has it")
 
 
+class AgentTLS(TLSMemoryBIOProtocol):  # type: ignore[misc]
+    """Leaves nothing for the garbage collector: what an agent didn't read would else lie in a cycle, for hours."""
+
+    def _tlsShutdownFinished(self, reason: Any) -> None:
+        super()._tlsShutdownFinished(reason)
+        if reason is not None:
+            reason.cleanFailure()  # its traceback holds the frame that holds it
+
+    def connectionLost(self, reason: Any) -> None:
+        super().connectionLost(reason)
+        self._producer = None
+        let_go(self)
+
+
 class TLSDoor(TLSMemoryBIOFactory):  # type: ignore[misc]
     """TLS in front of a door. Connections join their own writes, so Twisted's timer for that is left out."""
 
-    protocol = TLSMemoryBIOProtocol
+    protocol = AgentTLS
     noisy = False
 
     def __init__(self, creator: Any, door: AgentDoor) -> None:

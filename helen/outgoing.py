@@ -19,3 +19,14 @@ def unsent(transport: Any, counted: int) -> int:
             waiting += len(transport.dataBuffer) - transport.offset + transport._tempDataLen
         transport = getattr(transport, "transport", None)
     return waiting if known else counted
+
+
+def let_go(transport: Any) -> None:
+    """Give back what an ended transport still holds: those who look at it later must not keep megabytes with it."""
+    while transport is not None:
+        if hasattr(transport, "_appSendBuffer"):
+            transport._appSendBuffer = []
+        if hasattr(transport, "dataBuffer"):
+            transport.dataBuffer, transport.offset = b"", 0
+            transport._tempDataBuffer, transport._tempDataLen = [], 0
+        transport = getattr(transport, "transport", None)

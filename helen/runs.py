@@ -56,6 +56,11 @@ class Run:
     unasked: deque[tuple[str, Any]] = field(factory=deque)
     ended: bool = False
 
+    def forget(self) -> None:
+        """Let go of whoever asked, who holds this run: neither would be freed else, nor a mebibyte of arguments."""
+        self.on_target = lambda target: None
+        self.on_end = lambda: None
+
 
 @frozen
 class Claim:
@@ -148,8 +153,7 @@ class Runs:
 
     def abandon(self, run: Run) -> None:
         """Whoever asked has gone: nobody is told anything any more."""
-        run.on_target = lambda target: None
-        run.on_end = lambda: None
+        run.forget()
         self._give_up(run, "whoever asked has gone")
 
     def _give_up(self, run: Run, why: str) -> None:
@@ -179,4 +183,6 @@ class Runs:
         if not run.open and not run.unasked and not run.ended:
             run.ended = True
             self._runs.pop(run.number, None)
-            run.on_end()
+            on_end = run.on_end
+            run.forget()
+            on_end()

@@ -63,9 +63,9 @@ from helen.web.streams import Streams
 EPOCH = "events.epoch"  # in kv: the word in front of the ids of this state directory's events
 BACKLOG = 4_096  # connections that the kernel holds for us: a whole fleet comes back at once after a restart
 RETRY_AFTER = 1  # seconds that agents are told to stay away while Helen restarts
-# Young objects in bigger lots, and hardly ever all of them: with 20,000 states looking at all takes 0.1 s and more, in
-# which no agent is heard. What lives long here is in no cycle.
-COLLECT = (50_000, 20, 1_000)
+# Young objects in bigger lots, and all of them seldom: with 20,000 states looking at all takes 0.1 s and more, in which no
+# agent is heard. Python puts that off until what is old has grown by a quarter; what ends here is in no cycle of ours.
+COLLECT = (50_000, 20, 10)
 REFRESH_SECONDS = 3_600.0  # between looks at certificates and manifests that age
 SWEEP_SECONDS = 10.0  # between two looks for tokens of the HTTP API that have expired
 LAG_SECONDS = 0.25  # between two looks at how late the reactor is

@@ -99,6 +99,7 @@ class QuietSite(Site):  # type: ignore[misc]
 
         def gone(reason: Any) -> None:
             self._clients -= 1
+            del channel.connectionLost  # a cycle: the channel would wait for the garbage collector, its body with it
             lost(reason)
 
         channel.connectionLost = gone

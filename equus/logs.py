@@ -7,11 +7,13 @@ retries is shown only with `debug`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from twisted.logger import ILogObserver, LogLevel, formatEvent, globalLogBeginner
+from twisted.logger import ILogObserver, Logger, LogLevel, formatEvent, globalLogBeginner
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 _PRIORITIES = {
@@ -21,6 +23,13 @@ _PRIORITIES = {
     LogLevel.error: 3,
     LogLevel.critical: 2,
 }
+_LEVELS = {
+    logging.DEBUG: LogLevel.debug,
+    logging.INFO: LogLevel.info,
+    logging.WARNING: LogLevel.warn,
+    logging.ERROR: LogLevel.error,
+    logging.CRITICAL: LogLevel.critical,
+}
 MAX_LINE = 4_096  # characters of one line: what is longer is no message any more
 
 
@@ -28,6 +37,21 @@ def begin(stream: TextIO, environment: Mapping[str, str], level: str, hide: Call
     """Send all that is logged to a stream, from this level on; `hide` takes out what nobody may read."""
     observer = Lines(stream.write, bool(environment.get("JOURNAL_STREAM")), LogLevel.lookupByName(level), hide)
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
+    sandbox = logging.getLogger("equus.sandbox")
+    sandbox.addHandler(ToTwisted())
+    sandbox.setLevel(logging.DEBUG)
+    sandbox.propagate = False
+
+
+class ToTwisted(logging.Handler):
+    """What the sandbox logs: it knows the standard library alone, so that command lines need not import Twisted."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log, text = Logger(namespace=record.name), record.getMessage()
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            log.failure("{text}", Failure(record.exc_info[1]), text=text)
+        else:
+            log.emit(_LEVELS[record.levelno], "{text}", text=text)
 
 
 @implementer(ILogObserver)

@@ -104,6 +104,9 @@ class Update:
         elif failure.check(OSError):
             self.trouble = {"reason": "disk", "text": str(failure.value)}
             self.log.error("the new check set can't be kept: {text}", text=str(failure.value))
+        elif failure.check(_Untried):
+            self.trouble = {"reason": "sandbox", "text": f"the new check set could not be tried: {failure.value}"}
+            self.log.info("{text}", text=self.trouble["text"])
         elif failure.check(_ConnectionGone):
             self.log.info("the connection went away in the middle of an update; the next one brings it")
         else:
@@ -223,10 +226,17 @@ class Update:
         def done(table: dict[str, Any]) -> None:
             line = table.get("line")
             error = table.get("error")
+            if table.get("untried"):
+                verdict.errback(_Untried(error))
+                return
             verdict.callback(f"line {line}: {error}" if error and line else error)
 
         self._inspect(file.content, libraries, done)
         return verdict
+
+
+class _Untried(Exception):
+    """A file that nothing is known of: we are stopping, or there is no sandbox. It must not be kept as a bad one."""
 
 
 class _ConnectionGone(Exception):

@@ -63,7 +63,7 @@ from helen.web.streams import Streams
 EPOCH = "events.epoch"  # in kv: the word in front of the ids of this state directory's events
 BACKLOG = 4_096  # connections that the kernel holds for us: a whole fleet comes back at once after a restart
 RETRY_AFTER = 1  # seconds that agents are told to stay away while Helen restarts
-# Young objects in bigger lots, and all of them seldom: with 20,000 states looking at all takes 0.1 s and more, in which no
+# Young objects in bigger lots, and all of them seldom: with 20,000 states looking at all takes 0.1 s and more, in which
 # agent is heard. Python puts that off until what is old has grown by a quarter; what ends here is in no cycle of ours.
 COLLECT = (50_000, 20, 10)
 REFRESH_SECONDS = 3_600.0  # between looks at certificates and manifests that age
@@ -323,6 +323,7 @@ class Helen(Service):
         self.journal.change("helen_start", {"version": self.version})  # before all else that this Helen writes down
         await self.authority.refresh(time.time())
         await self.library.load_contents()
+        looked = self.library.look()  # it asks a process, which reads while we go on
         await self.book.start(self._newest_revision)
         newest, recovered = self._before
         await self.notifier.start(newest, functools.partial(deferToThread, missed, self.state / "history", recovered))
@@ -350,10 +351,11 @@ class Helen(Service):
             self.log.info("the HTTP API is on http://{address}", address=self._web_address)
         systemd.notify("READY=1", f"STATUS=listening on {self.address}")
         self.watch.start()
-        await self.library.look()
+        await looked
         gc.collect()
         gc.freeze()  # what is here now stays: the collector needn't look at it again for every result
         gc.set_threshold(*COLLECT)
+        gc.enable()  # whoever started her may have turned it off for the imports
 
     def _every(self, interval: float, call: Callable[[], object]) -> None:
         """What fails once is told, and done again the next time: one bad agent must not end Helen."""

@@ -6,9 +6,8 @@ Which runs that costs is the Runner's to say; here is only what the two processe
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, Literal, Protocol
-
-from twisted.logger import Logger
 
 from equus.sandbox import frames
 from equus.sandbox.links import ControlLink, close_all
@@ -21,7 +20,7 @@ RESTART_DELAYS = (0.0, 0.1, 0.3, 1.0)
 # So many deaths in a row, each before both were ready: jobs are answered instead of kept waiting.
 HOPELESS = 4
 
-_log = Logger(namespace="equus.sandbox")
+_log = logging.getLogger("equus.sandbox")
 
 
 class Audience(Protocol):
@@ -104,7 +103,7 @@ class Children:
         close_all(descriptors)
         document = json.loads(message)
         if "fault" in document:
-            _log.error("the broker keeps its old policy: {fault}", fault=document["fault"])
+            _log.error("the broker keeps its old policy: %s", document["fault"])
             return
         self._calls = document["calls"]
         self._introduce()
@@ -131,7 +130,7 @@ class Children:
             self._broker.close()
         deaths = self._deaths[which]
         self._deaths[which] = deaths + 1
-        _log.error("the {which} has ended; it is started again", which=which)
+        _log.error("the %s has ended; it is started again", which)
         self._reactor.callLater(RESTART_DELAYS[min(deaths, len(RESTART_DELAYS) - 1)], self._restart, which)
         self._audience.on_lost(which)
 

@@ -11,9 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from twisted.internet.interfaces import IReadWriteDescriptor
-from zope.interface import implementer
-
 from equus.sandbox import frames
 from equus.sandbox.process import receive
 
@@ -26,9 +23,8 @@ READS_PER_TURN = 4
 DRAIN_READS = 64
 
 
-@implementer(IReadWriteDescriptor)
 class _Link:
-    """What Twisted wants of a descriptor."""
+    """What Twisted wants of a descriptor (IReadWriteDescriptor), without its import: `equus lint` has no reactor."""
 
     def __init__(self, reactor: Any, channel: socket.socket) -> None:
         self._reactor = reactor

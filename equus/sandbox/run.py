@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import time
@@ -11,7 +12,6 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from attrs import define
-from twisted.logger import Logger
 
 from equus.policy import Limits
 from equus.sandbox import frames
@@ -28,7 +28,7 @@ INSPECTION_LIMIT = 65_536
 # A shorter time would be over before the worker has read its job.
 SHORTEST_TIMEOUT = 0.05
 
-_log = Logger(namespace="equus.sandbox")
+_log = logging.getLogger("equus.sandbox")
 
 
 class _Canceller(Protocol):
@@ -91,7 +91,7 @@ class Run:
         try:
             self._done(part)
         except Exception:
-            _log.failure("whoever takes the result of {check} failed", check=self.job.check)
+            _log.exception("whoever takes the result of %s failed", self.job.check)
 
     def kill(self) -> bool:
         """SIGKILL by pidfd; whether there was something to send it to."""
@@ -125,11 +125,11 @@ class Run:
 
 def _inspection_failure(part: bytes) -> bytes:
     """A failure of the sandbox, in the form of an inspection."""
-    fault = "the table is too large to be read"
-    if len(part) <= INSPECTION_LIMIT:
-        document = json.loads(part)
-        fault = f"{document['reason']}: {document['summary']}"
-    return json.dumps({"error": fault, "line": None}).encode()
+    if len(part) > INSPECTION_LIMIT:
+        return json.dumps({"error": "the table is too large to be read", "line": None}).encode()
+    document = json.loads(part)
+    reason = document["reason"]
+    return json.dumps({"error": f"{reason}: {document['summary']}", "line": None, "reason": reason}).encode()
 
 
 def encode_job(run: Run, limits: Limits, may_log: bool) -> bytes:

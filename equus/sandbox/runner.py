@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
 import socket
 import time
 from collections.abc import Callable
 from typing import Any, Literal
-
-from twisted.logger import Logger
 
 from equus.policy import Policy
 from equus.sandbox import frames
@@ -40,7 +39,8 @@ ZYGOTE_GRACE = 5.0
 # For reading a file: its chunk is run, which most often makes one table.
 LOAD_TIMEOUT = 10.0
 
-_log = Logger(namespace="equus.sandbox")
+_NO_VERDICT = ("cancelled", "killed")  # ends of an inspection that say nothing about what was inspected
+_log = logging.getLogger("equus.sandbox")
 
 
 class Runner:
@@ -61,7 +61,7 @@ class Runner:
         self._reactor = reactor
         self._policy = policy
         self._parallel = parallel
-        self._log = log or (lambda check, text: _log.info("{check}: {text}", check=check, text=text))
+        self._log = log or (lambda check, text: _log.info("%s: %s", check, text))
         self.kills = 0
         self._ids = itertools.count(1)
         self._queue: dict[int, Run] = {}
@@ -111,18 +111,25 @@ class Runner:
     ) -> Run:
         """Read a check's table without calling its run(). `name` is for error texts.
 
-        `done` gets {"summary", "needs", "every", "timeout", "args": {...}} with times in seconds, or {"error", "line"}.
+        `done` gets {"summary", "needs", "every", "timeout", "args": {...}} with times in seconds, or {"error", "line"};
+        `untried` is true beside these if it is no fault of the source: it says nothing about it then.
         """
         return self._read("inspect", Job(name, source, libraries, timeout=LOAD_TIMEOUT, pushed=pushed), done)
 
     def compile(
         self, source: bytes, done: Callable[[dict[str, Any]], None], name: str = "library", pushed: bool = True
     ) -> Run:
-        """Compile a library without running any of it. `done` gets {}, or {"error", "line"}."""
+        """Compile a library without running any of it. `done` gets {}, or {"error", "line", "untried"}."""
         return self._read("compile", Job(name, source, timeout=LOAD_TIMEOUT, pushed=pushed), done)
 
     def _read(self, mode: str, job: Job, done: Callable[[dict[str, Any]], None]) -> Run:
-        return self._accept(Run(self, next(self._ids), job, lambda blob: done(json.loads(blob)), mode, None, None))
+        def read(blob: bytes) -> None:
+            document = json.loads(blob)
+            if document.pop("reason", None) in _NO_VERDICT or ("error" in document and self._children.hopeless):
+                document["untried"] = True
+            done(document)
+
+        return self._accept(Run(self, next(self._ids), job, read, mode, None, None))
 
     def reload(self, policy: Policy) -> None:
         """From now on this policy; the broker reads its file again. Running checks finish under the old limits."""

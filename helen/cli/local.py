@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +25,12 @@ WITH_SOCKET = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3);"
     "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1', LISTEN_FDNAMES='agents');"
     "os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
+)
+# Her imports take longer than anything else at a start, so they may begin before there is anything to run: she waits at
+# her standard input. None of what they make is garbage; Helen turns the collector on when she has begun.
+AT_THE_GATE = (
+    "import gc; gc.disable(); import os, sys, helen.tap; from twisted.scripts.twistd import run;"
+    "os.read(0, 1) or sys.exit(); os.dup2(os.open(os.devnull, os.O_RDONLY), 0); run()"
 )
 TWISTD = "from twisted.scripts.twistd import run; run()"
 EQUUS = "from equus.main import main; main(prog_name='equus')"
@@ -57,15 +63,23 @@ class Local:
     def client(self) -> Client:
         return Client(self.state)
 
-    def start_helen(self, listen: str, web: str, opened: socket.socket | None = None) -> None:
-        """Start her; with a socket that is open already agents needn't wait for her."""
+    def start_helen(self, listen: str, web: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._helen = self._start("helen", ["-c", TWISTD, *self._twistd(listen, web)])
+
+    def start_helen_behind(self, opened: socket.socket, listen: str, web: str, prepare: Callable[[], None]) -> None:
+        """Start her on a socket that is open already; she touches nothing until `prepare` has returned."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        words = ["-c", WITH_SOCKET, str(opened.fileno()), "-c", AT_THE_GATE, *self._twistd(listen, web)]
+        self._helen = self._start("helen", words, (opened.fileno(),), subprocess.PIPE)
+        assert self._helen.stdin is not None
+        with self._helen.stdin as gate:  # closed without a word if `prepare` fails: then she goes
+            prepare()
+            gate.write(b"!")
+
+    def _twistd(self, listen: str, web: str) -> list[str]:
         flags = ["--state", str(self.state), "--listen", listen, "--web", web, "--name", "localhost"]
-        words = ["-c", TWISTD, "-n", "--pidfile=", "helen", *flags]
-        if opened is None:
-            self._helen = self._start("helen", words)
-        else:
-            self._helen = self._start("helen", ["-c", WITH_SOCKET, str(opened.fileno()), *words], (opened.fileno(),))
+        return ["-n", "--pidfile=", "helen", *flags]
 
     def wait_for_helen(self) -> None:
         """Until she accepts connections."""
@@ -113,9 +127,11 @@ class Local:
                 process.wait()
         self._processes.clear()
 
-    def _start(self, name: str, words: list[str], keep: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    def _start(
+        self, name: str, words: list[str], keep: Sequence[int] = (), stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
         with open(self.log(name), "ab") as log:
-            process = _spawn([sys.executable, *words], log, keep)
+            process = _spawn([sys.executable, *words], log, keep, stdin)
         self._processes.append((name, process))
         return process
 
@@ -128,13 +144,13 @@ class Local:
         return False
 
 
-def _spawn(words: list[str], log: IO[bytes], keep: Sequence[int]) -> subprocess.Popen[bytes]:
+def _spawn(words: list[str], log: IO[bytes], keep: Sequence[int], stdin: int) -> subprocess.Popen[bytes]:
     """In a group of its own, so that Ctrl-C reaches us alone; and never left behind, however we end."""
     prctl = ctypes.CDLL(None).prctl
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("HELEN_", "EQUUS_"))}
     return subprocess.Popen(
         words,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=log,
         stderr=log,
         start_new_session=True,

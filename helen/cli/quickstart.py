@@ -6,6 +6,7 @@ Both start at the same moment: identities and the agents' port are made before, 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import socket
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from helen.cli import provision
+from helen.cli import first_checks
 from helen.cli.client import Failed
 from helen.cli.live import Live
 from helen.cli.local import START_SECONDS, Local, free_port, listening
@@ -47,18 +48,25 @@ def quickstart(state: Path | None, listen: str, seconds: float | None) -> None:
 
 def start(local: Local, name: str, listen: str) -> None:
     """Helen and the agent, side by side; returns once Helen answers."""
+    with listening(listen, DEFAULT_PORT) as opened:
+        address = f"{listen}:{opened.getsockname()[1]}"
+        web = f"127.0.0.1:{free_port(DEFAULT_PORT + 1)}"
+        try:
+            local.start_helen_behind(opened, address, web, lambda: lay_out(local, name, listen))
+        except OSError as error:
+            raise Failed(f"{local.folder} can't be used: {error.strerror}. Give another --state") from error
+        near = address if listen != "0.0.0.0" else address.replace("0.0.0.0", "127.0.0.1")
+        local.start_agent(name, ["role=quickstart"], near)
+    local.wait_for_helen()
+
+
+def lay_out(local: Local, name: str, listen: str) -> None:
+    """Keys, identities and the first checks."""
+    provision = importlib.import_module("helen.cli.provision")  # by now Helen's own imports are on their way
     try:
         provision.provision(local.state, local.folder / name, name, listen)
     except StateError as error:
         raise Failed(str(error)) from error
-    except OSError as error:
-        raise Failed(f"{local.folder} can't be used: {error.strerror}. Give another --state") from error
-    with listening(listen, DEFAULT_PORT) as opened:
-        address = f"{listen}:{opened.getsockname()[1]}"
-        local.start_helen(address, f"127.0.0.1:{free_port(DEFAULT_PORT + 1)}", opened)
-        near = address if listen != "0.0.0.0" else address.replace("0.0.0.0", "127.0.0.1")
-        local.start_agent(name, ["role=quickstart"], near)
-    local.wait_for_helen()
 
 
 def first_results(local: Local, live: Live, name: str) -> None:
@@ -69,9 +77,9 @@ def first_results(local: Local, live: Live, name: str) -> None:
         if time.monotonic() > until:
             raise Failed(f"the agent did not get its checks within {START_SECONDS:g} s; its log is {local.log(name)}")
         time.sleep(SOON_SECONDS)
-    for file in provision.FIRST:
+    for file in first_checks.FIRST:
         live.ask(name, file.removesuffix(".lua"))
-    provision.complete(local.state / "checks")
+    first_checks.complete(local.state / "checks")
 
 
 def has_checks(local: Local, name: str) -> bool:

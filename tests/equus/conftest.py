@@ -129,7 +129,10 @@ class FakeRunner:
 
     def inspect(self, source, libraries, done):
         self.inspected.append(source)
-        done({"error": "'=' expected", "line": 1} if b"broken" in source else {"summary": "good"})
+        if self.stopped:
+            done({"error": "cancelled: the agent is stopping", "line": None, "untried": True})
+        else:
+            done({"error": "'=' expected", "line": 1} if b"broken" in source else {"summary": "good"})
 
     def reload(self, policy):
         self.policy = policy

@@ -1,18 +1,19 @@
 """What is too small for a file of its own: log lines, the lock, learnt servers, facts, folders, the writer's thread."""
 
 import json
+import logging
 import os
 import threading
 
 import pytest
 from twisted.internet.defer import Deferred
-from twisted.logger import Logger, LogLevel, LogPublisher
+from twisted.logger import Logger, LogLevel, LogPublisher, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 
 from equus import health, host, servers, state_lock
 from equus.durable import Keeper
 from equus.library import LibraryError, read_folder
-from equus.logs import MAX_LINE, Lines, escape
+from equus.logs import MAX_LINE, Lines, ToTwisted, escape
 from equus.settings import Server
 from equus.spool import Spool
 from equus.spool_writer import MAX_WAITING, SpoolWriter
@@ -229,3 +230,25 @@ def test_a_disk_that_fails_is_told_once_and_ends_it(tmp_path, monkeypatch):
     assert [str(failure) for failure in failures] == ["[Errno 5] Input/output error"]
     assert writer.stop(10)
     spool.close()
+
+
+def test_what_the_sandbox_logs():
+    """It speaks to the standard library; its lines come out as all others, a failure with its traceback."""
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    log = logging.Logger("equus.sandbox")
+    log.addHandler(ToTwisted())
+    try:
+        log.error("the %s has ended {not a field}", "zygote")
+        try:
+            1 / 0  # noqa: B018
+        except ZeroDivisionError:
+            log.exception("it failed")
+    finally:
+        globalLogPublisher.removeObserver(events.append)
+    told = [(event["log_level"], event["log_namespace"], formatEvent(event)) for event in events]
+    assert told == [
+        (LogLevel.error, "equus.sandbox", "the zygote has ended {not a field}"),
+        (LogLevel.critical, "equus.sandbox", "it failed"),
+    ]
+    assert events[1]["log_failure"].type is ZeroDivisionError

@@ -77,6 +77,20 @@ def test_the_first_contact_brings_the_whole_set(pinned, runner):
     assert (runner.running[0].job.source, runner.running[0].job.pushed) == (LOAD, True)
 
 
+def test_a_stop_in_the_middle(pinned, runner):
+    """What was not tried is not kept as bad: the next start takes the whole set, and all of it is active."""
+    push = Push(pinned)
+    runner.stopped = True
+    push.push(FIRST, 1, first=EMPTY)
+    assert (pinned.update.manifest, pinned.update.checks.files) == (None, {})
+    assert pinned.update.trouble == {
+        "reason": "sandbox", "text": "the new check set could not be tried: cancelled: the agent is stopping"
+    }  # fmt: skip
+    runner.stopped = False
+    [whole] = push.push(FIRST, 1)
+    assert states(whole) == dict.fromkeys(FIRST, "active")
+
+
 def test_a_push_fetches_only_what_is_new(pinned):
     """And drops what is no longer named."""
     push = Push(pinned)

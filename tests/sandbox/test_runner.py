@@ -247,6 +247,14 @@ def test_stop_answers_everything(new_sandbox: NewSandbox, job: MakeJob) -> None:
         assert not any(map(lives, family))
 
 
+def test_an_inspection_that_is_cut_short(new_sandbox: NewSandbox) -> None:
+    """It says nothing about the source, and says that."""
+    sandbox, tables = new_sandbox(), []
+    sandbox.runner.inspect(b"return {}", {}, tables.append)
+    sandbox.runner.stop()
+    assert tables == [{"error": "cancelled: the agent is stopping", "line": None, "untried": True}]
+
+
 # ------------------------------------------------------------------------------------------------ deaths
 
 

@@ -1,0 +1,34 @@
+"""The first few checks of a quickstart, so that the first set is judged in no time; the others follow once it lives."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import helen_checks
+
+FIRST = ("load.lua", "memory.lua", "uptime.lua")  # quick to judge, quick to run, and granted by every policy
+_FILLING = ".filling"  # in the folder of checks while the others are still to come
+
+
+def fill(folder: Path) -> None:
+    """The first few, if there is no folder yet."""
+    if folder.exists():
+        return
+    (folder / "lib").mkdir(parents=True)
+    (folder / _FILLING).touch()
+    for name in (*FIRST, *(f"lib/{path.name}" for path in Path(helen_checks.FOLDER, "lib").glob("*.lua"))):
+        shutil.copyfile(helen_checks.FOLDER / name, folder / name)
+
+
+def complete(folder: Path) -> None:
+    """All others, unless they came before: what somebody has deleted since stays deleted."""
+    if not (folder / _FILLING).exists():
+        return
+    for source in sorted(Path(helen_checks.FOLDER).rglob("*.lua")):
+        target = folder / source.relative_to(helen_checks.FOLDER)
+        if not target.exists():
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, target.with_name(f".{target.name}.new"))
+            target.with_name(f".{target.name}.new").rename(target)
+    (folder / _FILLING).unlink()

@@ -18,15 +18,17 @@ from typing import Any
 
 from scale0 import options as opt
 from scale0.config import BrokerConfig
-from scale0.context import BACKEND, FRONTEND, PEER, Context, Effect, Entered, Publish, Send, Store
+from scale0.context import BACKEND, FRONTEND, PEER, Context, Effect, Entered, Options, Publish, Send, Store
 from scale0.fellows import Fellows
 from scale0.frames import CLIENT, EITHER, Dialect, Message, Nonsense, is_service_name, parse, to_client
 from scale0.lru import Address
 from scale0.management import Asked, Management
 from scale0.options import Fault
+from scale0.publication import Publication
 from scale0.queues import Row
 from scale0.routing import Routing
 from scale0.sessions import RETRY_DISABLED, RETRY_LATER, Session, Sessions
+from scale0.sharing import Sharing
 from scale0.zap import Origin
 
 LOCAL = "local"  # the socket name of management requests that come by HTTP or from Python in this process
@@ -37,6 +39,7 @@ LOGGED = 10_000  # peers remembered for that
 FROM_WORKERS = frozenset({"READY", "SERVICES"})
 REPLIES = frozenset({"PARTIAL", "FINAL"})
 FROM_FELLOWS = frozenset({"FORWARD", "TABLE", "TABLEREQ"})
+SHARED = frozenset({"PUBLISH", "DOCUMENTS"})
 ON_LINKS = frozenset({"CONFIG", "CONFIGACK", "FORCENEGOTIATE", "DISCONNECTERROR"})
 ANYWHERE = frozenset({"CHECKCONFIG", "HEARTBEAT", "NEEDBROKER", "MANAGEMENTREQ", "DISCONNECT"})
 
@@ -58,6 +61,8 @@ class Broker:
         self.fellows = Fellows(self._c, self.sessions, self.routing)
         self.management = Management(self._c, self.sessions, self.routing, self.fellows)
         self.management.enter = self._enter
+        self.sharing = Sharing(self._c, self.sessions, self.fellows)
+        self.sessions.beat_extras = self._extras
         self._bound_to, self._is_authorized = bound_to, is_authorized
         self._logged: OrderedDict[str, float] = OrderedDict()
         self._c.failures.always(config.error_clients)
@@ -86,6 +91,9 @@ class Broker:
             "FORWARD": self._from_fellow,
             "TABLE": self._from_fellow,
             "TABLEREQ": self._from_fellow,
+            "PUBLISH": self._publish,
+            "DOCUMENTS": self._compare,
+            "PUBLISHED": lambda address, origin, message, o: None,  # of a fellow: it will say what it has
             "CONFIG": lambda address, origin, message, o: self.fellows.told_config(address, o),
             "CONFIGACK": lambda address, origin, message, o: self.fellows.told_config(address, o),
             "FORCENEGOTIATE": lambda address, origin, message, o: self.fellows.forced(address),
@@ -193,12 +201,21 @@ class Broker:
             self._set_state("active")
         return self._take()
 
+    def document(self, publication: Publication, now: float, wall: float) -> list[Effect]:
+        """A document of the network has come on config_sub_ports."""
+        self._at(now, wall)
+        self.sharing.heard(publication)
+        return self._take()
+
     def alarm(self, text: str, now: float, wall: float) -> list[Effect]:
         """Something that an operator should look at, such as two documents of one version."""
         self._at(now, wall)
+        self._alarm(text)
+        return self._take()
+
+    def _alarm(self, text: str) -> None:
         self.management.alarms.append(text)
         self._c.log("error", text)
-        return self._take()
 
     def link(self, endpoint: str, up: bool, now: float, wall: float) -> list[Effect]:
         """Our connection to a fellow broker was made, or lost."""
@@ -236,6 +253,9 @@ class Broker:
 
     def _take(self) -> list[Effect]:
         self.fellows.note_changes()
+        for text in self.sharing.alarms:
+            self._alarm(text)
+        self.sharing.alarms.clear()
         effects, self._c.effects = self._c.effects, []
         return effects
 
@@ -295,10 +315,10 @@ class Broker:
         self._on_command[command](address, origin, message, o)
 
     def _belongs(self, command: str, socket: str, is_link: bool) -> bool:
-        if command == "REQUEST":
-            return socket == FRONTEND
-        if command == "CANCEL":
-            return socket != BACKEND
+        if command in ("REQUEST", "CANCEL"):
+            return socket in (FRONTEND, BACKEND) or command == "CANCEL"  # a backend may want something, too
+        if command in SHARED:
+            return socket != FRONTEND or self._c.one_port
         if command in FROM_WORKERS:
             return socket == BACKEND or (self._c.one_port and socket == FRONTEND)
         if command in REPLIES:
@@ -383,12 +403,16 @@ class Broker:
             self.sessions.heartbeat(session, o)
             if session.role == "peer":
                 self.fellows.heartbeat(session, o)
+                self.sharing.beat(session, o)
 
     def _request(self, address: Address, origin: Origin, message: Message, o: opt.Request) -> None:
         c, service = self._c, o.service
         if not is_service_name(service):
             raise Fault(400, "malformed", "no service name")
-        if address not in self.sessions.all:
+        session = self.sessions.all.get(address)
+        if address[0] == BACKEND and (session is None or session.is_plain or not session.ready):
+            raise Fault(400, "malformed", "on this port a backend that is ready may ask, and nobody else")
+        if session is None:
             self.sessions.force(address, message.dialect, "unknown here")  # served all the same
         if service.startswith("mmi."):
             code = self._mmi(service, message.body)
@@ -447,6 +471,17 @@ class Broker:
         else:
             self.fellows.table_wanted(session)
 
+    def _publish(self, address: Address, origin: Origin, message: Message, o: opt.Publish) -> None:
+        if (session := self._session(address, message)) is not None:
+            self.sharing.publish(session, o, message.body)
+
+    def _compare(self, address: Address, origin: Origin, message: Message, o: opt.DocumentsTold) -> None:
+        if (session := self._session(address, message)) is not None:
+            self.sharing.compared(session, o)
+
+    def _extras(self, session: Session) -> Options:
+        return (self.fellows.extras() if session.role == "peer" else {}) | self.sharing.extras(session)
+
     # ----------------------------------------------------------------------------------- timers
 
     def _overdue(self, token: bytes) -> None:
@@ -496,6 +531,7 @@ class Broker:
     def _configure(self, config: BrokerConfig, version: int) -> None:
         self._c.use(config, version)
         self._c.failures.always(config.error_clients)
+        self.sharing.configured()
         self._c.log("info", f"configuration {version} is in force")
         self._c.effects += [Store(0), Publish()]
         for session in list(self.sessions.all.values()):

@@ -19,6 +19,7 @@ from scale0.config import NO_POLICY, BrokerConfig, ServicePolicy
 from scale0.failures import Failures
 from scale0.frames import Dialect
 from scale0.lru import Address
+from scale0.publication import Publication
 from scale0.timers import Timers
 
 FRONTEND, BACKEND, PEER = "frontend", "backend", "peer"  # names of our sockets; links to fellows have their endpoints
@@ -74,6 +75,13 @@ class Publish:
 
 
 @attrs.frozen
+class Announce:
+    """A document is news: keep it, and tell those who listen on config_pub_port."""
+
+    publication: Publication
+
+
+@attrs.frozen
 class Entered:
     """The broker has entered a state."""
 
@@ -86,7 +94,7 @@ class Log:
     text: str
 
 
-Effect = Send | Probe | Verify | Reload | Store | Publish | Entered | Log
+Effect = Send | Probe | Verify | Reload | Store | Publish | Announce | Entered | Log
 
 
 @attrs.define(eq=False)

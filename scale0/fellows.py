@@ -6,7 +6,7 @@ channel come back on it, so the loss of a channel is the loss of a worker. Table
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
@@ -56,7 +56,8 @@ class Fellows:
         self.links: set[Address] = set()
         self._refusals: dict[Address, int] = {}
         self._pushed = float("-inf")
-        sessions.peer_negotiated, sessions.peer_lost, sessions.beat_extras = self._joined, self._lost, self._extras
+        self.joined: list[Callable[[Session], None]] = []  # a channel to a fellow is there
+        sessions.peer_negotiated, sessions.peer_lost = self._joined, self._lost
         routing.fellow_for, routing.fellows_idle, routing.fellow_used = self._channel_for, self._any_idle, self._used
 
     # --------------------------------------------------------------------------------- connections
@@ -126,6 +127,8 @@ class Fellows:
         fellow = self.all.setdefault(session.identity, Fellow(session.identity))
         fellow.channels[session.address] = session
         self._tell_table(session, self.own.entries, full=True)
+        for observer in self.joined:
+            observer(session)
 
     def _lost(self, session: Session) -> None:
         fellow = self.all.get(session.identity)
@@ -145,7 +148,7 @@ class Fellows:
 
     # --------------------------------------------------------------------------------------- tables
 
-    def _extras(self) -> Options:
+    def extras(self) -> Options:
         """What a beat to a fellow carries."""
         return {
             "state": self._c.state,
@@ -203,6 +206,10 @@ class Fellows:
     def _main_channel(self, fellow: Fellow) -> Session:
         """The one that we dialled, if there is one."""
         return next((s for a, s in fellow.channels.items() if a in self.links), next(iter(fellow.channels.values())))
+
+    def main_channels(self) -> list[Session]:
+        """One for each fellow."""
+        return [self._main_channel(fellow) for fellow in self.all.values() if fellow.channels]
 
     def table_wanted(self, session: Session) -> None:
         """TABLEREQ. The deltas are not kept, so any `since` is answered by the whole."""

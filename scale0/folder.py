@@ -1,4 +1,4 @@
-"""The state folder of a broker: run.json for others to find it by, broker.json for itself to go on from.
+"""The state folder of a broker: run.json for others to find it by, broker.json and documents/ for itself to go on from.
 
 All of it blocks on the disk; the service calls it in a thread.
 """
@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from scale0.documents import SCOPE
+from scale0.publication import Publication
 
 
 class StoredDocument(msgspec.Struct, frozen=True):
@@ -32,10 +35,14 @@ class Record(msgspec.Struct, frozen=True):
     received: dict[str, StoredDocument] = {}  # by scope
 
 
+_packed = msgspec.msgpack.Decoder(StoredDocument)
+
+
 class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run_file, self._record_file = path / "run.json", path / "broker.json"
+        self._documents = path / "documents"
 
     def prepare(self) -> None:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,6 +60,20 @@ class Folder:
 
     def store(self, record: Record) -> None:
         self._write(self._record_file, msgspec.json.encode(record), durable=True)
+
+    def load_documents(self) -> dict[str, StoredDocument]:
+        """By scope; one that cannot be read is left out, and comes again from whoever shares it."""
+        found = {}
+        for path in sorted(self._documents.glob("*.document")):
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                found[SCOPE + path.name.removesuffix(".document")] = _packed.decode(path.read_bytes())
+        return found
+
+    def store_document(self, new: Publication) -> None:
+        self._documents.mkdir(mode=0o700, exist_ok=True)
+        stored = StoredDocument(new.version, new.form, new.document, new.signature)
+        path = self._documents / f"{new.scope.removeprefix(SCOPE)}.document"
+        self._write(path, msgspec.msgpack.encode(stored), durable=True)
 
     def write_run(self, run: dict[str, Any]) -> None:
         self._write(self.run_file, msgspec.json.encode(run), durable=False)
@@ -75,7 +96,7 @@ class Folder:
                 temporary.unlink()
             raise
         if durable:
-            directory = os.open(self.path, os.O_RDONLY)
+            directory = os.open(path.parent, os.O_RDONLY)
             try:
                 os.fsync(directory)
             finally:

@@ -66,6 +66,7 @@ class Heartbeat(Struct, frozen=True):
     seq: int = -1
     digest: str = ""
     broker: str = ""
+    documents: str = ""  # the digest of those that the sender holds
 
 
 class Request(Struct, frozen=True):
@@ -126,6 +127,35 @@ class TableReq(Struct, frozen=True):
     since: Annotated[int, Meta(ge=0)] = 0
 
 
+DocumentName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
+DocumentVersion = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+
+class Publish(Struct, frozen=True):
+    """A document, both ways; the body is its content."""
+
+    name: DocumentName
+    version: DocumentVersion
+    type: Form = "JSON"
+    signature: Annotated[str, Meta(max_length=128)] = ""
+
+
+class Published(Struct, frozen=True):
+    """What became of one: news, known, old, conflict, refused."""
+
+    name: str
+    version: int = 0
+    verdict: str = ""
+    reason: str = ""
+
+
+class DocumentsTold(Struct, frozen=True):
+    """Which documents the sender has; `want`: it asks for the same."""
+
+    have: Annotated[dict[DocumentName, tuple[DocumentVersion, str]], Meta(max_length=256)]
+    want: bool = False
+
+
 class ConfigTold(Struct, frozen=True):
     """CONFIG and CONFIGACK, as a client or a fellow broker reads them."""
 
@@ -171,6 +201,9 @@ TO_BROKER: dict[str, type[Struct]] = {
     "FORWARD": Forward,
     "TABLE": Table,
     "TABLEREQ": TableReq,
+    "PUBLISH": Publish,
+    "PUBLISHED": Published,
+    "DOCUMENTS": DocumentsTold,
     "CONFIG": ConfigTold,
     "CONFIGACK": ConfigTold,
     "FORCENEGOTIATE": Nothing,
@@ -186,6 +219,9 @@ TO_CLIENT: dict[str, type[Struct]] = {
     "FINAL": Reply,
     "CANCEL": Cancel,
     "SERVICES": ServicesDelta,
+    "PUBLISH": Publish,
+    "PUBLISHED": Published,
+    "DOCUMENTS": DocumentsTold,
     "MANAGEMENTREP": Nothing,
     "DISCONNECTERROR": DisconnectError,
     "FORCENEGOTIATE": Nothing,

@@ -65,7 +65,8 @@ class Publication:
         return False
 
     def _payload(self) -> bytes:
-        return b"\0".join([self.topic, self.form.encode("ascii"), self.version.to_bytes(8, "big") + self.document])
+        topic = self.scope.encode() if self.scope.startswith("doc/") else self.topic  # there the key is the network
+        return b"\0".join([topic, self.form.encode("ascii"), self.version.to_bytes(8, "big") + self.document])
 
 
 def parse(frames: Sequence[bytes]) -> Publication:

@@ -35,7 +35,8 @@ from scale0 import forms, publication
 from scale0 import options as opt
 from scale0.broker import LOCAL, Broker
 from scale0.config import BrokerConfig, ConfigFault
-from scale0.context import Effect, Entered, Log, Probe, Publish, Reload, Send, Store, Verify
+from scale0.context import Announce, Effect, Entered, Log, Probe, Publish, Reload, Send, Store, Verify
+from scale0.documents import SCOPE, Refused
 from scale0.folder import Folder, Record, StoredDocument
 from scale0.frames import parse as parse_frames
 from scale0.lru import Address
@@ -111,6 +112,7 @@ class BrokerService(Service):
         self._asked_again = self._repeated = float("-inf")
         self._repeat: Any = None
         self._said: list[Publication] = []
+        self._unkept: dict[str, Publication] = {}  # documents on their way to the disk, by scope
         self._own_version = 0
         self.http: str | None = None  # set by the front end, where there is one
         self._prepare()
@@ -142,8 +144,18 @@ class BrokerService(Service):
             security.authorized.bound_to if security else lambda key: None,
             security.authorized.is_authorized if security else lambda key: True,
         )
+        self._take_up_documents(config.network)
         self._first_state = _first_state(record, same_file, config.state, bool(self._seen.newest))
         self.ports = Ports(Network.of(self._reactor), config, security, self._is_banned)
+
+    def _take_up_documents(self, network: str) -> None:
+        """Those of the network, as they were before the restart."""
+        for scope, stored in self._folder.load_documents().items():
+            was = Publication(network, scope, stored.version, stored.form, stored.document, stored.signature)
+            try:
+                self.broker.sharing.documents.take(was, self._clock()[1])
+            except Refused as refused:
+                log.warn("a stored document is left out: {why}", why=str(refused))
 
     def _restore(self, scope: str, stored: StoredDocument, config: BrokerConfig) -> BrokerConfig:
         """What came by the network before the restart; the first one may have made a joining broker active."""
@@ -251,6 +263,9 @@ class BrokerService(Service):
                 self._said = []
                 self.ports.call_fellows(self.broker.config, self._heard, self._link)
                 self._publish_all()
+            case Announce(publication):
+                self.ports.publish(publication.frames())
+                self._keep_soon(publication)
             case Entered(state):
                 self._entered(state)
             case Log(level, text):
@@ -282,6 +297,19 @@ class BrokerService(Service):
             if not (scope == ALL and self._is_source)
         }
         return Record(state, self._own_version, self._loaded.digest, received)
+
+    def _keep_soon(self, publication: Publication) -> None:
+        """Onto the disk; while it is busy only the newest of each document waits."""
+        is_due = bool(self._unkept)
+        self._unkept[publication.scope] = publication
+        if not is_due:
+            self._in_turn(self._disk, self._keep).addErrback(_log_failure)
+
+    def _keep(self) -> None:
+        """In a thread."""
+        unkept, self._unkept = self._unkept, {}
+        for document in list(unkept.values()):
+            self._folder.store_document(document)
 
     def _stored(self, outcome: Any, ticket: int) -> None:
         error = outcome.getErrorMessage() if isinstance(outcome, Failure) else ""
@@ -323,7 +351,7 @@ class BrokerService(Service):
 
     def _topics(self) -> list[bytes]:
         config = self.broker.config
-        return [f"config/{config.network}/{scope}".encode() for scope in (config.identity, ALL)]
+        return [f"config/{config.network}/{scope}".encode() for scope in (config.identity, ALL, SCOPE)]
 
     def _told_config(self, frames: list[bytes]) -> None:
         """A publication has arrived."""
@@ -332,6 +360,9 @@ class BrokerService(Service):
             new = publication.parse(frames)
         except NotAPublication as e:
             log.warn("a message on config_sub_ports was dropped: {fault}", fault=str(e))
+            return
+        if new.network == config.network and new.scope.startswith(SCOPE) and self.broker.state == "active":
+            self._perform(self.broker.document(new, *self._clock()))
             return
         if new.network != config.network or new.scope not in (config.identity, ALL):
             return
@@ -420,7 +451,7 @@ class BrokerService(Service):
         return new if self._signing_key is None else new.signed(self._signing_key)
 
     def _publish_all(self) -> None:
-        for said in self._publications():
+        for said in (*self._publications(), *self.broker.sharing.documents.all()):
             self.ports.publish(said.frames())
 
     def _keepalive(self) -> None:

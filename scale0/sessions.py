@@ -50,6 +50,8 @@ class Session:
     skew: float = 0.0
     seq: int = 0  # of SERVICES
     since: float = 0.0
+    shares: bool = False  # it takes part in the documents of the network, see sharing.py
+    compared: float = float("-inf")  # when it was asked last which of them it has
 
     @property
     def is_plain(self) -> bool:
@@ -67,7 +69,7 @@ class Sessions:
         # Set by the broker; see fellows.py.
         self.peer_negotiated: Callable[[Session], None] = lambda session: None
         self.peer_lost: Callable[[Session], None] = lambda session: None
-        self.beat_extras: Callable[[], Options] = dict
+        self.beat_extras: Callable[[Session], Options] = lambda session: {}
 
     # ------------------------------------------------------------------------------- negotiation
 
@@ -347,8 +349,7 @@ class Sessions:
         if session.is_plain:
             return wire.to_worker(session.dialect, "HEARTBEAT")
         options: Options = {"time": self._c.wall, "config_version": self._c.version_text}
-        if session.role == "peer":
-            options |= self.beat_extras()
+        options |= self.beat_extras(session)
         return wire.scale0(session.dialect, "HEARTBEAT", opt.encode(options))
 
     def has_lapsed(self, session: Session) -> bool:

@@ -27,8 +27,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from scale0 import options as opt
+from scale0.asking import Asking
 from scale0.link import Keys, Link
 from scale0.negotiation import State, Target
+from scale0.sharer import Sharer
 
 BUNDLE = 0.02  # seconds in which changes of services are gathered into one SERVICES
 PER_MESSAGE = 200  # services in one command: with names of 255 bytes still below the 64 KiB of its options
@@ -93,6 +95,7 @@ class Worker(Service):
         configured: Callable[[dict[str, Any]], None] | None = None,
         withdrawn: Callable[[str], None] | None = None,
         changed: Callable[[State, str, int], None] | None = None,
+        sharer: Sharer | None = None,
     ) -> None:
         """`configured` gets each [ CLIENT CONFIG ]; `withdrawn` a service that somebody newer holds elsewhere."""
         self.setName(f"scale0 worker {identity}")
@@ -104,6 +107,8 @@ class Worker(Service):
         self._seq = 0
         self._bundle: Any = None
         self._requests: dict[str, Request] = {}
+        self._sharer = sharer
+        self.asking = Asking(reactor, lambda options, body: self.link.tell("REQUEST", options, body))
         self.link = Link(
             reactor, "backend", identity, brokers, self._heard, self._changed, self._configured, keys, interval
         )
@@ -130,7 +135,12 @@ class Worker(Service):
         if self._bundle is not None and self._bundle.active():
             self._bundle.cancel()
         self._forget_requests()
+        self.asking.lost("stopped")
         self.link.stop()
+
+    def ask(self, service: str, *body: bytes, timeout: float) -> Deferred[Sequence[bytes]]:
+        """A backend may want something, too. Fails with asking.NotAnswered, at once where there is no broker."""
+        return self.asking.ask(service, body, timeout, self.state is State.ACTIVE)
 
     # ---------------------------------------------------------------------------------- services
 
@@ -195,6 +205,8 @@ class Worker(Service):
         for at in range(0, len(rest), PER_MESSAGE):
             self._tell_delta(rest[at : at + PER_MESSAGE], [])
         self.link.ready_said()
+        if self._sharer is not None:
+            self._sharer.begin(self.link.tell)
 
     # ------------------------------------------------------------------------------------- events
 
@@ -206,6 +218,9 @@ class Worker(Service):
     def _changed(self, state: State, why: str, code: int) -> None:
         if state in (State.LOST, State.BACKOFF, State.STOPPED):
             self._forget_requests()
+            self.asking.lost("no_broker")
+            if self._sharer is not None:
+                self._sharer.end()
         if why:
             self._log.info("{name}: {state}: {why}", name=self.name, state=state.value, why=why)
         if self._on_change is not None:
@@ -223,10 +238,14 @@ class Worker(Service):
             self._asked(o, body)
         elif command == "CANCEL":
             self._cancel(o.id)
+        elif command in ("PARTIAL", "FINAL"):
+            self.asking.answered(command, o, body)
         elif command == "SERVICES":
             for service in o.remove:
                 if self._services.pop(service, self) is not self and self._on_withdrawn is not None:
                     self._on_withdrawn(service)
+        elif self._sharer is not None:
+            self._sharer.listen(command, o, body)
 
     def _asked(self, o: opt.Request, body: Sequence[bytes]) -> None:
         timeout = None if o.timeout_ms is None else o.timeout_ms / 1000

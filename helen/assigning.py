@@ -44,6 +44,8 @@ class AssignmentBook:
         self.path = path
         self.fault: str | None = None  # of the file as it is now
         self.revision = 0
+        self.taken: str | None = None  # the text that is in force
+        self.observers: list[Callable[[], None]] = []  # called when another text is
         self._store = store
         self._clock = clock
         self._on_changed = on_changed
@@ -79,6 +81,7 @@ class AssignmentBook:
         await self._reread("start")
         if self.fault is not None and newest is not None:
             self.log.warn("revision {number} of the assignments stays in force", number=newest.number)
+            self.taken = newest.text
             self._on_changed(await deferToThread(read, newest.text))
         self._poll.start(POLL_SECONDS, now=False).addErrback(
             lambda failure: self.log.failure("the poll of the assignments", failure)
@@ -112,7 +115,10 @@ class AssignmentBook:
     async def _take(self, assignments: Assignments, text: str, author: str) -> None:
         """The file is the truth, whether or not the store can keep a revision of it."""
         self.fault = None
+        is_new, self.taken = text != self.taken, text
         self._on_changed(assignments)
+        for observer in self.observers if is_new else ():
+            observer()
         if not text and not self.revision:
             return
         try:

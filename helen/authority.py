@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cryptography import x509
@@ -53,6 +54,8 @@ class Authority:
         self._audited: deque[float] = deque(maxlen=AUDITED_A_MINUTE)
         self._revoked_listeners: list[Callable[[str, frozenset[str]], None]] = []
         self._changed_listeners: list[Callable[[], None]] = []
+        self._known_listeners: list[Callable[[str], None]] = []
+        self.closed = ""  # why nobody gets a certificate for the moment; renewals go on
 
     @classmethod
     def open(
@@ -62,6 +65,7 @@ class Authority:
         hosts = ca_folder.server_hosts(names, listen)
         authority = cls(state, store, ca_folder.prepare(state / "ca", hosts, now), hosts)
         authority._keys.remember(loaded.certificates)
+        authority._keys.revoked = {agent.name: agent.revoked_at for agent in loaded.agents if agent.revoked_at}
         return authority
 
     @property
@@ -76,6 +80,28 @@ class Authority:
     def on_changed(self, tell: Callable[[], None]) -> None:
         """`tell()` when `material` is another one: swap it into helen.tls.ServerTLS."""
         self._changed_listeners.append(tell)
+
+    def on_known(self, tell: Callable[[str], None]) -> None:
+        """`tell(name)` when something is new about a name: a certificate, its end, a revocation."""
+        self._known_listeners.append(tell)
+
+    def about(self, name: str) -> tuple[list[KnownCertificate], float | None]:
+        """What is known of a name: unexpired certificates, and since when it is revoked."""
+        return self._keys.of(name), self._keys.revoked.get(name)
+
+    @property
+    def has_given(self) -> bool:
+        """Whether an agent has a certificate because of this Helen, and not of another one of the network."""
+        return any(not one.learned for one in self._keys.all())
+
+    @property
+    def names(self) -> set[str]:
+        """Of which `about` has something to say."""
+        return {one.name for one in self._keys.all()} | self._keys.revoked.keys()
+
+    def _tell_known(self, name: str) -> None:
+        for tell in self._known_listeners:
+            tell(name)
 
     # --------------------------------------------------------------------------------------- who is it
 
@@ -92,6 +118,8 @@ class Authority:
         older = self._keys.first_use(identity.key_hash, now)
         if older is not None:
             self._note(self._store.call(credentials.used, identity.key_hash, now, older, now + GRACE))
+            if older:
+                self._tell_known(identity.name)
 
     def conflict(self, name: str, address: str, now: float) -> None:
         """Two machines use one identity: for the audit. Which of them stays is the connection's business."""
@@ -119,6 +147,8 @@ class Authority:
         if self._tries.is_shut_out(address, now):
             self.refusals["shut-out"] += 1
             return fail(NotEnrolled(f"too many wrong tokens from {address}; it is heard again in a minute"))
+        if self.closed:
+            return fail(NotEnrolled(self.closed))
         try:
             if not TOKEN.fullmatch(token):
                 raise NotEnrolled("what was given as token has not the form of one", guess=True)
@@ -141,6 +171,8 @@ class Authority:
 
     def issue(self, name: str, csr: str, now: float, by: str = "operator") -> Deferred[Enrolled]:
         """For `helen certificate`; brings back a revoked name. Fails with BadRequest or NotEnrolled, both sentences."""
+        if self.closed:
+            return fail(NotEnrolled(self.closed))
         try:
             grant = self._grant(name, csr, now, by)
         except BadRequest:
@@ -175,6 +207,8 @@ class Authority:
         not_after = certificates.until(certificate)
         key, name = certificates.key_hash(certificate.public_key()), certificates.name_in(certificate)
         self._keys.remember([KnownCertificate(key, name, now, not_after)])
+        self._keys.revoked.pop(name, None)
+        self._tell_known(name)
         renew_after = certificates.renew_after(issued_at, not_after)
         return Enrolled(certificates.pem(certificate), certificates.pem(*self.material.bundle), renew_after)
 
@@ -186,6 +220,8 @@ class Authority:
 
         def done(keys: tuple[str, ...]) -> int:
             self._shut_out(name, now)  # one that was being made meanwhile
+            self._keys.revoked[name] = now
+            self._tell_known(name)
             return len(keys)
 
         return self._store.call(credentials.revoke, name, now, by).addCallback(done)
@@ -193,6 +229,7 @@ class Authority:
     def _shut_out(self, name: str, now: float) -> None:
         keys = self._keys.revoke(name, now)
         if keys:
+            self._tell_known(name)
             self._tell_revoked(name, keys)
 
     def _tell_revoked(self, name: str, keys: frozenset[str]) -> None:
@@ -211,12 +248,22 @@ class Authority:
         kept = self._store.call(admission.keep_ca, self._folder, certificate, now, by)
         return kept.addCallback(lambda _: self.refresh(now))
 
-    def learn(self, others: Iterable[KnownCertificate]) -> Deferred[None]:
-        """What another Helen of the network knows: its agents may come here, those that it revoked may not."""
+    def learn(
+        self, others: Iterable[KnownCertificate], revoked: Mapping[str, float] = MappingProxyType({})
+    ) -> Deferred[None]:
+        """What another Helen of the network knows: its agents may come here, those that it revoked may not.
+
+        `revoked` are names, and since when: nobody gets them without a token that was made for them later.
+        """
         known = tuple(others)
         for one in self._keys.learn(known):
             self._tell_revoked(one.name, frozenset([one.key_hash]))
-        return self._store.call(credentials.learn, known).addCallback(lambda _: self._keys.remember(known))
+
+        def learned(_: Any) -> None:
+            self._keys.remember(known)
+            self._keys.learn_names(revoked)
+
+        return self._store.call(credentials.learn, known, revoked).addCallback(learned)
 
     def refresh(self, now: float) -> Deferred[bool]:
         """At start, once an hour and on SIGHUP: reads the CA folder again, renews what is due, forgets what is over.
@@ -230,7 +277,10 @@ class Authority:
         for sentence in reading.left_out:
             log.warn("ca/admitted: {sentence}", sentence=sentence)
         self._keys.forget_expired(now)
+        known = {one.name for one in reading.known if not self._keys.of(one.name)}
         self._keys.remember(reading.known)
+        for name in known:  # admitted by a file
+            self._tell_known(name)
         held, self.material = self.material, reading.material
         if (held.bundle, held.server) == (self.material.bundle, self.material.server):
             return False

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from twisted.python.filepath import FilePath
 
 import helen_checks
 from equus_protocol.manifest import FILE_NAME, MAX_FILE, MAX_FILES
-from helen.statedir import PUBLIC, write_whole
+from helen.statedir import FOLDER, PUBLIC, write_whole
 
 QUIET_SECONDS = 0.2  # after the last change: a save is a handful of them within milliseconds
 BUSY_SECONDS = 1.0  # in which a folder that is never quiet is looked at all the same
@@ -116,6 +116,24 @@ def put(folder: Path, files: dict[str, bytes]) -> None:
             with contextlib.suppress(OSError):
                 (folder / name).unlink() if held is None else write_whole(folder / name, held, PUBLIC)
         raise
+
+
+def become(folder: Path, files: Mapping[str, bytes], aside: Path | None) -> None:
+    """Blocking: these files and no other checks; what was there instead is kept in `aside`. May raise OSError."""
+    for name in _names(folder):
+        path = folder / name
+        if FILE_NAME.fullmatch(name) and path.is_file() and not (name in files and _holds(path, files[name])):
+            if aside is not None:
+                kept = aside / name
+                kept.parent.mkdir(mode=FOLDER, parents=True, exist_ok=True)
+                write_whole(kept, path.read_bytes(), PUBLIC)
+            if name not in files:
+                path.unlink()
+    put(folder, {name: content for name, content in files.items() if not _holds(folder / name, content)})
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content
 
 
 Stamp = tuple[tuple[str, int, int, int], ...]

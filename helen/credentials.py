@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import attrs
 
@@ -44,11 +45,11 @@ class NewCertificate:
 def live_certificates(db: sqlite3.Connection, now: float) -> tuple[KnownCertificate, ...]:
     """Those that have not expired; revoked ones are among them, so that a refusal can say why."""
     rows = db.execute(
-        "SELECT key_hash, name, issued_at, not_after, used_at, retires_at, revoked_at FROM certificates"
-        " WHERE not_after > ? ORDER BY issued_at, key_hash",
+        "SELECT key_hash, name, issued_at, not_after, used_at, retires_at, revoked_at, how = 'learned'"
+        " FROM certificates WHERE not_after > ? ORDER BY issued_at, key_hash",
         (now,),
     )
-    return tuple(KnownCertificate(*row) for row in rows)
+    return tuple(KnownCertificate(*row, bool(learned)) for *row, learned in rows)
 
 
 def token_id(token: str) -> str:
@@ -142,16 +143,37 @@ def admit(db: sqlite3.Connection, grant: Grant) -> bytes:
     return _give(db, grant, "admitted", "admitted")
 
 
-def learn(db: sqlite3.Connection, known: Iterable[KnownCertificate]) -> None:
-    """What another Helen of this network knows of its agents; what is known here stays, but for revocations."""
+def learn(
+    db: sqlite3.Connection, known: Iterable[KnownCertificate], revoked: Mapping[str, float] = MappingProxyType({})
+) -> None:
+    """What another Helen of this network knows of its agents; what is known here stays, but for ends that come sooner.
+
+    `revoked` are names: a certificate that was given after that brings its name back, and tokens for it are spent.
+    """
     for one in known:
         db.execute("INSERT INTO agents (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING", (one.name, one.issued_at))
         db.execute(
-            "INSERT INTO certificates (key_hash, name, serial, how, issued_at, not_after, certificate, revoked_at)"
-            " VALUES (?, ?, '', 'learned', ?, ?, x'', ?) ON CONFLICT (key_hash)"
-            " DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)",
-            (one.key_hash, one.name, one.issued_at, one.not_after, one.revoked_at),
+            "INSERT INTO certificates"
+            " (key_hash, name, serial, how, issued_at, not_after, certificate, retires_at, revoked_at)"
+            " VALUES (?, ?, '', 'learned', ?, ?, x'', ?, ?) ON CONFLICT (key_hash) DO UPDATE"
+            " SET revoked_at = coalesce(revoked_at, excluded.revoked_at),"
+            " retires_at = coalesce(min(retires_at, excluded.retires_at), retires_at, excluded.retires_at)",
+            (one.key_hash, one.name, one.issued_at, one.not_after, one.retires_at, one.revoked_at),
         )
+        back = "UPDATE agents SET revoked_at = NULL WHERE name = ? AND revoked_at < ?"
+        db.execute(back, (one.name, one.issued_at))
+    for name, at in revoked.items():
+        _learn_revoked(db, name, at)
+
+
+def _learn_revoked(db: sqlite3.Connection, name: str, at: float) -> None:
+    later = db.execute("SELECT 1 FROM certificates WHERE name = ? AND issued_at > ?", (name, at)).fetchone()
+    if later is not None:
+        return
+    db.execute("INSERT INTO agents (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, at))
+    db.execute("UPDATE agents SET revoked_at = max(coalesce(revoked_at, 0), ?) WHERE name = ?", (at, name))
+    spent = "UPDATE tokens SET expires = ?1 WHERE name = ?2 AND used_at IS NULL AND created <= ?1 AND expires > ?1"
+    db.execute(spent, (at, name))
 
 
 def _give(db: sqlite3.Connection, grant: Grant, how: str, detail: str) -> bytes:

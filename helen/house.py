@@ -391,6 +391,9 @@ class House:
         except BadRequest as error:
             connection.refuse("not-enrolled", str(error))
             return
+        if self.authority.closed and connection.identity is None:
+            connection.refuse(f"overloaded;retry-after={OVERLOAD_RETRY}", self.authority.closed)
+            return
         connection.hold(Hold.ENROLMENT)
         now = self._wall()
         if connection.identity is not None:

@@ -36,6 +36,7 @@ LAG_SECONDS = 2.0  # a deadline is judged so much later: a result that came befo
 SAVE_SECONDS = 300.0  # between two copies on disk: 5 minutes of a busy fleet are replayed in some seconds
 RECENT = 20_000  # records kept for questions about the last seconds: as many as a segment that is still open has
 MAX_AGAIN = 10_000  # runs out of turn that wait: a fleet that breaks as a whole is not asked more than this
+WINDOWS = frozenset(("downtime", "silence"))
 OUTPUTS = frozenset(("transition", "flap", "decision"))
 
 Stored = StoredResult | StoredChange
@@ -60,6 +61,7 @@ class Judge:
         self.at = 0  # of the last record that is in the timeline
         self.recent: deque[Past] = deque(maxlen=RECENT)
         self.observers: list[Callable[[StoredChange], None]] = []
+        self.window_observers: list[Callable[[str, dict[str, Any]], None]] = []  # a downtime or silence was changed
         self.emitted = self.returned = 0  # records of ours that were written, and that came back durable
         self._reactor = reactor
         self._folder = folder
@@ -166,6 +168,9 @@ class Judge:
             self.returned += 1
             for observer in self.observers:
                 observer(record)
+        elif record.change.kind in WINDOWS:
+            for tell in self.window_observers:
+                tell(record.change.kind, json.loads(record.change.document))
         elif record.change.kind == "helen_start":
             self._listening = True
             unsaid, self._unsaid = self._unsaid, []

@@ -9,6 +9,7 @@ stops half-way stops nothing else.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +70,11 @@ class KeyRing:
         """With which sets are signed here; none when those that lie here are not enough."""
         ours = self._ours()
         return ours if len(ours) >= self.root.threshold else ()
+
+    @property
+    def held_private(self) -> tuple[Ed25519PrivateKey, ...]:
+        """Those that lie here, whatever they are worth."""
+        return self._held.private
 
     def _ours(self) -> tuple[Ed25519PrivateKey, ...]:
         return tuple(key for key in self._held.private if key_id(key.public_key()) in self.root.keys)
@@ -132,6 +138,28 @@ class KeyRing:
         await deferToThread((self._state / NEXT).rename, self._state / SIGNING)
         self._held = SigningKeys((fresh,), roots.read(envelope).keys)
 
+    async def adopt(
+        self, chain: tuple[bytes, ...], online: Ed25519PrivateKey, private: Ed25519PrivateKey | None
+    ) -> None:
+        """Take over the roots and keys of the network that this Helen is part of. Raises PushRefused, nothing changed.
+
+        Roots that ours led to nowhere are kept beside, as roots.json.before.
+        """
+        try:
+            newest = follow_all(chain)
+        except (ManifestRefused, LookupError) as error:
+            raise PushRefused(f"the roots of the network are refused: {error}") from error
+        is_other = bool(self.chain) and chain[0] != self.chain[0]
+        held = SigningKeys((private,), newest.keys) if private is not None else SigningKeys((), newest.keys)
+        try:
+            await deferToThread(replace_all, self._state, chain, online, private, is_other)
+        except OSError as error:
+            raise PushRefused(f"the keys of the network can't be kept: {error.strerror}") from error
+        self.chain, self.online, self._held = chain, online, held
+        self._dressed.clear()
+        log.info("root {version} of the network: {keys} sign check sets from now on", version=self.root.version,
+                 keys=", ".join(sorted(self.root.keys)))  # fmt: skip
+
     async def _append(self, envelope: bytes) -> None:
         chain = (*self.chain, envelope)
         try:
@@ -187,14 +215,36 @@ def read_roots(path: Path) -> tuple[bytes, ...]:
     try:
         listed = json.loads(path.read_bytes())
         chain = tuple(each.encode() for each in listed)
-        held = roots.read(chain[0])
-        for envelope in chain[1:]:
-            held = roots.follow(envelope, held)
+        follow_all(chain)
     except (OSError, ValueError, TypeError, AttributeError, LookupError, ManifestRefused) as error:
         raise StateError(
             f"{path} can't be used: {error}. Bring it back from a backup: agents hold what it said"
         ) from None
     return chain
+
+
+def follow_all(chain: tuple[bytes, ...]) -> Root:
+    """The last of them. Raises ManifestRefused where one does not follow from the one before."""
+    held = roots.read(chain[0])
+    for envelope in chain[1:]:
+        held = roots.follow(envelope, held)
+    return held
+
+
+def replace_all(
+    state: Path, chain: tuple[bytes, ...], online: Ed25519PrivateKey, private: Ed25519PrivateKey | None, aside: bool
+) -> None:
+    """Blocking. The roots come last: with the old ones, new keys are worth nothing, and it is done again."""
+    if aside:
+        for name in (ROOTS, ONLINE, SIGNING):
+            with contextlib.suppress(FileNotFoundError):
+                (state / name).rename(state / f"{name}.before")
+    if private is not None:
+        signing.replace_private(state / SIGNING, private)
+    else:
+        (state / SIGNING).unlink(missing_ok=True)
+    signing.replace_private(state / ONLINE, online)
+    write_roots(state / ROOTS, chain)
 
 
 def write_roots(path: Path, chain: tuple[bytes, ...]) -> None:

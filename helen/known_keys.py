@@ -6,7 +6,7 @@ Pure: no store, no clock, no Twisted. helen.authority keeps it in step with the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 from cryptography import x509
@@ -41,6 +41,7 @@ class KnownCertificate:
     used_at: float | None = None
     retires_at: float | None = None
     revoked_at: float | None = None
+    learned: bool = attrs.field(default=False, eq=False)  # another Helen of the network has given it
 
 
 @attrs.frozen
@@ -58,9 +59,13 @@ class KnownKeys:
     def __init__(self) -> None:
         self._known: dict[str, KnownCertificate] = {}
         self._names: defaultdict[str, set[str]] = defaultdict(set)  # a fleet that comes back asks by name, each of it
+        self.revoked: dict[str, float] = {}  # names that nobody may have without a token for just them, and since when
 
     def all(self) -> tuple[KnownCertificate, ...]:
         return tuple(self._known.values())
+
+    def of(self, name: str) -> list[KnownCertificate]:
+        return self._of(name)
 
     def remember(self, known: Iterable[KnownCertificate]) -> None:
         """Never over what is here, which is newer than the store: a revocation may be on its way there."""
@@ -131,14 +136,28 @@ class KnownKeys:
         return [self._known[key] for key in sorted(self._names.get(name, ()))]
 
     def learn(self, others: Iterable[KnownCertificate]) -> tuple[KnownCertificate, ...]:
-        """Revocations that another Helen knows of; those that are new here, as they are here now."""
+        """Ends that another Helen knows of; the revocations that are new here, as they are here now."""
         revoked = []
         for one in others:
             ours = self._known.get(one.key_hash)
-            if one.revoked_at is not None and ours is not None and ours.revoked_at is None:
-                self._known[one.key_hash] = attrs.evolve(ours, revoked_at=one.revoked_at)
+            if ours is None:
+                continue
+            ends = earlier(ours.retires_at, one.retires_at), earlier(ours.revoked_at, one.revoked_at)
+            self._known[one.key_hash] = attrs.evolve(ours, retires_at=ends[0], revoked_at=ends[1])
+            if ours.revoked_at is None and one.revoked_at is not None:
                 revoked.append(self._known[one.key_hash])
         return tuple(revoked)
+
+    def learn_names(self, revoked: Mapping[str, float]) -> None:
+        """Names that were revoked elsewhere; a certificate that was given later brings its name back."""
+        for name, at in revoked.items():
+            if all(one.issued_at <= at for one in self._of(name)):
+                self.revoked[name] = max(at, self.revoked.get(name, 0.0))
+
+
+def earlier(one: float | None, other: float | None) -> float | None:
+    """The first of two moments, of which either may never come."""
+    return min((each for each in (one, other) if each is not None), default=None)
 
 
 def _is_followed_by(old: KnownCertificate, new: KnownCertificate) -> bool:

@@ -63,6 +63,7 @@ class Library:
         on_published: Callable[[], None],
     ) -> None:
         self.folder = folder
+        self.aside: Path | None = None  # where files of the folder go that another Helen's set replaces
         self.private = tuple(private)
         self.public = dict(public)
         self.threshold = 1  # how many of `public` must sign
@@ -339,6 +340,44 @@ class Library:
         published = self.releases.published
         self.agent = published.document.agent if published is not None else None
         return version
+
+    # ---------------------------------------------------------------------------------------------- other Helens
+
+    def adopt(self, envelope: bytes, undo: bytes | None, contents: Mapping[str, bytes], by: str) -> Deferred[None]:
+        """Make the set our own that another Helen has published; its signatures have been verified, its files are here.
+
+        The folder becomes what the set is. Fails with PushRefused, LintFailed or StoreFailed.
+        """
+        return self._lock.run(lambda: Deferred.fromCoroutine(self._adopt(envelope, undo, contents, by)))
+
+    async def _adopt(self, envelope: bytes, undo: bytes | None, contents: Mapping[str, bytes], by: str) -> None:
+        document, author = manifest.read_unverified(envelope), f"the network, by {by}"
+        files = {name: contents[entry.sha256] for name, entry in document.files.items()}
+        await self.verdicts.judge(files, document.files, [document.files, *self._served()])
+        self.releases.keep(contents)
+        left = await self._become(files)
+        self.agent, self._wheels, self.staged = document.agent, {}, None
+        if self.releases.can_follow(envelope):
+            await self.releases.adopt(envelope, undo, author, left)
+        elif self.private:
+            await self._release(dict(document.files), author, None)
+        else:
+            self._stage(dict(document.files), dict(contents))
+            raise PushRefused("agents here hold a newer version: sign it anew, with `helen push --key FILE`")
+
+    async def _become(self, files: Mapping[str, bytes]) -> str | None:
+        """The folder is what others publish; what it held lies in STATE/replaced. None, or what it holds instead."""
+        try:
+            await deferToThread(checkfolder.become, self.folder, files, self.aside)
+        except OSError as error:
+            self.log.error("{folder} stays as it is: {error}", folder=self.folder, error=error)
+        try:
+            reading = await deferToThread(checkfolder.read, self.folder)
+        except OSError:
+            return None
+        found = {name: manifest.entry(content) for name, content in reading.files.items()}
+        self._seen = (found, reading.faults)
+        return None if reading.files == files else fingerprint(found)
 
     # ---------------------------------------------------------------------------------------------- rings
 

@@ -27,6 +27,7 @@ from helen.roster import Agent
 from helen.runs import MAX_ASKED_SECONDS, RunRefused, Target
 from scale0.link import Keys
 from scale0.negotiation import Target as BrokerTarget
+from scale0.sharer import Sharer
 from scale0.worker import Refused, Reply, Request, Worker
 
 AGENT_SERVICE = "equus."
@@ -51,13 +52,15 @@ class Mesh:
     def __init__(
         self, reactor: Any, house: House, identity: str, brokers: Sequence[BrokerTarget], offer: Offer,
         keys: Keys | None = None, configured: Callable[[dict[str, Any]], None] | None = None,
+        sharer: Sharer | None = None,
     ) -> None:  # fmt: skip
         self.identity = identity
         self._house = house
         self._offer = offer
         self.worker = Worker(
-            reactor, identity, brokers, self._asked, CONCURRENCY, keys, configured=configured, withdrawn=self._withdrawn
-        )
+            reactor, identity, brokers, self._asked, CONCURRENCY, keys, configured=configured,
+            withdrawn=self._withdrawn, sharer=sharer,
+        )  # fmt: skip
 
     def start(self) -> None:
         self._house.on_attached.append(self._attached)

@@ -19,6 +19,8 @@ from helen.jobs import Jobs
 from helen.mesh import Mesh, Offer
 from helen.network_settings import Broker, NetworkSettings
 from helen.other_helens import OtherHelens
+from helen.shared import network_key
+from helen.shared.together import Together
 from helen.statedir import StateError, make_folder
 from scale0.config import ConfigFault
 from scale0.keys import AuthorizedKeys, KeyFault, Pair, load_pair
@@ -27,6 +29,7 @@ from scale0.negotiation import Target
 from scale0.ports import Security
 from scale0.reader import CurveClient, Network, SocketError
 from scale0.service import BrokerService
+from scale0.sharer import Sharer
 from scale0.web import FrontEnd
 from zerotask.client import Client
 from zerotask.links import Link, SocketLink
@@ -71,6 +74,7 @@ class HelenNetwork:
         self.identity = self.settings.identity or identity_of(helen.settings.names)
         self.mesh: Mesh | None = None
         self.broker: BrokerService | None = None
+        self.together: Together | None = None  # what is shared with other Helens, if anything is
         self.jobs: Jobs | None = None
         self.zerotask: ZeroTaskService | None = None
         self._reactor = reactor
@@ -97,13 +101,38 @@ class HelenNetwork:
         except REFUSALS as error:
             raise NetworkRefused(str(error)) from error
         if brokers:
-            offer, told = Offer(self._helen.overview, self._helen.library.file), self._others.configured
-            self.mesh = Mesh(self._reactor, self._helen.house, self.identity, brokers, offer, self._keys, told)
+            sharer = self._open_together()
+            offer = Offer(self._helen.overview, self._helen.library.file)
+            house, told = self._helen.house, self._configured
+            self.mesh = Mesh(self._reactor, house, self.identity, brokers, offer, self._keys, told, sharer)
+
+    def _open_together(self) -> Sharer | None:
+        if self.settings.network_key is None:
+            return None
+        key = network_key.load(self.settings.network_key)
+        self.together = Together(self._reactor, self._helen, self.identity, key, self._others.live)
+        self.together.open()
+        return self.together.commons.sharer
+
+    def _configured(self, document: dict[str, Any]) -> None:
+        """A [ CLIENT CONFIG ] of our broker's."""
+        groups = [str(group.get("name", "")) for group in document.get("group_config", [])]
+        self._others.configured(document)
+        self._others.grouped(groups)
+        if self.together is not None:
+            self.together.configured(groups[0] if groups else "")
+
+    def changed(self, name: str) -> None:
+        """Something that Helens share is another thing here now."""
+        if self.together is not None:
+            self.together.changed(name)
 
     async def start(self) -> None:
         """Helen serves: so does this."""
         if self.mesh is not None:
             self._others.start()
+            if self.together is not None:
+                self.together.start(self.mesh.worker)
             self.mesh.start()
         if self.settings.embed_zerotask or self.settings.zerotask is not None:
             await self._join_zerotask()
@@ -210,6 +239,7 @@ class HelenNetwork:
         mesh, jobs = self.mesh, self.jobs
         return {
             "scale0": None if mesh is None else {"identity": self.identity, "state": mesh.state},
+            "shared": None if self.together is None else self.together.overview(),
             "zerotask": None if jobs is None else {"hosted": self.zerotask is not None, "jobs": len(jobs)},
         }
 
@@ -219,6 +249,8 @@ class HelenNetwork:
         if self.mesh is not None and self.mesh.worker.running:
             self.mesh.stop()
             self._others.stop()
+            if self.together is not None:
+                await self.together.stop()
         if self.jobs is not None:
             self.jobs.stop()
             self._tasks.stop()

@@ -13,7 +13,9 @@ from typing import Any
 
 from attrs import frozen
 
-SINGLE = ("scale0-identity", "embed-scale0", "zerotask", "zerotask-listen", "curve-key", "authorized-keys")
+SINGLE = (
+    "scale0-identity", "embed-scale0", "network-key", "zerotask", "zerotask-listen", "curve-key", "authorized-keys",
+)  # fmt: skip
 REPEATED = ("scale0",)
 FLAGS = ("embed-zerotask",)
 IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")  # as Scale0 and ZeroTask have it, with room to spare
@@ -39,6 +41,7 @@ class NetworkSettings:
     zerotask: Broker | None = None
     embed_zerotask: bool = False
     zerotask_listen: str | None = None  # of the embedded broker; None: a socket in the state directory
+    network_key: Path | None = None  # what Helens share is signed with it; without one they share nothing
     curve_key: Path | None = None
     authorized_keys: Path | None = None
 
@@ -61,6 +64,7 @@ def read(found: Mapping[str, Any]) -> NetworkSettings:
         zerotask_listen=_endpoint(str(found["zerotask-listen"]), "--zerotask-listen")
         if found.get("zerotask-listen")
         else None,
+        network_key=_path(found, "network-key"),
         curve_key=_path(found, "curve-key"),
         authorized_keys=_path(found, "authorized-keys"),
     )
@@ -93,6 +97,8 @@ def _judge(chosen: NetworkSettings) -> None:
     """What no single value shows."""
     if (chosen.curve_key is None) != (chosen.authorized_keys is None):
         raise ValueError("--curve-key and --authorized-keys belong together: CURVE lets in whom the folder names")
+    if chosen.network_key is not None and not chosen.scale0 and chosen.embed_scale0 is None:
+        raise ValueError("--network-key is for a network: give --scale0 tcp://HOST:PORT, or --embed-scale0 FILE")
     if chosen.zerotask is not None and chosen.embed_zerotask:
         raise ValueError("--zerotask and --embed-zerotask exclude each other: tasks lie with one broker")
     if chosen.zerotask_listen is not None and not chosen.embed_zerotask:

@@ -1,7 +1,11 @@
 """The other Helens of a Scale0 network, as agents are told of them: whom to try when this one is gone.
 
-They come as the document `servers` of the network's configuration: the JSON list of `servers` (docs/protocol.rst) in
-base64. Every agent of version 2 is told when it comes and when the list changes. How they are tried is the agent's own
+They come from two places. Those who share a network key tell each other where they are, and are listed while they live
+and take agents: first those of the own group, then those of its fallbacks, and within a group in another order for each
+agent, so that a fleet which loses its Helen spreads over the others. Behind them come those of the document `servers`
+of the network's configuration, the JSON list of `servers` (docs/protocol.rst) in base64, as an operator wrote them.
+
+Every agent of version 2 is told when it comes and when the list changes. How they are tried is the agent's own
 business, and whether another Helen lets them in is hers.
 """
 
@@ -9,7 +13,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twisted.logger import Logger
@@ -19,10 +25,11 @@ from equus_protocol.codec import MAX_BLOB
 from helen.house import House
 from helen.roster import Agent
 from helen.settings import SettingsError, address
+from helen.shared.helens import Presence
 
 DOCUMENT = "servers"
 MOST = 64  # of one list, as the protocol has it
-NOBODY = b"[]"
+Servers = list[dict[str, str]]
 
 
 class OtherHelens:
@@ -33,7 +40,9 @@ class OtherHelens:
     def __init__(self, house: House, own: str) -> None:
         self._house = house
         self._own = own
-        self._blob = NOBODY
+        self._written: Servers = []  # by an operator
+        self._live: dict[str, Presence] = {}
+        self._groups: list[str] = []  # the own one, then its fallbacks
 
     def start(self) -> None:
         self._house.on_attached.append(self._attached)
@@ -45,26 +54,73 @@ class OtherHelens:
         """A [ CLIENT CONFIG ]. A list that is of no use is told in the log, and the one before stays."""
         found = [each for each in document.get("documents", []) if each.get("name") == DOCUMENT]
         try:
-            blob = read_list(found[0].get("content", ""), self._own) if found else NOBODY
+            written = read_list(found[0].get("content", ""), self._own) if found else []
         except ValueError as error:
             self.log.error("the document `servers` of the Scale0 network is left out: {error}", error=error)
             return
-        if blob != self._blob:
-            self._blob = blob
-            self._house.turns.walk(self._house.roster.connected(), self._tell)
+        if written != self._written:
+            self._written = written
+            self._tell_all()
+
+    def grouped(self, groups: Sequence[str]) -> None:
+        """The groups of our broker, its own first."""
+        if list(groups) != self._groups:
+            self._groups = list(groups)
+            if self._live:
+                self._tell_all()
+
+    def live(self, others: Mapping[str, Presence]) -> None:
+        """Who lives and takes agents, by identity."""
+        if dict(others) != self._live:
+            self._live = dict(others)
+            self._tell_all()
+
+    def servers_for(self, agent: str) -> Servers:
+        """Its list: those who live, in its own order, then those that were written down."""
+        ranked = sorted(self._live.items(), key=lambda item: (self._rank(item[1]), _spread(agent, item[0])))
+        listed = [as_server(presence) for _, presence in ranked if presence.address != self._own]
+        there = {server["address"] for server in listed}
+        return [*listed, *(server for server in self._written if server["address"] not in there)][:MOST]
+
+    def _rank(self, presence: Presence) -> int:
+        """0 for the own group, and for a network without groups; those of no group that we know of come last."""
+        groups = self._groups or [""]
+        return groups.index(presence.group) if presence.group in groups else len(groups)
 
     def _attached(self, agent: Agent) -> None:
-        if self._blob != NOBODY:
+        if self._live or self._written:
             self._tell(agent)
+
+    def _tell_all(self) -> None:
+        self._house.turns.walk(self._house.roster.connected(), self._tell)
 
     def _tell(self, agent: Agent) -> None:
         link: Any = agent.link
         if link is not None and link.version == 2 and not link.closing:
-            link.send(m.Servers(link.next_id(), self._blob))
+            link.send(m.Servers(link.next_id(), to_blob(self.servers_for(agent.name))))
 
 
-def read_list(content: str, own: str) -> bytes:
-    """The blob of `servers`, without ourselves; ValueError with a sentence if agents could make nothing of it."""
+def _spread(agent: str, identity: str) -> bytes:
+    return hashlib.sha256(f"{agent}\0{identity}".encode()).digest()
+
+
+def as_server(presence: Presence) -> dict[str, str]:
+    named = {"address": presence.address, "name": presence.name, "ca": presence.ca}
+    return {key: text for key, text in named.items() if text}
+
+
+def to_blob(servers: Servers) -> bytes:
+    """As many as there is room for."""
+    while (
+        len(blob := json.dumps(servers, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+        > MAX_BLOB
+    ):
+        servers = servers[:-1]
+    return blob
+
+
+def read_list(content: str, own: str) -> Servers:
+    """What an operator wrote, without ourselves; ValueError with a sentence if agents could make nothing of it."""
     try:
         listed = json.loads(base64.b64decode(content, validate=True))
     except (binascii.Error, ValueError, RecursionError) as error:
@@ -74,10 +130,9 @@ def read_list(content: str, own: str) -> bytes:
     for server in listed:
         _judge(server)
     others = [server for server in listed if server["address"] != own]
-    blob = json.dumps(others, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    if len(blob) > MAX_BLOB:
+    if len(json.dumps(others).encode()) > MAX_BLOB:
         raise ValueError(f"it has more than {MAX_BLOB} bytes")
-    return blob
+    return others
 
 
 def _judge(server: Any) -> None:

@@ -118,6 +118,16 @@ class Releases:
         return self._contents.get(sha256)
 
     @property
+    def undo_envelope(self) -> bytes | None:
+        """What `go_back` would publish."""
+        return self._undo
+
+    async def content(self, sha256: str) -> bytes | None:
+        """A file that any set of ours has named, from memory or from the store."""
+        held = self._contents.get(sha256)
+        return held if held is not None else await self._store.call(publications.file, sha256)
+
+    @property
     def is_ageing(self) -> bool:
         """Half the life of what all agents run is over, and no ring is open."""
         if self.published is None or self.ring is not None:
@@ -218,6 +228,36 @@ class Releases:
         )  # fmt: skip
         self._on_published()
         return fresh.version
+
+    def can_follow(self, envelope: bytes) -> bool:
+        """Whether a set that another Helen has published is newer than all that agents here may hold."""
+        return envelope == self._undo or manifest.read_unverified(envelope).version >= self._next_version
+
+    async def adopt(self, new: bytes, undo: bytes | None, author: str, left: str | None) -> None:
+        """Offer a set to everybody that another Helen has published, its files being kept already.
+
+        `left` is the fingerprint of what the folder holds instead, if it could not be brought in line.
+        """
+        if new == self._undo:
+            await self.go_back(author)
+            return
+        documents = [manifest.read_unverified(envelope) for envelope in (new, undo) if envelope is not None]
+        for document in documents:
+            await self._fetch(all_files(document))
+        fresh, now = self._read(new), self._clock()
+        rows = [_row(documents[0], new, None)]
+        if undo is not None:
+            rows.append(_row(documents[1], undo, fresh.version))
+        rollout = Rollout(fresh.version, "promote", author, now, now, {"members": [], "why": ""})
+        needed = {e.sha256: self._contents[e.sha256] for each in documents for e in all_files(each).values()}
+        await self._store.call(_store_release, rows, needed, rollout, fresh.version, fresh.version, left)
+        self._undo, self.undone = undo, left
+        self._next_version = fresh.version + 2  # N+1 is for the way back, whether or not there is one
+        self._served.append(all_files(fresh.document))
+        self.published, self.canary, self.ring = fresh, None, None
+        self._prune()
+        self.log.info("version {version} by {author} is in force here", version=fresh.version, author=author)
+        self._on_published()
 
     # ---------------------------------------------------------------------------------------------- rings, the way back
 

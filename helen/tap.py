@@ -89,6 +89,7 @@ class Options(usage.Options):  # type: ignore[misc]
         ["retention", None, None, "How long history segments are kept once the pipeline has them (7d)"],
         ["scale0-identity", None, None, "Her name in a Scale0 network (the first --name)"],
         ["embed-scale0", None, None, "Configuration of a Scale0 broker that runs in this process"],
+        ["network-key", None, None, "Key of a network of Helens who share checks, assignments, agents, downtimes"],
         ["zerotask", None, None, "ZeroTask broker that she works for, tcp://HOST:PORT, with #NAME for its key"],
         ["zerotask-listen", None, None, "Where the broker of --embed-zerotask listens (a socket in STATE/zerotask)"],
         ["curve-key", None, None, "Her CURVE pair, as `scale0ctl keygen` writes it"],
@@ -230,6 +231,7 @@ class Helen(Service):
         self.library.threshold = self.keys.root.threshold
         self.library.fraction = DEFAULT_FRACTION if chosen.rings else None
         self.library.fleet = lambda: [agent.name for agent in self.house.roster.connected() if agent.version == 2]
+        self.library.aside = self.state / "replaced"
         self.library.load(loaded)
         self.house.supply.library = self.library
         self._tell_keys()
@@ -389,6 +391,8 @@ class Helen(Service):
     def _published(self) -> None:
         self.telemetry.pushed += 1
         self._tell_keys()
+        if self.network is not None:
+            self.network.changed("checks")
         self.house.supply.on_published()
 
     async def rotate_keys(self, root: bytes | None) -> None:
@@ -396,9 +400,15 @@ class Helen(Service):
         if self.library.releases.ring is not None:
             raise PushRefused("a first ring is open: rotate keys once it has been promoted or undone")
         await (self.keys.renew_own() if root is None else self.keys.follow(root))
+        self.take_keys()
+        await self.library.look()
+
+    def take_keys(self) -> None:
+        """Other roots or keys are in force."""
         self.library.take_keys(self.keys.private, self.keys.root.keys, self.keys.root.threshold)
         self._tell_keys()
-        await self.library.look()
+        if self.network is not None:
+            self.network.changed("keys")
 
     def _measure_lag(self) -> None:
         """How late this call is. One that comes after a long pause is one call, not as many as were due."""

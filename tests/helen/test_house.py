@@ -72,6 +72,7 @@ class FakeAuthority:
         self.asked: list[Any] = []
         self.answer: Any = Enrolled("CERT", "CA", 5)
         self.conflicts = 0
+        self.closed = ""
 
     def on_revoked(self, tell: Any) -> None:
         self.tell_revoked = tell
@@ -485,6 +486,14 @@ def test_an_enrolment_that_is_none(home: Home, clock: Clock, blob: bytes) -> Non
     peer = Peer(home.house, clock)
     peer.say(m.Enrol(1, "web-1", blob))
     assert (slugs(peer), home.authority.asked) == (["not-enrolled"], [])
+
+
+def test_while_nobody_is_enrolled(home: Home, clock: Clock) -> None:
+    """A stranger shall come again; whoever has a certificate may renew it."""
+    home.authority.closed = "not now"
+    peer = Peer(home.house, clock)
+    peer.say(m.Enrol(1, "web-1", b'{"csr": "CSR", "token": "T"}'))
+    assert (slugs(peer), home.authority.asked) == (["overloaded;retry-after=5"], [])
 
 
 def test_enrolled(home: Home, clock: Clock) -> None:

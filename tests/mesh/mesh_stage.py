@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from helen_running import TWISTD, Program, Running
 from peers import Agent, Asker, Broker, Rpc
@@ -17,20 +18,24 @@ class Stage:
     web1: Agent
     desk: Asker
     rpc: Rpc
+    network_key: Path
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.brokers: dict[str, Broker] = {}
+        self.programs: list[Program] = []  # started by somebody else, ended by us
         self._started: list[Broker | Running | Agent | Asker | Rpc | Program] = []
 
-    def helen(self, name: str, *options: str) -> Running:
-        """Plaintext, so that agents of a few lines may come."""
+    def helen(self, name: str, *options: str, plain: bool = True) -> Running:
+        """In plaintext agents of a few lines may come."""
         (self.folder / name / "checks").mkdir(parents=True, exist_ok=True)
-        running = Running(self.folder / name, "--insecure-plaintext", *options)
+        running = Running(self.folder / name, *(["--insecure-plaintext"] if plain else []), *options)
         self._started.append(running)
         return running
 
-    def broker(self, name: str = "b1") -> Broker:
-        self._started.append(broker := Broker(self.folder / name))
+    def broker(self, name: str = "b1", **config: Any) -> Broker:
+        self._started.append(broker := Broker(self.folder / name, **config))
+        self.brokers[name] = broker
         return broker
 
     def agent(self, helen: Running, name: str) -> Agent:
@@ -54,5 +59,5 @@ class Stage:
         return rpc
 
     def end(self) -> None:
-        for one in reversed(self._started):
+        for one in (*self.programs, *reversed(self._started)):
             one.end()

@@ -81,24 +81,37 @@ class Agent:
 
 
 class Broker:
-    """`twistd scale0` on free ports."""
+    """`twistd scale0` on free ports; `again` starts it anew on those that it had."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **config: Any) -> None:
         folder.mkdir()
-        config = folder / "broker.json"
-        config.write_text(broker_config(folder.name))
-        words = [*TWISTD, "-n", "--pidfile=", "scale0", "--config", str(config), "--state", str(folder / "state")]
-        self.program = Program(words, folder / "broker.log")
-        self._run_file = folder / "state" / "run.json"
+        self.folder = folder
+        self._file, self._run_file = folder / "broker.json", folder / "state" / "run.json"
+        self._file.write_text(broker_config(folder.name, **config))
+        self._start()
+
+    def _start(self) -> None:
+        words = [*TWISTD, "-n", "--pidfile=", "scale0", "--config", str(self._file)]
+        self.program = Program([*words, "--state", str(self.folder / "state")], self.folder / "broker.log")
 
     def up(self) -> Broker:
         wait_until(self._is_up, "broker")
         self.run = json.loads(self._run_file.read_text())
         return self
 
+    def again(self) -> Broker:
+        """After its end. Its ports are in its configuration from now on."""
+        ends = ("frontend", "backend", "peer", "config_pub")
+        ports = {f"{name}_port": int(self.run[name].rpartition(":")[2]) for name in ends}
+        self._file.write_text(json.dumps(json.loads(self._file.read_text()) | ports))
+        self._start()
+        return self.up()
+
     def _is_up(self) -> bool:
         assert self.program.process.poll() is None, self.program.said
-        return self._run_file.exists()
+        with contextlib.suppress(OSError, ValueError):
+            return bool(json.loads(self._run_file.read_text())["pid"] == self.program.process.pid)
+        return False
 
     def end(self) -> None:
         self.program.end()
@@ -107,11 +120,11 @@ class Broker:
 ELSEWHERE = b'[{"address":"h9.example:4166"}]'
 
 
-def broker_config(identity: str) -> str:
-    """With the list of Helens for agents."""
+def broker_config(identity: str, **more: Any) -> str:
+    """With a list of Helens for agents, unless something else is asked for."""
     document = {"name": "servers", "content": base64.b64encode(ELSEWHERE).decode()}
     ports = {"frontend_port": 0, "backend_port": 0, "default_heartbeat_interval": 1.0}
-    return json.dumps({"identity": identity, **ports, "documents": [document]})
+    return json.dumps({"identity": identity, **ports, **(more or {"documents": [document]})})
 
 
 class Asker:

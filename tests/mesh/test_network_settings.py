@@ -23,12 +23,13 @@ def test_all_of_them() -> None:
     """From the environment, whose lists have commas."""
     environment = {
         "HELEN_SCALE0": "tcp://127.0.0.1:5556,tcp://10.0.0.2:5556#b2", "HELEN_SCALE0_IDENTITY": "h1",
-        "HELEN_EMBED_SCALE0": "/b.json", "HELEN_EMBED_ZEROTASK": "1", "HELEN_ZEROTASK_LISTEN": "ipc:///run/z.sock",
+        "HELEN_EMBED_SCALE0": "/b.json", "HELEN_NETWORK_KEY": "/n",
+        "HELEN_EMBED_ZEROTASK": "1", "HELEN_ZEROTASK_LISTEN": "ipc:///run/z.sock",
         "HELEN_CURVE_KEY": "/k", "HELEN_AUTHORIZED_KEYS": "/a", "HELEN_STATE": "/s",
     }  # fmt: skip
     assert read(gather({}, environment, None)).network == NetworkSettings(
         (HERE, Broker("tcp://10.0.0.2:5556", "b2")), "h1", Path("/b.json"), None, True, "ipc:///run/z.sock",
-        Path("/k"), Path("/a"),
+        Path("/n"), Path("/k"), Path("/a"),
     )  # fmt: skip
 
 
@@ -52,6 +53,7 @@ def test_what_needs_pyzmq(setting: dict[str, Any]) -> None:
         ({"scale0": ["tcp://127.0.0.1:5556#b1"]}, "needs --curve-key"),
         ({"curve-key": "k"}, "--curve-key and --authorized-keys belong together"),
         ({"zerotask": HERE.endpoint, "embed-zerotask": True}, "exclude each other"),
+        ({"network-key": "/n"}, "--network-key is for a network"),
         ({"zerotask-listen": HERE.endpoint}, "--zerotask-listen is for --embed-zerotask"),
         ({"scale0-identity": "two words"}, "--scale0-identity 'two words'"),
     ],

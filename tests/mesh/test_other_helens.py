@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from equus_protocol import messages as m
 from helen.other_helens import MOST, OtherHelens, read_list
+from helen.shared.helens import Presence
 
 H1, H2 = {"address": "h1:4166"}, {"address": "h2:4166", "name": "h2.example", "ca": "PEM"}
 
@@ -35,7 +37,7 @@ class House:
     """Those who are connected, and walks that take no time."""
 
     def __init__(self, *links: Link) -> None:
-        self.agents = [SimpleNamespace(link=link) for link in links]
+        self.agents = [SimpleNamespace(link=link, name="web-1") for link in links]
         self.on_attached: list[Any] = []
         self.roster = SimpleNamespace(connected=lambda: self.agents)
         self.turns = SimpleNamespace(walk=lambda things, each: [each(thing) for thing in things])
@@ -52,7 +54,7 @@ def test_agents_are_told_when_it_changes_and_when_they_come() -> None:
     others.configured(document([H1, H2]))
     others.configured(document([H1, H2]))
     for attached in house.on_attached:
-        attached(SimpleNamespace(link=later))
+        attached(SimpleNamespace(link=later, name="web-2"))
     blob = json.dumps([H2], separators=(",", ":")).encode()
     assert (here.said, old.said, later.said) == ([m.Servers(1, blob)], [], [m.Servers(1, blob)])
     others.configured({})
@@ -75,6 +77,41 @@ def test_a_list_of_no_use_changes_nothing(listed: Any) -> None:
     assert [told.blob for told in link.said] == [json.dumps([H1], separators=(",", ":")).encode()]
     with pytest.raises(ValueError, match=r"^\S"):
         read_list(document(listed)["documents"][1]["content"], "h9:4166")
+
+
+def test_those_who_live_come_first() -> None:
+    """The own group, then its fallbacks, then others, then what an operator wrote; nobody twice, never ourselves."""
+    others = OtherHelens(House(), "h1:4166")
+    others.configured(document([H1, H2, {"address": "h7:1"}]))
+    others.grouped(["east", "west"])
+    live = {
+        "far": Presence("far:1"), "west": Presence("w:1", group="west"), "me": Presence("h1:4166", group="east"),
+        "h2": Presence("h2:4166", "h2.example", "CA", "east"),
+    }  # fmt: skip
+    others.live(live)
+    assert others.servers_for("web-1") == [
+        {"address": "h2:4166", "name": "h2.example", "ca": "CA"}, {"address": "w:1"}, {"address": "far:1"},
+        {"address": "h7:1"},
+    ]  # fmt: skip
+
+
+def test_a_fleet_spreads_over_the_others() -> None:
+    """Each agent has an order of its own, always the same: a third of them begins with each of three."""
+    others = OtherHelens(House(), "h1:4166")
+    others.live({name: Presence(f"{name}:1") for name in ("h2", "h3", "h4")})
+    firsts = Counter(others.servers_for(f"web-{number}")[0]["address"] for number in range(300))
+    assert set(firsts) == {"h2:1", "h3:1", "h4:1"}
+    assert min(firsts.values()) > 70
+    assert others.servers_for("web-1") == others.servers_for("web-1")
+
+
+def test_agents_hear_of_those_who_come_to_live_and_go() -> None:
+    link = Link()
+    others = OtherHelens(House(link), "h1:4166")
+    others.live({"h2": Presence("h2:1")})
+    others.live({"h2": Presence("h2:1")})
+    others.live({})
+    assert [told.blob for told in link.said] == [b'[{"address":"h2:1"}]', b"[]"]
 
 
 def test_no_base64() -> None:

@@ -76,7 +76,7 @@ def test_a_cancelled_request_is_abandoned(network: Stage) -> None:
 def test_helen_answers_for_herself(network: Stage) -> None:
     """Her state, and a file of her published set."""
     status = json.loads(network.desk.final(network.desk.ask("helen.h1", b"status"))[2][0])
-    assert status["network"] == {"scale0": {"identity": "h1", "state": "active"}, "zerotask": None}
+    assert status["network"] == {"scale0": {"identity": "h1", "state": "active"}, "shared": None, "zerotask": None}
     content = pulse().encode()
     sha256 = hashlib.sha256(content).hexdigest().encode()
     assert network.desk.final(network.desk.ask("helen.h1", b"file", sha256)) == (200, "", [content])

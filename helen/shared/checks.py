@@ -1,0 +1,112 @@
+"""The set of checks that agents run, the same at all Helens: the newest counts, whichever Helen it was pushed at.
+
+    {"manifest": base64 of the signed envelope, "undo": the same or null, "by": the Helen who published it}
+
+Files do not travel with it: those that a Helen lacks she fetches by their hashes, from the one who published or from
+any other, and believes what fits the hash. Versions of manifests only rise, and agents refuse older ones: a set whose
+version some of our agents are past already is released anew, by whoever can sign.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import Logger
+
+from equus_protocol import manifest
+from equus_protocol.manifest import FileEntry, ManifestDocument, ManifestRefused
+from helen.library import Library
+from helen.lint import LintFailed
+from helen.releases import PushRefused, all_files
+from helen.shared.commons import NotYet
+from helen.store import StoreFailed
+
+AT_ONCE = 16  # files that are asked for together: 16 MiB at most on their way to us
+
+Fetch = Callable[[str, str], "Deferred[bytes | None]"]
+
+
+class ChecksPart:
+    """`fetch(identity, sha256)` asks another Helen for a file; `others()` are the identities of those that live."""
+
+    log = Logger()
+    names = ("checks",)
+
+    def __init__(
+        self, library: Library, identity: str, wall: Callable[[], float], fetch: Fetch,
+        others: Callable[[], Iterable[str]],
+    ) -> None:  # fmt: skip
+        self._library, self._identity, self._wall = library, identity, wall
+        self._fetch, self._others = fetch, others
+
+    def wanted(self, name: str, value: Any) -> Any:
+        published = self._library.published
+        if published is None or (value is not None and digest_of(value) == published.digest):
+            return None
+        undo = self._library.releases.undo_envelope
+        return {
+            "manifest": base64.b64encode(published.envelope).decode(),
+            "undo": None if undo is None else base64.b64encode(undo).decode(),
+            "by": self._identity,
+        }
+
+    async def adopt(self, name: str, value: Any) -> None:
+        published = self._library.published
+        if published is not None and digest_of(value) == published.digest:
+            return
+        envelope = base64.b64decode(value["manifest"])
+        undo = None if value["undo"] is None else base64.b64decode(value["undo"])
+        documents = [self._verified(each) for each in (envelope, undo) if each is not None]
+        contents = await self._gather(documents, value["by"])
+        try:
+            await self._library.adopt(envelope, undo, contents, value["by"])
+        except (PushRefused, LintFailed, StoreFailed) as error:
+            raise NotYet(f"the checks of {value['by']} are not in force here: {error}") from error
+
+    def _verified(self, envelope: bytes) -> ManifestDocument:
+        library = self._library
+        try:
+            return manifest.verify(envelope, library.public, self._wall(), threshold=library.threshold)
+        except ManifestRefused as refused:
+            raise NotYet(f"the set of checks of the network is refused: {refused}") from refused
+
+    async def _gather(self, documents: list[ManifestDocument], by: str) -> dict[str, bytes]:
+        """All files by hash: those that are here, and the others from whoever has them."""
+        entries = {entry.sha256: entry for each in documents for entry in all_files(each).values()}
+        contents: dict[str, bytes] = {}
+        missing: list[FileEntry] = []
+        for sha256, entry in entries.items():
+            content = await self._library.releases.content(sha256)
+            if content is None:
+                missing.append(entry)
+            else:
+                contents[sha256] = content
+        for first in range(0, len(missing), AT_ONCE):
+            some = missing[first : first + AT_ONCE]
+            found = await gatherResults([self._fetch_one(entry, by) for entry in some], consumeErrors=True)
+            contents |= {entry.sha256: content for entry, content in zip(some, found, strict=True)}
+        if missing:
+            self.log.info("{count} files of checks were fetched from other Helens", count=len(missing))
+        return contents
+
+    def _fetch_one(self, entry: FileEntry, by: str) -> Deferred[bytes]:
+        return Deferred.fromCoroutine(self._fetch_from_any(entry, by))
+
+    async def _fetch_from_any(self, entry: FileEntry, by: str) -> bytes:
+        for identity in dict.fromkeys([by, *self._others()]):
+            content = await self._fetch(identity, entry.sha256) if identity != self._identity else None
+            if content is None:
+                continue
+            if len(content) == entry.size and hashlib.sha256(content).hexdigest() == entry.sha256:
+                return content
+            self.log.error("{identity} gave another file than {sha256}", identity=identity, sha256=entry.sha256)
+        raise NotYet(f"no Helen in reach has the file {entry.sha256} of the newest set of checks")
+
+
+def digest_of(value: Any) -> str:
+    """Of the manifest in a document."""
+    return manifest.read_unverified(base64.b64decode(value["manifest"])).digest

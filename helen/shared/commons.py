@@ -1,0 +1,304 @@
+"""What all Helens of a network have in common, kept in step: documents of Scale0's configuration, signed and versioned.
+
+A *part* owns one kind of it (certificates, check sets, assignments, ...) and two questions are put to it:
+
+    await part.adopt(name, value)        make what the network says this Helen's own; raises NotYet with a sentence
+    part.wanted(name, value)             what the network should say instead, after that: None if it is right as it is
+
+What one Helen decides and others take (check sets, assignments) is replaced by the newest; what several know in part
+(certificates, revocations, windows) is merged, and whoever knows more publishes the whole. So it does not matter who
+published last, who was away, or which broker forgot. What is in force is on disk here, and stays in force while no
+broker can be reached. A Helen who has never met her network publishes nothing before she has heard
+what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from attrs import define
+from twisted.internet.defer import Deferred, ensureDeferred
+from twisted.internet.threads import deferToThread
+from twisted.logger import Logger
+
+from helen.shared.network_key import NetworkKey
+from helen.shared.shelf import Shelf
+from scale0.documents import Documents, Refused, name_of, next_version, scope_of
+from scale0.publication import Publication
+from scale0.sharer import Sharer
+
+SOON, GATHERED = 0.1, 1.0  # seconds in which changes are gathered: what must be known at once, and what may be many
+RETRY, LONGEST_RETRY = 1.0, 60.0  # seconds until what could not be adopted is tried again, doubling
+AT_ONCE = 65_536  # bytes of a document: half a millisecond; greater ones are read in a thread
+FORM = "JSON"
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class NotYet(Exception):
+    """Something can't be made ours as things are; the text says why, and what to do."""
+
+
+class Part(Protocol):
+    """One kind of what is shared. `names` are its documents."""
+
+    names: Sequence[str]
+
+    async def adopt(self, name: str, value: Any) -> None: ...
+
+    def wanted(self, name: str, value: Any) -> Any: ...
+
+
+@define
+class _Standing:
+    """How one document is doing here."""
+
+    trouble: str | None = None
+    tries: int = 0
+    timer: Any = None  # of the next try
+    due: Any = None  # of the next look whether the network has to be told something
+
+
+class Commons:
+    """`parts` in the order in which they build on each other: keys before what they sign."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        reactor: Any,
+        key: NetworkKey,
+        shelf: Shelf,
+        parts: Sequence[Part],
+        wall: Callable[[], float],
+        joined: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.key = key
+        self.has_joined = False  # what the network says is known here
+        self.refused: dict[str, str] = {}  # documents of ours, or for us, that were not taken, and why
+        self._reactor, self._shelf, self._wall, self._on_joined = reactor, shelf, wall, joined
+        self._parts = {name: part for part in parts for name in part.names}
+        self._standing = {name: _Standing() for name in self._parts}
+        self._applied: dict[str, int] = {}
+        self._values: dict[str, Any] = {}  # of the newest versions, read
+        self._unkept: dict[str, Publication] = {}
+        self._waiting: dict[str, None] = {}  # documents that are to be adopted
+        self._working: Deferred[None] | None = None
+        self._keeping: Deferred[None] | None = None
+        self._running = False
+        self.sharer = Sharer(Documents("", [key.public]), self._heard, self._compared, wall, self._was_refused)
+
+    # ---------------------------------------------------------------------------------------------- beginning, ending
+
+    def open(self) -> None:
+        """Blocking: what was in force before this start."""
+        for publication in self._shelf.load():
+            try:
+                self.sharer.documents.take(publication, self._wall())
+            except Refused as refused:
+                self.log.error("a document on the shelf is left out: {why}", why=refused)
+        self._applied = self._shelf.load_applied()
+        self.has_joined = bool(len(self.sharer.documents))
+
+    def start(self) -> None:
+        """Make ours what is not yet; and tell what has changed while we were down."""
+        self._running = True
+        for name in self._parts:
+            held = self.sharer.documents.get(name)
+            if held is not None and self._applied.get(name) != held.version:
+                self._adopt_soon(name)
+            elif self.has_joined:
+                self.changed(name)
+
+    async def stop(self) -> None:
+        """What is being kept is kept to its end."""
+        self._running = False
+        for standing in self._standing.values():
+            for timer in (standing.timer, standing.due):
+                if timer is not None and timer.active():
+                    timer.cancel()
+        for busy in (self._working, self._keeping):
+            if busy is not None:
+                await _end_of(busy)
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Documents that are not in force here, and why."""
+        found = {name: each.trouble for name, each in self._standing.items() if each.trouble is not None}
+        return {**self.refused, **found}
+
+    def overview(self) -> dict[str, Any]:
+        held = {name: one.version for name in self._parts if (one := self.sharer.documents.get(name)) is not None}
+        settled = self.has_joined and not self._waiting and self._working is None and not self.troubles
+        settled = settled and not any(each.due is not None for each in self._standing.values())
+        return {
+            "key": self.key.public, "joined": self.has_joined, "settled": settled, "documents": held,
+            "digest": self.sharer.documents.digest, "troubles": self.troubles,
+        }  # fmt: skip
+
+    def value(self, name: str) -> Any:
+        """What the network says, if it is known and read."""
+        return self._values.get(name)
+
+    # ---------------------------------------------------------------------------------------------- from the network
+
+    def _heard(self, publication: Publication) -> None:
+        name = name_of(publication)
+        if name not in self._parts:
+            self._keep_soon(publication)  # of a newer Helen: carried, not understood
+            return
+        self.log.info("the network has {name} {version}", name=name, version=publication.version)
+        self._values.pop(name, None)
+        self.refused.pop(name, None)
+        self._keep_soon(publication)
+        if self._running:
+            self._adopt_soon(name)
+
+    def _compared(self) -> None:
+        """All that the broker has was sent before this word."""
+        if not self.has_joined:
+            self.has_joined = True
+            self.log.info("this Helen has met her network: {count} documents", count=len(self.sharer.documents))
+        self._on_joined()
+        for name in self._parts:
+            if self.sharer.documents.get(name) is None:
+                self.changed(name)
+
+    def _was_refused(self, name: str, why: str) -> None:
+        if self.refused.get(name) != why:
+            self.refused[name] = why
+            self.log.error("the document {name} is not taken by the network: {why}", name=name, why=why)
+
+    def _adopt_soon(self, name: str) -> None:
+        self._waiting[name] = None
+        if self._working is None:
+            self._working = ensureDeferred(self._work())
+            self._working.addErrback(lambda failure: self.log.failure("what Helens share", failure))
+            self._working.addBoth(self._worked)
+
+    def _worked(self, _: Any) -> None:
+        self._working = None
+        if self._waiting and self._running:
+            self._adopt_soon(next(iter(self._waiting)))
+
+    async def _work(self) -> None:
+        """One after the other, in the order of the parts; what fails is tried again, and after each success at once."""
+        while self._waiting and self._running:
+            name = next(name for name in self._parts if name in self._waiting)
+            del self._waiting[name]
+            publication = self.sharer.documents.get(name)
+            assert publication is not None
+            standing = self._standing[name]
+            try:
+                value = await self._read(name, publication)
+                await self._parts[name].adopt(name, value)
+            except Exception as error:  # whatever a document holds, the others must go on
+                self._failed(name, standing, error)
+                continue
+            if standing.trouble is not None:
+                self.log.info("{name} is in force now", name=name)
+            standing.trouble, standing.tries = None, 0
+            self._applied[name] = publication.version
+            self._keep_soon(None)
+            for other, each in self._standing.items():
+                if each.trouble is not None and other != name:
+                    self._waiting[other] = None  # it may have waited for this one
+            self.changed(name)
+
+    def _failed(self, name: str, standing: _Standing, error: Exception) -> None:
+        sentence = str(error) if isinstance(error, NotYet) else f"{type(error).__name__}: {error}"
+        if standing.trouble != sentence:
+            level = self.log.warn if isinstance(error, NotYet) else self.log.error
+            level("{name} is not in force yet: {sentence}", name=name, sentence=sentence)
+        standing.trouble = sentence
+        standing.tries += 1
+        wait = min(LONGEST_RETRY, RETRY * 2.0 ** min(standing.tries - 1, 10))
+        if standing.timer is None or not standing.timer.active():
+            standing.timer = self._reactor.callLater(wait, self._adopt_soon, name)
+
+    async def _read(self, name: str, publication: Publication) -> Any:
+        if name not in self._values:
+            raw = publication.document
+            read = msgspec.json.decode(raw) if len(raw) <= AT_ONCE else await deferToThread(msgspec.json.decode, raw)
+            if self.sharer.documents.get(name) is not publication:
+                return read  # a newer one came meanwhile, and is next
+            self._values[name] = read
+        return self._values[name]
+
+    # ---------------------------------------------------------------------------------------------- to the network
+
+    def changed(self, name: str, within: float = SOON) -> None:
+        """Something of this part is another thing here now; the network hears of it within so many seconds."""
+        standing = self._standing[name]
+        if not self._running or not self.has_joined:
+            return
+        if standing.due is not None and standing.due.getTime() > self._reactor.seconds() + within:
+            standing.due.reset(within)
+        elif standing.due is None:
+            standing.due = self._reactor.callLater(within, self._tell, name)
+
+    def _tell(self, name: str) -> None:
+        standing = self._standing[name]
+        standing.due = None
+        held = self.sharer.documents.get(name)
+        if held is not None and (name in self._waiting or self._applied.get(name) != held.version):
+            return  # what the network says comes first; `changed` is said again after it
+        try:
+            value = (
+                self._values.get(name) if held is None or name in self._values else msgspec.json.decode(held.document)
+            )
+            wanted = self._parts[name].wanted(name, value)
+            if wanted is not None:
+                self._publish(name, wanted, held)
+        except Exception:
+            self.log.failure("telling the network of {name}", name=name)
+
+    def _publish(self, name: str, value: Mapping[str, Any], held: Publication | None) -> None:
+        version = next_version(held.version if held is not None else 0, self._wall())
+        new = Publication("", scope_of(name), version, FORM, _encoder.encode(value)).signed(self.key.private)
+        try:
+            verdict = self.sharer.publish(new)
+        except Refused as refused:
+            self._was_refused(name, str(refused))
+            return
+        self.refused.pop(name, None)
+        if verdict == "news":
+            self.log.info("the network is told of {name} {version}", name=name, version=version)
+            self._values[name] = msgspec.json.decode(new.document)
+            self._applied[name] = version
+            self._keep_soon(new)
+
+    # ---------------------------------------------------------------------------------------------- the disk
+
+    def _keep_soon(self, publication: Publication | None) -> None:
+        if publication is not None:
+            self._unkept[publication.scope] = publication
+        if self._keeping is None:
+            self._keeping = ensureDeferred(self._keep())
+            self._keeping.addBoth(self._kept)
+
+    async def _keep(self) -> bool:
+        """The newest of each; what comes while this is written is written next. False if it can't be written."""
+        while True:
+            applied, unkept, self._unkept = dict(self._applied), self._unkept, {}
+            try:
+                await deferToThread(self._shelf.keep, list(unkept.values()), applied)
+            except OSError as error:
+                self._unkept = unkept | self._unkept
+                self.log.error("STATE/network can't be written: {error}", error=error)
+                return False
+            if not self._unkept and applied == self._applied:
+                return True
+
+    def _kept(self, is_kept: bool) -> None:
+        self._keeping = None
+        if is_kept is not True and self._running:
+            self._reactor.callLater(LONGEST_RETRY, self._keep_soon, None)
+
+
+async def _end_of(busy: Deferred[None]) -> None:
+    done: Deferred[None] = Deferred()
+    busy.addBoth(lambda _: done.callback(None))
+    await done

@@ -194,6 +194,8 @@ def _notice_text(said: dict[str, Any]) -> str:
 
 
 def _why_not_run(facts: Facts) -> list[Line]:
+    if facts.rule.passive:
+        return _why_not_reported(facts)
     lines = []
     if facts.entry is None:
         lines.append(_line(None, "it is not scheduled there" if facts.check_id != LINK else "a link is not run"))
@@ -211,6 +213,19 @@ def _why_not_run(facts: Facts) -> list[Line]:
         late = "" if past.result is None or past.result.ended is None else _lateness(facts, past)
         lines.append(_line(past.received, f"a result came{late}"))
     return lines
+
+
+def _why_not_reported(facts: Facts) -> list[Line]:
+    """Of what comes from outside nobody knows when it will."""
+    lines = [_line(None, "its results come from outside: passive.toml declares it")]
+    if facts.rule.stale is not None:
+        word = STATUS_WORDS[facts.rule.missing]
+        lines.append(_line(None, f"{word} when there is no result for {facts.rule.stale:g} s"))
+    expected = None if facts.state is None else facts.state.expected
+    if expected is not None:
+        why = f" ({expected.why})" if expected.why else ""
+        lines.append(_line(expected.at, f"the next result is expected within {expected.within:g} s{why}"))
+    return lines + [_line(past.received, "a result came") for past in facts.results[:3]]
 
 
 def _lateness(facts: Facts, past: Past) -> str:
@@ -246,6 +261,9 @@ def _what_changed(facts: Facts) -> list[Line]:
         if past.kind == "rule" and said.get("agent") == facts.agent:
             rule = said["checks"].get(facts.check_id)
             lines.append(_line(past.received, f"other rules or labels for the agent; this check's: {json.dumps(rule)}"))
+        elif past.kind == "expect" and _is_about(past, facts):
+            why = f" ({said['why']})" if said.get("why") else ""
+            lines.append(_line(past.received, f"the next result was expected within {said['within']:g} s{why}"))
         elif past.kind == "link" and said.get("agent") == facts.agent:
             lines.append(_line(past.received, f"the agent's link: {said['event']}"))
         elif past.kind in ("helen_start", "helen_stop"):

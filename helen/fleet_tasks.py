@@ -131,7 +131,7 @@ class FleetTasks:
         return Question(targets)
 
     def _targets(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        found = {agent.name for agent in self._house.roster.matching(patterns)}
+        found = {agent.name for agent in self._house.roster.askable(patterns)}
         try:
             found.update(map(checked_name, plain_names(patterns)))
         except BadRequest as error:

@@ -26,7 +26,7 @@ from helen.connection import AgentConnection, Clocks, Hold
 from helen.credentials import NotEnrolled
 from helen.enrolment import Enrolled, EnrolRequest
 from helen.journal.journal import Journal
-from helen.journal.values import Batch, Entry, Origin, StoredResult
+from helen.journal.values import OWN_SPOOL, Batch, Entry, Origin, StoredResult
 from helen.library import Library
 from helen.listening import AgentDoor
 from helen.loaded import LoadReport, read_loaded
@@ -78,14 +78,15 @@ class House:
         self.on_attached: list[Callable[[Agent], None]] = []  # an agent has come
         self.on_detached: list[Callable[[Agent], None]] = []  # it has gone, or comes anew: then both are called
         self.stopping = False
-        self.counts: dict[str, int] = {"reports": 0, "results": 0, "acks": 0, "late": 0, "clashes": 0}
         self.sessions: dict[str, int] = {"admitted": 0, "refused": 0}
         self.errors = Words()  # the error words that agents were sent
+        self.counts: dict[str, int] = {"reports": 0, "results": 0, "passive": 0, "acks": 0, "late": 0, "clashes": 0}
         self._reactor = reactor
         self._wall = wall
         self._steady = steady
         self._held_back: set[AgentConnection] = set()
         self._claims: dict[tuple[str, int], Claim] = {}  # (agent, sequence in the spool `helen`) -> who asked
+        self._submitted: dict[tuple[str, int], Deferred[None]] = {}  # the same -> who reported it from outside
         self._offsets: dict[str, deque[float]] = {}
         self._complained_at = -COMPLAIN_SECONDS
         authority.on_revoked(self._revoked)
@@ -307,9 +308,11 @@ class House:
             claim = self._claims.pop((entry.agent, entry.sequence), None)
             if claim is not None:
                 self.runs.settle(claim, document, entry.blob)  # type: ignore[arg-type]  # it has all that is read of one
+            self._kept(entry)
             return
-        agent = self.roster.know(entry.agent)
-        if document.started is not None:
+        is_passive = entry.origin is Origin.PASSIVE
+        agent = self.roster.host(entry.agent) if is_passive else self.roster.know(entry.agent)
+        if document.started is not None and not is_passive:
             self._judge_clock(agent, document.started + (document.took_ms or 0.0) / 1_000, entry.received)
         latest = Latest(
             entry.check_id, document.status, document.summary, entry.received, document.reason, document.code,
@@ -318,6 +321,21 @@ class House:
         kept = agent.took(latest)
         for observer in self.observers:
             observer(agent, kept)
+        self._kept(entry)
+
+    def _kept(self, entry: Entry) -> None:
+        waiting = self._submitted.pop((entry.agent, entry.sequence), None) if entry.spool == OWN_SPOOL else None
+        if waiting is not None:
+            waiting.callback(None)
+
+    def submit(self, name: str, check_id: str, blob: bytes, origin: Origin = Origin.PASSIVE) -> Deferred[None] | None:
+        """A result from outside: fires once it is on disk. None: the journal takes nothing more."""
+        sequence = self.journal.append_own(name, check_id, None, origin, self._wall(), blob)
+        if sequence is None:
+            return None
+        self.counts["passive"] += 1
+        done = self._submitted[name, sequence] = Deferred()
+        return done
 
     def facts_of(self, name: str, check_id: str) -> tuple[dict[str, str], str]:
         """For whoever tells people of it: the agent's labels, and what the check said last."""
@@ -407,7 +425,7 @@ class House:
         done.addErrback(lambda failure: self.log.failure("enrolment", failure))
 
     def _enrolled(self, connection: AgentConnection, enrol: m.Enrol, enrolled: Enrolled) -> None:
-        self.roster.know(enrol.name)
+        self.roster.enrol(enrol.name)
         connection.send(m.Enrolled(enrol.message_id, enrolled.blob(self.signing_keys, self.root)))
         connection.go_on(Hold.ENROLMENT)
 

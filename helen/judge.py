@@ -24,7 +24,7 @@ from helen import replaying, statefile
 from helen.journal.columns import END_OF_TIME
 from helen.journal.journal import Journal
 from helen.journal.values import JournalError, Origin, StoredChange, StoredResult
-from helen.judged import Again, Result
+from helen.judged import LINK, Again, Result, Rule
 from helen.policy import ScheduleEntry
 from helen.replaying import Past
 from helen.roster import Agent
@@ -62,6 +62,7 @@ class Judge:
         self.recent: deque[Past] = deque(maxlen=RECENT)
         self.observers: list[Callable[[StoredChange], None]] = []
         self.window_observers: list[Callable[[str, dict[str, Any]], None]] = []  # a downtime or silence was changed
+        self.passive: Callable[[str], dict[str, Rule]] = lambda agent: {}  # the rules of what comes from outside
         self.emitted = self.returned = 0  # records of ours that were written, and that came back durable
         self._reactor = reactor
         self._folder = folder
@@ -238,11 +239,19 @@ class Judge:
 
         One that only has a certificate so far is nobody to wait for: nothing of it is stale before it came once.
         """
-        rules = AgentRules(dict(agent.labels), {entry.id: entry.rule for entry in entries}, link_rule(default))
-        known = self._ruled.get(agent.name)
-        if known != rules and (known is not None or agent.link is not None) and not self._stopped:
+        known, passive = self._ruled.get(agent.name), self.passive(agent.name)
+        was_ruled = known is not None and not _is_passive(known)
+        has_come = agent.link is not None or was_ruled or (agent.name, LINK) in self.timeline.states
+        scheduled = {entry.id: entry.rule for entry in entries} if has_come else {}
+        rules = AgentRules(dict(agent.labels), passive | scheduled, link_rule(default))
+        if known != rules and (known is not None or has_come or passive) and not self._stopped:
             self._ruled[agent.name] = rules
             self._journal.change("rule", rules_to_json(rules), agent.name)
+
+    def rule_of(self, agent: str, check_id: str) -> Rule | None:
+        """As it was written last; None for what nobody declared or assigned."""
+        rules = self._ruled.get(agent)
+        return None if rules is None else rules.checks.get(check_id)
 
     def forget(self, agent: str) -> None:
         """An agent that was taken out of service: what is open of it is closed, its history stays."""
@@ -250,6 +259,11 @@ class Judge:
             return
         self._ruled.pop(agent, None)
         self._journal.change("link", {"event": "forgotten"}, agent)
+
+
+def _is_passive(rules: AgentRules) -> bool:
+    """Whether all that is known of it comes from outside: then no agent may ever have been there."""
+    return bool(rules.checks) and all(rule.passive for rule in rules.checks.values())
 
 
 def _past_of(record: Stored) -> Past:

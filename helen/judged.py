@@ -34,6 +34,8 @@ class Rule:
     flap_stop: float = 15.0
     depends: tuple[str, ...] = ()
     away: float = 60.0  # of a link: an agent that is gone for so long is away; a restart of it or of Helen is shorter
+    passive: bool = False  # its results come from outside: whether an agent of that name is there says nothing of it
+    missing: int = UNKNOWN  # what it is when no result came in time
 
     def to_json(self) -> dict[str, Any]:
         """Without what is as usual: an agent's rules are a record of the journal, and most are as usual."""
@@ -136,6 +138,15 @@ class Ack:
 
 
 @frozen
+class Expected:
+    """The next result has to come `within` so many seconds of `at`, whatever the rule says. `why`: who said so."""
+
+    at: float
+    within: float
+    why: str = ""
+
+
+@frozen
 class State:
     """One check on one agent (or the agent's link). `number` counts its events: the next one takes it."""
 
@@ -148,6 +159,7 @@ class State:
     ack: Ack | None = None
     lost: float | None = None  # of a link: since when it is down and not yet called away
     number: int = 0
+    expected: Expected | None = None
 
     @classmethod
     def born(cls, at: float) -> State:
@@ -167,11 +179,13 @@ class State:
             "ack": _plain(self.ack),
             "lost": self.lost,
             "number": self.number,
+            "expected": _plain(self.expected),
         }
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> State:
         seen, ack, notice = document["seen"], document["ack"], document["notice"]
+        expected = document.get("expected")  # states of older versions have none
         told = {"told": STATUS_WORDS.index(notice["told"]), "decided": tuple(notice["decided"])}
         return cls(
             Condition.from_json(document["shown"]),
@@ -183,6 +197,7 @@ class State:
             None if ack is None else Ack(**ack),
             document["lost"],
             document["number"],
+            None if expected is None else Expected(**expected),
         )
 
 
@@ -226,6 +241,16 @@ class Unacknowledge:
     WORD: ClassVar[str] = "unack"
     at: float
     who: str = ""
+
+
+@frozen
+class Expect:
+    """The next result has to come within so many seconds from now: what brings it has said so."""
+
+    WORD: ClassVar[str] = "expect"
+    at: float
+    within: float
+    why: str = ""
 
 
 @frozen
@@ -285,11 +310,23 @@ class Retired:
 
 
 Input = (
-    Result | Tick | Acknowledge | Unacknowledge | Held | Released | Link | AgentAway | AgentBack | Retired
+    Result | Tick | Acknowledge | Unacknowledge | Expect | Held | Released | Link | AgentAway | AgentBack | Retired
 )  # fmt: skip
 _INPUTS: dict[str, type[Any]] = {
     each.WORD: each
-    for each in (Result, Tick, Acknowledge, Unacknowledge, Held, Released, Link, AgentAway, AgentBack, Retired)
+    for each in (
+        Result,
+        Tick,
+        Acknowledge,
+        Unacknowledge,
+        Expect,
+        Held,
+        Released,
+        Link,
+        AgentAway,
+        AgentBack,
+        Retired,
+    )
 }
 _PARTS: dict[str, Callable[..., Any]] = {"ack": Ack, "hold": Hold}  # fields that are values of ours
 

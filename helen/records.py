@@ -80,6 +80,11 @@ def put(db: sqlite3.Connection, key: str, value: str) -> None:
     db.execute("INSERT INTO kv VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value))
 
 
+def drop(db: sqlite3.Connection, key: str) -> None:
+    """Forget it."""
+    db.execute("DELETE FROM kv WHERE key = ?", (key,))
+
+
 def get(db: sqlite3.Connection, key: str) -> str | None:
     row = db.execute("SELECT value FROM kv WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])

@@ -78,6 +78,12 @@ class Agent:
     clock_offset: float | None = None  # seconds that its clock is ahead of ours, at best
     latest: dict[str, Latest] = field(factory=dict)
     counts: list[int] = field(factory=lambda: [0, 0, 0, 0])  # of `latest`, by status: nobody has to go through it
+    enrolled: bool = True  # False: no agent, only a name that reports from outside
+
+    @property
+    def is_host(self) -> bool:
+        """Whether nobody is to be asked or told anything under this name."""
+        return not self.enrolled and self.link is None
 
     @property
     def version(self) -> int:
@@ -95,6 +101,12 @@ class Agent:
             self.counts[known.status] -= 1
         self.counts[kept.status] += 1
         return kept
+
+    def drop(self, check_id: str) -> None:
+        """A check that is watched no more."""
+        gone = self.latest.pop(check_id, None)
+        if gone is not None:
+            self.counts[gone.status] -= 1
 
 
 @define
@@ -124,6 +136,19 @@ class Roster:
             agent = self.agents[name] = Agent(name)
         return agent
 
+    def enrol(self, name: str) -> Agent:
+        """An agent has this name, if nobody but a host had it before."""
+        agent = self.know(name)
+        agent.enrolled = True
+        return agent
+
+    def host(self, name: str) -> Agent:
+        """The agent of this name, or a host without one."""
+        agent = self.agents.get(name)
+        if agent is None:
+            agent = self.agents[name] = Agent(name, enrolled=False)
+        return agent
+
     def forget(self, name: str) -> None:
         """An agent that was decommissioned."""
         self.agents.pop(name, None)
@@ -135,6 +160,10 @@ class Roster:
         """Agents whose name fits one of these patterns, or whose labels fit a pattern `KEY=GLOB`."""
         wanted = list(patterns)
         return [agent for agent in self.agents.values() if any(_fits(agent, pattern) for pattern in wanted)]
+
+    def askable(self, patterns: Iterable[str]) -> list[Agent]:
+        """Those of them that are agents: hosts that only report can't be asked."""
+        return [agent for agent in self.matching(patterns) if not agent.is_host]
 
     # ---------------------------------------------------------------------------------------------- coming and going
 
@@ -181,7 +210,7 @@ class Roster:
             self.leave(waiting.older, now)
 
     def _attach(self, link: Link) -> None:
-        agent = self.know(link.name)
+        agent = self.enrol(link.name)
         if agent.link is not None:
             self._on_detached(agent, agent.link)
         agent.link = link

@@ -32,6 +32,8 @@ from helen.judged import (
     AgentBack,
     Condition,
     Event,
+    Expect,
+    Expected,
     Flap,
     Flapping,
     Held,
@@ -95,7 +97,7 @@ def _result(state: State, given: Result, rule: Rule) -> Stepped:
     changed = shown.known and given.status != shown.status
     holds = tuple(hold for hold in state.holds if hold.kind != AWAITING)
     now, why = _judge(state, given, rule)
-    state = evolve(state, seen=seen, holds=holds)
+    state = evolve(state, seen=seen, holds=holds, expected=None)
     state = _count_change(state, changed, given, rule, events)
     state = _turn(state, now, why, given.at, events, given)
     if now.attempt and rule.retry is not None:
@@ -155,7 +157,11 @@ def _end_flapping(state: State, at: float, status: int, why: str, events: list[E
 
 def _stale_at(state: State, rule: Rule, listening: float | None, started: float) -> float | None:
     """A check is stale when Helen has listened to its agent for the whole deadline and heard nothing of it."""
-    if rule.stale is None or state.shown.reason in (STALE, AWAY):
+    if state.shown.reason in (STALE, AWAY):
+        return None
+    if state.expected is not None:
+        return max(state.expected.at, started) + state.expected.within
+    if rule.stale is None:
         return None
     heard = state.hard.since if state.seen is None else state.seen.at
     if state.hard.reason == PENDING:
@@ -173,17 +179,28 @@ def _tick(state: State, given: Tick, rule: Rule) -> Stepped:
         state = _turn(state, Condition(CRITICAL, state.lost, AWAY), why, given.at, events)
     stale_at = _stale_at(state, rule, given.listening, given.started)
     if stale_at is not None and stale_at <= given.at:
-        silence = "no result yet" if state.seen is None else f"no result for {given.at - state.seen.at:.0f} s"
-        state = _unknown(state, STALE, f"{silence}; {rule.stale:g} s are allowed", given.at, events)
+        state = _unknown(state, STALE, _silence(state, given.at, rule), given.at, events, rule.missing)
     return _decide(state, given.at, events)
 
 
-def _unknown(state: State, reason: str, why: str, at: float, events: list[Event]) -> State:
+def _silence(state: State, at: float, rule: Rule) -> str:
+    silence = "no result yet" if state.seen is None else f"no result for {at - state.seen.at:.0f} s"
+    if state.expected is None:
+        return f"{silence}; {rule.stale:g} s are allowed"
+    said = f" ({state.expected.why})" if state.expected.why else ""
+    return f"{silence}; it was expected within {state.expected.within:g} s{said}"
+
+
+def _unknown(state: State, reason: str, why: str, at: float, events: list[Event], status: int = UNKNOWN) -> State:
     """Nothing is known any more; whatever waited for further results waits no longer."""
-    state = _end_flapping(state, at, UNKNOWN, why, events)
+    state = _end_flapping(state, at, status, why, events)
     holds = tuple(hold for hold in state.holds if hold.kind != AWAITING)
-    state = evolve(state, flap=Flap(), holds=holds)
-    return _turn(state, Condition(UNKNOWN, at, reason), why, at, events)
+    state = evolve(state, flap=Flap(), holds=holds, expected=None)
+    return _turn(state, Condition(status, at, reason), why, at, events)
+
+
+def _expect(state: State, given: Expect, rule: Rule) -> Stepped:
+    return evolve(state, expected=Expected(given.at, given.within, given.why)), ()
 
 
 # ------------------------------------------------------------------------------------------------ links
@@ -319,6 +336,6 @@ def _without(holds: tuple[Hold, ...], kind: str, ref: str) -> tuple[Hold, ...]:
 
 
 _STEPS: dict[type[Any], Callable[[State, Any, Rule], Stepped]] = {
-    Result: _result, Tick: _tick, Acknowledge: _acknowledge, Unacknowledge: _unacknowledge, Held: _held,
-    Released: _released, Link: _link, AgentAway: _agent_away, AgentBack: _agent_back, Retired: _retired,
+    Result: _result, Tick: _tick, Acknowledge: _acknowledge, Unacknowledge: _unacknowledge, Expect: _expect,
+    Held: _held, Released: _released, Link: _link, AgentAway: _agent_away, AgentBack: _agent_back, Retired: _retired,
 }  # fmt: skip

@@ -143,6 +143,8 @@ class Supply:
         self._turns.walk(self._roster.agents.values(), self.schedule)
 
     def schedule_of(self, agent: Agent) -> tuple[ScheduleEntry, ...]:
+        if agent.is_host:
+            return ()
         published = self._set_of(agent)
         tables = published.tables if published is not None else {}
         return policy.schedule(self.assignments, tables, agent.name, agent.labels)

@@ -49,6 +49,7 @@ from helen.lint import Linter
 from helen.listening import TICK_SECONDS, AgentDoor, TLSDoor
 from helen.notify.missed import missed
 from helen.notify.notifier import Notifier
+from helen.outside import Outside
 from helen.releases import PushRefused
 from helen.rollout import DEFAULT_FRACTION
 from helen.settings import Settings, SettingsError
@@ -57,6 +58,7 @@ from helen.store import Store, StoreFailed
 from helen.telemetry import Telemetry
 from helen.tls import ServerTLS
 from helen.web import shown
+from helen.web.pings import Pings
 from helen.web.site import Parts, control_site, web_site
 from helen.web.streams import Streams
 
@@ -215,6 +217,9 @@ class Helen(Service):
         self.notifier = Notifier(self.reactor, self.state, self.store, self.journal, self.house.facts_of, time.time)
         self.judge.observers.append(self.notifier.decided)
         self._before = self.judge.at, recovery.records
+        self.outside = Outside(self.house, self.judge, self.state, time.time, time.monotonic, self.reactor)
+        self.pings = Pings(self.outside)
+        self._facts = loaded.kv
         self.house.supply.on_schedule = lambda agent, entries: self.judge.rule(
             agent, entries, self.house.supply.assignments.judge
         )
@@ -325,8 +330,11 @@ class Helen(Service):
         self.journal.change("helen_start", {"version": self.version})  # before all else that this Helen writes down
         await self.authority.refresh(time.time())
         await self.library.load_contents()
+        await self.outside.start(self._facts, self._before[1])
+        del self._facts
         looked = self.library.look()  # it asks a process, which reads while we go on
         await self.book.start(self._newest_revision)
+        self.outside.begin()
         newest, recovered = self._before
         await self.notifier.start(newest, functools.partial(deferToThread, missed, self.state / "history", recovered))
         del self._before  # as much as a segment
@@ -421,6 +429,11 @@ class Helen(Service):
         """Helen was told to stop."""
         return self._ending
 
+    @property
+    def web(self) -> str | None:
+        """HOST:PORT of the HTTP API on TCP."""
+        return self._web_address
+
     def overview(self) -> dict[str, Any]:
         """What there is to say of her in a few words."""
         return shown.show_overview(self)
@@ -434,7 +447,8 @@ class Helen(Service):
         systemd.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         self.log.info("SIGHUP: reading settings, certificates, assignments and checks again")
         read = deferToThread(self._read_settings).addCallbacks(self._take_settings, self._report_failure)
-        done = gatherResults([read, self._refresh(), self.book.reread("SIGHUP"), self.notifier.book.reread("SIGHUP")])
+        books = (self.book, self.notifier.book, self.outside.book)
+        done = gatherResults([read, self._refresh(), *(book.reread("SIGHUP") for book in books)])
         done.addErrback(self._report_failure)
         done.addCallback(lambda _: systemd.notify("READY=1"))
 
@@ -516,6 +530,7 @@ class Helen(Service):
                 loop.stop()
         self.watch.stop()
         self.book.stop()
+        self.outside.stop()
         left = None if self.network is None else Deferred.fromCoroutine(self.network.leave())
         for port in self._ports:
             await _done(port.stopListening())

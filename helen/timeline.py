@@ -28,6 +28,7 @@ from helen.judged import (
     AgentAway,
     AgentBack,
     Event,
+    Expect,
     Held,
     Hold,
     Input,
@@ -122,20 +123,20 @@ class Timeline:
 
     def _tick(self, key: Key) -> Spoken:
         state = self.states[key]
-        listening = self._listening(key[0])
+        listening = self._listening(key)
         due = deadline(state, self.rule(key), listening, self.started)
         if due is not None and due <= self.clock:
             yield from self._step(key, Tick(self.clock, listening, self.started))
         else:
             self._place(key, due)
 
-    def _listening(self, agent: str) -> float | None:
-        """Since when this agent could have been heard; None while it is cut off."""
-        up = self._up.get(agent, self.started)
+    def _listening(self, key: Key) -> float | None:
+        """Since when it could have been heard of; None while its agent is cut off."""
+        up = self.started if self.rule(key).passive else self._up.get(key[0], self.started)
         return None if up is None else max(up, self.started)
 
     def _plan(self, key: Key, state: State) -> None:
-        self._place(key, deadline(state, self.rule(key), self._listening(key[0]), self.started))
+        self._place(key, deadline(state, self.rule(key), self._listening(key), self.started))
 
     def _place(self, key: Key, due: float | None) -> None:
         planned = self._planned.get(key, NEVER)
@@ -154,8 +155,10 @@ class Timeline:
         at = self.clock = given.at if given.at > self.clock else self.clock
         if check_id.startswith(RESERVED):
             return
+        key = agent, check_id
+        rule = self.rule(key)
         ended = given.ended
-        if ended is not None:
+        if ended is not None and not rule.passive:  # who knows whose clock that is
             clock = self.clocks.get(agent, RIGHT)
             measured = measure(clock, ended, given.at)
             if measured is not clock:
@@ -165,17 +168,16 @@ class Timeline:
             given = Result(
                 at, given.status, ended, given.spool, given.sequence, given.reason, given.code, given.summary
             )  # fmt: skip
-        key = agent, check_id
         state = self.states.get(key)
         if state is None:
             state = self._bear(key)
-        rule = self.rule(key)
         stepped, events = step(state, given, rule)
         if stepped is state:
             self.history += 1
             return
         self.states[key] = stepped
-        if events or stepped.shown is not state.shown or key not in self._planned:
+        # What was expected later than the rule would have it has a place in the heap that is too late from now on.
+        if events or stepped.shown is not state.shown or key not in self._planned or state.expected is not None:
             yield from self._after(key, state, stepped, events)
 
     # ---------------------------------------------------------------------------------------------- changes
@@ -196,6 +198,8 @@ class Timeline:
             yield from self.set_rules(agent, rules_from_json(document))
         elif kind == "ack" and agent is not None and check_id is not None:
             yield from self._acknowledge((agent, check_id), document)
+        elif kind == "expect" and (agent, check_id) in self.states:
+            yield from self._step((agent, check_id), Expect(self.clock, document["within"], document.get("why", "")))
         elif kind in ("downtime", "silence"):
             if document.get("action") == "cancel":
                 yield from self.cancel(document["id"], document.get("author", ""))
@@ -252,7 +256,7 @@ class Timeline:
             self._plan(key, self._bear(key))
             return
         wanted = {_ref(parent) for parent in self._parents.get(key, ()) if self._is_broken(parent)}
-        own = _ref((key[0], LINK))
+        own = None if rule.passive else _ref((key[0], LINK))
         for hold in state.holds:
             if hold.kind == DEPENDENCY and hold.ref not in wanted and hold.ref != own:
                 yield from self._step(key, Released(self.clock, DEPENDENCY, hold.ref))
@@ -342,7 +346,7 @@ class Timeline:
         ]  # fmt: skip
         holds += [_hold_of(parent) for parent in self._parents.get(key, ()) if self._is_broken(parent)]
         link = self.states.get((key[0], LINK))
-        if link is not None and link.hard.reason == AWAY and key[1] != LINK:
+        if link is not None and link.hard.reason == AWAY and key[1] != LINK and not self.rule(key).passive:
             holds.append(Hold(DEPENDENCY, _ref((key[0], LINK)), "its agent is away"))
         state = self.states[key] = evolve(State.born(self.clock), holds=tuple(holds))
         self._checks.setdefault(key[0], set()).add(key[1])
@@ -386,7 +390,8 @@ class Timeline:
         agent = link[0]
         given = AgentAway(self.clock, _ref(link)) if is_away else AgentBack(self.clock, _ref(link))
         for check_id in sorted(self._checks[agent] - {LINK}):
-            yield from self._step((agent, check_id), given)
+            if not self.rule((agent, check_id)).passive:
+                yield from self._step((agent, check_id), given)
 
     def rule(self, key: Key) -> Rule:
         """How it is judged."""

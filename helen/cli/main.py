@@ -20,6 +20,8 @@ COMMANDS = {
     "jobs": ("helen.cli.jobs", "jobs", "Questions that last: list, follow, cancel, retry."),
     "keys": ("helen.cli.keys", "keys", "Who signs check sets; change them."),
     "notify": ("helen.cli.notify", "notify", "Try a channel; what could not be delivered."),
+    "passive": ("helen.cli.passive", "passive", "Results from outside: who may report, and with which key."),
+    "ping": ("helen.cli.passive", "ping", "URLs that a job calls when it is done."),
     "pipeline": ("helen.cli.pipeline", "pipeline", "The history on Spark: take it in, report, ask in SQL."),
     "push": ("helen.cli.push", "push", "Validate, sign and publish checks."),
     "quickstart": ("helen.cli.quickstart", "quickstart", "Server and agent on this machine, in one go."),

@@ -32,7 +32,7 @@ def show_agents(agents: list[dict[str, Any]], now: float) -> None:
     rows = [
         [
             agent["name"],
-            f"connected {ago(now, agent['since'])}" if agent["connected"] else f"away {ago(now, agent['last_seen'])}",
+            link(agent, now),
             ", ".join(f"{key}={value}" for key, value in sorted(agent["labels"].items())),
             agent["equus"],
             agent["isolation"],
@@ -46,6 +46,14 @@ def show_agents(agents: list[dict[str, Any]], now: float) -> None:
             click.echo(line, err=True)
     if not rows:
         click.echo("No agents yet. `helen token` prints the line that makes a machine one.")
+
+
+def link(agent: dict[str, Any], now: float) -> str:
+    """Whether it is there; a host without an agent never is."""
+    if agent["kind"] == "host":
+        return "no agent"
+    word, moment = ("connected", agent["since"]) if agent["connected"] else ("away", agent["last_seen"])
+    return f"{word} {ago(now, moment)}"
 
 
 def notes(agent: dict[str, Any], now: float) -> list[str]:
@@ -109,7 +117,8 @@ def status(client: Client, what: str | None, as_json: bool) -> None:
 def show_all(found: dict[str, Any]) -> None:
     manifest, agents, faults = found["manifest"], found["agents"], found["assignments"]["fault"]
     click.echo(f"Helen {found['version']}, up {ago(time.time(), found['started'])}")
-    click.echo(f"agents: {agents['connected']} connected of {agents['known']}")
+    hosts = f", and {agents['hosts']} hosts report without one" if agents["hosts"] else ""
+    click.echo(f"agents: {agents['connected']} connected of {agents['known']}{hosts}")
     click.echo(f"checks: {counts(found['checks']) or 'no result yet'}")
     click.echo(f"code: version {manifest['version']}" if manifest else "code: nothing is published yet")
     if faults:
@@ -123,8 +132,8 @@ def show_all(found: dict[str, Any]) -> None:
 
 def show_agent(agent: dict[str, Any]) -> None:
     now = time.time()
-    link = "connected" if agent["connected"] else "away"
-    click.echo(f"{plain(agent['name'])}: {link} {ago(now, agent['since'] or agent['last_seen'])}, {agent['equus']}")
+    equus = f", {agent['equus']}" if agent["equus"] else ""
+    click.echo(f"{plain(agent['name'])}: {link(agent, now)}{equus}")
     if agent["clock_offset"] is not None and abs(agent["clock_offset"]) > 5:
         click.echo(f"its clock is {agent['clock_offset']:+.1f} s off")
     rows = [

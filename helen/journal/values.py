@@ -23,6 +23,7 @@ CHANGE_KINDS = (
     "decision",  # outputs of helen.states.step
     "notice",  # what became of a decision: who was told, when, and why not
     "ack",
+    "expect",  # what brings the results of a check from outside has said when the next one will come
     "downtime",
     "silence",
     "link",

@@ -1,8 +1,11 @@
-"""Who calls, and what they may: scopes, what each includes, and the caller of a request. Values only."""
+"""Who calls, and what they may: scopes, what each includes, and the caller of a request."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterable
+from typing import Any
 
 from attrs import field, frozen
 
@@ -39,3 +42,17 @@ class Caller:
 OWNER = Caller("operator", ("admin",))  # whoever may open control.sock
 KEEPER = Caller("token:web.token", ("admin",))  # whoever has the token of STATE/web.token
 NOBODY = Caller("stranger", ())  # on the few pages that are for everybody
+
+
+def credential(request: Any) -> str:
+    """What was shown: a bearer token, or the password of Basic authentication."""
+    given = request.getHeader("authorization") or ""
+    kind, _, rest = given.partition(" ")
+    if kind.lower() == "bearer":
+        return str(rest.strip())
+    if kind.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(rest, validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return ""

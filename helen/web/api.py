@@ -20,7 +20,7 @@ from helen.policy import unknown_checks
 from helen.roster import Agent
 from helen.runs import MAX_ASKED_SECONDS, MAX_RUNS, Run, RunRefused, Target
 from helen.supply import encode_args
-from helen.web import admin, events, health, jobs, judgement, metrics, notifications, shown
+from helen.web import admin, events, health, jobs, judgement, metrics, notifications, pings, reporting, shown
 from helen.web.bodies import (
     read_base64,
     read_body,
@@ -84,6 +84,7 @@ class Api:
     async def revoke(self, request: Any, name: str) -> bytes:
         count = await self._helen.authority.revoke(name, time.time(), request.caller.actor)
         self._helen.judge.forget(name)
+        self._helen.outside.restate(name)
         return write_json(request, {"agent": name, "revoked": count})
 
     @app.route("/api/v1/results", methods=["GET"])
@@ -115,7 +116,7 @@ class Api:
         body = await read_body(request)
         name, csr = read_text(body, "name"), read_text(body, "csr")
         enrolled = await self._helen.authority.issue(name, csr, time.time(), request.caller.actor)
-        self._helen.house.roster.know(name)
+        self._helen.house.roster.enrol(name)
         made = {"certificate": enrolled.certificate, "ca": enrolled.ca, "renew_after": enrolled.renew_after}
         house = self._helen.house
         made |= {"signing_keys": house.signing_keys, "root": house.root, "address": self._helen.address}
@@ -153,7 +154,7 @@ class Api:
         if not fits:
             raise Problem(400, "bad request", f"`args` has more than {MAX_BLOB} bytes")
         patterns = read_patterns(body, "on")
-        targets = self._helen.house.roster.matching(patterns)
+        targets = self._helen.house.roster.askable(patterns)
         if not targets:
             raise Problem(404, "no such agent", f"no agent fits {' or '.join(patterns)}: `helen agents` lists them")
         if len(self._helen.house.runs) >= MAX_RUNS:
@@ -280,6 +281,8 @@ health.add_routes(Api.app)
 admin.add_routes(Api.app)
 events.add_routes(Api.app)
 metrics.add_routes(Api.app)
+reporting.add_routes(Api.app)
+pings.add_routes(Api.app)
 add_error_answers(Api.app)
 
 

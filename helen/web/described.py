@@ -30,6 +30,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{V1}/jobs/<job_id>/follow", "read", "Its answers as they come", streams=True),
     Route("GET", f"{V1}/notifications", "read", "Channels and the outbox"),
     Route("GET", f"{V1}/web-tokens", "admin", "Tokens of this API"),
+    Route("GET", f"{V1}/passive", "read", "What may report from outside"),
+    Route("GET", f"{V1}/passive/keys/<host>", "admin", "The key with which a host reports"),
+    Route("GET", f"{V1}/passive/pings/<host>/<path:check>", "admin", "The URLs of a ping"),
     # ---------------------------------------------------------------------------------------------- directing
     Route("POST", f"{V1}/web-tokens", "admin", "Make a token of this API"),
     Route("POST", f"{V1}/web-tokens/<name>/revoke", "admin", "A token opens nothing any more"),
@@ -50,11 +53,25 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", f"{V1}/notifications/test", "operate", "Send a test through a channel", "notify-test"),
     Route("POST", f"{V1}/notifications/<name>/retry", "operate", "Try to deliver a message again", "notify-retry"),
     Route("POST", f"{V1}/notifications/<name>/drop", "operate", "Give a message up", "notify-drop"),
+    Route("PUT", f"{V1}/passive", "admin", "Replace what may report from outside", "passive"),
     Route("POST", f"{V1}/push", "push", "Validate, sign and publish checks", "push"),
     Route("POST", f"{V1}/push/signed", "push", "Publish what was signed elsewhere", "push-signed"),
     Route("POST", f"{V1}/push/agent", "admin", "Send an Equus out", "push-agent"),
     Route("POST", f"{V1}/push/undo", "push", "Go back to the set before", "push-undo"),
     Route("POST", f"{V1}/keys", "admin", "Change who signs", "keys"),
+    # ---------------------------------------------------------------------------------------------- from outside
+    Route("POST", f"{V1}/passive/results", None, "A result from outside", own=True),
+    Route("POST", "/v1/actions/process-check-result", None, "A result, as Icinga takes it", own=True),
+    Route("GET", "/nrdp", None, "Results, as NRDP takes them", own=True),
+    Route("POST", "/nrdp", None, "Results, as NRDP takes them", own=True),
+    Route("GET", "/nrdp/", None, "Results, as NRDP takes them", own=True),
+    Route("POST", "/nrdp/", None, "Results, as NRDP takes them", own=True),
+    Route("GET", "/ping/<code>", None, "A job is done", own=True),
+    Route("POST", "/ping/<code>", None, "A job is done", own=True),
+    Route("GET", "/ping/<code>/<rest>", None, "A job begins, fails, or ends with a status", own=True),
+    Route("POST", "/ping/<code>/<rest>", None, "A job begins, fails, or ends with a status", own=True),
+    Route("GET", "/ping/<code>/<name>/<signal>", None, "The same by its name", own=True),
+    Route("POST", "/ping/<code>/<name>/<signal>", None, "The same by its name", own=True),
 )  # fmt: skip
 
 BY_KEY: dict[tuple[str, str], Route] = {route.key: route for route in ROUTES}

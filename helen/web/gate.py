@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 from zope.interface import implementer
 
 from helen.records import AuditEntry, audit
-from helen.web.access import NOBODY, OWNER, Caller
+from helen.web.access import NOBODY, OWNER, Caller, credential
 from helen.web.described import BY_KEY
 from helen.web.problems import Problem, refuse_problem
 from helen.web.table import Route
@@ -23,7 +23,6 @@ from helen.web.table import Route
 if TYPE_CHECKING:
     from helen.web.site import Parts
 
-PREFIX = b"Bearer "
 TELL_TOKEN = "send `Authorization: Bearer TOKEN`; the token lies in STATE/web.token"
 
 
@@ -53,11 +52,11 @@ class WebDoor:
             return NOBODY  # probes come by address, and learn nothing here that a stranger could use
         if not self._is_our_name(request):
             raise Problem(421, "refused", "Host is not one of this Helen's names: give it with --name")
-        given = request.getHeader(b"authorization") or b""
         request.setHeader("www-authenticate", 'Bearer realm="helen"')
-        if not given.startswith(PREFIX):
+        given = credential(request)
+        if not given:
             raise Problem(401, "refused", TELL_TOKEN)
-        caller = self._parts.api.tokens.caller(given[len(PREFIX) :], time.time())
+        caller = self._parts.api.tokens.caller(given.encode(), time.time())
         request.responseHeaders.removeHeader("www-authenticate")
         return caller
 
@@ -92,13 +91,22 @@ class Gate:
         route = self._route(request)
         request.notifyFinish().addBoth(lambda _: self._done(request, route))
         try:
-            request.caller = self._door.caller(request, route is not None and route.scope is None)
+            request.caller = self._caller(request, route)
             if route is not None:
                 self._judge(request, request.caller, route.scope)
         except Problem as problem:
             return refuse_problem(request, problem)
         request.is_shielded = route is not None and route.is_write and not route.streams
         return self._inner.render(request)
+
+    def _caller(self, request: Any, route: Route | None) -> Caller:
+        try:
+            return self._door.caller(request, route is not None and route.scope is None)
+        except Problem as problem:
+            if route is None or not route.own or problem.status != 401:
+                raise
+            request.responseHeaders.removeHeader(b"www-authenticate")
+            return NOBODY  # what was shown is no token: the route may know it
 
     def _judge(self, request: Any, caller: Caller, scope: str | None) -> None:
         if caller.may(scope):

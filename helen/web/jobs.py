@@ -64,7 +64,7 @@ def add_routes(app: Klein) -> None:
         jobs, body = jobs_of(self), await read_body(request)
         check, on, args = read_text(body, "check"), read_patterns(body, "on"), read_object(body, "args")
         timeout, wait = read_seconds(body, "timeout", DEFAULT_TIMEOUT), read_seconds(body, "wait_for_offline", 0.0)
-        targets = [agent.name for agent in self._helen.house.roster.matching(on)]
+        targets = [agent.name for agent in self._helen.house.roster.askable(on)]
         if not targets:
             raise Problem(404, "no such agent", f"no agent fits {' or '.join(on)}: `helen agents` lists them")
         job = await jobs.submit(check, on, targets, args, timeout, wait)

@@ -31,10 +31,11 @@ def show_overview(helen: Helen) -> dict[str, Any]:
     """All in all."""
     house, library, journal = helen.house, helen.library, helen.journal
     agents, published, dispatch = house.roster.agents.values(), library.published, house.supply.dispatch
+    hosts = sum(agent.is_host for agent in agents)
     return {
         "version": helen.version,
         "started": helen.started_at,
-        "agents": {"known": len(agents), "connected": len(house.roster.connected())},
+        "agents": {"known": len(agents) - hosts, "connected": len(house.roster.connected()), "hosts": hosts},
         "checks": counted(agents),
         "manifest": None if published is None else {"version": published.version, "digest": published.digest},
         "assignments": {"revision": helen.book.revision, "fault": helen.book.fault},
@@ -52,6 +53,7 @@ def show_agent(agent: Agent, offered: Published | None, now: float) -> dict[str,
     """A row of the list of agents."""
     return {
         "name": agent.name,
+        "kind": "host" if agent.is_host else "agent",
         "connected": agent.link is not None,
         "since": agent.connected_at,
         "last_seen": now if agent.link is not None else agent.last_seen,

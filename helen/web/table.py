@@ -11,7 +11,7 @@ from attrs import frozen
 
 @frozen
 class Route:
-    """`scope` None: for everybody, without a token."""
+    """`scope` None: for everybody, without a token. `own`: it looks itself at what such a caller shows."""
 
     method: str
     path: str  # as it is given to Klein
@@ -19,6 +19,7 @@ class Route:
     summary: str
     action: str | None = None  # by which the audit knows it; None: it is no deed, or it audits itself
     streams: bool = False  # its answer has no end of its own, and whoever hangs up ends it
+    own: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

@@ -91,7 +91,7 @@ class Life:
 
 @pytest.fixture
 def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Life:
-    monkeypatch.setattr("helen.notify.book.deferToThread", maybeDeferred)
+    monkeypatch.setattr("helen.textbook.deferToThread", maybeDeferred)
     (tmp_path / "notifications.toml").write_text(FILE)
     return Life(tmp_path, Clock())
 

@@ -68,6 +68,9 @@ class Play:
         elif word in ("ack", "unack"):
             action = {"ack": "set", "unack": "clear"}[word]
             yield from self.timeline.change("ack", time, agent, check_id, {"action": action, **_numbers(options)})
+        elif word == "expect":
+            within = {"within": float(options["within"]), "why": options.get("why", "")}
+            yield from self.timeline.change("expect", time, agent, check_id, within)
         elif word in ("downtime", "silence"):
             yield from self.timeline.change(word, time, None, None, _numbers(options))
         elif word == "cancel":

@@ -492,6 +492,56 @@ table("a rule that allows less shortens what is running", """
 """, c=Rule(attempts=1, stale=1000))  # fmt: skip
 
 
+# ------------------------------------------------------------------------------------------------ from outside
+
+OUTSIDE = Rule(attempts=1, flap_start=None, passive=True, stale=100, missing=2)
+
+table("what comes from outside doesn't care whether an agent of that name is there", """
+    0    ok                 | -> ok
+    10   down               |
+    90   ok                 | @30 a/equus:link -> critical (agent-away); @30 a/equus:link notify problem critical
+    95   critical           | -> critical; notify problem critical
+    100  up                 | a/equus:link -> ok; a/equus:link notify recovery ok
+    110  ok                 | -> ok; notify recovery ok
+""", c=OUTSIDE, link=Rule(away=20))  # fmt: skip
+
+table("a result that doesn't come in time is what the rule says", """
+    0    ok                 | -> ok
+    150  tick               | @100 -> critical (stale); @100 notify problem critical
+    200  ok                 | -> ok; notify recovery ok
+""", c=OUTSIDE)  # fmt: skip
+
+table("the next result may be expected sooner, or later, than by the rule; then the rule holds again", """
+    0    ok                 | -> ok
+    0    expect within=20   |
+    15   ok                 |
+    110  ok                 |
+    110  expect within=500  |
+    400  ok                 |
+    600  tick               | @500 -> critical (stale); @500 notify problem critical
+    610  ok                 | -> ok; notify recovery ok
+    610  expect within=20   |
+    700  tick               | @630 -> critical (stale); @630 notify problem critical
+    700  expect within=50   |
+    800  tick               |
+    810  ok                 | -> ok; notify recovery ok
+""", c=OUTSIDE)  # fmt: skip
+
+table("what was expected while Helen was away is expected from her start on", """
+    0    ok                 | -> ok
+    0    expect within=50   |
+    500  helen_start        |
+    555  tick               | @550 -> critical (stale); @550 notify problem critical
+""", c=OUTSIDE)  # fmt: skip
+
+table("the clock of whoever sends it is nobody's clock that we know", """
+    0    ok ended=-5000     |
+    10   critical ended=9   | -> critical; notify problem critical
+    20   ok ended=5000      | -> ok; notify recovery ok
+    30   ok                 |
+""", c=OUTSIDE)  # fmt: skip
+
+
 @pytest.mark.parametrize("title", TABLES)
 def test_a_table(title: str) -> None:
     """Each input has the events that stand beside it, and no others."""

@@ -12,6 +12,7 @@ they give is a moment in which a live Helen may do something else.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -48,6 +49,7 @@ RESERVED = "equus:"  # check ids of an agent's own reports, such as gaps: they a
 PAUSE_KEYS = 50  # checks between two pauses of a walk through the fleet: half a millisecond
 Key = tuple[str, str]  # agent, check_id
 NEVER = float("inf")
+ENDED_KEPT = 200  # windows that have ended and are still shown: what somebody may want to have back
 EDGE, TICK = 0, 1  # what is due at one moment: windows first, so that a problem confirmed then is judged by them
 RIGHT = AgentClock()  # until it is measured
 NO_RULE = Rule()  # of what nobody assigned: passive results, and those that came before the first rule
@@ -90,6 +92,7 @@ class Timeline:
         self.windows: dict[str, Window] = {}
         self.active: dict[str, float] = {}  # windows that are on -> until when
         self.clocks: dict[str, AgentClock] = {}
+        self.ended: deque[tuple[Window, float]] = deque(maxlen=ENDED_KEPT)  # windows that are no more, and since when
         self.ignored: dict[Key, tuple[str, ...]] = {}  # parents that would make a circle
         self.history = 0  # results that were late or older than what is known
         self._up: dict[str, float | None] = {}  # agents that ever linked -> since when they are connected
@@ -287,10 +290,16 @@ class Timeline:
         yield from self._edge(window.id)
 
     def cancel(self, window_id: str, who: str) -> Spoken:
-        window = self.windows.pop(window_id, None)
+        window = self._put_away(window_id)
         if window is not None:
             by = f" by {who}" if who else ""
             yield from self._close(window, f"{window.kind} {window_id} has been cancelled{by}")
+
+    def _put_away(self, window_id: str) -> Window | None:
+        window = self.windows.pop(window_id, None)
+        if window is not None:
+            self.ended.append((window, self.clock))
+        return window
 
     def _edge(self, window_id: str) -> Spoken:
         """Bring a window to what it is now, and find its next edge. An edge that was planned before may come late."""
@@ -305,7 +314,7 @@ class Timeline:
             yield from self._close(window, f"{window.kind} {window_id} has ended")
         edge = next_edge(window, self.clock)
         if edge is None:
-            self.windows.pop(window_id, None)
+            self._put_away(window_id)
         elif edge < NEVER:
             heapq.heappush(self._heap, (edge, EDGE, window_id, ""))
 
@@ -445,6 +454,7 @@ class Timeline:
         copy = Timeline()
         copy.clock, copy.started, copy.history = self.clock, self.started, self.history
         copy.windows, copy.active, copy.clocks = dict(self.windows), dict(self.active), dict(self.clocks)
+        copy.ended = self.ended.copy()
         copy.states, copy.rules, copy._up = dict(self.states), dict(self.rules), dict(self._up)
         return copy
 
@@ -455,6 +465,7 @@ class Timeline:
             "started": self.started,
             "windows": [window.to_json() for window in self.windows.values()],
             "active": self.active,
+            "ended": [[window.to_json(), at] for window, at in self.ended],
             "up": self._up,
             "clocks": {agent: clock.to_json() for agent, clock in self.clocks.items()},
             "rules": {agent: rules_to_json(rules) for agent, rules in self.rules.items()},
@@ -467,6 +478,7 @@ class Timeline:
         made = cls()
         made.clock, made.started, made.history = header["clock"], header["started"], header["history"]
         made.windows = {each["id"]: read_window(each, 0.0) for each in header["windows"]}
+        made.ended.extend((read_window(each, 0.0), at) for each, at in header.get("ended", ()))
         made.active, made._up = dict(header["active"]), dict(header["up"])
         made.clocks = {agent: AgentClock(**clock) for agent, clock in header["clocks"].items()}
         for agent, document in header["rules"].items():

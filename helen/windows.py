@@ -19,6 +19,8 @@ from zoneinfo import ZoneInfo
 
 from attrs import field, frozen
 
+from helen.matchers import ALERTNAME, MAX_MATCHERS, Matcher, as_labels, read_matcher
+
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MAX_PATTERNS = 1_000  # of one scope: a list of hosts, not of the fleet
 MAX_COMMENT = 2_000  # characters
@@ -35,18 +37,24 @@ class WindowRefused(ValueError):
 
 @frozen
 class Scope:
-    """Which checks: name patterns of agents and checks, and labels whose patterns must all fit."""
+    """Which checks: name patterns of agents and checks, labels whose patterns must all fit, and matchers likewise."""
 
     agents: tuple[str, ...] = ("*",)
     checks: tuple[str, ...] = ("*",)
     labels: tuple[tuple[str, str], ...] = ()
+    matchers: tuple[Matcher, ...] = ()
 
     def covers(self, agent: str, check_id: str, labels: Mapping[str, str]) -> bool:
         return (
             _pattern(self.agents).match(agent) is not None
             and _pattern(self.checks).match(check_id) is not None
             and all(key in labels and _pattern((glob,)).match(labels[key]) is not None for key, glob in self.labels)
+            and (not self.matchers or self._matches(agent, check_id, labels))
         )
+
+    def _matches(self, agent: str, check_id: str, labels: Mapping[str, str]) -> bool:
+        of_alert = {**as_labels(labels), "alertname": ALERTNAME, "agent": agent, "check": check_id}
+        return all(matcher.matches(of_alert) for matcher in self.matchers)
 
 
 @lru_cache(maxsize=1024)  # a few patterns per window; each is asked for every check of the fleet
@@ -86,12 +94,14 @@ class Window:
 
     def to_json(self) -> dict[str, Any]:
         recurrence = self.recurrence
+        matchers = [matcher.to_json() for matcher in self.scope.matchers]
         return {
             "id": self.id,
             "kind": self.kind,
             "agents": list(self.scope.agents),
             "checks": list(self.scope.checks),
             "labels": dict(self.scope.labels),
+            **({"matchers": matchers} if matchers else {}),
             "begin": self.begin,
             "until": self.until,
             "recurrence": None
@@ -184,6 +194,7 @@ def read_window(document: Mapping[str, Any], now: float) -> Window:
     """From JSON, as `to_json` writes it; `begin` left out is now. Raises WindowRefused."""
     unknown = document.keys() - {
         "id", "kind", "agents", "checks", "labels", "begin", "until", "recurrence", "author", "comment", "created",
+        "matchers",
     }  # fmt: skip
     if unknown:
         raise WindowRefused(f"{', '.join(sorted(unknown))}: no field of a downtime or silence")
@@ -209,7 +220,21 @@ def read_scope(document: Mapping[str, Any]) -> Scope:
     labels = document.get("labels") or {}
     if not isinstance(labels, dict) or not all(isinstance(glob, str) for glob in labels.values()):
         raise WindowRefused('`labels` is an object of patterns: {"role": "web*"}')
-    return Scope(_patterns(document, "agents"), _patterns(document, "checks"), tuple(sorted(labels.items())))
+    agents, checks = _patterns(document, "agents"), _patterns(document, "checks")
+    return Scope(agents, checks, tuple(sorted(labels.items())), _matchers(document.get("matchers") or []))
+
+
+def _matchers(listed: Any) -> tuple[Matcher, ...]:
+    """As Alertmanager has them. What a check's severity is changes while a window is open, so none is about it."""
+    if not isinstance(listed, list) or len(listed) > MAX_MATCHERS:
+        raise WindowRefused(f"`matchers` is a list of at most {MAX_MATCHERS}")
+    try:
+        found = tuple(read_matcher(each) for each in listed)
+    except ValueError as error:
+        raise WindowRefused(str(error)) from error
+    if any(matcher.name == "severity" for matcher in found):
+        raise WindowRefused("a silence holds whatever the severity is: leave the matcher for `severity` out")
+    return found
 
 
 def read_recurrence(document: Any) -> Recurrence:

@@ -33,7 +33,7 @@ FOLDERS = {"helen_checks": "checks"}  # installed under another name than its fo
 # The judgement of results: pure, and run by the server and by the pipeline alike.
 JUDGEMENT = (
     "helen.states", "helen.timeline", "helen.judged", "helen.notices", "helen.flapping", "helen.windows",
-    "helen.clocks", "helen.coverage",
+    "helen.clocks", "helen.coverage", "helen.matchers", "helen.expressions",
 )  # fmt: skip
 # Narrower than the above: the beginning of a module's name -> the only modules of ours that it may import.
 NARROW: dict[str, tuple[str, ...]] = {

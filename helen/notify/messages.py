@@ -12,7 +12,8 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-ALERTNAME = "HelenCheck"  # the label `alertname` of all alerts: Alertmanager wants one
+from helen.matchers import ALERTNAME
+
 OWN_LABELS = ("alertname", "agent", "check", "severity")  # an agent's labels of these names don't count
 RECOVERED = frozenset(("recovery", "closed"))  # what a decision may be about when nothing is broken any more
 REPLACED = "replaced"  # the same alert goes on under other labels; only receivers that know alerts by labels hear it

@@ -6,7 +6,6 @@ docs/notifications.rst lists the fields. Times in our own JSON are unix seconds,
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -14,12 +13,12 @@ from email.policy import SMTP
 from typing import Any
 from urllib.parse import quote
 
+from helen.matchers import as_labels
 from helen.notify.messages import Alert, Message
 
 ENDS_SECONDS = 240.0  # after which an alert that isn't re-sent is over for Alertmanager: four re-sendings missed
 NEVER = "0001-01-01T00:00:00Z"  # what the webhook of Alertmanager says for "not yet"
 MAIL_ALERTS = 100  # of one mail; the others are counted
-_LABEL = re.compile(r"[^a-zA-Z0-9_]")
 
 
 def own(message: Message, external: str) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def webhook_v4(message: Message, external: str) -> dict[str, Any]:
         "receiver": message.channel,
         "status": _status(message),
         "alerts": alerts,
-        "groupLabels": _labels(message.by),
+        "groupLabels": as_labels(message.by),
         "commonLabels": _common(alert["labels"] for alert in alerts),
         "commonAnnotations": _common(alert["annotations"] for alert in alerts),
         "externalURL": external,
@@ -62,7 +61,7 @@ def api_v2(message: Message, external: str, now: float) -> list[dict[str, Any]]:
     """What POST /api/v2/alerts takes. What is firing ends by itself unless it is sent again."""
     return [
         {
-            "labels": _labels(alert.labels),
+            "labels": as_labels(alert.labels),
             "annotations": _annotations(alert),
             "startsAt": rfc3339(alert.began),
             "endsAt": rfc3339(now + ENDS_SECONDS if alert.firing else max(alert.at, alert.began)),
@@ -145,7 +144,7 @@ def _url(external: str, alert: Alert) -> str:
 
 
 def _webhook_alert(alert: Alert, external: str) -> dict[str, Any]:
-    labels = _labels(alert.labels)
+    labels = as_labels(alert.labels)
     return {
         "status": "firing" if alert.firing else "resolved",
         "labels": labels,
@@ -160,12 +159,6 @@ def _webhook_alert(alert: Alert, external: str) -> dict[str, Any]:
 def _annotations(alert: Alert) -> dict[str, str]:
     said = {"summary": alert.summary, "what": alert.what, "why": alert.why}
     return {name: text for name, text in said.items() if text}
-
-
-def _labels(labels: dict[str, str]) -> dict[str, str]:
-    """Names as Prometheus takes them; a label without a value is none."""
-    named = {_LABEL.sub("_", name): value for name, value in sorted(labels.items()) if value}
-    return {f"_{name}" if name[:1].isdigit() else name: value for name, value in named.items()}
 
 
 def fingerprint(labels: dict[str, str]) -> str:

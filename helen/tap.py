@@ -218,7 +218,7 @@ class Helen(Service):
         self.judge.observers.append(self.notifier.decided)
         self._before = self.judge.at, recovery.records
         self.outside = Outside(self.house, self.judge, self.state, time.time, time.monotonic, self.reactor)
-        self.pings = Pings(self.outside)
+        self.pings = Pings(self.outside, self.changes)
         self._facts = loaded.kv
         self.house.supply.on_schedule = lambda agent, entries: self.judge.rule(
             agent, entries, self.house.supply.assignments.judge

@@ -19,10 +19,12 @@ from uuid import UUID
 from klein import Klein
 
 from equus_protocol.results import CRITICAL, OK, STATUS_WORDS
+from helen.changing import Changes, NotDurable
+from helen.journal.values import JournalError
 from helen.outside import Outside
 from helen.passive import DEFAULT_HOST, Declared
 from helen.quota import Quota
-from helen.submissions import NotReported, Submission, TooOften
+from helen.submissions import NotReported, NotTaken, Submission, TooOften
 from helen.web.reporting import STATUS
 
 MAX_OUTPUT = 100_000  # bytes of a body that are kept, as many as healthchecks.io keeps
@@ -35,8 +37,9 @@ SIGNALS = ("start", "fail", "log")
 class Pings:
     """What is known of pings besides the results they make."""
 
-    def __init__(self, outside: Outside) -> None:
+    def __init__(self, outside: Outside, changes: Changes) -> None:
         self.outside = outside
+        self._changes = changes
         self.quota = Quota(PINGS_A_MINUTE, PINGS_AT_ONCE)
         self.misses = Quota(MISSES_A_MINUTE, MISSES_AT_ONCE)
         self._begun: OrderedDict[tuple[str, str, str], float] = OrderedDict()
@@ -65,7 +68,7 @@ class Pings:
         key = ping.host, ping.id, run
         if signal == "start":
             self.outside.find(ping.host, ping.id)
-            self.outside.expect((ping.host, ping.id), ping.grace, "it has begun")
+            await self._expect(ping)
             self._begun[key] = time.time()
             if len(self._begun) > MAX_BEGUN:
                 self._begun.popitem(last=False)
@@ -78,6 +81,12 @@ class Pings:
         if begun is not None:
             document |= {"started": begun, "took_ms": round((time.time() - begun) * 1_000, 3)}
         await self.outside.submit(Submission(ping.host, ping.id, document, "ping"))
+
+    async def _expect(self, ping: Declared) -> None:
+        try:
+            await self._changes.write("expect", {"within": ping.grace, "why": "it has begun"}, ping.host, ping.id)
+        except (NotDurable, JournalError) as error:
+            raise NotTaken(str(error)) from error
 
 
 def _document(signal: str, body: bytes) -> dict[str, Any]:

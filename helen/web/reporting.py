@@ -19,7 +19,7 @@ from helen.outside import Outside
 from helen.submissions import NoSubmission, NotAllowed, NotDeclared, NotReported, NotTaken, Submission, TooOften
 from helen.textbook import Outdated, version_of
 from helen.web.access import credential
-from helen.web.bodies import read_body, read_optional_text, read_seconds, read_text
+from helen.web.bodies import read_body, read_optional_text, read_seconds, read_text, wants_dry_run
 from helen.web.problems import Problem, write_json
 
 MAX_NRDP = 2 * 1024 * 1024  # bytes of XML or JSON: 1,000 results of 2 KB, some 50 ms in a thread
@@ -110,7 +110,7 @@ def add_routes(app: Klein) -> None:
         text, version = body.get("text"), read_optional_text(body, "version")
         if text is not None and not isinstance(text, str):
             raise Problem(400, "bad request", "`text` is the whole of passive.toml")
-        made = await write_book(api._helen.outside.book, text, version, body.get("dry_run") is True, request)
+        made = await write_book(api._helen.outside.book, text, version, wants_dry_run(request, body), request)
         return write_json(request, {"version": made, "fault": None})
 
     @app.route("/api/v1/passive/keys/<host>", methods=["GET"])

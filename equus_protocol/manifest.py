@@ -176,8 +176,12 @@ def open_envelope(envelope: bytes) -> tuple[bytes, list[Any]]:
     """The bytes that are signed, and the signatures; neither has been looked at."""
     if len(envelope) > MAX_MANIFEST:
         raise ManifestRefused("malformed", f"an envelope of {len(envelope)} bytes; {MAX_MANIFEST} is the most")
-    document = read_object(envelope)
-    signed, signatures = document.get("signed"), document.get("signatures")
+    return open_document(read_object(envelope))
+
+
+def open_document(envelope: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
+    """The same of an envelope that has been parsed."""
+    signed, signatures = envelope.get("signed"), envelope.get("signatures")
     if not isinstance(signed, str) or not isinstance(signatures, list) or len(signatures) > MAX_SIGNATURES:
         raise ManifestRefused("malformed", "the envelope has no `signed` text with a list of `signatures`")
     return signed.encode("utf-8", "surrogatepass"), signatures
@@ -233,7 +237,7 @@ def _read(document: dict[str, Any], digest: str, signers: frozenset[str] = froze
     if not isinstance(rings, list) or len(rings) > MAX_RINGS:
         raise ManifestRefused("malformed", f"`rings` is no list of at most {MAX_RINGS}")
     agent = _read_agent(document.get("agent"))
-    files = _read_files(document.get("files"), FILE_NAME)
+    files = read_files(document.get("files"))
     return ManifestDocument(version, float(created), float(expires), files, digest, tuple(rings), agent, signers)  # type: ignore[arg-type]
 
 
@@ -244,13 +248,14 @@ def _read_agent(agent: Any) -> dict[str, Any] | None:
     version = agent.get("version") if isinstance(agent, dict) else None
     if not isinstance(version, str) or not _AGENT_VERSION.fullmatch(version):
         raise ManifestRefused("malformed", "`agent` is no object with a `version`, a text without spaces")
-    _read_files(agent.get("files"), AGENT_FILE_NAME)
+    read_files(agent.get("files"), names=AGENT_FILE_NAME)
     return dict(agent)
 
 
-def _read_files(listed: Any, names: re.Pattern[str]) -> dict[str, FileEntry]:
-    if not isinstance(listed, dict) or len(listed) > MAX_FILES:
-        raise ManifestRefused("malformed", f"`files` is no object of at most {MAX_FILES} names")
+def read_files(listed: Any, most: int = MAX_FILES, names: re.Pattern[str] = FILE_NAME) -> dict[str, FileEntry]:
+    """`files` of a signed document. Raises ManifestRefused."""
+    if not isinstance(listed, dict) or len(listed) > most:
+        raise ManifestRefused("malformed", f"`files` is no object of at most {most} names")
     for name in listed:
         if not names.fullmatch(name):
             raise ManifestRefused("malformed", f"{name[:80]!r} is no file name of a set: NAME.lua or lib/NAME.lua")

@@ -7,10 +7,11 @@ roster decides, the connections do what it says. It never reads a clock: `now` i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from attrs import define, evolve, field, frozen
+
+from equus_protocol.once import fits
 
 CONFLICT_SECONDS = 5.0  # that the older of two connections has to answer a ping
 MAX_SERIES = 2_000  # latest results kept of one agent: what a taken-over agent can make us hold
@@ -159,7 +160,10 @@ class Roster:
     def matching(self, patterns: Iterable[str]) -> list[Agent]:
         """Agents whose name fits one of these patterns, or whose labels fit a pattern `KEY=GLOB`."""
         wanted = list(patterns)
-        return [agent for agent in self.agents.values() if any(_fits(agent, pattern) for pattern in wanted)]
+        return [
+            agent for agent in self.agents.values()
+            if any(fits(pattern, agent.name, agent.labels) for pattern in wanted)
+        ]  # fmt: skip
 
     def askable(self, patterns: Iterable[str]) -> list[Agent]:
         """Those of them that are agents: hosts that only report can't be asked."""
@@ -222,10 +226,3 @@ class Roster:
         self.conflicts += 1
         self.on_conflict(newer)
         newer.refuse("identity-in-use", f"{newer.name} is connected already: two machines with one identity?")
-
-
-def _fits(agent: Agent, pattern: str) -> bool:
-    key, is_label, value = pattern.partition("=")
-    if not is_label:
-        return fnmatchcase(agent.name, pattern)
-    return key in agent.labels and fnmatchcase(agent.labels[key], value)

@@ -21,6 +21,7 @@ from equus.durable import Keeper
 from equus.jobs import dump
 from equus.link import Link
 from equus.membership import Membership
+from equus.one_shots import Here, OneShots, Remembered
 from equus.policy import Policy, PolicyError
 from equus.rounds import Rounds, scheduled_job
 from equus.route import Route
@@ -80,6 +81,9 @@ class Agent:
         self._membership = means.membership
         self._facts = host.facts()
         self._keeper = Keeper(means.defer_to_thread, self._not_kept)
+        remembered = Remembered(settings.state)
+        remembered.load(means.wall())
+        self.one_shots = OneShots(self._here, remembered, means.wall, means.defer_to_thread)
         self._schedule_blob = b""
         self._fresh: set[str] = set()  # entries that have never run here, and whose code is still on the way
         self._refused: tuple[str, ...] = ()
@@ -300,6 +304,14 @@ class Agent:
 
     def _not_kept(self, path: Path, failure: Failure) -> None:
         self.log.error("{path} can't be written: {why}", path=str(path), why=failure.getErrorMessage())
+
+    def _here(self) -> Here:
+        """What orders to run code once are compared with."""
+        refusal = self._policy.accepts_one_shots()
+        if self.update.is_local:
+            refusal = "this agent runs the checks of a folder of its own (--checks), and no code that Helen sends"
+        root, libraries = self._membership.pins.root, self.update.checks.libraries
+        return Here(self._membership.name, self.settings.labels, root, refusal, libraries)
 
     def _job_of(self, entry: Entry) -> Any:
         return scheduled_job(self.update.checks, entry)

@@ -70,6 +70,7 @@ class Policy:
     path: str | None = None
     isolation: Literal["strong", "weak"] = "strong"
     pushed_code: Literal["signed", "frozen", "refuse"] = "signed"
+    one_shot: Literal["signed", "refuse"] = "signed"  # whether code may run that is in no set, by an order for it
     limits: Limits = field(factory=Limits)
     grants: Mapping[str, Grant] = field(factory=dict)
     plugins: Mapping[str, Plugin] = field(factory=dict)
@@ -91,6 +92,7 @@ class Policy:
             path,
             settings.isolation,
             settings.pushed_code,
+            settings.one_shot,
             Limits(**settings.limits),
             {name: Grant(**chosen) for name, chosen in settings.grants.items()},
             settings.plugins,
@@ -166,6 +168,15 @@ class Policy:
                 "this host cannot confine checks (no seccomp), so code from the network is refused; "
                 f'write isolation = "weak" into {where} to accept that'
             )
+        return None
+
+    def accepts_one_shots(self) -> str | None:
+        """Why no code runs here that is in no set, whoever has signed an order for it, or None."""
+        where = self.path or DEFAULT_PATH
+        if self.one_shot == "refuse":
+            return f'{where} says one_shot = "refuse": only checks of the set in use run here'
+        if self.pushed_code != "signed":
+            return f'{where} says pushed_code = "{self.pushed_code}": no code that is new to this host runs here'
         return None
 
     def refusal(self, capability: str, what: str, setting: str) -> str:

@@ -23,7 +23,7 @@ class Talk:
     def __init__(self, connection: Connection, agent: Any) -> None:
         self.connection = connection
         self._agent = agent
-        self._questions = Questions(connection, agent.runner, lambda: agent.update.checks)
+        self._questions = Questions(connection, agent.runner, lambda: agent.update.checks, agent.one_shots)
         self._sender: Sender | None = None
         self._told: dict[str, Any] | None = None  # the last load report, less what changes all the time
         self._owes_loaded = False

@@ -46,9 +46,10 @@ class Attached:
     """One run, as the agent described it."""
 
     check: str
-    state: str
+    state: str | None  # whose host.state it sees; None: one of its own, which ends with it
     deadline: float  # on time.monotonic(), which all processes share
     secrets: tuple[str, ...] = field(default=(), repr=False)  # values that the run was given
+    scratch: StateStore = field(factory=lambda: StateStore(None), repr=False)
 
 
 @define
@@ -135,10 +136,11 @@ class Broker:
         key = args[0] if args else None
         if not isinstance(key, str):
             raise CallFailed("bad-arguments", f"host.{name}: the key must be a text")
+        store = self.state if run.state is not None else run.scratch
         if name == "state.get":
-            return self.state.get(run.state or run.check, key)
+            return store.get(run.state or run.check, key)
         try:
-            self.state.put(run.state or run.check, key, args[1] if len(args) > 1 else None)
+            store.put(run.state or run.check, key, args[1] if len(args) > 1 else None)
         except StateError as fault:
             raise CallFailed("too-large", str(fault)) from None
         return True

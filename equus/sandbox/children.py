@@ -61,8 +61,11 @@ class Children:
         message = frames.LAUNCH.pack(frames.LAUNCH_KIND, number, memory, cpu)
         return self._zygote.send(message, job, calls)
 
-    def attach(self, check: str, state: str, deadline: float, calls: int, secrets: tuple[str, ...] = ()) -> None:
-        """Let the broker answer the calls that come over this end. A broker that can't be told ends the run itself."""
+    def attach(self, check: str, state: str | None, deadline: float, calls: int, secrets: tuple[str, ...] = ()) -> None:
+        """Let the broker answer the calls that come over this end. A broker that can't be told ends the run itself.
+
+        `state` is whose host.state it is; None: nobody's, for this run alone.
+        """
         document: dict[str, Any] = {"check": check, "state": state, "deadline": deadline, "secrets": secrets}
         self._broker.send(json.dumps(document).encode(), calls)
 

@@ -17,6 +17,7 @@ class Job:
     timeout: seconds, or None for the check's own (10 s when it names none); never more than the policy's `timeout_max`.
     code: the SHA-256 of `source`, in hexadecimal; the result names it.
     state_key: whose `host.state` this run sees; runs of one schedule entry share it.
+    keeps_state: False: this run's `host.state` begins empty, and ends with it.
     secrets: values in `args` that must not be shown: the broker keeps them out of its audit, its log, and programs.
     pushed: whether the code came over the network. Pushed code needs strong isolation (see docs/sandbox.rst).
     """
@@ -28,5 +29,6 @@ class Job:
     timeout: float | None = None
     code: str = ""
     state_key: str = ""
+    keeps_state: bool = True
     pushed: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)

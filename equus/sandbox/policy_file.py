@@ -31,6 +31,7 @@ class Settings:
 
     isolation: Any
     pushed_code: Any
+    one_shot: Any
     limits: dict[str, Any]
     grants: dict[str, dict[str, Any]]
     plugins: dict[str, Plugin]
@@ -48,6 +49,7 @@ def read_policy(text: bytes, file: str) -> Settings:
     top = _Table(file, "", document)
     isolation = top.take("isolation", _one_of("strong", "weak"), "strong")
     pushed_code = top.take("pushed_code", _one_of("signed", "frozen", "refuse"), "signed")
+    one_shot = top.take("one_shot", _one_of("signed", "refuse"), "signed")
     limits = _limits(top.table("limits"))
     upgrade = top.table("upgrade")
     may_upgrade = upgrade.take("allow", _boolean, False)
@@ -58,7 +60,7 @@ def read_policy(text: bytes, file: str) -> Settings:
     # Who writes down a program wants it run; [caps.plugin] is for taking some of them back.
     if plugins and "plugin" not in document.get("caps", {}):
         grants["plugin"] = {}
-    return Settings(isolation, pushed_code, limits, grants, plugins, may_upgrade)
+    return Settings(isolation, pushed_code, one_shot, limits, grants, plugins, may_upgrade)
 
 
 @define

@@ -235,7 +235,8 @@ class Runner:
             return AnswerLink(self._reactor, calls, run.answer_bytes)
         with calls:
             deadline = time.monotonic() + longest
-            self._children.attach(run.job.check, run.job.state_key, deadline, calls.fileno(), run.job.secrets)
+            state = run.job.state_key if run.job.keeps_state else None
+            self._children.attach(run.job.check, state, deadline, calls.fileno(), run.job.secrets)
         return None
 
     # -------------------------------------------------------------------------------------------- what workers say

@@ -160,6 +160,24 @@ def test_state(tmp_path: Path) -> None:
     assert StateStore(tmp_path / "s").get("b", "k") is None
 
 
+def test_a_state_that_ends_with_its_run(tmp_path: Path) -> None:
+    """It begins empty, is the run's alone, and leaves nothing on disk."""
+    of, now = broker(tmp_path), time.monotonic()
+    of.state.put("c", "k", "of the check")
+
+    def asked(run: Attached, *args: Any) -> Any:
+        call = "state.put" if len(args) > 1 else "state.get"
+        question = QUESTION.pack(now + 5, len(call)) + call.encode() + encode(list(args))
+        return decode(of.answer(run, Spent(), question))["value"]
+
+    runs = [Attached("c", None, now + 10) for _ in range(2)]
+    assert asked(runs[0], "k") is None
+    asked(runs[0], "k", 1)
+    assert [asked(run, "k") for run in runs] == [1, None]
+    assert of.state.get("c", "k") == "of the check"
+    assert len(list((tmp_path / "state").iterdir())) == 1
+
+
 @pytest.mark.parametrize(("size", "fits"), [(STATE_LIMIT - 8, True), (STATE_LIMIT - 7, False)])
 def test_the_size_of_a_state(size: int, fits: bool) -> None:
     """64 KiB as JSON, both sides."""

@@ -157,7 +157,7 @@ def test_programs() -> None:
 
 
 FAULTS = [
-    ("x = 1", "p.toml: x is not a setting; allowed here: isolation, pushed_code, limits, upgrade, caps, plugins"),
+    ("x = 1", "p.toml: x is not a setting; allowed here: isolation, pushed_code, one_shot, limits, upgrade, caps, plugins"),
     ("[caps.fil]\n", "p.toml: caps.fil is not a setting; allowed here: host, cpu, mem, load, disk_io, net_io, state, log, "
      "disk, procs, tcp, udp, icmp, tls, http, dns, file, unix, systemd, plugin"),
     ("[caps.http]\nnetwork = []\n", "p.toml: caps.http.network is not a setting; allowed here: allow, networks"),
@@ -168,6 +168,7 @@ FAULTS = [
      'such as "10s"'),
     ('[limits]\ntimeout_max = "2h"\n', "p.toml: limits.timeout_max must be from 1s to 3600s"),
     ('isolation = "none"', "p.toml: isolation must be one of strong, weak"),
+    ('one_shot = "any"', "p.toml: one_shot must be one of signed, refuse"),
     ('pushed_code = "yes"', "p.toml: pushed_code must be one of signed, frozen, refuse"),
     ("caps = 1", "p.toml: caps must be a table, [caps]"),
     ("[caps]\nfile = 1", "p.toml: caps.file must be a table, [caps.file]"),
@@ -247,6 +248,22 @@ def test_the_digest_is_of_the_meaning() -> None:
 def test_pushed_code(text: str, isolation: str, accepted: bool) -> None:
     """Code from the network runs where it can be confined, or where the host's owner says so."""
     assert (policy(text).accepts_pushed_code(isolation) is None) is accepted
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", None),
+        ('one_shot = "signed"', None),
+        ('one_shot = "refuse"', 'p.toml says one_shot = "refuse"'),
+        ('pushed_code = "frozen"', 'p.toml says pushed_code = "frozen"'),
+        ('pushed_code = "refuse"\none_shot = "signed"', 'p.toml says pushed_code = "refuse"'),
+    ],
+)
+def test_code_that_is_in_no_set(text: str, why: str | None) -> None:
+    """Allowed like pushed code, and never where new code of any kind is not."""
+    found = policy(text).accepts_one_shots()
+    assert found is None if why is None else str(found).startswith(why)
 
 
 # ------------------------------------------------------------------------------------------------ the file itself

@@ -18,8 +18,8 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from equus_protocol import messages as m
-from equus_protocol import results
-from helen import records
+from equus_protocol import once, results
+from helen import one_shots, records
 from helen.authority import Authority, Identity
 from helen.certificates import BadRequest
 from helen.connection import AgentConnection, Clocks, Hold
@@ -254,6 +254,10 @@ class House:
         claim = self.runs.claim(connection, result.message_id)
         if entry is None and claim is None:
             self.counts["late"] += 1
+        if result.name == once.NAME:  # of code that is in no set: for whoever asked, and kept nowhere
+            if claim is not None:
+                one_shots.answered(self.runs, claim, result)
+            return
         origin = Origin.SCHEDULED if entry is not None else Origin.ASKED
         check_id = entry.id if entry is not None else result.name
         sequence = self.journal.append_own(connection.name, check_id, result.name, origin, self._wall(), result.blob)

@@ -19,6 +19,7 @@ from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from equus_protocol import once
 from equus_protocol.codec import MAX_BLOB, Role, encode
 from equus_protocol.errors import LocalProtocolError
 from equus_protocol.messages import Check
@@ -134,6 +135,8 @@ def read_question(body: Sequence[bytes]) -> tuple[str, bytes]:
     if not 1 <= len(body) <= 2:
         raise Refused(400, "malformed", [b"the body is a check's name, and perhaps its arguments, a JSON object"])
     args = body[1] if len(body) == 2 and body[1] else NO_ARGS
+    if body[0].startswith(once.RESERVED.encode()):
+        raise Refused(400, "malformed", [b"such names are the protocol's own"])
     if len(args) > MAX_BLOB:
         raise Refused(413, "too_large", [f"arguments have at most {MAX_BLOB} bytes".encode()])
     try:

@@ -15,6 +15,7 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from equus_protocol import messages as m
+from equus_protocol import once
 from equus_protocol.errors import LocalProtocolError
 from helen import policy
 from helen.connection import AgentConnection
@@ -209,6 +210,8 @@ class Supply:
 
 def ask(link: Any, check: str, args: bytes) -> int:
     """Say `check` on a link: the message id. Raises RunRefused if that is illegal now (64 are outstanding, say)."""
+    if check == once.NAME and link.version == 1:
+        raise RunRefused("it speaks version 1 of the protocol, which knows no code that is in no set")
     message_id = link.next_id()
     try:
         link.send(m.Check(check, message_id, args))

@@ -49,6 +49,7 @@ from helen.lint import Linter
 from helen.listening import TICK_SECONDS, AgentDoor, TLSDoor
 from helen.notify.missed import missed
 from helen.notify.notifier import Notifier
+from helen.one_shots import OneShots
 from helen.outside import Outside
 from helen.releases import PushRefused
 from helen.rollout import DEFAULT_FRACTION
@@ -204,6 +205,7 @@ class Helen(Service):
             self.log.warn("{sentence}", sentence=sentence)
         self.house = House(self.reactor, self.authority, self.journal, self.store, minimum=chosen.minimum_equus)
         self.house.supply.dress = self.keys.dress
+        self.one_shots = OneShots(self.keys, self.store, time.time)
         for known in loaded.agents:
             if known.revoked_at is None:
                 self._recall(known)

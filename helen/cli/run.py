@@ -73,6 +73,15 @@ def follow(client: Client, job_id: str, as_json: bool) -> tuple[list[dict[str, A
 
 def conclude(client: Client, check: str, targets: list[dict[str, Any]], wanted: int, as_json: bool) -> NoReturn:
     """The sums, and the exit status."""
+    counted = account(targets, wanted, as_json)
+    answers = [target["result"] for target in targets if target["outcome"] == "answered"]
+    if answers and all(answer.get("reason") == "unknown-check" for answer in answers):
+        raise Missing(nobody_has(client, check))
+    raise SystemExit(0 if counted["answered"] == len(targets) else 1)
+
+
+def account(targets: list[dict[str, Any]], wanted: int, as_json: bool) -> Counter[str]:
+    """Every target with its outcome, as JSON or as sums. Raises if some are missing."""
     if len(targets) < wanted:
         raise click.ClickException(f"Helen went away: {wanted - len(targets)} of {wanted} agents are unaccounted for")
     targets.sort(key=lambda target: target["agent"])
@@ -81,10 +90,7 @@ def conclude(client: Client, check: str, targets: list[dict[str, Any]], wanted: 
         print_json({"targets": targets})
     else:
         click.echo(", ".join(f"{count} {outcome}" for outcome, count in sorted(counted.items())))
-    answers = [target["result"] for target in targets if target["outcome"] == "answered"]
-    if answers and all(answer.get("reason") == "unknown-check" for answer in answers):
-        raise Missing(nobody_has(client, check))
-    raise SystemExit(0 if counted["answered"] == len(targets) else 1)
+    return counted
 
 
 def nobody_has(client: Client, check: str) -> str:

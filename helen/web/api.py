@@ -7,21 +7,36 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from klein import Klein
 from twisted.internet.defer import Deferred
 
+from equus_protocol import once
 from equus_protocol.codec import MAX_BLOB, Role, encode
 from equus_protocol.errors import LocalProtocolError
 from equus_protocol.messages import Check
 from helen.outgoing import unsent
 from helen.policy import unknown_checks
 from helen.roster import Agent
-from helen.runs import MAX_ASKED_SECONDS, MAX_RUNS, Run, RunRefused, Target
+from helen.runs import MAX_RUNS, Run, RunRefused, Target
 from helen.supply import encode_args
-from helen.web import admin, events, health, jobs, judgement, metrics, notifications, pings, reporting, shown
+from helen.web import (
+    admin,
+    events,
+    health,
+    jobs,
+    judgement,
+    metrics,
+    notifications,
+    one_shots,
+    pings,
+    reporting,
+    shown,
+)  # fmt: skip
 from helen.web.bodies import (
+    read_asking_time,
     read_base64,
     read_body,
     read_files,
@@ -40,7 +55,6 @@ from helen.wheels import NotAnEquus, version_of
 if TYPE_CHECKING:
     from helen.tap import Helen
 
-DEFAULT_TIMEOUT = 30.0  # seconds of a question
 MAX_UNREAD = 64 * 1024 * 1024  # bytes of answers that wait for one who asked and doesn't read; then he is cut off
 
 
@@ -144,21 +158,14 @@ class Api:
         """Lines of JSON: first {"targets": N}, then one target a line as they become known; the end is the end."""
         body = await read_body(request)
         check, args = read_check(body), read_object(body, "args")
-        timeout = read_seconds(body, "timeout", DEFAULT_TIMEOUT)
-        if not 0 < timeout <= MAX_ASKED_SECONDS:
-            raise Problem(400, "bad request", f"`timeout` is more than 0 and at most {MAX_ASKED_SECONDS:g} s")
+        timeout = read_asking_time(body)
         try:
             fits = len(encode_args(args)) <= MAX_BLOB
         except UnicodeEncodeError as error:
             raise Problem(400, "bad request", f"`args` holds what is no text: {error.reason}") from error
         if not fits:
             raise Problem(400, "bad request", f"`args` has more than {MAX_BLOB} bytes")
-        patterns = read_patterns(body, "on")
-        targets = self._helen.house.roster.askable(patterns)
-        if not targets:
-            raise Problem(404, "no such agent", f"no agent fits {' or '.join(patterns)}: `helen agents` lists them")
-        if len(self._helen.house.runs) >= MAX_RUNS:
-            raise RunRefused(f"{MAX_RUNS} questions are open already; wait for some to end")
+        targets = self._targets(read_patterns(body, "on"))
         return await Question(self._helen, request).ask(check, targets, args, timeout)
 
     # ---------------------------------------------------------------------------------------------- pushes
@@ -218,6 +225,15 @@ class Api:
 
     # ---------------------------------------------------------------------------------------------- shown
 
+    def _targets(self, patterns: Iterable[str]) -> list[Agent]:
+        """Whom to ask; a Problem if that is nobody, or nobody can be asked now."""
+        targets = self._helen.house.roster.askable(patterns)
+        if not targets:
+            raise Problem(404, "no such agent", f"no agent fits {' or '.join(patterns)}: `helen agents` lists them")
+        if len(self._helen.house.runs) >= MAX_RUNS:
+            raise RunRefused(f"{MAX_RUNS} questions are open already; wait for some to end")
+        return targets
+
     def _find(self, name: str) -> Agent:
         agent = self._helen.house.roster.agents.get(name)
         if agent is None:
@@ -239,7 +255,7 @@ class Question:
         self._run: Run | None = None
         self._written = 0
 
-    def ask(self, check: str, targets: list[Agent], args: dict[str, Any], timeout: float) -> Deferred[bytes]:
+    def ask(self, check: str, targets: list[Agent], args: dict[str, Any] | bytes, timeout: float) -> Deferred[bytes]:
         self._request.notifyFinish().addErrback(self._hung_up)
         self._request.setHeader("content-type", "application/x-ndjson")
         self._write({"targets": len(targets)})
@@ -283,12 +299,15 @@ events.add_routes(Api.app)
 metrics.add_routes(Api.app)
 reporting.add_routes(Api.app)
 pings.add_routes(Api.app)
+one_shots.add_routes(Api.app, Question)
 add_error_answers(Api.app)
 
 
 def read_check(body: dict[str, Any]) -> str:
     """The name of a check, as a `check` line can carry it."""
     check = read_text(body, "check")
+    if check.startswith(once.RESERVED):
+        raise Problem(400, "bad request", f"{check[:80]!r} is no check: such names are the protocol's own")
     try:
         encode(Check(check, 1, b""), Role.HELEN)
     except LocalProtocolError as error:

@@ -11,9 +11,11 @@ from twisted.internet.threads import deferToThread
 
 from helen.durations import seconds
 from helen.rollout import read_fraction
+from helen.runs import MAX_ASKED_SECONDS
 from helen.web.problems import Problem
 
 MAX_BODY = 8 * 1024 * 1024  # bytes of a request: a push of a folder of checks
+DEFAULT_TIMEOUT = 30.0  # seconds of a question
 AT_ONCE = 65_536  # bytes of JSON: about a millisecond; greater ones are read in a thread
 
 
@@ -130,6 +132,14 @@ def read_share(body: dict[str, Any]) -> float | None:
 def read_optional_seconds(body: dict[str, Any], key: str) -> float | None:
     """A duration, or None where there is none."""
     return None if body.get(key) is None else read_seconds(body, key, 0.0)
+
+
+def read_asking_time(body: dict[str, Any]) -> float:
+    """`timeout`: how long agents have for an answer."""
+    timeout = read_seconds(body, "timeout", DEFAULT_TIMEOUT)
+    if not 0 < timeout <= MAX_ASKED_SECONDS:
+        raise Problem(400, "bad request", f"`timeout` is more than 0 and at most {MAX_ASKED_SECONDS:g} s")
+    return timeout
 
 
 def read_seconds(body: dict[str, Any], key: str, default: float) -> float:

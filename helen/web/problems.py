@@ -13,6 +13,7 @@ from helen.certificates import BadRequest
 from helen.changing import NotDurable
 from helen.credentials import NotEnrolled, UnknownAgent
 from helen.journal.values import JournalError
+from helen.one_shots import NeedsSignature, OrderRefused
 from helen.policy import AssignmentsError
 from helen.releases import PushRefused
 from helen.runs import RunRefused
@@ -26,6 +27,8 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     NotEnrolled: (409, "refused"),
     UnknownAgent: (404, "no such agent"),
     PushRefused: (409, "push refused"),
+    NeedsSignature: (409, "needs a signature"),
+    OrderRefused: (409, "order refused"),
     AssignmentsError: (400, "assignments refused"),
     RunRefused: (503, "can't be asked"),
     StoreFailed: (503, "the disk doesn't take it"),

@@ -11,8 +11,9 @@ from helen_parts import WALL, Inbox, Peer
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 
-from equus_protocol import manifest
+from equus_protocol import manifest, once
 from equus_protocol import messages as m
+from helen import one_shots
 from helen.authority import Identity
 from helen.connection import Hold
 from helen.credentials import NotEnrolled
@@ -170,6 +171,51 @@ def loaded(digest: str = "digest-1", **document: Any) -> m.Loaded:
 
 def slugs(peer: Peer) -> list[str]:
     return [message.message for message in peer.hear() if isinstance(message, m.Error)]
+
+
+# ---------------------------------------------------------------------------------------------- code in no set
+
+
+def test_what_code_says_that_is_in_no_set(home: Home) -> None:
+    """For whoever asked, at once, and kept nowhere: neither in the journal nor among the latest results."""
+    peer = home.agent()
+    peer.hear()
+    home.ask("web-1", check=once.NAME)
+    [check] = peer.hear()
+    assert (check.name, check.args) == (once.NAME, b"{}")
+    peer.say(m.Result(check.message_id, once.NAME, b'{"status": "warning", "check": "disk"}'))
+    assert (home.targets, home.ended, home.journal.entries) == ([("web-1", "answered")], 1, [])
+    assert home.house.roster.agents["web-1"].latest == {}
+
+
+def test_a_late_word_of_such_code_is_kept_nowhere_either(home: Home) -> None:
+    """Nobody waits for it any more."""
+    peer = home.agent()
+    peer.hear()
+    home.ask("web-1", check=once.NAME, timeout=1.0)
+    [check] = peer.hear()
+    home.turn(2.0)
+    home.house.sweep()
+    home.turn()
+    assert home.targets == [("web-1", "expired")]
+    assert peer.hear() == [m.Cancel(check.message_id)]
+    peer.say(m.Result(check.message_id, once.NAME, b"{}"))
+    assert (home.journal.entries, home.house.counts["late"]) == ([], 1)
+
+
+def test_agents_that_know_no_orders(home: Home) -> None:
+    """One of version 1 is not asked; an older one of version 2 doesn't know the name: both have refused."""
+    home.agent("old", 1).hear()
+    peer = home.agent("web-1")
+    peer.hear()
+    whys: list[Any] = []
+    agents = home.house.roster.matching(["*"])
+    home.house.ask(once.NAME, agents, b"{}", 10.0, lambda target: whys.append((target.outcome, target.why)), home.end)
+    home.turn()
+    [check] = peer.hear()
+    peer.say(m.Result(check.message_id, once.NAME, b'{"status": "unknown", "reason": "unknown-check"}'))
+    assert whys == [("refused", "it speaks version 1 of the protocol, which knows no code that is in no set"),
+                    ("refused", one_shots.TOO_OLD)]  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------- coming

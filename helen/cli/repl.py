@@ -1,0 +1,204 @@
+"""`helen repl`: Lua, line by line, on one agent. How a line becomes code for it is helen/repl_source.py's business."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import readline
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import define, field
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from helen import repl_source
+from helen.cli.client import Client, Failed
+from helen.cli.options import for_a_helen, plain, styled, table
+from helen.cli.push import read_key
+from helen.cli.run import PATIENCE
+from helen.cli.show import number
+from helen.cli.source import body_of
+from helen.repl_source import Framed, Memory
+
+LINE_SECONDS = 65.0  # that a line is waited for: its own 60 s, and the way
+MOST_HISTORY = 1_000  # lines that are remembered
+TRACE = re.compile(r"^stack traceback:\n.*", re.M | re.S)  # of an error: its places are those of the frame
+HELP = """\
+Lua is run on {agent}, in its sandbox and under its policy; host.NAME(...) are the calls that checks have.
+An expression shows its values. Global names keep plain values for the next line, and so do functions that a line
+begins with; locals end with their line.
+  :help        this
+  :vars        the names that are kept, with their values
+  :forget      all of them are forgotten
+  :quit        as Ctrl-D
+Nothing is kept on the agent, nor in Helen's history; each line is in her audit."""
+
+
+@click.command()
+@click.option("--agent", required=True, metavar="NAME", help="On which agent.")
+@click.option(
+    "--key", "keys", type=click.Path(path_type=Path), multiple=True,
+    help="Sign each line with this private key, which Helen doesn't hold; repeat it where two must sign.",
+)  # fmt: skip
+@for_a_helen
+def repl(client: Client, agent: str, keys: tuple[Path, ...]) -> None:
+    """Run Lua on one agent, a line at a time. Nothing of it is kept.
+
+    Exit status 1: there was a fault, and the input is no terminal.
+    """
+    prompt = Prompt(client, agent, [read_key(key) for key in keys])
+    client.get(f"/api/v1/agents/{agent}")  # 3 for a name that nobody has
+    is_terminal = sys.stdin.isatty()
+    if is_terminal:
+        click.echo(f"Lua on {agent}. :help tells more, Ctrl-D ends.")
+    with remembered() if is_terminal else contextlib.nullcontext():
+        for text in statements(agent, is_terminal):
+            good = prompt.take(text)
+            if not good and not is_terminal:
+                raise SystemExit(1)
+
+
+def statements(agent: str, is_terminal: bool) -> Iterator[str]:
+    """What is typed, as whole statements; an empty line ends one that Lua would go on with."""
+    text = ""
+    while True:
+        try:
+            line = read_line(f"{agent}> " if not text else " " * len(agent) + "| ", is_terminal)
+        except KeyboardInterrupt:
+            click.echo()
+            text = ""
+            continue
+        if line is None:
+            if text:
+                yield text
+            return
+        text += line if not text else f"\n{line}"
+        if not line.strip() or not repl_source.is_open(text):
+            if text.strip():
+                yield text
+            text = ""
+
+
+def read_line(prompt: str, is_terminal: bool) -> str | None:
+    """The next line; None at the end."""
+    if not is_terminal:
+        line = sys.stdin.readline()
+        return line.rstrip("\n") if line else None
+    try:
+        return input(prompt)
+    except EOFError:
+        click.echo()
+        return None
+
+
+@define
+class Prompt:
+    """One agent, and what is kept from line to line."""
+
+    client: Client
+    agent: str
+    keys: list[Ed25519PrivateKey]
+    memory: Memory = field(factory=Memory)
+
+    def take(self, text: str) -> bool:
+        """Do what a line says; whether that went well."""
+        if text.lstrip().startswith(":"):
+            return self._command(text.strip())
+        try:
+            return self._run(text)
+        except click.ClickException as error:
+            click.echo(styled(error.format_message(), fg="red"), err=True)
+            return False
+        except KeyboardInterrupt:  # whoever hangs up ends the question: the agent is told to give up
+            click.echo("given up", err=True)
+            return False
+
+    def _command(self, word: str) -> bool:
+        if word in (":quit", ":q", ":exit"):
+            raise SystemExit(0)
+        if word in (":help", ":h", ":?"):
+            click.echo(HELP.format(agent=self.agent))
+        elif word == ":vars":
+            for name, value in {**self.memory.values, **self.memory.functions}.items():
+                click.echo(plain(f"{name} = {value}"))
+        elif word == ":forget":
+            self.memory = Memory()
+        else:
+            click.echo(f"{plain(word)} is unknown: :help lists what there is", err=True)
+            return False
+        return True
+
+    def _run(self, text: str) -> bool:
+        is_statement = repl_source.is_statement(text)
+        framed, result = self._ask(text, as_expression=not is_statement)
+        if not is_statement and result.get("reason") == "load-error":
+            framed, result = self._ask(text, as_expression=False)
+        output = framed.place(TRACE.sub("", result.get("output") or ""))
+        for line in output.splitlines():
+            click.echo(plain(line.expandtabs()))
+        show_metrics(result)
+        if "output" in (result.get("truncated") or {}):
+            click.echo("the rest of the output was cut", err=True)
+        if result["status"] != "ok" or not result.get("summary", "").startswith("="):
+            why = framed.place(result.get("summary") or result.get("reason") or "no answer")
+            click.echo(styled(plain(why), fg="red"), err=True)
+            return False
+        self.memory, lost = repl_source.remember(self.memory, text, result["summary"])
+        if lost:
+            click.echo(f"not kept for the next line: {', '.join(lost)}", err=True)
+        return True
+
+    def _ask(self, text: str, as_expression: bool) -> tuple[Framed, dict[str, Any]]:
+        """Raises Failed for whatever is no result."""
+        framed = repl_source.frame(text, self.memory, as_expression)
+        files = {repl_source.FILE: framed.source.encode("utf-8", "surrogateescape")}
+        body = body_of(repl_source.CHECK, files, {}, [self.agent], self.keys) | {"timeout": LINE_SECONDS}
+        for line in self.client.stream("/api/v1/once", body, LINE_SECONDS + PATIENCE):
+            if "agent" in line:
+                if line["outcome"] != "answered" or line["result"] is None:
+                    raise Failed(f"{line['outcome']}: {plain(line.get('why') or 'no answer')}")
+                return framed, line["result"]
+        raise Failed("Helen went away")
+
+
+def show_metrics(result: dict[str, Any]) -> None:
+    rows = [
+        [metric["name"], number(metric["value"]), *(metric.get(key) for key in ("unit", "warn", "crit"))]
+        for metric in result.get("metrics") or ()
+    ]
+    if rows:
+        table(["METRIC", "VALUE", "UNIT", "WARN", "CRIT"], rows)
+
+
+# ---------------------------------------------------------------------------------------------------- history
+
+
+@contextlib.contextmanager
+def remembered() -> Iterator[None]:
+    """Keys that edit a line, and the lines of before."""
+    path = history_path()
+    if path is not None:
+        with contextlib.suppress(OSError):
+            readline.read_history_file(path)
+    readline.set_history_length(MOST_HISTORY)
+    try:
+        yield
+    finally:
+        if path is not None:
+            with contextlib.suppress(OSError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch(mode=0o600)  # a line may hold what is nobody's business
+                readline.write_history_file(path)
+
+
+def history_path() -> Path | None:
+    """None for none."""
+    chosen = os.environ.get("HELEN_REPL_HISTORY")
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "helen-repl"

@@ -62,6 +62,7 @@ from helen.web import shown
 from helen.web.pings import Pings
 from helen.web.site import Parts, control_site, web_site
 from helen.web.streams import Streams
+from scale0.plain_usage import PlainOptions
 
 EPOCH = "events.epoch"  # in kv: the word in front of the ids of this state directory's events
 BACKLOG = 4_096  # connections that the kernel holds for us: a whole fleet comes back at once after a restart
@@ -77,9 +78,10 @@ STORE_SECONDS = 1.0  # of those, for what waits for the store; it tells the pres
 LIVE = ("minimum_equus", "rings")  # settings that SIGHUP changes; the others say that they need a restart
 
 
-class Options(usage.Options):  # type: ignore[misc]
+class Options(PlainOptions):
     """The flags of `twistd helen`; each is a HELEN_* variable and a line of --config FILE, too."""
 
+    program = "helen"
     synopsis = "[options]"
     longdesc = "The server that Equus agents report to. docs/server.rst explains each option."
     optParameters = [

@@ -221,12 +221,13 @@ def errors(context: click.Context, action: str | None, key: str) -> None:
 @main.command()
 @click.argument("identity")
 @click.option(
-    "--out", type=click.Path(file_okay=False, exists=True), default=".", show_default=True, help="The folder."
+    "--out", type=click.Path(file_okay=False), default=".", show_default=True, help="The folder; made 0700 if missing."
 )
 def keygen(identity: str, out: str) -> None:
     """Make a CURVE pair: IDENTITY.secret for its owner, IDENTITY.pub.key for the folders of authorized keys."""
     path = Path(out) / f"{identity}.secret"
     try:
+        Path(out).mkdir(mode=0o700, parents=True, exist_ok=True)
         pair = Pair(*new_keys())
         public = write_pair(path, pair, identity)
     except OSError as e:

@@ -14,6 +14,7 @@ from twisted.python.reflect import namedAny
 
 from scale0.config import ConfigFault
 from scale0.keys import AuthorizedKeys, KeyFault, load_pair
+from scale0.plain_usage import PlainOptions
 from scale0.ports import Security, host_of
 from scale0.reader import Network
 from scale0.service import BrokerService, load_file
@@ -21,7 +22,8 @@ from scale0.service import BrokerService, load_file
 FRONT_END = "scale0.web.FrontEnd"  # by name: it brings a web framework, a fifth of the start, and is off by default
 
 
-class Options(usage.Options):
+class Options(PlainOptions):
+    program = "scale0"
     synopsis = "--config FILE [--state DIR] [--curve-key FILE --authorized-keys DIR]"
     longdesc = "A Scale0 broker. FILE is JSON, XML or ZFL, by its ending."
     optParameters = [

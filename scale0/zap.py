@@ -47,6 +47,11 @@ class Origin:
         """What it says cannot have been read or changed on its way: CURVE, or it never left this machine."""
         return bool(self.key) or is_local(self.address)
 
+    @property
+    def is_known(self) -> bool:
+        """Somebody in particular: the holder of a key, or whoever may open a socket's file. An address is anybody's."""
+        return bool(self.key) or self.address == "" or self.address.startswith("localhost:")
+
 
 NOBODY = Origin("", "")
 

@@ -12,12 +12,14 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python import usage
 
 from scale0.keys import AuthorizedKeys, KeyFault, load_pair
+from scale0.plain_usage import PlainOptions
 from scale0.reader import Network
 from zerotask.service import LISTEN, PUBLISH, Scale0, Settings, StartError, ZeroTaskService
 from zerotask.shelf import StoreError
 
 
-class Options(usage.Options):
+class Options(PlainOptions):
+    program = "zerotask"
     synopsis = "[options]"
     longdesc = "A durable task broker. Tasks lie in STATE/tasks.db; STATE/run.json says where it listens."
     optParameters = [
@@ -46,6 +48,10 @@ class Options(usage.Options):
             raise usage.UsageError("--curve-key and --authorized-keys belong together")
         if bool(self["scale0-backend"]) != bool(self["scale0-frontend"]):
             raise usage.UsageError("--scale0-backend and --scale0-frontend belong together")
+        try:
+            self.settings = settings(self)
+        except KeyFault as error:
+            raise usage.UsageError(str(error)) from error
 
 
 class _Process(ZeroTaskService):
@@ -68,10 +74,7 @@ def _end_well() -> None:
 
 
 def makeService(options: Options) -> Service:
-    try:
-        return _Process(settings(options), reactor)
-    except KeyFault as error:
-        raise usage.UsageError(str(error)) from error
+    return _Process(options.settings, reactor)
 
 
 def settings(options: dict[str, Any]) -> Settings:

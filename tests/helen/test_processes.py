@@ -117,7 +117,8 @@ def test_bad_options(tmp_path: Path) -> None:
     """A sentence, and status 1 as twistd has it for usage."""
     program = Program([*TWISTD, "-n", "helen", "--state", str(tmp_path / "s"), "--listen", "x"], tmp_path / "log")
     assert program.wait() == 1
-    assert "--listen 'x': write HOST:PORT, for example 127.0.0.1:4166" in program.said
+    sentence = "helen: --listen 'x': write HOST:PORT, for example 127.0.0.1:4166 (0: any port)"
+    assert program.said == f"{sentence}. `twistd helen --help` lists the options.\n"
     assert not (tmp_path / "s").exists()
 
 

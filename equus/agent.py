@@ -207,7 +207,8 @@ class Agent:
             return "Helen said error not-enrolled: " + (
                 "our certificate is unknown or revoked there; enrol again with --join TOKEN"
                 if self._membership.identity is not None
-                else "the token is used, expired, or bound to another name; ask for a new one with `helen token`"
+                else f"the token is used, expired, or not for the name {self._membership.name}, which was asked for;"
+                f" ask for a new one with `helen token --agent {self._membership.name}`, or give another --name"
             )
         if connection.error.startswith(IN_USE):
             return (
@@ -222,6 +223,8 @@ class Agent:
 
     def begin_version_2(self, connection: Connection) -> None:
         """`loaded` has been said; now what Helen has for us."""
+        if self.settings.once:
+            return  # whoever only tries the connection ends before an answer comes
         if self._lacks_keys:  # a certificate from elsewhere; without the keys no code is believed
             self._membership.renew(connection, lambda: self.update.begin(connection))
         elif not self.update.is_local:

@@ -127,7 +127,10 @@ def _read(folder: Path) -> CheckFiles:
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @_CHECKS
 def test(names: tuple[str, ...], checks: Path) -> None:
-    """Run the recorded tests of CHECKs, or of all, in the sandbox that runs checks on an agent."""
+    """Run the recorded tests of CHECKs, or of all, in the sandbox that runs checks on an agent.
+
+    Exit status 0 when all hold, 1 when one does not or there is none, 2 for wrong usage.
+    """
     files = _read(checks)
     for name in names:
         if name not in files.checks:
@@ -138,6 +141,9 @@ def test(names: tuple[str, ...], checks: Path) -> None:
         outcomes = run_tests(files, names or sorted(files.checks))
     except PolicyError as error:
         raise click.UsageError(str(error)) from None
+    if not outcomes:
+        click.echo(f"no tests: none of the {len(files.checks)} checks in {checks} has a file tests/NAME.lua", err=True)
+        raise click.exceptions.Exit(1)
     failed = [outcome for outcome in outcomes if not outcome.passed]
     for outcome in failed:
         click.echo(_failure(checks, outcome))

@@ -68,6 +68,10 @@ class Authority:
         authority._keys.revoked = {agent.name: agent.revoked_at for agent in loaded.agents if agent.revoked_at}
         return authority
 
+    def answer_to(self, names: Iterable[str], listen: str = "") -> None:
+        """Other names for Helen's own certificate from the next `refresh` on."""
+        self._hosts = ca_folder.server_hosts(names, listen)
+
     @property
     def known(self) -> tuple[KnownCertificate, ...]:
         """Every unexpired certificate, revoked ones included: for other Helens (`learn`)."""
@@ -235,6 +239,11 @@ class Authority:
     def _tell_revoked(self, name: str, keys: frozenset[str]) -> None:
         for tell in self._revoked_listeners:
             tell(name, keys)
+
+    def forget(self, name: str, now: float, by: str = "operator") -> Deferred[None]:
+        """Shut a name out, and leave it out of all lists. Fails with UnknownAgent."""
+        self._shut_out(name, now)
+        return self._store.call(credentials.forget, name, now, by).addCallback(lambda _: self._shut_out(name, now))
 
     # --------------------------------------------------------------------------------------- other CAs, other Helens
 

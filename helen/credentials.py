@@ -184,6 +184,7 @@ def _give(db: sqlite3.Connection, grant: Grant, how: str, detail: str) -> bytes:
         "INSERT INTO agents (name, created) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET revoked_at = NULL",
         (grant.name, grant.now),
     )
+    db.execute("DELETE FROM kv WHERE key = ?", (f"{FORGOTTEN}{grant.name}",))
     db.execute(
         "INSERT INTO certificates (key_hash, name, serial, how, issued_at, not_after, certificate)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -213,7 +214,44 @@ def revoke(db: sqlite3.Connection, name: str, now: float, actor: str) -> tuple[s
     return tuple(sorted(row[0] for row in rows))
 
 
+FORGOTTEN = "forgotten/"  # and a name: a row of kv that keeps its agent out of lists
+
+
+def forget(db: sqlite3.Connection, name: str, now: float, actor: str) -> None:
+    """A name that nobody has any more: revoked, and in no list. Its row goes with its last certificate.
+
+    Till then the row keeps others from coming in under the name by a token that is for anybody.
+    """
+    known = db.execute("SELECT revoked_at FROM agents WHERE name = ?", (name,)).fetchone()
+    if known is None:
+        raise UnknownAgent(f"No agent is called {name}.")
+    if known[0] is None:
+        revoke(db, name, now, actor)
+    row = (f"{FORGOTTEN}{name}", str(now))
+    db.execute("INSERT INTO kv VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", row)
+    audit(db, AuditEntry(now, actor, "forget", name))
+    _drop_forgotten(db)
+
+
+def forgotten(kv: Mapping[str, str]) -> list[str]:
+    """The names among the small things that the store keeps."""
+    return [key.removeprefix(FORGOTTEN) for key in kv if key.startswith(FORGOTTEN)]
+
+
+def _drop_forgotten(db: sqlite3.Connection) -> None:
+    db.execute(
+        "DELETE FROM agents WHERE ?1 || name IN (SELECT key FROM kv)"
+        " AND NOT EXISTS (SELECT 1 FROM certificates WHERE certificates.name = agents.name)",
+        (FORGOTTEN,),
+    )
+    db.execute(
+        "DELETE FROM kv WHERE substr(key, 1, ?2) = ?1 AND substr(key, ?2 + 1) NOT IN (SELECT name FROM agents)",
+        (FORGOTTEN, len(FORGOTTEN)),
+    )
+
+
 def forget_expired(db: sqlite3.Connection, now: float) -> None:
     """Rows that can open nothing any more and are too old to explain anything."""
     db.execute("DELETE FROM certificates WHERE not_after < ?", (now - KEPT_AFTER_EXPIRY,))
     db.execute("DELETE FROM tokens WHERE expires < ?", (now - KEPT_AFTER_EXPIRY,))
+    _drop_forgotten(db)

@@ -164,6 +164,7 @@ class House:
         self.sessions["admitted"] += 1
         clocks = self.clocks()
         agent.connected_at = agent.last_seen = clocks.wall
+        agent.revoked_at = None
         agent.equus_version = connection.equus_version
         if self.door is not None:
             self.door.no_stranger(connection)
@@ -316,6 +317,8 @@ class House:
             return
         is_passive = entry.origin is Origin.PASSIVE
         agent = self.roster.host(entry.agent) if is_passive else self.roster.know(entry.agent)
+        if agent.revoked_at is not None:  # its last words, that were on their way to the disk
+            return
         if document.started is not None and not is_passive:
             self._judge_clock(agent, document.started + (document.took_ms or 0.0) / 1_000, entry.received)
         latest = Latest(

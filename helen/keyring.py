@@ -109,6 +109,20 @@ class KeyRing:
         keys = roots.read(leading[-1]).keys.values()
         return "".join(map(signing.public_pem, keys)), leading[-1].decode()
 
+    async def reread(self, public_keys: Path) -> bool:
+        """The file of --signing-keys anew; whether other keys count from now on. Raises StateError, nothing changed.
+
+        Where there are roots they say who signs, and not the file.
+        """
+        held = await deferToThread(signing.load, self._state, public_keys)
+        if self.chain:
+            if self.root.keys.keys() != held.public.keys():
+                log.warn("the keys in {path} are not those of the newest root, which count", path=public_keys)
+            return False
+        is_changed = held.public.keys() != self._held.public.keys()
+        self._held = held
+        return is_changed
+
     # ---------------------------------------------------------------------------------------------- rotation
 
     async def follow(self, envelope: bytes) -> None:

@@ -39,7 +39,8 @@ class Problem:
     severity: str = "error"
 
     def at(self, name: str) -> str:
-        return f"{name}:{self.line}: {self.text}" if self.line else f"{name}: {self.text}"
+        text = self.text if self.severity == "error" else f"{self.severity}: {self.text}"
+        return f"{name}:{self.line}: {text}" if self.line else f"{name}: {text}"
 
 
 @frozen

@@ -123,7 +123,7 @@ class Outside:
         if declared is None and name not in roster.agents:
             self._forget_words(name)
             return
-        agent = roster.host(name)
+        agent = roster.agents[name] if declared is None else roster.host(name)
         if agent.is_host and declared is None:
             self._judge.forget(name)
             roster.forget(name)

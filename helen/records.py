@@ -60,8 +60,11 @@ def audit_page(db: sqlite3.Connection, before: int | None = None, subject: str |
 
 
 def agents(db: sqlite3.Connection) -> tuple[Agent, ...]:
-    """All of them, by name."""
-    rows = db.execute("SELECT name, created, revoked_at, last_seen, address, facts FROM agents ORDER BY name")
+    """All of them, by name, but those that were forgotten."""
+    rows = db.execute(
+        "SELECT name, created, revoked_at, last_seen, address, facts FROM agents"
+        " WHERE 'forgotten/' || name NOT IN (SELECT key FROM kv) ORDER BY name"
+    )
     return tuple(Agent(*row, json.loads(facts)) for *row, facts in rows)
 
 

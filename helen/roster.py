@@ -53,6 +53,7 @@ class Latest:
     took_ms: float | None = None
     metrics: tuple[Any, ...] = ()
     since: float = 0.0  # when this status began
+    kept: bool = False  # of before this start: its status was kept, what it said was not
 
 
 @define
@@ -71,6 +72,7 @@ class Agent:
     policy: str | None = None
     spool: dict[str, Any] = field(factory=dict)
     troubles: dict[str, str] = field(factory=dict)  # what it says that it doesn't use, and why
+    revoked_at: float | None = None  # unix seconds; it is listed until it is forgotten or comes back
     clash: dict[str, Any] | None = None  # `at` (unix seconds) and `address` of the last twin that was refused
     digest: str | None = None  # of the manifest that it has loaded
     files: dict[str, dict[str, Any]] = field(factory=dict)  # name -> sha256, state, error, as it reported
@@ -90,18 +92,25 @@ class Agent:
     def version(self) -> int:
         return self.link.version if self.link is not None else 0
 
+    def revoke(self, now: float) -> None:
+        """It is nobody's agent any more, and what it said last says nothing of the present."""
+        self.revoked_at = now
+        self.latest.clear()
+        self.counts = [0, 0, 0, 0]
+
     def took(self, latest: Latest) -> Latest:
         """Keep a result, with the time since which its status holds. They come in order; clocks may not."""
         known = self.latest.get(latest.check_id)
         if known is None and len(self.latest) >= MAX_SERIES:
             return latest
-        since = known.since if known is not None and known.status == latest.status else latest.received
-        kept = evolve(latest, since=since)
-        self.latest[latest.check_id] = kept
+        if not latest.kept:
+            same = known is not None and known.status == latest.status
+            latest = evolve(latest, since=known.since if same and known is not None else latest.received)
+        self.latest[latest.check_id] = latest
         if known is not None:
             self.counts[known.status] -= 1
-        self.counts[kept.status] += 1
-        return kept
+        self.counts[latest.status] += 1
+        return latest
 
     def drop(self, check_id: str) -> None:
         """A check that is watched no more."""
@@ -140,7 +149,7 @@ class Roster:
     def enrol(self, name: str) -> Agent:
         """An agent has this name, if nobody but a host had it before."""
         agent = self.know(name)
-        agent.enrolled = True
+        agent.enrolled, agent.revoked_at = True, None
         return agent
 
     def host(self, name: str) -> Agent:
@@ -148,6 +157,8 @@ class Roster:
         agent = self.agents.get(name)
         if agent is None:
             agent = self.agents[name] = Agent(name, enrolled=False)
+        elif agent.revoked_at is not None:  # nobody's agent any more, and so a name like any other
+            agent.enrolled, agent.revoked_at = False, None
         return agent
 
     def forget(self, name: str) -> None:
@@ -157,12 +168,13 @@ class Roster:
     def connected(self) -> list[Agent]:
         return [agent for agent in self.agents.values() if agent.link is not None]
 
-    def matching(self, patterns: Iterable[str]) -> list[Agent]:
+    def matching(self, patterns: Iterable[str], revoked: bool = False) -> list[Agent]:
         """Agents whose name fits one of these patterns, or whose labels fit a pattern `KEY=GLOB`."""
         wanted = list(patterns)
         return [
             agent for agent in self.agents.values()
-            if any(fits(pattern, agent.name, agent.labels) for pattern in wanted)
+            if (revoked or agent.revoked_at is None)
+            and any(fits(pattern, agent.name, agent.labels) for pattern in wanted)
         ]  # fmt: skip
 
     def askable(self, patterns: Iterable[str]) -> list[Agent]:

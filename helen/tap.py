@@ -38,6 +38,7 @@ from helen.assigning import AssignmentBook
 from helen.authority import Authority
 from helen.changing import Changes
 from helen.checkfolder import FolderWatch
+from helen.credentials import forgotten
 from helen.eventlog import EventLog
 from helen.house import House
 from helen.journal.journal import Journal
@@ -56,6 +57,7 @@ from helen.rollout import DEFAULT_FRACTION
 from helen.settings import Settings, SettingsError
 from helen.statedir import StateError, write_whole
 from helen.store import Store, StoreFailed
+from helen.taking_up import take_up
 from helen.telemetry import Telemetry
 from helen.tls import ServerTLS
 from helen.web import shown
@@ -75,7 +77,8 @@ SWEEP_SECONDS = 10.0  # between two looks for tokens of the HTTP API that have e
 LAG_SECONDS = 0.25  # between two looks at how late the reactor is
 STOP_SECONDS = 4.5  # after which Helen leaves whatever hangs: SIGTERM ends her within 5 s
 STORE_SECONDS = 1.0  # of those, for what waits for the store; it tells the present, and is told again
-LIVE = ("minimum_equus", "rings")  # settings that SIGHUP changes; the others say that they need a restart
+# Settings that SIGHUP changes; of the others the log says that they need a restart.
+LIVE = ("minimum_equus", "rings", "names", "retention", "signing_keys")
 
 
 class Options(PlainOptions):
@@ -200,21 +203,22 @@ class Helen(Service):
         self.keys = keyring.load(self.state, chosen.signing_keys, time.time)
         self.journal = Journal(
             self.state / "journal", self.state / "history", self.reactor.callFromThread, self._on_durable,
-            self._on_trouble, retention=Retention(keep_days=chosen.retention / 86_400),
+            self._on_trouble, retention=_retention(chosen),
         )  # fmt: skip
         recovery = self.journal.open()
         for sentence in recovery.sentences:
-            self.log.warn("{sentence}", sentence=sentence)
+            tell = self.log.info if sentence in recovery.harmless else self.log.warn
+            tell("{sentence}", sentence=sentence)
         self.house = House(self.reactor, self.authority, self.journal, self.store, minimum=chosen.minimum_equus)
         self.house.supply.dress = self.keys.dress
         self.one_shots = OneShots(self.keys, self.store, time.time)
         for known in loaded.agents:
-            if known.revoked_at is None:
-                self._recall(known)
+            self._recall(known)
         self.house.recall(recovery.records)
         self.judge = Judge(self.reactor, self.state, self.journal, self.house.supply.again)
         for sentence in self.judge.open(recovery.records):
             self.log.info("{sentence}", sentence=sentence)
+        take_up(self.house.roster.agents, self.judge.timeline.states, forgotten(loaded.kv))
         self.changes = Changes(self.reactor, self.journal, lambda: self.judge.at)
         self.events = self._open_events(loaded.kv, recovery.records)
         self.streams = Streams(self.reactor, self.events, self.telemetry.cut)
@@ -266,6 +270,7 @@ class Helen(Service):
         """An agent that has been here before this start."""
         agent = self.house.roster.know(known.name)
         agent.last_seen, agent.address, agent.facts = known.last_seen, known.address, known.facts
+        agent.revoked_at = known.revoked_at
         labels, host = known.facts.get("labels"), known.facts.get("host")
         agent.labels, agent.host = labels if isinstance(labels, dict) else {}, host if isinstance(host, dict) else {}
         agent.isolation, agent.equus_version = known.facts.get("isolation"), known.facts.get("equus") or ""
@@ -450,13 +455,17 @@ class Helen(Service):
         """SIGHUP: settings, certificates, assignments and checks are read again; nobody is dropped."""
         systemd.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         self.log.info("SIGHUP: reading settings, certificates, assignments and checks again")
-        read = deferToThread(self._read_settings).addCallbacks(self._take_settings, self._report_failure)
+        read = deferToThread(self._read_settings).addCallback(self._take_settings).addErrback(self._report_failure)
+        read.addCallback(lambda _: self._refresh())  # of a certificate for the names of now
         books = (self.book, self.notifier.book, self.outside.book)
-        done = gatherResults([read, self._refresh(), *(book.reread("SIGHUP") for book in books)])
+        done = gatherResults([read, *(book.reread("SIGHUP") for book in books)])
         done.addErrback(self._report_failure)
         done.addCallback(lambda _: systemd.notify("READY=1"))
 
-    def _take_settings(self, fresh: Settings) -> None:
+    def _take_settings(self, fresh: Settings) -> Deferred[None]:
+        if (fresh.signing_keys is None) != (self.settings.signing_keys is None):  # who holds the private one changes
+            self.log.warn("changed, but only a restart makes it so: signing_keys")
+            fresh = attrs.evolve(fresh, signing_keys=self.settings.signing_keys)
         changed = [name for name in LIVE if getattr(fresh, name) != getattr(self.settings, name)]
         rest = attrs.evolve(fresh, **{name: getattr(self.settings, name) for name in LIVE})
         if rest != self.settings:
@@ -466,6 +475,16 @@ class Helen(Service):
         self.settings = attrs.evolve(self.settings, **{name: getattr(fresh, name) for name in changed})
         self.house.minimum = self.settings.minimum_equus
         self.library.fraction = DEFAULT_FRACTION if self.settings.rings else None
+        host, _ = self.settings.listen
+        self.authority.answer_to(self.settings.names, "" if host == "*" else host)
+        self.journal.retain(_retention(self.settings))
+        return Deferred.fromCoroutine(self._reread_keys())
+
+    async def _reread_keys(self) -> None:
+        """The public keys of --signing-keys, as their file is now; Raises StateError, and those of before stay."""
+        if self.settings.signing_keys is not None and await self.keys.reread(self.settings.signing_keys):
+            self.library.take_keys(self.keys.private, self.keys.root.keys, self.keys.root.threshold)
+            self._tell_keys()
 
     def _on_durable(self, batch: Any) -> None:
         self.telemetry.durable(record for record in batch.records if isinstance(record, StoredResult))
@@ -564,6 +583,10 @@ class Helen(Service):
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(self._exit_status)
+
+
+def _retention(chosen: Settings) -> Retention:
+    return Retention(keep_days=chosen.retention / 86_400)
 
 
 async def _done(result: Any) -> None:

@@ -18,13 +18,19 @@ from urllib.parse import SplitResult, urlsplit
 import click
 
 CONNECT_SECONDS = 10.0
-MISSING = 3  # exit status: not found, or nothing is known of it
+USAGE, MISSING = 2, 3  # exit statuses: a value that can't be used; not found, or nothing is known of it
 
 
 class Failed(click.ClickException):
     """A sentence, and exit status 1. `status` is that of Helen's answer, if there was one."""
 
     status: int | None = None
+
+
+class Unusable(click.ClickException):
+    """A sentence, and exit status 2: Helen says of a value what the command line would say of others."""
+
+    exit_code = USAGE
 
 
 class Missing(click.ClickException):
@@ -161,6 +167,8 @@ class Client:
                 Failed(f"{wrong}: give --token (or HELEN_TOKEN); it lies in STATE/web.token on her machine"), 401
             )
         detail = told.get("detail") or told.get("title") or f"status {response.status}"
+        if response.status == 400 and told.get("title") == "bad request":
+            raise Unusable(detail)
         if response.status == 404:
             raise Missing(detail)
         raise _with_status(Failed(detail), response.status)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from helen.cli.live import Live
-from helen.cli.local import Local
+from helen.cli.local import Local, until_stopped
 from helen.cli.options import styled
 
 AGENTS = {"web-1": ["role=web", "site=north"], "web-2": ["role=web", "site=south"], "db-1": ["role=db", "site=north"]}
@@ -60,13 +60,14 @@ def demo(folder: Path | None, seconds: float) -> None:
     """Helen and three agents on this machine: watch results come in, and a changed check go live."""
     with tempfile.TemporaryDirectory(prefix="helen-demo-") as temporary:
         local = Local(folder or Path(temporary))
-        try:
-            start(local)
-            play(local, seconds)
-        except KeyboardInterrupt:
-            click.echo("\nstopped")
-        finally:
-            local.stop()
+        with until_stopped():
+            try:
+                start(local)
+                play(local, seconds)
+            except KeyboardInterrupt:
+                click.echo("\nstopped")
+            finally:
+                local.stop()
 
 
 def start(local: Local) -> None:

@@ -96,4 +96,5 @@ def revoke(client: Client, name: str, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        click.echo(f"{name} is shut out ({done['revoked']} certificates). `helen certificate {name}` lets it back in.")
+        click.echo(f"{name} is shut out ({done['revoked']} certificates). `helen certificate {name}` lets it back in,")
+        click.echo(f"`helen agents forget {name}` takes it off the lists.")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -14,7 +13,7 @@ from equus_protocol import manifest, roots
 from equus_protocol.manifest import key_id
 from helen import signing
 from helen.cli.client import Client, Failed
-from helen.cli.options import output, print_json, which_helen
+from helen.cli.options import chosen_helen, output, print_json, which_helen
 from helen.cli.push import read_key, sign
 from helen.statedir import StateError
 
@@ -49,17 +48,12 @@ def rotate(
     Without options Helen, if she holds the key, makes herself a new one and forgets the old one. With --key the keys
     lie elsewhere: the new root is signed here, by the keys of now and by those of --new (without it, they stay).
     """
-    client = Client(**{name: which[name] if said(ctx, name) else above for name, above in ctx.obj.items()})
+    client = chosen_helen(ctx, which)
     if not signers and not fresh and threshold is None:
         found = client.post("/api/v1/keys", {})
     else:
         found = rotate_here(client, [read_key(path) for path in signers], fresh, threshold)
     print_json(found) if as_json else show(found)
-
-
-def said(ctx: click.Context, name: str) -> bool:
-    """Whether an option stands behind `rotate`; the environment must not win over one that stands before it."""
-    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def rotate_here(

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -48,6 +48,20 @@ def free_port(wanted: int) -> int:
     """This port of the loopback interface if it is free, else any other."""
     with listening("127.0.0.1", wanted) as probe:
         return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def until_stopped() -> Iterator[None]:
+    """SIGTERM is as Ctrl-C: what was started is ended in order on the way out."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Local:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from helen.cli.client import Client
 
@@ -34,6 +35,15 @@ def for_a_helen(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(Client(state, url, token), *args, **kwargs)
 
     return wrapped
+
+
+def chosen_helen(ctx: click.Context, which: dict[str, Any]) -> Client:
+    """For a subcommand of a group that takes --state, --url and --token as well: the nearer one counts.
+
+    The environment must not win over an option that stands before the subcommand.
+    """
+    near = {name for name in which if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    return Client(**{name: which[name] if name in near else above for name, above in ctx.obj.items()})
 
 
 def output(command: Callable[..., Any]) -> Callable[..., Any]:

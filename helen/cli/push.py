@@ -75,7 +75,7 @@ def push(
     elif files:
         done = client.post("/api/v1/push", read_files(files) | {"canary": canary, "dry_run": dry_run})
         for warning in done["warnings"] if not as_json else ():
-            click.echo(f"warning: {plain(warning)}", err=True)
+            click.echo(plain(warning), err=True)
     state = client.get("/api/v1/push")
     if state["staged"] is not None and not dry_run:
         state = sign(client, state, private, canary)

@@ -17,7 +17,7 @@ import click
 from helen.cli import first_checks
 from helen.cli.client import Failed
 from helen.cli.live import Live
-from helen.cli.local import START_SECONDS, Local, free_port, listening
+from helen.cli.local import START_SECONDS, Local, free_port, listening, until_stopped
 from helen.settings import DEFAULT_PORT
 from helen.statedir import StateError
 
@@ -34,16 +34,17 @@ def quickstart(state: Path | None, listen: str, seconds: float | None) -> None:
     began = time.monotonic()
     local = Local(state or default_folder())
     name = agent_name()
-    try:
-        start(local, name, listen)
-        live = Live(local.client, began)
-        tell(local)
-        first_results(local, live, name)
-        watch(local, live, None if seconds is None else began + seconds)
-    except KeyboardInterrupt:
-        click.echo("\nstopping; `helen quickstart` goes on from here")
-    finally:
-        local.stop()
+    with until_stopped():
+        try:
+            start(local, name, listen)
+            live = Live(local.client, began)
+            tell(local)
+            first_results(local, live, name)
+            watch(local, live, None if seconds is None else began + seconds)
+        except KeyboardInterrupt:
+            click.echo("\nstopping; `helen quickstart` goes on from here")
+        finally:
+            local.stop()
 
 
 def start(local: Local, name: str, listen: str) -> None:
@@ -106,9 +107,8 @@ def tell(local: Local) -> None:
     click.echo(f"  token of the API   {local.state / 'web.token'}")
     click.echo(f"  another machine    helen token --state {local.state}")
     click.echo(f"  your own checks    put NAME.lua into {local.state / 'checks'}: all agents run it within seconds")
-    click.echo(
-        f"  signing key        {local.state / 'signing.key'} lies beside Helen; docs/security.rst: keep it elsewhere"
-    )
+    click.echo(f"  signing key        {local.state / 'signing.key'}: whoever has it decides what all agents run")
+    click.echo("                     `helen keys rotate --new FILE` hands that to a key that lies elsewhere")
     click.echo(f"  ask her            helen agents | checks | status | run --state {local.state}")
     click.echo("Ctrl-C stops it. Results as they come:\n")
 

@@ -26,7 +26,7 @@ from helen.repl_source import Framed, Memory
 
 LINE_SECONDS = 65.0  # that a line is waited for: its own 60 s, and the way
 MOST_HISTORY = 1_000  # lines that are remembered
-TRACE = re.compile(r"^stack traceback:\n.*", re.M | re.S)  # of an error: its places are those of the frame
+TRACE = re.compile(r"\n?^stack traceback:\n.*", re.M | re.S)  # of an error: its places are those of the frame
 HELP = """\
 Lua is run on {agent}, in its sandbox and under its policy; host.NAME(...) are the calls that checks have.
 An expression shows its values. Global names keep plain values for the next line, and so do functions that a line

@@ -13,6 +13,8 @@ import click
 from helen.cli.client import Client, Missing
 from helen.cli.options import for_a_helen, output, plain, print_json
 from helen.durations import seconds
+from helen.question import LONGEST_WAIT
+from helen.runs import MAX_ASKED_SECONDS
 
 PATIENCE = 15.0  # seconds beyond the timeout in which Helen must have said what became of everybody
 BEAT_PATIENCE = 60.0  # seconds without a line about a job; Helen sends one every ten
@@ -39,7 +41,7 @@ def run(
     patience = read_timeout(timeout) + PATIENCE
     body: dict[str, Any] = {"check": check, "on": list(on), "args": read_args(args), "timeout": timeout}
     if wait_for_offline is not None:
-        read_timeout(wait_for_offline, "--wait-for-offline")
+        read_timeout(wait_for_offline, "--wait-for-offline", LONGEST_WAIT)
         job = client.post("/api/v1/jobs", body | {"wait_for_offline": wait_for_offline})
         click.echo(f"job {job['id']}: `helen jobs follow {job['id']}` shows it again", err=True)
         conclude(client, check, *follow(client, job["id"], as_json), as_json)
@@ -113,11 +115,14 @@ def read_args(text: str) -> dict[str, Any]:
     return args
 
 
-def read_timeout(text: str, option: str = "--timeout") -> float:
+def read_timeout(text: str, option: str = "--timeout", most: float = MAX_ASKED_SECONDS) -> float:
     try:
-        return seconds(text)
+        value = seconds(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint=option) from error
+    if not 0 < value <= most:
+        raise click.BadParameter(f"more than 0 and at most {most:g} s", param_hint=option)
+    return value
 
 
 def show(target: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -10,15 +11,22 @@ import click
 
 from helen.cli import notify
 from helen.cli.client import Client, Missing
-from helen.cli.options import for_a_helen, output, plain, print_json, table
+from helen.cli.options import chosen_helen, for_a_helen, output, plain, print_json, table, which_helen
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--on", multiple=True, help="Only those that fit: a name, a pattern (web*), or a label (role=web).")
 @output
-@for_a_helen
-def agents(client: Client, on: tuple[str, ...], as_json: bool) -> None:
-    """List the agents, connected or not."""
+@which_helen
+@click.pass_context
+def agents(
+    ctx: click.Context, on: tuple[str, ...], state: Path | None, url: str | None, token: str | None, as_json: bool
+) -> None:
+    """List the agents, connected or not; `helen agents forget NAME` takes one off the list."""
+    ctx.obj = {"state": state, "url": url, "token": token}
+    if ctx.invoked_subcommand is not None:
+        return
+    client = Client(state, url, token)
     found = client.get("/api/v1/agents" + "".join(f"{'&' if at else '?'}on={quote(p)}" for at, p in enumerate(on)))
     if as_json:
         print_json(found)
@@ -26,6 +34,24 @@ def agents(client: Client, on: tuple[str, ...], as_json: bool) -> None:
         show_agents(found["agents"], time.time())
     if on and not found["agents"]:
         raise Missing(f"no agent fits {', '.join(on)}: `helen agents` lists them")
+
+
+@agents.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@output
+@which_helen
+@click.pass_context
+def forget(ctx: click.Context, /, names: tuple[str, ...], as_json: bool, **which: Any) -> None:
+    """Shut NAMEs out and take them off all lists: machines that are gone for good. Their history stays.
+
+    Exit status 1: it is connected. 3: nobody has that name.
+    """
+    client = chosen_helen(ctx, which)
+    done = [client.post(f"/api/v1/agents/{quote(name, safe='')}/forget")["agent"] for name in names]
+    if as_json:
+        print_json({"forgotten": done})
+    else:
+        click.echo(f"forgotten: {', '.join(map(plain, done))}")
 
 
 def show_agents(agents: list[dict[str, Any]], now: float) -> None:
@@ -49,11 +75,14 @@ def show_agents(agents: list[dict[str, Any]], now: float) -> None:
 
 
 def link(agent: dict[str, Any], now: float) -> str:
-    """Whether it is there; a host without an agent never is."""
+    """Whether it is there, and for how long it has been so; a host without an agent never is."""
     if agent["kind"] == "host":
         return "no agent"
-    word, moment = ("connected", agent["since"]) if agent["connected"] else ("away", agent["last_seen"])
-    return f"{word} {ago(now, moment)}"
+    if agent["connected"]:
+        return f"connected {ago(now, agent['since'])}"
+    if agent["revoked"] is not None:
+        return f"revoked {ago(now, agent['revoked'])}"
+    return f"away {ago(now, agent['last_seen'])}" if agent["last_seen"] is not None else "never seen"
 
 
 def notes(agent: dict[str, Any], now: float) -> list[str]:
@@ -137,7 +166,7 @@ def show_agent(agent: dict[str, Any]) -> None:
     if agent["clock_offset"] is not None and abs(agent["clock_offset"]) > 5:
         click.echo(f"its clock is {agent['clock_offset']:+.1f} s off")
     rows = [
-        [result["check_id"], *state_cells(result, now), result["summary"]]
+        [result["check_id"], *state_cells(result, now), said(result, now)]
         for result in sorted(agent["results"], key=lambda result: (result["status"] == "ok", result["check_id"]))
     ]
     table(["CHECK", "STATUS", "SINCE", "WHAT IT SAYS"], rows)
@@ -146,6 +175,13 @@ def show_agent(agent: dict[str, Any]) -> None:
     for name, file in sorted(agent["files"].items()):
         if file.get("state") != "active":
             click.echo(f"{plain(name)} is {plain(file.get('state'))} there: {plain(file.get('error'))}", err=True)
+
+
+def said(result: dict[str, Any], now: float) -> str:
+    """Its words; of what is known from before Helen's start only since when nothing was heard."""
+    if not result["kept"]:
+        return str(result["summary"])
+    return f"kept from before Helen's start; last heard of {ago(now, result['received'])} ago"
 
 
 def state_cells(result: dict[str, Any], now: float) -> list[str]:
@@ -166,7 +202,7 @@ def state_cells(result: dict[str, Any], now: float) -> list[str]:
 def show_result(result: dict[str, Any]) -> None:
     now = time.time()
     word, lasting = state_cells(result, now)
-    click.echo(f"{word} for {lasting}: {plain(result['summary'])}")
+    click.echo(f"{word} for {lasting}: {plain(said(result, now))}")
     for hold in (result["state"] or {}).get("held_by", ()):
         click.echo(f"no alerts: {plain(hold['detail'] or hold['kind'])}")
     click.echo(

@@ -80,6 +80,12 @@ class Journal:
         self._sealer: Sealer | None = None
         self._broken = False
 
+    def retain(self, retention: Retention) -> None:
+        """Other settings from the next sealed WAL on."""
+        self._retention = retention
+        if self._sealer is not None:
+            self._sealer.retention = retention
+
     def open(self) -> Recovery:
         """Recover, then start both threads. Blocks (about 0.3 s per 20,000 results left unsealed).
 

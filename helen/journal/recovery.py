@@ -77,16 +77,19 @@ class _Recovery:
                 last = number
         state = State(self._snapshot, self._marks, self._series, self._at, last + 1, self._unsealed)
         self._sentences += [damage.sentence for damage in self._damage]
+        harmless = {damage.sentence for damage in self._damage if damage.kept is None}
         if self._results or self._changes:
             self._sentences.append(
                 f"{self._results} results and {self._changes} changes were durable and in no segment yet; they are"
                 f" {'in one' if not self._unsealed else 'kept until there is space for one'} now."
             )
+            harmless |= {self._sentences[-1]} if not self._unsealed else set()
         kept = [damage for damage in self._damage if damage.kept]
         cut = sum(damage.size for damage in self._damage if not damage.kept)
         return state, Recovery(
-            tuple(self._sentences), tuple(self._records), self._results, self._changes, len(kept), cut
-        )
+            tuple(self._sentences), tuple(self._records), self._results, self._changes, len(kept), cut,
+            frozenset(harmless),
+        )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------- WALs
 

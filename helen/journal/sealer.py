@@ -39,7 +39,7 @@ class Sealer:
         self._folder = folder
         self._series = state.series.fixed()
         self._limits = limits
-        self._retention = retention
+        self.retention = retention
         self._clock = clock
         self._steady = SteadyClock(clock(), time.monotonic())
         self._trouble = trouble
@@ -133,7 +133,7 @@ class Sealer:
 
     def _expire(self, shelf: _Shelf) -> None:
         now = self._steady.now(self._clock(), time.monotonic())
-        doomed = deletable(shelf.files, self._folder.committed(shelf.committed), now, self._retention)
+        doomed = deletable(shelf.files, self._folder.committed(shelf.committed), now, self.retention)
         for number in doomed:
             self._folder.disk.remove(shelf.path(number))
         del shelf.files[: len(doomed)]

@@ -122,12 +122,13 @@ class Recovery:
     `at` it applied last and applies the `records` above it.
     """
 
-    sentences: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()  # for the log; those of `harmless` tell of what any crash leaves
     records: tuple[StoredResult | StoredChange, ...] = ()
     results: int = 0
     changes: int = 0
     quarantined: int = 0
     cut_bytes: int = 0
+    harmless: frozenset[str] = frozenset()
 
 
 @frozen

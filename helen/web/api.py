@@ -74,7 +74,7 @@ class Api:
     @app.route("/api/v1/agents", methods=["GET"])
     def agents(self, request: Any) -> Deferred[bytes]:
         patterns = [value.decode("utf-8", "replace") for value in request.args.get(b"on", [])]
-        found = self._helen.house.roster.matching(patterns or ["*"])
+        found = self._helen.house.roster.matching(patterns or ["*"], revoked=True)
         return write_rows(request, "agents", sorted(found, key=lambda agent: agent.name), self._agent)
 
     @app.route("/api/v1/agents/<name>", methods=["GET"])
@@ -98,8 +98,23 @@ class Api:
     async def revoke(self, request: Any, name: str) -> bytes:
         count = await self._helen.authority.revoke(name, time.time(), request.caller.actor)
         self._helen.judge.forget(name)
+        self._helen.house.roster.know(name).revoke(time.time())
         self._helen.outside.restate(name)
         return write_json(request, {"agent": name, "revoked": count})
+
+    @app.route("/api/v1/agents/<name>/forget", methods=["POST"])
+    async def forget(self, request: Any, name: str) -> bytes:
+        """A name that nobody has any more: revoked, and in no list."""
+        agent = self._find(name)
+        if agent.is_host:
+            raise Problem(409, "a host", f"{name} is no agent, it reports from outside: take it out of passive.toml")
+        if agent.link is not None:
+            raise Problem(409, "connected", f"{name} is connected: `helen revoke {name}` shuts it out first")
+        await self._helen.authority.forget(name, time.time(), request.caller.actor)
+        self._helen.judge.forget(name)
+        self._helen.house.roster.forget(name)
+        self._helen.outside.restate(name)
+        return write_json(request, {"agent": name})
 
     @app.route("/api/v1/results", methods=["GET"])
     def results(self, request: Any) -> Deferred[bytes]:
@@ -110,7 +125,10 @@ class Api:
             raise Problem(400, "bad request", "`since` is a number of unix seconds") from error
         patterns = [value.decode("utf-8", "replace") for value in request.args.get(b"on", [])]
         found = self._helen.house.roster.matching(patterns or ["*"])
-        new = [(agent.name, each) for agent in found for each in agent.latest.values() if each.received > since]
+        new = [
+            (agent.name, each) for agent in found for each in agent.latest.values()
+            if each.received > since and not each.kept
+        ]  # fmt: skip
         new.sort(key=lambda pair: pair[1].received)
         return write_rows(request, "results", new, lambda pair: {"agent": pair[0]} | shown.show_latest(pair[1]))
 

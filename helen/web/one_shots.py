@@ -40,7 +40,7 @@ def add_routes(app: Klein, question: Any) -> None:
         wanted, timeout = read_wanted(body), read_asking_time(body)
         if isinstance(wanted, Code):
             self._targets(wanted.on)  # whom nobody would hear of need not be signed for
-        prepared = await self._helen.one_shots.prepare(wanted)
+        prepared = await self._helen.one_shots.prepare(wanted, request.caller.actor)
         answer: bytes = await question(self._helen, request).ask(
             once.NAME, self._targets(prepared.on), prepared.blob, timeout
         )

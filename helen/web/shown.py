@@ -35,7 +35,11 @@ def show_overview(helen: Helen) -> dict[str, Any]:
     return {
         "version": helen.version,
         "started": helen.started_at,
-        "agents": {"known": len(agents) - hosts, "connected": len(house.roster.connected()), "hosts": hosts},
+        "agents": {
+            "known": sum(not agent.is_host and agent.revoked_at is None for agent in agents),
+            "connected": len(house.roster.connected()),
+            "hosts": hosts,
+        },
         "checks": counted(agents),
         "manifest": None if published is None else {"version": published.version, "digest": published.digest},
         "assignments": {"revision": helen.book.revision, "fault": helen.book.fault},
@@ -68,6 +72,7 @@ def show_agent(agent: Agent, offered: Published | None, now: float) -> dict[str,
         "spool": agent.spool,
         "troubles": agent.troubles,
         "clash": agent.clash,
+        "revoked": agent.revoked_at,
         "current": offered is not None and agent.digest == offered.digest,
         "checks": counted([agent]),
     }
@@ -88,6 +93,7 @@ def show_latest(latest: Latest) -> dict[str, Any]:
         "summary": latest.summary,
         "received": latest.received,
         "since": latest.since,
+        "kept": latest.kept,
         "reason": latest.reason,
         "code": latest.code,
         "took_ms": latest.took_ms,

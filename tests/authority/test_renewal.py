@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from helen import ca_folder, certificates
+from helen import ca_folder, certificates, credentials, records
 from helen.authority import NotEnrolled
 from helen.certificates import BadRequest
 from helen.known_keys import GRACE, KnownCertificate, UnknownAgent
@@ -421,3 +421,47 @@ def test_learning_takes_nothing_away(house: Any, now: float) -> None:
     lie = KnownCertificate(key_of(agent), "web-2", now, now + 99 * DAY)
     house.wait(house.authority.learn([lie]))
     assert identified(house, agent, now) == "web-1 is revoked"
+
+
+def test_forgetting(house: Any, houses: Callable[..., Any], now: float) -> None:
+    """Shut out, in the audit, and in no list of the next start; the name comes back by a token that is made for it."""
+    held = house.enrol("web-1")
+    house.enrol("web-2")
+    heard: list[Any] = []
+    house.authority.on_revoked(lambda name, keys: heard.append(name))
+    house.wait(house.authority.forget("web-1", now, by="ann"))
+    assert (heard, house.audit()[-1]) == (["web-1"], ("ann", "forget", "web-1", ""))
+    with pytest.raises(NotEnrolled, match="revoked"):
+        house.authority.identify(held.certificate, now)
+    with pytest.raises(NotEnrolled, match="taken or revoked"):
+        house.enrol("web-1", house.token())
+    with pytest.raises(UnknownAgent, match=r"No agent is called web-9\."):
+        house.wait(house.authority.forget("web-9", now))
+    house.close()
+    again = houses()
+    assert [one.name for one in again.wait(again.store.call(records.agents))] == ["web-2"]
+    assert credentials.forgotten(again.wait(again.store.call(records.everything))) == ["web-1"]
+    again.enrol("web-1")
+    assert [one.name for one in again.wait(again.store.call(records.agents))] == ["web-1", "web-2"]
+
+
+def test_a_forgotten_name_is_free_when_its_last_certificate_is_gone(house: Any, now: float) -> None:
+    """Thirty days after its end; nothing of it is left then. One that never had any is gone at once."""
+    house.enrol("web-1")
+    house.wait(house.authority.forget("web-1", now))
+    later = now + 40 * 86_400
+    house.wait(house.store.call(credentials.forget_expired, later))
+    assert house.wait(house.store.call(records.everything)).keys() & {"forgotten/web-1"} == set()
+    house.enrol("web-1", house.token(now=later), now=later)
+
+
+def test_other_names_for_helens_certificate(house: Any, now: float) -> None:
+    """From the next look at the folder on; whoever holds the certificate of before is told to take the new one."""
+    told: list[bool] = []
+    house.authority.on_changed(lambda: told.append(True))
+    house.authority.answer_to(["mon.example"])
+    assert house.wait(house.authority.refresh(now)) is True
+    names = house.authority.material.server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "mon.example" in names.get_values_for_type(x509.DNSName)
+    assert "helen.example" not in names.get_values_for_type(x509.DNSName)
+    assert told == [True]

@@ -127,6 +127,15 @@ def test_test(folder):
     assert equus("test", "fine", "--checks", str(folder)).exit_code == 2
 
 
+def test_no_tests_are_no_success(tmp_path):
+    """A folder without a single one is told, and is not taken for one in which all hold."""
+    (tmp_path / "disk.lua").write_text('return { summary = "x", run = function() return "ok" end }')
+    result = equus("test", "--checks", str(tmp_path))
+    assert (result.exit_code, result.output) == (
+        1, f"no tests: none of the 1 checks in {tmp_path} has a file tests/NAME.lua\n",
+    )  # fmt: skip
+
+
 def test_lint_as_text(folder, tmp_path):
     """file:line: message; warnings alone are no failure."""
     (tmp_path / "a.lua").write_text('return { summary = "a", run = function(args, host) local x = 1 end }\n')

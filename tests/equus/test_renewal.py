@@ -107,6 +107,24 @@ def test_a_token_that_is_refused_ends_the_agent(house, folder, authority):
     assert made.finished == [(1, "")]
 
 
+def test_a_refused_token_is_said_with_the_name_that_was_asked_for(house, folder, authority):
+    """The host's own, if nobody has said another: that is how a token for another name is found out."""
+    made = house(checks=folder, join=f"{authority.sha256}.secret", insecure_plaintext=False, name="web-7")
+    helen = made.meet_in_clear()
+    helen.say_bytes(b"error not-enrolled\n")
+    sentence = made.agent._why_lost(helen.equus, Failure(ConnectionDone()))
+    assert "not for the name web-7, which was asked for; ask for a new one with `helen token --agent web-7`" in sentence
+
+
+def test_whoever_connects_once_asks_for_nothing_more(agent, folder, authority):
+    """Neither a certificate nor code, whose answers would come to nobody and be complained of."""
+    held = authority.identity("web-1")
+    made = agent(held, once=True)
+    made.wall = lambda: held.not_after - 60
+    assert [type(message) for message in made.meet().say(EMPTY)] == [m.Loaded]
+    assert made.finished == [(0, "")]
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [

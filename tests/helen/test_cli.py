@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -147,8 +148,8 @@ def test_token(helen: Shell) -> None:
 
 def test_bad_tokens(helen: Shell) -> None:
     """Sentences of Helen's."""
-    assert "'A B' is no name for an agent" in helen("token", "--agent", "A B", status=1).output
-    assert "'x' is no duration" in helen("token", "--ttl", "x", status=1).output
+    assert "'A B' is no name for an agent" in helen("token", "--agent", "A B", status=2).output
+    assert "'x' is no duration" in helen("token", "--ttl", "x", status=2).output
 
 
 def test_certificate(helen: Shell, tmp_path: Path) -> None:
@@ -181,6 +182,22 @@ def test_revoke(helen: Shell, tmp_path: Path) -> None:
     assert helen.json("revoke", "web-6") == {"agent": "web-6", "revoked": 0}
     assert "nobody" in helen("revoke", "nobody", status=3).output
     helen("revoke", "a/b", status=3)
+
+
+def test_forget(helen: Shell, tmp_path: Path) -> None:
+    """A revoked agent is listed as such and asked nothing, until it is forgotten; one that is there can't be."""
+    helen("certificate", "web-7", "--out", str(tmp_path))
+    assert re.search(r"^web-7 +never seen", helen("agents", "--on", "web-7").stdout, re.M)
+    helen("revoke", "web-7")
+    assert re.search(r"^web-7 +revoked \d", helen("agents", "--on", "web-7").stdout, re.M)
+    assert "no agent fits web-7" in helen("run", "pulse", "--on", "web-7", status=3).output
+    assert "web-1 is connected: `helen revoke web-1`" in helen("agents", "forget", "web-1", status=1).output
+    assert helen("agents", "forget", "web-7").stdout == "forgotten: web-7\n"
+    assert "no agent is called 'web-7'" in helen("agents", "forget", "web-7", status=3).output
+    helen("agents", "--on", "web-7", status=3)
+    helen("certificate", "web-7", "--out", str(tmp_path), "--force")
+    helen("agents", "--on", "web-7")
+    assert helen.json("agents", "forget", "web-7") == {"forgotten": ["web-7"]}
 
 
 # ---------------------------------------------------------------------------------------------- what she knows
@@ -262,8 +279,8 @@ def test_run_of_an_unknown_check(helen: Shell) -> None:
         (["pulse", "--on", "*", "--args", "{"], 2, "--args: no JSON"),
         (["pulse", "--on", "*", "--args", "[]"], 2, "write a JSON object"),
         (["pulse", "--on", "*", "--timeout", "x"], 2, "'x' is no duration"),
-        (["pulse", "--on", "*", "--timeout", "2h"], 1, "at most 3600 s"),
-        (["a b", "--on", "*"], 1, "no check can be called 'a b'"),
+        (["pulse", "--on", "*", "--timeout", "2h"], 2, "at most 3600 s"),
+        (["a b", "--on", "*"], 2, "no check can be called 'a b'"),
     ],
 )
 def test_run_that_cannot_be(helen: Shell, words: list[str], status: int, sentence: str) -> None:

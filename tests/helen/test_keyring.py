@@ -209,3 +209,22 @@ def test_roots_that_cannot_be_read(tmp_path: Path, clock: Clock, text: bytes) ->
     (tmp_path / "roots.json").write_bytes(text)
     with pytest.raises(StateError, match=r"roots\.json can't be used: .*backup"):
         keyring.load(tmp_path, None, clock)
+
+
+def test_the_file_of_public_keys_is_read_again(tmp_path: Path, clock: Clock) -> None:
+    """Bare keys change with it; where there is a root that says who signs. A bad file changes nothing."""
+    path = public(tmp_path, ANNA)
+    ring = keyring.load(tmp_path, path, clock)
+    assert done(ring.reread(path)) is False
+    public(tmp_path, ANNA, BERT)
+    assert done(ring.reread(path)) is True
+    assert set(ring.root.keys) == {key_id(key.public_key()) for key in (ANNA, BERT)}
+    path.write_text("nothing")
+    with pytest.raises(StateError):
+        done(ring.reread(path))
+    assert len(ring.root.keys) == 2
+    text = roots.build(1, [ANNA.public_key()], 1, ring.online.public_key())
+    done(ring.follow(manifest.sign(text, [ANNA])))
+    public(tmp_path, BERT)
+    assert done(ring.reread(path)) is False
+    assert set(ring.root.keys) == {key_id(ANNA.public_key())}

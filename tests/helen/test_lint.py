@@ -163,3 +163,10 @@ def test_a_table_that_cannot_be_used() -> None:
     """A duration that is none is a problem of that file."""
     found = lint_module.verdict("cpu.lua", {"table": TABLE | {"every": "soon"}, "problems": []})
     assert (found.table, found.usable) == (None, False)
+
+
+def test_a_problem_in_words() -> None:
+    """With the word that says how bad it is, as `equus lint` writes it."""
+    assert Problem("unused", 3, "warning").at("cpu.lua") == "cpu.lua:3: warning: unused"
+    assert Problem("'=' expected", 3).at("cpu.lua") == "cpu.lua:3: '=' expected"
+    assert Problem("too large").at("cpu.lua") == "cpu.lua: too large"

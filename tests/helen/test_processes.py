@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -62,12 +63,15 @@ def test_a_life_under_systemd(start: Callable[..., Running], tmp_path: Path) -> 
         wait_until(lambda: heard().count("WATCHDOG=1") > 1, "WATCHDOG")
 
         (helen.state / "assignments.toml").write_text("[[assign")
-        config.write_text('minimum_equus = "2.0"\nretention = "1d"\n')
+        config.write_text(
+            'minimum_equus = "2.0"\nretention = "1d"\nsigning_keys = "x.pem"\ninsecure_plaintext = true\n'
+        )
         helen.signal(signal.SIGHUP)
         wait_until(lambda: heard().count("READY=1") == 2, "second READY")
         assert [line.partition("=")[0] for line in heard() if line.startswith("RELOADING")] == ["RELOADING"]
         assert "no TOML" in helen.client.get("/api/v1/status")["assignments"]["fault"]
-        assert "changed, but only a restart makes it so: retention" in helen.program.said
+        told = re.findall("only a restart makes it so: (.*)", helen.program.said)
+        assert told == ["signing_keys", "insecure_plaintext"]
 
         began = time.monotonic()
         helen.signal(signal.SIGTERM)

@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_dry_run(helen: Shell, file: Path) -> None:
     """The local file with its library runs on the agent; state, metrics with thresholds, output and cost are shown."""
     shown = helen("check", "dry-run", str(file), "--agent", "web-1", "--args", '{"word": "mean"}').stdout
-    assert re.match(r"web-1: OK mean [\d.]+ \(of two\)\n    METRIC +VALUE +UNIT +WARN +CRIT +LABELS\n", shown), shown
+    assert re.match(r"web-1: OK mean [\d.]+ load \(of two\)\n    METRIC +VALUE +UNIT +WARN +CRIT +LABELS\n", shown), shown
     assert re.search(r"\n    mean +[\d.]+ +load +1000 +of=two\n    \| said on the way\n    took \d", shown)
     assert shown.endswith("nothing is kept\n1 answered\n")
 
@@ -117,10 +117,10 @@ def test_nothing_is_stored(helen: Shell, file: Path) -> None:
 
 def test_a_fault_shows_its_line(helen: Shell, file: Path) -> None:
     """Of the file that lies here, marked, for what doesn't compile and for what breaks off."""
-    file.write_text(AVERAGE.replace("host.load()", "host.load("))
+    file.write_text(AVERAGE.replace("host.load()", "host.load())"))
     shown = helen("check", "dry-run", str(file), "--agent", "web-1", status=1).stdout
-    assert "web-1: UNKNOWN average.lua:5:" in shown
-    assert re.search(r"\n    reason: load-error\n.*\n    >    5    host.metric\(", shown, re.S), shown
+    assert "web-1: UNKNOWN average.lua:4: unexpected symbol near ')'" in shown
+    assert re.search(r"\n    reason: load-error\n.*\n    >    4    local load = ", shown, re.S), shown
     file.write_text(AVERAGE.replace("load.one", "load.one.two"))
     shown = helen("check", "dry-run", str(file), "--agent", "web-1", status=1).stdout
     assert re.search(r"reason: crashed\n.*\n    >    5 ", shown, re.S), shown
@@ -134,12 +134,12 @@ def test_a_fault_shows_its_line(helen: Shell, file: Path) -> None:
         (["{}", "--agent", "web-1", "--args", "[]"], 2, "write a JSON object"),
         (["{}", "--agent", "web-1", "--args", '{"speed": 1}'], 1, 'there is no argument "speed"'),
         (["{}", "--agent", "web-1", "--key", "/nowhere"], 1, "/nowhere"),
-        (["{}.none", "--agent", "web-1"], 2, "does not exist"),
+        (["/none.lua", "--agent", "web-1"], 2, "does not exist"),
     ],
 )
 def test_dry_runs_that_cannot_be(helen: Shell, file: Path, words: list[str], status: int, sentence: str) -> None:
     """Each says what is wrong."""
-    result = helen("check", "dry-run", *(word.format(file) for word in words), status=status)
+    result = helen("check", "dry-run", *(word.replace("{}", str(file)) for word in words), status=status)
     assert sentence in result.output
 
 
@@ -154,7 +154,7 @@ def test_with_the_key(helen: Shell, file: Path) -> None:
 
 def test_names_of_the_protocol_are_no_checks(helen: Shell) -> None:
     """An order goes its own way, where it is written down."""
-    result = helen("run", "equus:once", "--on", "web-1", status=1)
+    result = helen("run", "equus:once", "--on", "web-1", status=2)
     assert "such names are the protocol's own" in result.output
 
 

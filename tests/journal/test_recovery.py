@@ -46,6 +46,7 @@ def test_what_was_left_is_sealed_and_handed_back(left: Path, start: Callable[...
     assert running.recovery.sentences == (
         "3 results and 1 changes were durable and in no segment yet; they are in one now.",
     )
+    assert running.recovery.harmless == frozenset(running.recovery.sentences), "any crash leaves that"
     assert [record.at for record in running.recovery.records] == [1, 2, 3, 4]
     assert (running.recovery.results, running.recovery.changes) == (3, 1)
     assert sequences(running) == [1, 2, 3]
@@ -71,6 +72,7 @@ def test_a_torn_tail_at_every_byte(left: Path, tmp_path_factory: pytest.TempPath
             f"wal-00000001.log: its last {end - bounds[3]} bytes are a write that was interrupted; cut. Nothing in them"
             " was acknowledged."
         )
+        assert running.recovery.harmless == frozenset(running.recovery.sentences)
         assert check_history(state).problems == ()
 
 
@@ -95,6 +97,7 @@ def test_a_flipped_bit_in_the_middle(left: Path, start: Callable[..., Running]) 
         f"wal-00000001.log: {bounds[2] - bounds[1]} bytes at offset {bounds[1]} are damaged; kept as {kept} and left"
         " out of the history. Look at the disk."
     )
+    assert running.recovery.sentences[0] not in running.recovery.harmless
     assert kept.read_bytes() == bytes(data[bounds[1] : bounds[2]])
     assert running.recovery.quarantined == 1
     assert sequences(running) == [1, 3]

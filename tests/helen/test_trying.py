@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_dry_run(helen: Shell, file: Path) -> None:
     """The local file with its library runs on the agent; state, metrics with thresholds, output and cost are shown."""
     shown = helen("check", "dry-run", str(file), "--agent", "web-1", "--args", '{"word": "mean"}').stdout
-    assert re.match(r"web-1: OK mean [\d.]+ load \(of two\)\n    METRIC +VALUE +UNIT +WARN +CRIT +LABELS\n", shown), shown
+    assert re.match(r"web-1: OK mean [\d.]+ load \(of two\)\n +METRIC +VALUE +UNIT +WARN +CRIT +LABELS\n", shown), shown
     assert re.search(r"\n    mean +[\d.]+ +load +1000 +of=two\n    \| said on the way\n    took \d", shown)
     assert shown.endswith("nothing is kept\n1 answered\n")
 

@@ -32,9 +32,10 @@ from scale0.service import BrokerService
 from scale0.sharer import Sharer
 from scale0.web import FrontEnd
 from zerotask.client import Client
+from zerotask.gateway import Scale0
 from zerotask.links import Link, SocketLink
 from zerotask.node import Node
-from zerotask.service import Scale0, Settings, StartError, ZeroTaskService
+from zerotask.service import Settings, StartError, ZeroTaskService
 from zerotask.shelf import StoreError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class HelenNetwork:
             self._security = self._read_keys()
             if self.settings.embed_scale0 is not None:
                 self._host_scale0(self.settings.embed_scale0)
-            brokers = [self._target(broker) for broker in self.settings.scale0] + self._own_broker()
+            brokers = [*map(self._target, self.settings.scale0), *self._own_broker("backend")]
             if self.settings.embed_zerotask:
                 self._host_zerotask()
             elif self.settings.zerotask is not None:
@@ -207,18 +208,19 @@ class HelenNetwork:
         self._host(self.zerotask)
 
     def _zerotask_network(self) -> Scale0 | None:
-        """`zerotask.broker` and Titanic, in the network of the broker that we host; the gateway knows no keys."""
-        if self.broker is None or self._security is not None:
+        """`zerotask.broker` and Titanic, in the network of the broker that we host."""
+        if self.broker is None:
             return None
-        ends = self.broker.ports.ends
-        return Scale0(f"{self.identity}.zerotask", (ends["backend"],), (ends["frontend"],))
+        return Scale0(
+            f"{self.identity}.zerotask", self._own_broker("backend"), self._own_broker("frontend"), self._keys
+        )
 
-    def _own_broker(self) -> list[Target]:
+    def _own_broker(self, end: str) -> tuple[Target, ...]:
         """The way to the broker that we host: over loopback, whatever it is bound to."""
         if self.broker is None:
-            return []
+            return ()
         key = "" if self._security is None else self._security.pair.public
-        return [Target(_WILD.sub("tcp://127.0.0.1:", self.broker.ports.ends["backend"]), key)]
+        return (Target(_WILD.sub("tcp://127.0.0.1:", self.broker.ports.ends[end]), key),)
 
     def _target(self, broker: Broker) -> Target:
         return Target(broker.endpoint, self.key_of(broker))
@@ -227,11 +229,7 @@ class HelenNetwork:
         """A broker's public key; empty without CURVE."""
         if not broker.name or self._security is None:
             return ""
-        folder = self._security.authorized
-        for key, name in folder.names.items():
-            if name == broker.name:
-                return str(key)
-        raise KeyFault(f"{folder.folder} holds no key of {broker.name}, which {broker.endpoint} shall prove to have")
+        return str(self._security.authorized.key_of(broker.name))
 
     # ---------------------------------------------------------------------------------------------- looking, ending
 

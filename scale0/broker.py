@@ -29,7 +29,7 @@ from scale0.queues import Row
 from scale0.routing import Routing
 from scale0.sessions import RETRY_DISABLED, RETRY_LATER, Session, Sessions
 from scale0.sharing import Sharing
-from scale0.zap import Origin
+from scale0.zap import Origin, may_use
 
 LOCAL = "local"  # the socket name of management requests that come by HTTP or from Python in this process
 COUNTED = frozenset({400, 401, 403, 412, 413, 422, 426})  # refusals that are the peer's own doing
@@ -371,7 +371,7 @@ class Broker:
 
     def _check_config(self, address: Address, origin: Origin, message: Message, o: opt.CheckConfig) -> None:
         bound = self._bound_to(origin.key) if origin.key else None
-        if bound is not None and bound != o.identity:
+        if not may_use(bound, o.identity):
             raise Fault(403, "not_allowed", f"this key belongs to {bound}, not to {o.identity}")
         if o.role == "peer" or address[0] == PEER:
             if o.identity == self._c.config.identity:

@@ -111,3 +111,10 @@ class AuthorizedKeys:
         """The only identity that this key may use; None if it may use any."""
         name = self.names.get(key, "")
         return None if name == ANY else name
+
+    def key_of(self, name: str) -> str:
+        """The public key of the file that names this identity; KeyFault if there is none."""
+        for key, known in self.names.items():
+            if known == name:
+                return key
+        raise KeyFault(f"{self.folder} holds no key of {name}: {name}{ENDING} has to be there")

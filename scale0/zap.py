@@ -54,6 +54,12 @@ class Origin:
 
 
 NOBODY = Origin("", "")
+AS_CLIENT = ":client"  # behind the identity of a backend that is a frontend as well, under the same key
+
+
+def may_use(bound: str | None, identity: str) -> bool:
+    """Whether a key that is bound to an identity (None: to no one) may use this one."""
+    return bound is None or identity in (bound, bound + AS_CLIENT)
 
 
 def plain_address(address: str) -> str:

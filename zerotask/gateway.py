@@ -7,14 +7,16 @@
 
 A stored request is a task of the method `mdp:SERVICE`, which the node in here serves by asking SERVICE through Scale0,
 again and again until somebody answers. Scale0 does not say who asks: its callers share one connection as far as names
-are concerned, so calls of a node have to carry `node_id`.
+are concerned, so calls of a node have to carry `node_id`. Between machines both of our connections are CURVE: with our
+pair, and the key that the broker there must prove to have. A key that is bound to the identity NAME is good for both,
+since the frontend calls itself NAME:client.
 """
 
 from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from attrs import field, frozen
@@ -24,7 +26,10 @@ from twisted.logger import Logger
 
 from scale0.client import Client as Scale0Client
 from scale0.client import RequestFailed
+from scale0.link import Keys
+from scale0.negotiation import Target
 from scale0.worker import Request, Worker
+from scale0.zap import AS_CLIENT
 from zerotask import errors
 from zerotask.children import Tell, Work
 from zerotask.client import Client
@@ -47,6 +52,16 @@ Receive = Callable[[Caller, bytes], None]
 
 
 @frozen
+class Scale0:
+    """Brokers of a Scale0 network: where we offer our service, and where stored requests ask for theirs."""
+
+    identity: str
+    backends: tuple[Target, ...]
+    frontends: tuple[Target, ...]
+    keys: Keys | None = None  # our pair; each target then names the key of the broker there
+
+
+@frozen
 class NetworkLine:
     """All that comes through Scale0 is one connection; each request has its own way back."""
 
@@ -62,17 +77,16 @@ class Gateway(MultiService):
     def __init__(
         self,
         reactor: Any,
-        identity: str,
-        backends: Sequence[str],
-        frontends: Sequence[str],
+        network: Scale0,
         receive: Receive,
         link: Callable[[], LocalLink],
     ) -> None:
         super().__init__()
         self._reactor, self._receive = reactor, receive
-        self.worker = Worker(reactor, f"{identity}-worker", backends, self._asked, concurrency=CONCURRENCY)
+        name, keys = network.identity, network.keys
+        self.worker = Worker(reactor, name, network.backends, self._asked, CONCURRENCY, keys)
         self.worker.offer(SERVICE, *TITANIC)
-        self.network = Scale0Client(reactor, f"{identity}-client", frontends)
+        self.network = Scale0Client(reactor, name + AS_CLIENT, network.frontends, keys)
         for service in (self.worker, self.network):
             service.setServiceParent(self)
         self._tasks = Client(link(), reactor, "titanic")

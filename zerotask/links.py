@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from scale0.reader import CurveClient, Kind, Network, Sent, Socket
-from scale0.zap import Origin
+from scale0.reader import CurveClient, Kind, Network, Sent, Socket, SocketError
+from scale0.zap import Origin, is_local
 
 Received = Callable[[bytes], None]
 Renewed = Callable[[], None]
@@ -23,6 +23,12 @@ class Link(Protocol):
     def close(self) -> None: ...
 
 
+def leaves_machine(endpoint: str) -> bool:
+    """Whether what is sent there can be read on its way: such an endpoint takes CURVE, without exception."""
+    host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    return endpoint.startswith("tcp://") and not is_local(host)
+
+
 class SocketLink:
     """A DEALER to one broker. A new handshake is a new connection, on which the broker knows nobody."""
 
@@ -31,7 +37,9 @@ class SocketLink:
         self._socket: Socket | None = None
 
     def open(self, received: Received, renewed: Renewed) -> None:
-        """SocketError if the endpoint is none."""
+        """SocketError if the endpoint is none, or leads beyond this machine without CURVE."""
+        if self._security is None and leaves_machine(self._endpoint):
+            raise SocketError(f"{self._endpoint}: beyond this machine only with CURVE; give keys")
 
         def message(frames: list[bytes], origin: Origin) -> None:
             if len(frames) == 2 and frames[0] == b"":

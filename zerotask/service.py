@@ -32,8 +32,8 @@ from scale0.reader import CurveServer, Kind, Network, Sent, Socket, SocketError
 from scale0.zap import Caller as Stranger
 from scale0.zap import Origin, is_local
 from zerotask.broker import TICK, Broker
-from zerotask.gateway import Gateway
-from zerotask.links import LocalLink
+from zerotask.gateway import Gateway, Scale0
+from zerotask.links import LocalLink, leaves_machine
 from zerotask.roster import Caller
 from zerotask.store import Store
 
@@ -43,15 +43,6 @@ LINGER = 500  # ms that the last answers have to get out when the broker stops
 KEYS_EVERY = 1.0  # seconds between looks at the folder of authorized keys
 CONTROL_MOST = 100  # bytes of the control socket's path; the kernel takes 107
 LISTEN, PUBLISH = "tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"
-
-
-@frozen
-class Scale0:
-    """Brokers of a Scale0 network: where we offer our service, and where stored requests ask for theirs."""
-
-    identity: str
-    backends: tuple[str, ...]
-    frontends: tuple[str, ...]
 
 
 @frozen
@@ -124,10 +115,8 @@ class ZeroTaskService(Service):
         self._log.info("ZeroTask listens on {listen}", listen=self.listen)
 
     def _join_network(self) -> None:
-        network = self.settings.scale0
-        if network is not None:
-            ends = network.identity, network.backends, network.frontends
-            self._gateway = Gateway(self._reactor, *ends, self._receive, self.local_link)
+        if self.settings.scale0 is not None:
+            self._gateway = Gateway(self._reactor, self.settings.scale0, self._receive, self.local_link)
             self._gateway.startService()
 
     def _open_sockets(self) -> None:
@@ -250,10 +239,14 @@ class ZeroTaskService(Service):
 
 
 def _must_be_local(settings: Settings) -> None:
-    """Without keys nothing is served beyond this machine, whatever the gatekeeper would say."""
-    if settings.pair is not None:
-        return
+    """Without keys nothing is served or called beyond this machine, whatever the gatekeepers would say."""
     for endpoint in (settings.listen, settings.publish):
-        host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
-        if endpoint.startswith("tcp://") and not is_local(host):
+        if settings.pair is None and leaves_machine(endpoint):
             raise StartError(f"{endpoint}: without --curve-key only loopback and ipc are served")
+    network = settings.scale0
+    for target in () if network is None else (*network.backends, *network.frontends):
+        if leaves_machine(target.endpoint) and not (network.keys and target.key):
+            raise StartError(
+                f"{target.endpoint}: beyond this machine only with CURVE: give --curve-key, --authorized-keys, and"
+                f" {target.endpoint}#NAME, where NAME.key in that folder is the key of the Scale0 broker there"
+            )

@@ -12,9 +12,12 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python import usage
 
 from scale0.keys import AuthorizedKeys, KeyFault, load_pair
+from scale0.link import Keys
+from scale0.negotiation import Target
 from scale0.plain_usage import PlainOptions
 from scale0.reader import Network
-from zerotask.service import LISTEN, PUBLISH, Scale0, Settings, StartError, ZeroTaskService
+from zerotask.gateway import Scale0
+from zerotask.service import LISTEN, PUBLISH, Settings, StartError, ZeroTaskService
 from zerotask.shelf import StoreError
 
 
@@ -33,7 +36,13 @@ class Options(PlainOptions):
             "This broker's CURVE pair, as `scale0ctl keygen` writes it; without it only loopback and ipc are served.",
         ],
         ["authorized-keys", None, None, "Folder with the public keys of those who may connect."],
-        ["scale0-backend", None, None, "Backend of a Scale0 broker, where to offer `zerotask.broker` and Titanic."],
+        [
+            "scale0-backend",
+            None,
+            None,
+            "Backend of a Scale0 broker, where to offer `zerotask.broker` and Titanic: tcp://HOST:PORT, and under CURVE"
+            " #NAME behind it, the name of its key in --authorized-keys.",
+        ],
         ["scale0-frontend", None, None, "Its frontend, where stored requests of Titanic ask for their services."],
         ["scale0-identity", None, "zerotask", "Our identity in that network."],
     ]
@@ -84,6 +93,14 @@ def settings(options: dict[str, Any]) -> Settings:
         pair, keys = load_pair(Path(options["curve-key"])), AuthorizedKeys(Path(options["authorized-keys"]))
     network = None
     if options["scale0-backend"]:
-        ends = (options["scale0-backend"],), (options["scale0-frontend"],)
-        network = Scale0(options["scale0-identity"], *ends)
+        ends = ((_target(options[f"scale0-{end}"], keys),) for end in ("backend", "frontend"))
+        network = Scale0(options["scale0-identity"], *ends, None if pair is None else Keys(pair.public, pair.secret))
     return Settings(Path(options["state"]), options["listen"], options["publish"], pair, keys, network)
+
+
+def _target(text: str, keys: AuthorizedKeys | None) -> Target:
+    """A broker of Scale0, and the key that it has to prove."""
+    endpoint, _, name = text.partition("#")
+    if name and keys is None:
+        raise usage.UsageError(f"{text}: a broker's key needs --curve-key and --authorized-keys, too")
+    return Target(endpoint, "" if keys is None or not name else keys.key_of(name))

@@ -136,12 +136,14 @@ def test_a_broker_in_the_same_process_under_curve(stage: Stage) -> None:
     secret.write_text(key_file(*own))
     folder.mkdir()
     (folder / "desk.key").write_text(key_file(desk[0]))
-    options = ["--embed-scale0", str(stage.folder / "broker.json"), "--curve-key", str(secret)]
+    options = ["--embed-scale0", str(stage.folder / "broker.json"), "--embed-zerotask", "--curve-key", str(secret)]
     helen = stage.helen("h1", *options, "--authorized-keys", str(folder)).up()
     agent = stage.agent(helen, "web-1")
     frontend = json.loads((helen.state / "scale0" / "run.json").read_text())["frontend"]
     _, _, port = frontend.rpartition(":")
     asker = stage.asker(f"tcp://127.0.0.1:{port}", (*desk, own[0]))
-    asker.wait_for("equus.web-1", "helen.localhost")
+    asker.wait_for("equus.web-1", "helen.localhost", "zerotask.broker", "titanic.request")
     assert asker.mdp2("equus.web-1", b"echo") == [answer("web-1", b"{}")]
     assert agent.asked == [("echo", b"{}")]
+    call = b'{"jsonrpc":"2.0","method":"zerotask.broker.client_connect","params":["c"],"id":1}'
+    assert json.loads(asker.mdp2("zerotask.broker", call)[0]) == {"jsonrpc": "2.0", "result": "c", "id": 1}

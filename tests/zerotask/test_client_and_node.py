@@ -9,7 +9,7 @@ from twisted.internet import defer
 from twisted.internet.epollreactor import EPollReactor
 
 from scale0.keys import AuthorizedKeys, Pair
-from scale0.reader import CurveClient, Network, new_keys
+from scale0.reader import CurveClient, Network, SocketError, new_keys
 from zerotask import errors
 from zerotask.client import Client
 from zerotask.errors import RpcError, TaskFailed
@@ -234,3 +234,5 @@ def test_without_keys_only_this_machine_is_served(tmp_path):
     for endpoint in ("tcp://0.0.0.0:0", "tcp://*:0", "tcp://192.0.2.1:0", "tcp://[::]:0"):
         with pytest.raises(StartError, match="only loopback"):
             ZeroTaskService(Settings(tmp_path, endpoint), None).startService()
+    with pytest.raises(SocketError, match="beyond this machine only with CURVE"):
+        SocketLink(None, "tcp://192.0.2.1:5555").open(lambda text: None, lambda: None)

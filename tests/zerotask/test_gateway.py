@@ -1,4 +1,4 @@
-"""In a Scale0 network: `zerotask.broker` as a service, and Titanic as the Guide's client uses it. Real sockets."""
+"""In a Scale0 network: `zerotask.broker`, and Titanic as the Guide's client uses it; with and without CURVE."""
 
 from __future__ import annotations
 
@@ -9,40 +9,55 @@ import pytest
 from twisted.internet.epollreactor import EPollReactor
 
 from scale0.client import Client as Scale0Client
-from scale0.reader import Kind, Network
+from scale0.keys import AuthorizedKeys, Pair, text_of
+from scale0.link import Keys
+from scale0.negotiation import State, Target
+from scale0.ports import Security
+from scale0.reader import CurveClient, Kind, Network, new_keys
 from scale0.service import BrokerService
 from scale0.worker import Worker
 from zerotask import errors
-from zerotask.service import Scale0, Settings, ZeroTaskService
+from zerotask.gateway import Scale0
+from zerotask.service import Settings, StartError, ZeroTaskService
 
 PATIENCE = 15.0
 
 
 class World:
-    """A Scale0 broker, a ZeroTask broker in its network, and a client of the network."""
+    """A Scale0 broker, a ZeroTask broker in its network, and a client of the network; with a key each, or none."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, curve):
+        self.folder, self.pairs = folder, {name: Pair(*new_keys()) for name in ("b", "zt", "c", "echo-1")}
+        self.security, self.keys = None, dict.fromkeys(self.pairs)
+        self.broker_key = self.pairs["b"].public if curve else ""
+        if curve:
+            (folder / "keys").mkdir()
+            for name, pair in self.pairs.items():
+                (folder / "keys" / f"{name}.key").write_text(text_of(pair, name, with_secret=False))
+            self.security = Security(self.pairs["b"], AuthorizedKeys(folder / "keys"))
+            self.keys = {name: Keys(pair.public, pair.secret) for name, pair in self.pairs.items()}
         self.reactor = EPollReactor()
         self.reactor.startRunning(installSignalHandlers=False)
         ports = dict.fromkeys(("frontend_port", "backend_port", "peer_port", "config_pub_port"), 0)
         (folder / "broker.json").write_text(
             json.dumps({"identity": "b", "services": "all", "default_heartbeat_interval": 0.2} | ports)
         )
-        self.scale0 = BrokerService(self.reactor, folder / "broker.json", folder / "scale0")
+        self.scale0 = BrokerService(self.reactor, folder / "broker.json", folder / "scale0", self.security)
         self.scale0.startService()
         run = self.until(lambda: self._run(folder / "scale0" / "run.json"))
-        self.frontend, self.backend = run["frontend"], run["backend"]
-        settings = Settings(
-            folder / "zt",
-            "tcp://127.0.0.1:0",
-            "tcp://127.0.0.1:0",
-            scale0=Scale0("zt", (self.backend,), (self.frontend,)),
-        )
-        self.zerotask = ZeroTaskService(settings, self.reactor)
+        self.frontend, self.backend = (run[end].replace("*", "127.0.0.1") for end in ("frontend", "backend"))
+        self.zerotask = ZeroTaskService(self.settings("zt"), self.reactor)
         self.zerotask.startService()
-        self.client = Scale0Client(self.reactor, "client", [self.frontend])
+        self.client = Scale0Client(self.reactor, "c", [self.target(self.frontend)], self.keys["c"])
         self.client.startService()
         self.others = [self.client]
+
+    def target(self, endpoint):
+        return Target(endpoint, self.broker_key)
+
+    def settings(self, identity, folder="zt"):
+        network = Scale0(identity, (self.target(self.backend),), (self.target(self.frontend),), self.keys["zt"])
+        return Settings(self.folder / folder, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0", scale0=network)
 
     @staticmethod
     def _run(path):
@@ -73,7 +88,9 @@ class World:
 
     def echo(self):
         """A worker in the network that answers what it is asked."""
-        worker = Worker(self.reactor, "echo-1", [self.backend], lambda request: request.body)
+        worker = Worker(
+            self.reactor, "echo-1", [self.target(self.backend)], lambda request: request.body, keys=self.keys["echo-1"]
+        )
         worker.offer("echo")
         worker.startService()
         self.others.append(worker)
@@ -91,9 +108,9 @@ class World:
         self.reactor.iterate(0)
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    one = World(tmp_path_factory.mktemp("world"))
+@pytest.fixture(scope="module", params=["null", "curve"])
+def world(request, tmp_path_factory):
+    one = World(tmp_path_factory.mktemp("world"), request.param == "curve")
     yield one
     one.end()
 
@@ -123,7 +140,10 @@ def test_what_wants_no_answer_gets_none(world):
 def test_titanic_as_the_guides_client_uses_it(world):
     """An RFC 7 client over plain frames: 200 and a UUID, 300 until a worker has answered, 200; closed, then 400."""
     inbox = []
-    socket = Network.of(world.reactor).socket(Kind.DEALER, lambda frames, origin: inbox.append(frames))
+    mine = world.pairs["c"]
+    security = CurveClient(mine.public, mine.secret, world.broker_key) if world.broker_key else None
+    hear = lambda frames, origin: inbox.append(frames)  # noqa: E731
+    socket = Network.of(world.reactor).socket(Kind.DEALER, hear, security=security)
     socket.connect(world.frontend)
 
     def ask(service, *body):
@@ -150,3 +170,24 @@ def test_titanic_as_the_guides_client_uses_it(world):
     assert ask(b"titanic.reply", b"nonsense") == [b"400"]
     assert ask(b"titanic.request", b"") == [b"400"]
     socket.close()
+
+
+@pytest.mark.integration
+def test_a_key_is_good_for_its_own_identity_alone(world):
+    """Under CURVE both connections are refused for good with any other; without keys no name is bound."""
+    other = ZeroTaskService(world.settings("another", "other"), world.reactor)
+    other.startService()
+    links = other._gateway.worker.link, other._gateway.network.link
+    wanted = State.STOPPED if world.broker_key else State.ACTIVE
+    world.until(lambda: {link.state for link in links} == {wanted})
+    world.result(other.stopService())
+
+
+def test_beyond_this_machine_a_network_takes_curve(tmp_path):
+    """Both a pair of ours and a key that is to be proved there."""
+    pair, key = Keys(*new_keys()), new_keys()[0]
+    for keys, proved in ((None, ""), (pair, ""), (None, key)):
+        target = Target("tcp://192.0.2.1:5556", proved)
+        settings = Settings(tmp_path, scale0=Scale0("zt", (target,), (target,), keys))
+        with pytest.raises(StartError, match=r"192\.0\.2\.1:5556: beyond this machine only with CURVE"):
+            ZeroTaskService(settings, None).startService()

@@ -64,6 +64,9 @@ HANDSHAKE_TIMEOUT = 10_000  # ms; a stranger that says nothing holds a descripto
 RECONNECT, RECONNECT_MAX = 250, 5000  # ms; doubling, so that a restarted broker is not stormed
 HELD_MESSAGES = 10_000  # per socket; as much again as the pipe of one peer holds
 HELD_BYTES = 64 << 20  # per socket; eight of the largest messages
+LARGE = 64 << 10  # bytes of a frame from which on libzmq counts messages too generously: HIGH_WATER of them are 80 GB
+UNREAD_BYTES = 64 << 20  # in large frames that one peer has not taken off us; smaller ones are at most 640 MB
+WAYS = 1_000  # peers with large frames on their way that are remembered before those that got theirs are forgotten
 HELD_RETRY = 0.02  # seconds; the edge that tells of room may be eaten by the very send that looked for it
 KNOWN_ORIGINS = 65_536  # routing ids whose address and key are remembered; others are looked up again
 SOCKETS = 16_384  # of one Context: brokers have few, test benches have thousands
@@ -280,6 +283,19 @@ def _set_security(raw: zmq.Socket[bytes], security: CurveServer | CurveClient | 
             raw.set(zmq.CURVE_SECRETKEY, secret.encode("ascii"))
 
 
+class _Way:
+    """Frames that libzmq holds for one peer, oldest first; it lets go of them in that order."""
+
+    def __init__(self) -> None:
+        self.sent: deque[tuple[Any, int]] = deque()
+
+    def waiting(self) -> int:
+        """Bytes of them."""
+        while self.sent and self.sent[0][0].done:
+            self.sent.popleft()
+        return sum(size for _, size in self.sent)
+
+
 @implementer(IReadDescriptor)
 class Socket:
     """One ZeroMQ socket as the reactor sees it."""
@@ -293,6 +309,7 @@ class Socket:
         self._origins: OrderedDict[bytes, Origin] = OrderedDict()
         self._held: dict[bytes, deque[Sequence[bytes]]] = {}
         self._held_messages = self._held_bytes = 0
+        self._ways: dict[bytes, _Way] = {}
         self._retry: Any = None
         self._monitor: Socket | None = None
         self.closed = False
@@ -348,6 +365,8 @@ class Socket:
     def _try(self, frames: Sequence[bytes]) -> Sent:
         raw, last = self._raw, frames[-1]
         try:
+            if max(map(len, frames)) >= LARGE:
+                return self._send_large(frames)
             for frame in frames[:-1]:
                 _send(raw, frame, _MORE)
             _send(raw, last, _DONTWAIT)
@@ -357,6 +376,19 @@ class Socket:
             if e.errno != errno.EHOSTUNREACH:
                 raise
             return Sent.GONE
+        return Sent.OK
+
+    def _send_large(self, frames: Sequence[bytes]) -> Sent:
+        """Without a copy, so that it can be seen when libzmq has no more use for it; FULL while too much waits."""
+        key, size = self._key(frames), sum(map(len, frames))
+        way = self._ways.setdefault(key, _Way())
+        if way.waiting() + size > UNREAD_BYTES:
+            return Sent.FULL
+        for frame in frames[:-1]:
+            way.sent.append((_send(self._raw, frame, _MORE, False, True), len(frame)))
+        way.sent.append((_send(self._raw, frames[-1], _DONTWAIT, False, True), len(frames[-1])))
+        if len(self._ways) > WAYS:
+            self._ways = {key: way for key, way in self._ways.items() if way.waiting()}
         return Sent.OK
 
     def _key(self, frames: Sequence[bytes]) -> bytes:
@@ -481,6 +513,7 @@ class Socket:
         if self._retry is not None:
             self._retry.cancel()
         self._held.clear()
+        self._ways.clear()
         self._raw.close(linger_ms)
 
     def fileno(self) -> int:

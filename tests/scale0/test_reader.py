@@ -117,6 +117,27 @@ def test_a_peer_that_does_not_read_is_full_and_what_is_held_follows_in_order(pum
     assert ends.router._held_messages == ends.router._held_bytes == 0
 
 
+def test_large_frames_are_counted_in_bytes(monkeypatch, pump, network, ends):
+    """Whoever does not read has so many of them and no more, far below the mark of messages; they follow in order."""
+    monkeypatch.setattr(reader, "UNREAD_BYTES", 40 * reader.LARGE)
+    monkeypatch.setattr(reader, "HIGH_WATER", 4)  # of the one that does not read: the kernel's buffers are enough
+    dealer, got = ends.dealer()
+    dealer.send([b"hello"])
+    pump.until(lambda: ends.heard)
+    network.reactor.removeReader(dealer)
+    peer, count = ends.heard[0][0][0], 0
+    while ends.router.send([peer, str(count).encode().ljust(reader.LARGE)]) is Sent.OK:
+        count += 1
+        assert count < 1_000
+    assert ends.router.send([peer, b"small"]) is Sent.OK
+    network.reactor.addReader(dealer)
+    dealer.doRead()
+    pump.until(lambda: len(got) == count + 1)
+    assert [frames[0].strip() for frames in got] == [*(str(number).encode() for number in range(count)), b"small"]
+    pump.until(lambda: ends.router._ways[peer].waiting() == 0)
+    assert ends.router.send([peer, bytes(reader.LARGE)]) is Sent.OK
+
+
 def test_what_is_held_is_bounded(monkeypatch, pump, network):
     """A DEALER that was never connected has no pipe: everything is held, up to both limits."""
     monkeypatch.setattr(reader, "HELD_MESSAGES", 2)

@@ -8,8 +8,6 @@ dies with it, and it ends when its node does, also in the middle of work.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
 import os
 import queue
 import signal
@@ -25,10 +23,10 @@ from zerotask import errors
 from zerotask.errors import TaskFailed
 from zerotask.functions import Context, LoadError, Served, load, perform
 from zerotask.methods import MAX_BODY
+from zerotask.programs import die_with_parent
 
 ANSWERS = 3  # descriptor
 HEAD = struct.Struct(">I")  # length of what follows
-PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -36,7 +34,9 @@ def main() -> None:
     arguments.add_argument("--module", action="append", default=[])
     arguments.add_argument("--entry-points", action="store_true")
     chosen = arguments.parse_args()
-    _die_with_parent()
+    # A group of our own; and the kernel's promise to end us should the node be killed while we cannot notice.
+    os.setsid()
+    die_with_parent(os.getppid())
     answers = os.fdopen(ANSWERS, "wb", buffering=0)
     work = _reader(os.fdopen(os.dup(0), "rb"))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -49,13 +49,6 @@ def main() -> None:
     _put(answers, {"functions": {method: one.policy for method, one in served.items()}})
     while (piece := work()) is not None:
         _put(answers, _outcome(served, piece, answers))
-
-
-def _die_with_parent() -> None:
-    """A group of our own; and the kernel's promise to end us should the node be killed while we cannot notice."""
-    os.setsid()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _reader(source: BinaryIO) -> Callable[[], dict[str, Any] | None]:

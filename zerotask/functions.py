@@ -30,6 +30,7 @@ from zerotask.ledger import Options
 from zerotask.methods import options, task_method
 
 GROUP = "zerotask.functions"  # entry points of this group name modules or marked functions
+PREPARE = "before_serving"  # a module's function of this name may refuse: LoadError, before any task is taken
 TRACE = 4_096  # characters of a traceback that go with an error: the end, where the cause is
 _MARK = "__zerotask__"
 
@@ -75,7 +76,9 @@ def load(modules: Iterable[str], with_entry_points: bool) -> dict[str, Served]:
     """All marked functions of these modules, and of the entry points."""
     served: dict[str, Served] = {}
     for name in modules:
-        found = _marked(_imported(name))
+        module = _imported(name)
+        getattr(module, PREPARE, lambda: None)()
+        found = _marked(module)
         if not found:
             raise LoadError(f"{name} has no function marked with @zerotask.functions.task")
         served |= found

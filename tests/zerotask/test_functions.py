@@ -21,6 +21,7 @@ MODULE = """
 import os, subprocess, sys, time
 from zerotask.functions import task, Context
 from zerotask.errors import TaskFailed
+from zerotask.programs import run_program
 
 @task("add", max_attempts=7)
 def add(a, b=1): return a + b
@@ -50,6 +51,10 @@ def sleeps(pidfile):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     open(pidfile, "w").write(f"{os.getpid()} {child.pid}")
     time.sleep(60)
+
+@task()
+def program(pidfile, context: Context):
+    run_program(["sh", "-c", f"echo {os.getpid()} $$ > {pidfile}; exec sleep 60"], context, 10)
 """
 
 
@@ -175,12 +180,24 @@ def test_what_goes_wrong_is_an_error_with_a_code(child):
 
 
 def test_when_the_node_ends_so_does_work_with_all_it_started(child, tmp_path):
-    pidfile = tmp_path / "pids"
-    child.give("sleeps", str(pidfile))
-    deadline = time.monotonic() + 10
-    while not (pidfile.exists() and " " in pidfile.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    own, started = map(int, pidfile.read_text().split())
+    own, started = begun(child, "sleeps", tmp_path)
     child.process.stdin.close()
     assert gone(own) and gone(started)
     assert child.process.wait(10) == -signal.SIGKILL
+
+
+def test_a_program_dies_with_the_process_that_runs_it(child, tmp_path):
+    """Also where that is killed alone and can do nothing about it."""
+    own, started = begun(child, "program", tmp_path)
+    os.kill(own, signal.SIGKILL)
+    assert gone(started)
+
+
+def begun(child, method, folder):
+    """Work that goes on: the process of the function, and what that has started."""
+    pidfile = folder / "pids"
+    child.give(method, str(pidfile))
+    deadline = time.monotonic() + 10
+    while not (pidfile.exists() and " " in pidfile.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return map(int, pidfile.read_text().split())

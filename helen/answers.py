@@ -66,6 +66,10 @@ def begin(path: Path, targets: tuple[str, ...]) -> None:
     write_whole(path, line({"targets": list(targets)}), PRIVATE)
 
 
+def forget(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
 def append(path: Path, outcomes: list[dict[str, Any]]) -> None:
     """After a line that was cut off a new one begins."""
     with open(path, "ab") as file:

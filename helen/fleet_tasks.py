@@ -103,7 +103,7 @@ class FleetTasks:
             raise TaskFailed(errors.INVALID_PARAMS, str(error), retry=False) from error
         path, self._beginning[work.id] = self.path_of(work.id), True
         try:
-            question = await self._known(asked, path)
+            question = await self._known(asked, path, work.attempt)
         finally:
             is_wanted = self._beginning.pop(work.id)
         if not is_wanted:
@@ -117,17 +117,20 @@ class FleetTasks:
         finally:
             del self.open[work.id]
 
-    async def _known(self, asked: Asked, path: Path) -> Question:
-        """As an earlier attempt left it, or new."""
-        known: Question | None = await deferToThread(answers.load, path)
-        if known is not None:
-            return known
-        targets = self._targets(asked.agents)
+    async def _known(self, asked: Asked, path: Path, attempt: int) -> Question:
+        """As an earlier attempt left it, or new. What lies there at the first is of a task that had this id once."""
         try:
+            known: Question | None = await deferToThread(answers.load if attempt > 1 else answers.forget, path)
+            if known is not None:
+                return known
+            targets = self._targets(asked.agents)
             judge_targets(targets)
+            await deferToThread(answers.begin, path, targets)
         except ValueError as error:
             raise TaskFailed(errors.INVALID_PARAMS, str(error), retry=False) from error
-        await deferToThread(answers.begin, path, targets)
+        except OSError as error:
+            said = f"the answers cannot be kept in {path.parent}: {error.strerror}"
+            raise TaskFailed(errors.FUNCTION_RAISED, said) from error
         return Question(targets)
 
     def _targets(self, patterns: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 import msgspec
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import DeferredLock
 from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
@@ -133,6 +133,7 @@ class Jobs:
         self._new.add(job.id)
         try:
             await self._write(job)
+            self._jobs[job.id] = job
             await self._hand_over(job, asked)
         finally:
             self._new.discard(job.id)
@@ -287,9 +288,12 @@ class Jobs:
 
     # ---------------------------------------------------------------------------------------------- the disk
 
-    def _write(self, job: Job) -> Deferred[None]:
-        self._jobs[job.id] = job
-        return self._disk.run(deferToThread, _store, self._tasks.folder, job)
+    async def _write(self, job: Job) -> None:
+        try:
+            await self._disk.run(deferToThread, _store, self._tasks.folder, job)
+        except OSError as error:
+            said = f"the job cannot be kept in {self._tasks.folder}: {error.strerror}. Nobody was asked"
+            raise JobRefused(f"{said}: make room, and ask again", 503) from error
 
     async def _forget(self, job: Job) -> None:
         self._jobs.pop(job.id, None)

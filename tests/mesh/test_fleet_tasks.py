@@ -2,99 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from helen_parts import FakeLink
+from plays import WALL, Play
 from twisted.internet.defer import Deferred, maybeDeferred
-from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
-from equus_protocol.results import parse
-from helen import fleet_tasks
-from helen.fleet_tasks import RESTART_GRACE, FleetTasks
+from helen import fleet_tasks, jobs
+from helen.fleet_tasks import RESTART_GRACE
 from helen.roster import Agent
-from helen.runs import MAX_RUNS, RunRefused, Runs
-from zerotask.children import Work
+from helen.runs import OUTCOMES
 from zerotask.errors import TaskFailed
-
-WALL = 1_800_000_000.0
-
-
-class House:
-    """Runs, and a roster of agents by name. `full` stands for a Helen of whom too much is asked."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.agents: dict[str, Agent] = {}
-        self.roster = SimpleNamespace(agents=self.agents, askable=self._matching)
-        self.on_attached: list[Any] = []
-        self.asked: list[str] = []
-        self.cancelled: list[int] = []
-        self.full = False
-        self.runs = Runs(self._ask, lambda link, message_id: self.cancelled.append(message_id))
-
-    def _matching(self, patterns: Any) -> list[Agent]:
-        return [agent for name, agent in self.agents.items() if "*" in patterns or name in patterns]
-
-    def _ask(self, link: FakeLink, check: str, args: bytes) -> int:
-        self.asked.append(link.name)
-        return len(self.asked)
-
-    def ask(self, check: str, agents: list[Agent], args: bytes, timeout: float, on_target: Any, on_end: Any) -> Any:
-        if self.full:
-            raise RunRefused(f"{MAX_RUNS} questions are open already")
-        targets = [(agent.name, agent.link) for agent in agents]
-        return self.runs.start(check, targets, args, self.clock.seconds() + timeout, on_target, on_end)
-
-    def has(self, *names: str) -> None:
-        """They come, or are here from the beginning."""
-        for name in names:
-            self.agents[name] = Agent(name, FakeLink(name))
-            for observer in self.on_attached:
-                observer(self.agents[name])
-
-    def answers(self, name: str) -> None:
-        claim = self.runs.claim(self.agents[name].link, self.asked.index(name) + 1)
-        assert claim is not None
-        self.runs.settle(claim, parse(b'{"status": "ok", "summary": "fine"}'))
-
-
-class Play:
-    """One task, and what becomes of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock = Clock()
-        self.house = House(self.clock)
-        self.told: list[tuple[Any, dict[str, Any]]] = []
-        self.tasks = FleetTasks(self.clock, self.house, None, folder, lambda: WALL + self.clock.seconds())
-        self.tasks.start()
-        self.outcome: Any = None
-
-    def ask(self, attempt: int = 1, **params: Any) -> None:
-        params = {"agents": ["*"], "check": "echo", "timeout": 10} | params
-        done: Deferred[Any] = self.tasks.run(
-            Work("t1", "equus.check", params, attempt, 60.0), lambda status, detail: self.told.append((status, detail))
-        )
-        done.addBoth(self._ended)
-
-    def _ended(self, outcome: Any) -> None:
-        self.outcome = outcome
-
-    def pass_time(self, seconds: float) -> None:
-        for _ in range(int(seconds / 0.5)):
-            self.clock.advance(0.5)
-            self.house.runs.sweep(self.clock.seconds())
-
-    @property
-    def outcomes(self) -> dict[str, str]:
-        assert isinstance(self.outcome, dict), self.outcome
-        assert sum(self.outcome["counts"].values()) == len(self.outcome["targets"])
-        return {each["agent"]: each["outcome"] for each in self.outcome["targets"]}
-
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
@@ -159,6 +80,44 @@ def test_a_further_attempt_asks_the_others(play: Play) -> None:
     assert play.outcomes == {"a": "answered", "b": "failed"}
 
 
+def test_an_id_that_is_used_again_is_a_new_question(play: Play) -> None:
+    """Its first attempt knows nothing of what was said to a task that had the id before."""
+    play.house.has("a")
+    play.ask()
+    play.house.answers("a")
+    assert play.outcomes == {"a": "answered"}
+    play.outcome = None
+    play.house.has("b")
+    play.ask(agents=["a", "b"])
+    assert play.house.asked == ["a", "a", "b"]
+    play.house.answers("b")
+    play.pass_time(10.5)
+    assert play.outcomes == {"a": "expired", "b": "answered"}
+
+
+def test_where_answers_cannot_be_kept_nobody_is_asked(play: Play) -> None:
+    """A disk that is full now may have room at the next attempt."""
+    play.house.has("a")
+    play.tasks.folder.joinpath("jobs").write_text("")
+    play.tasks.folder = play.tasks.folder / "jobs" / "below"
+    play.ask()
+    assert (play.outcome.value.code, play.outcome.value.retry) == (-32000, True)
+    assert "cannot be kept in" in play.outcome.value.message
+    assert play.house.asked == []
+
+
+def test_a_job_that_cannot_be_written_down_is_refused(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is not on record afterwards."""
+    monkeypatch.setattr(jobs, "deferToThread", maybeDeferred)
+    (play.tasks.folder / "full").write_text("")
+    play.tasks.folder = play.tasks.folder / "full"
+    several = jobs.Jobs(play.clock, None, play.tasks, "equus.check.h1", lambda: WALL)
+    refused = Deferred.fromCoroutine(several.submit("echo", ["a"], ["a"], {}, 10.0, 60.0))
+    said = refused.addErrback(lambda failure: failure.value).result
+    assert isinstance(said, jobs.JobRefused)
+    assert (said.status, "Nobody was asked" in str(said), len(several)) == (503, True, 0)
+
+
 def test_a_restart_without_agents_ends(play: Play) -> None:
     """After the grace they are offline."""
     play.house.agents["a"] = Agent("a")
@@ -190,3 +149,38 @@ def test_nobody_to_ask(play: Play) -> None:
     assert (play.outcome.value.code, play.outcome.value.retry) == (-32602, False)
     play.ask(agents=["Not A Name"])
     assert "is no name for an agent" in play.outcome.value.message
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_happens_every_target_has_one_outcome(play: Play, seed: int) -> None:
+    """Agents come, go, answer, are silent; Helen is asked too much, and is restarted: in the end the outcomes add up to
+    the targets, and what was answered once stays so."""
+    dice = random.Random(seed)
+    names = [f"a{number}" for number in range(dice.randrange(1, 9))]
+    for name in names:
+        play.house.agents[name] = Agent(name)
+    play.house.has(*(name for name in names if dice.random() < 0.5))
+    deadline = WALL + 40.0 if dice.random() < 0.8 else None
+    answered: set[str] = set()
+    play.ask(agents=names, deadline=deadline)
+    attempt = 1
+    while play.outcome is None and play.clock.seconds() < 300.0:
+        name, event = dice.choice(names), dice.random()
+        link = play.house.agents[name].link
+        if event < 0.3 and link is None:
+            play.house.has(name)
+        elif event < 0.4 and link is not None:
+            play.house.goes(name)
+        elif event < 0.6 and play.house.answer_of(name):
+            answered.add(name)
+        elif event < 0.65:
+            play.house.full = not play.house.full
+        elif event < 0.7 and attempt < 5 and play.outcome is None:
+            play.restarts()
+            attempt += 1
+            play.ask(attempt=attempt, agents=names, deadline=deadline)
+        play.pass_time(dice.choice([0.5, 1.0, 3.0]))
+    assert set(play.outcomes) == set(names)
+    assert set(play.outcomes.values()) <= set(OUTCOMES)
+    assert sum(play.outcome["counts"].values()) == len(names)
+    assert answered <= {name for name, outcome in play.outcomes.items() if outcome == "answered"}

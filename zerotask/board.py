@@ -9,7 +9,7 @@ for, so that nobody claims in vain. Nodes that said nothing hear of tasks by the
 from __future__ import annotations
 
 import heapq
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from attrs import define, field, frozen
@@ -22,8 +22,10 @@ WINDOW_LEAST = 20  # of a method when there are too many in all: a flood of one 
 SHARE = 8  # a node with many free slots is offered an eighth of them in one turn: one message instead of eight
 OFFER_WAIT = 2.0  # seconds in which an offered task has to be claimed before another node is told
 METHODS_MOST = 10_000  # methods with waiting tasks that are on the board at once; others follow as these are served
+SERVED_MOST = 20_000  # and so many if the others have nodes: what nobody serves must not keep them off the board
 REPEAT_EACH = 20  # tasks of one method that are announced again each second
 REPEAT_MOST = 200  # and of all methods: 20 kB/s to each subscriber at most
+REPEAT_LOOKS = 500  # methods that are looked at for that; their order turns, so each has its second
 
 
 @frozen
@@ -62,7 +64,8 @@ class Board:
         self._offered: OrderedDict[str, tuple[str, float]] = OrderedDict()  # task -> node, since when
         self._seats: dict[str, _Seat] = {}
         self._idle: dict[str, OrderedDict[str, None]] = {}  # pattern -> nodes with a free slot, LRU first
-        self._prefixes: set[str] = set()
+        self._served: Counter[str] = Counter()  # pattern -> how many nodes have it
+        self._prefixes: set[str] = set()  # those of them that end with *
         self._dirty: set[str] = set()
         self.crowded = False  # there are methods that found no place
         self._reads = 0  # reads of the store on their way
@@ -92,11 +95,14 @@ class Board:
     def _queue(self, method: str) -> _Queue | None:
         queue = self._queues.get(method)
         if queue is None:
-            if len(self._queues) >= METHODS_MOST:
+            if len(self._queues) >= (SERVED_MOST if self._is_served(method) else METHODS_MOST):
                 self.crowded = True
                 return None
-            queue = self._queues[method] = _Queue()
+            queue = self._queues[method] = _Queue(more=self.crowded)  # earlier ones may have found no place
         return queue
+
+    def _is_served(self, method: str) -> bool:
+        return method in self._served or any(method.startswith(prefix[:-1]) for prefix in self._prefixes)
 
     def _is_full(self, queue: _Queue, task: Waiting) -> bool:
         """What comes after the window's tasks stays outside once there is more; what comes before some gets in."""
@@ -201,14 +207,23 @@ class Board:
         """A node that serves these methods (`name` or `prefix*`) and works on these tasks already."""
         self.dismiss(node)
         seat = self._seats[node] = _Seat(tuple(patterns), slots, set(tasks))
+        self._served.update(seat.patterns)
         self._prefixes.update(pattern for pattern in seat.patterns if pattern.endswith("*"))
         self._seat_idle(node, seat)
+        if self.crowded:
+            for method in seat.patterns:
+                if not method.endswith("*"):
+                    self.lacks(method)
 
     def dismiss(self, node: str) -> None:
         seat = self._seats.pop(node, None)
         if seat is None:
             return
         self._unseat_idle(node, seat)
+        self._served.subtract(seat.patterns)
+        for pattern in [pattern for pattern in seat.patterns if not self._served[pattern]]:
+            del self._served[pattern]
+            self._prefixes.discard(pattern)
         for task_id in seat.tasks & self._offered.keys():
             self._withdraw(task_id)
 
@@ -320,7 +335,7 @@ class Board:
     def repeats(self) -> list[Waiting]:
         """The first tasks of each method that nobody was offered, method after method in turn."""
         chosen: list[Waiting] = []
-        for method in list(self._queues):
+        for method in list(self._queues)[:REPEAT_LOOKS]:
             if len(chosen) >= REPEAT_MOST:
                 break
             queue = self._queues.pop(method)

@@ -14,6 +14,7 @@ from msgspec import Raw
 from twisted.logger import Logger
 
 from zerotask import client_calls, cron, errors, jsonrpc, methods, node_calls, operator_calls
+from zerotask.board import SERVED_MOST
 from zerotask.errors import RpcError
 from zerotask.jsonrpc import Call, Fault
 from zerotask.ledger import FINISHED, LIVE, QUEUED, SWEEP, Ledger, Notice, Task
@@ -175,13 +176,13 @@ class Broker:
         def done(value: Any, error: RpcError | None) -> None:
             if error is None:
                 found, self._wake = value
+                self.office.board.crowded = len(found) == SERVED_MOST
                 for method in found:
                     self.office.board.lacks(method)
                 self._fill()
 
-        self.office.board.crowded = False
         wall = self._wall
-        self.office.store.read(lambda ledger, now: (_shelf(ledger).waiting_methods(), wall), done)
+        self.office.store.read(lambda ledger, now: (_shelf(ledger).waiting_methods(SERVED_MOST), wall), done)
 
     # ---------------------------------------------------------------------------------------- announcing
 

@@ -112,7 +112,7 @@ class Shelf(Protocol):
     def drop(self, task: Task) -> None: ...
     def params(self, task: Task) -> bytes: ...
     def outcome(self, task: Task) -> bytes: ...
-    def held(self, lease: int) -> Iterable[Task]: ...
+    def held(self, lease: int, limit: int) -> Iterable[Task]: ...
     def overrun(self, now: float, grace: float, limit: int) -> Iterable[Task]: ...
     def past(self, now: float, limit: int) -> Iterable[Task]: ...  # 0 < expires <= now
 
@@ -252,15 +252,15 @@ class Ledger:
     # ------------------------------------------------------------------------------------- what time does
 
     def release(self, lease: int, now: float) -> int:
-        """The node gives back what it holds: queued at once."""
-        tasks = list(self.shelf.held(lease))
+        """The node gives back what it holds: queued at once. A step; once more while it says SWEEP."""
+        tasks = list(self.shelf.held(lease, SWEEP))
         for task in tasks:
             self._lose(task, 0.0, task.lost_by, now)
         return len(tasks)
 
     def lapse(self, lease: int, now: float) -> int:
-        """The node is silent or gone. It may still finish, if it comes first."""
-        tasks = list(self.shelf.held(lease))
+        """The node is silent or gone. It may still finish, if it comes first. A step, as above."""
+        tasks = list(self.shelf.held(lease, SWEEP))
         for task in tasks:
             self._lose(task, self._backoff(task), _and(task.lost_by, task.node), now)
         return len(tasks)

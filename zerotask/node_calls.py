@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from twisted.logger import Logger
 
 from zerotask import errors, jsonrpc, methods
 from zerotask.errors import RpcError
@@ -19,6 +20,7 @@ from zerotask.office import Invocation, Node, Office
 from zerotask.roster import Holder
 from zerotask.shelf import SqlShelf
 
+MOST_POLICIES = 10_000  # methods whose policy is remembered; each node may bring 1,000, and they are kept for ever
 MAX_DETAIL = 64 * 1024  # bytes of a status and its kwargs, which are rewritten with each report
 
 
@@ -37,6 +39,8 @@ def calls(office: Office) -> dict[str, Callable[[Invocation], None]]:
 
 
 class _NodeDesk:
+    _log = Logger()
+
     def __init__(self, office: Office) -> None:
         self._office = office
 
@@ -93,7 +97,11 @@ class _NodeDesk:
         news = {method: policy for method, policy in served.items() if policy and not method.endswith("*")}
         for method, policy in news.items():
             known, learnt = office.policies.get(method), methods.options(policy, Options())
-            if known != learnt:
+            if known is None and len(office.policies) >= MOST_POLICIES:
+                self._log.warn(
+                    "The policy of {method} is not remembered: there are {most}", method=method, most=MOST_POLICIES
+                )
+            elif known != learnt:
                 office.policies[method] = learnt
                 office.store.write(_noting_policy(method, jsonrpc.encode(policy)), _ignore, durable=False)
 
@@ -102,18 +110,17 @@ class _NodeDesk:
             call.answer(name, None)
             return
 
-        def job(ledger: Ledger, now: float) -> None:
-            ledger.adopt(name, lease, tasks, now)
-            for number in old:
-                ledger.lapse(number, now)
-
         def done(value: Any, error: RpcError | None) -> None:
             if error is not None:
                 for number in old:
                     self._office.leases.orphan(number, name, call.now)
-            call.answer(None if error else name, error)
+                call.answer(None, error)
+                return
+            self._office.requeue(
+                old, name, call.now, Ledger.lapse, lambda value, error: call.answer(None if error else name, error)
+            )
 
-        self._office.store.write(job, done)
+        self._office.store.write(lambda ledger, now: ledger.adopt(name, lease, tasks, now), done)
 
     def heartbeat(self, call: Invocation) -> None:
         self._office.nodes.speaking(call.args["node_id"], call.caller, call.now)
@@ -133,14 +140,7 @@ class _NodeDesk:
         office.board.dismiss(holder.name)
         for lease in leases:
             office.leases.orphans.pop(lease, None)
-
-        def done(value: Any, error: RpcError | None) -> None:
-            if error is not None:
-                for lease in leases:
-                    office.leases.orphan(lease, holder.name, call.now)
-            call.answer(None if error else True, error)
-
-        office.store.write(lambda ledger, now: sum(ledger.release(lease, now) for lease in leases), done)
+        office.requeue(leases, holder.name, call.now, Ledger.release, call.answer)
 
     # -------------------------------------------------------------------------------------------- work
 

@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from zerotask import errors
 from zerotask.board import Board
 from zerotask.errors import RpcError
-from zerotask.ledger import ENDED, EXPIRED, Options, Task
+from zerotask.ledger import ENDED, EXPIRED, SWEEP, Ledger, Options, Task
 from zerotask.roster import CLIENTS, NODES, Caller, Leases, Names
 from zerotask.store import Job, Store
 from zerotask.waiters import Waiters
@@ -24,6 +24,7 @@ MAX_PENDING = 20_000  # calls in the store's hands; at 3,000 a second that is mo
 
 Answer = Callable[[Any, RpcError | None], None]
 Send = Callable[[Hashable, bytes], bool]  # to a line; False when it is gone
+How = Callable[[Ledger, int, float], int]  # Ledger.lapse or Ledger.release
 
 
 @frozen
@@ -97,9 +98,22 @@ class Office:
 
     def lapse(self, lease: int, node: str, now: float) -> None:
         """Give up a lease; where that cannot be stored, it is tried again one lease later."""
+        self.requeue([lease], node, now, Ledger.lapse, lambda value, error: None)
+
+    def requeue(self, leases: list[int], node: str, now: float, how: How, answer: Answer) -> None:
+        """What is held under these leases is for others; answers true when all of it is. In steps, since a node may
+        hold any number of tasks, and others wait for the disk as well."""
+        if not leases:
+            answer(True, None)
+            return
 
         def done(value: Any, error: RpcError | None) -> None:
+            if error is None and value:
+                self.requeue(leases, node, now, how, answer)
+                return
             if error is not None:
-                self.leases.orphan(lease, node, now)
+                for lease in leases:
+                    self.leases.orphan(lease, node, now)
+            answer(None if error else True, error)
 
-        self.store.write(lambda ledger, wall: ledger.lapse(lease, wall), done)
+        self.store.write(lambda ledger, wall: max(how(ledger, lease, wall) for lease in leases) >= SWEEP, done)

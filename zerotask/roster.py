@@ -8,8 +8,10 @@ one connection: beats on that connection keep it, and a lease whose connection i
 
 from __future__ import annotations
 
+import itertools
 import re
 import secrets
+from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 
 from attrs import define, frozen
@@ -87,7 +89,7 @@ class Names:
 
     def __init__(self, codes: Codes) -> None:
         self.codes = codes
-        self._holders: dict[str, Holder] = {}
+        self._holders: OrderedDict[str, Holder] = OrderedDict()  # who was silent for longest comes first
         self._by_line: dict[Hashable, Holder] = {}
         self._by_key: dict[str, Holder] = {}
 
@@ -124,11 +126,11 @@ class Names:
         return holder
 
     def _make_room(self, now: float) -> None:
-        """Holders stand in the order of their grants; a silent one among the oldest goes."""
-        for holder in self._holders.values():
-            if now - holder.seen >= LEASE:
-                self.remove(holder.name)
-                return
+        """A silent one goes."""
+        oldest = next(iter(self._holders.values()))
+        if now - oldest.seen >= LEASE:
+            self.remove(oldest.name)
+            return
         raise RpcError(errors.OVERLOADED, f"more than {MOST_NAMES} {self.codes.what}s; try again later")
 
     def remove(self, name: str) -> Holder | None:
@@ -149,8 +151,12 @@ class Names:
             raise RpcError(
                 errors.UNAUTHORISED, f"{self.codes.what} {name} is somebody else's; connect under an id of your own"
             )
-        holder.seen = now
+        self._hear(holder, now)
         return holder
+
+    def _hear(self, holder: Holder, now: float) -> None:
+        holder.seen = now
+        self._holders.move_to_end(holder.name)
 
     def of(self, caller: Caller, now: float) -> Holder:
         """Who calls, by the connection or else by the key."""
@@ -160,14 +166,14 @@ class Names:
         holder = self._by_line.get(caller.line) or (self._by_key.get(caller.key) if caller.key else None)
         if holder is None:
             raise RpcError(self.codes.unknown, f"no {self.codes.what} on this connection; connect first")
-        holder.seen = now
+        self._hear(holder, now)
         return holder
 
     def on_line(self, line: Hashable) -> Holder | None:
         return self._by_line.get(line)
 
     def silent(self, now: float) -> list[Holder]:
-        return [holder for holder in self._holders.values() if now - holder.seen >= LEASE]
+        return list(itertools.takewhile(lambda holder: now - holder.seen >= LEASE, self._holders.values()))
 
 
 def _same(holder: Holder, caller: Caller) -> bool:

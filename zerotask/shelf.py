@@ -202,8 +202,8 @@ class SqlShelf:
         (outcome,) = self._sql("SELECT outcome FROM outcomes WHERE seq = ?", (task.seq,)).fetchone()
         return bytes(outcome)
 
-    def held(self, lease: int) -> Iterable[Task]:
-        return self._tasks("WHERE lease = ? AND lease > 0 ORDER BY seq", lease)
+    def held(self, lease: int, limit: int) -> Iterable[Task]:
+        return self._tasks("WHERE lease = ? AND lease > 0 ORDER BY seq LIMIT ?", lease, limit)
 
     def overrun(self, now: float, grace: float, limit: int) -> Iterable[Task]:
         return self._tasks("WHERE lease > 0 AND claimed + time_limit + ? <= ? ORDER BY seq LIMIT ?", grace, now, limit)
@@ -220,14 +220,15 @@ class SqlShelf:
         """Lease and node of all that is held."""
         return list(self._sql("SELECT DISTINCT lease, node FROM tasks WHERE lease > 0 ORDER BY lease"))
 
-    def waiting_methods(self) -> list[str]:
+    def waiting_methods(self, limit: int) -> list[str]:
         """Methods of all that is queued, due or not. From one to the next, not over all that lies between them."""
         rows = self._sql(
             "WITH RECURSIVE waiting (method) AS ("
             " SELECT min(method) FROM tasks INDEXED BY tasks_queue WHERE state = 'queued' UNION ALL"
             " SELECT (SELECT min(method) FROM tasks INDEXED BY tasks_queue WHERE state = 'queued'"
-            " AND method > waiting.method) FROM waiting WHERE waiting.method IS NOT NULL"
-            ") SELECT method FROM waiting WHERE method IS NOT NULL"
+            " AND method > waiting.method) FROM waiting WHERE waiting.method IS NOT NULL LIMIT ?"
+            ") SELECT method FROM waiting WHERE method IS NOT NULL",
+            (limit,),
         )
         return [row[0] for row in rows]
 

@@ -34,6 +34,10 @@ from zerotask.shelf import SqlShelf, StoreError, connect, prepare
 
 BATCH_JOBS = 64  # to one transaction: a sync is shared by all that are in flight from a busy client
 BATCH_SECONDS = 0.005  # and no longer than this, so that the first of them does not wait for the last
+READ_JOBS = 16  # of the reader at once: results may have 8 MiB each
+# Batches of a thread that the reactor has not taken note of: what a slow one has not asked for stays on disk.
+READ_AHEAD, WRITE_AHEAD = 2, 8
+UNHEARD_WAIT = 10.0  # seconds; a reactor that takes no call for so long is in greater trouble
 PROBE_EVERY = 2.0  # seconds between attempts to write while the disk is in trouble
 CHECKPOINT_ROWS = 8_000  # changed rows between checkpoints, some 8 MiB of log
 CHECKPOINT_IDLE = 1.0  # seconds without work after which the log is brought in as well
@@ -44,6 +48,10 @@ Deliver = Callable[[Callable[[], None]], Any]
 
 
 _log = Logger()
+
+
+def _nothing() -> None:
+    """Nobody waits to hear."""
 
 
 @define
@@ -68,23 +76,29 @@ class Recovery:
 class _Line:
     """Jobs on their way to one of the threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int, ahead: int) -> None:
         self.outbox: list[Pending] = []  # not handed over yet
+        self._most = most  # jobs to one batch
+        self._ahead = threading.Semaphore(ahead)
         self.queue: queue.SimpleQueue[list[Pending]] = queue.SimpleQueue()  # an empty list is the end
         self._rest: deque[Pending] = deque()
         self._ended = False
 
     def take(self, timeout: float | None) -> list[Pending] | None:
-        """The next jobs, up to BATCH_JOBS; none when there are none in time; None at the end."""
+        """The next jobs, up to the most; none when there are none in time; None at the end."""
         try:
-            while len(self._rest) < BATCH_JOBS and not self._ended:
+            while len(self._rest) < self._most and not self._ended:
                 more = self.queue.get_nowait() if self._rest else self.queue.get(timeout=timeout)
                 self._rest.extend(more)
                 self._ended = not more
         except queue.Empty:
             pass
-        batch = [self._rest.popleft() for _ in range(min(len(self._rest), BATCH_JOBS))]
+        batch = [self._rest.popleft() for _ in range(min(len(self._rest), self._most))]
         return None if not batch and self._ended else batch
+
+    def wait_for_room(self) -> Callable[[], None]:
+        """Until the reactor has taken note of enough earlier batches; to be called when it has of the next."""
+        return self._ahead.release if self._ahead.acquire(timeout=UNHEARD_WAIT) else _nothing
 
 
 class Store:
@@ -101,7 +115,7 @@ class Store:
         self.on_trouble: Callable[[str | None], None] = lambda text: None  # None: writing works again
         self.pending = 0  # jobs not answered yet; counted in the thread of the callbacks
         self._deliver, self._soon, self._clock = deliver, soon, clock
-        self._writing, self._reading = _Line(), _Line()
+        self._writing, self._reading = _Line(BATCH_JOBS, WRITE_AHEAD), _Line(READ_JOBS, READ_AHEAD)
         self._threads: list[threading.Thread] = []
         self._lock: IO[str] | None = None
         self._trouble: str | None = None
@@ -188,8 +202,9 @@ class Store:
                 desk.idle()
                 self._probe(desk)
             while batch:
+                heard = self._writing.wait_for_room()
                 done, text = desk.transact(batch)
-                self._answer(done, desk.take_notices(), self._changed(text), desk.now)
+                self._answer(done, desk.take_notices(), self._changed(text), desk.now, heard)
                 batch = batch[len(done) :]
             desk.checkpoint_when_due()
         desk.close()
@@ -204,10 +219,13 @@ class Store:
         self._trouble = text
         return news
 
-    def _answer(self, batch: list[Pending], notices: list[Notice], news: bool, wall: float) -> None:
+    def _answer(
+        self, batch: list[Pending], notices: list[Notice], news: bool, wall: float, heard: Callable[[], None] = _nothing
+    ) -> None:
         text = self._trouble
 
         def deliver() -> None:
+            heard()
             self.pending -= len(batch)
             if news:
                 _guarded(self.on_trouble, text)
@@ -222,6 +240,7 @@ class Store:
     def _read_all(self) -> None:
         connection: sqlite3.Connection | None = None
         while (batch := self._reading.take(None)) is not None:
+            heard = self._reading.wait_for_room()
             for pending in batch:
                 try:
                     connection = connection or connect(self.path)
@@ -232,7 +251,7 @@ class Store:
                 except Exception:
                     _log.failure("A reading job failed")
                     pending.error = _internal()
-            self._answer(batch, [], news=False, wall=0.0)
+            self._answer(batch, [], news=False, wall=0.0, heard=heard)
         _closed(connection)
 
 

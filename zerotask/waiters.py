@@ -6,6 +6,8 @@ answer, whatever it is.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Callable
 
 from attrs import define
@@ -15,6 +17,7 @@ from zerotask.errors import RpcError
 from zerotask.ledger import Notice
 
 MOST = 50_000  # waiting calls, some 25 MB
+SLACK = 1_000  # answered calls that may stay in the heap beside as many as are waiting
 
 
 @define(eq=False)
@@ -31,6 +34,8 @@ class Waiter:
 class Waiters:
     def __init__(self) -> None:
         self._by_task: dict[str, dict[Waiter, None]] = {}
+        self._patience: list[tuple[float, int, Waiter]] = []  # a heap; those that are over are passed over
+        self._numbers = itertools.count()
         self._count = 0
 
     def __len__(self) -> int:
@@ -42,6 +47,10 @@ class Waiters:
         waiter = Waiter(task_id, until, tell, ask)
         self._by_task.setdefault(task_id, {})[waiter] = None
         self._count += 1
+        if len(self._patience) > 2 * self._count + SLACK:
+            self._patience = [entry for entry in self._patience if not entry[2].over]
+            heapq.heapify(self._patience)
+        heapq.heappush(self._patience, (until, next(self._numbers), waiter))
         return waiter
 
     def forget(self, waiter: Waiter) -> None:
@@ -60,7 +69,8 @@ class Waiters:
 
     def give_up(self, now: float) -> None:
         """Each asks once; what it is answered is for good."""
-        for waiting in list(self._by_task.values()):
-            for waiter in [waiter for waiter in waiting if waiter.until <= now]:
+        while self._patience and self._patience[0][0] <= now:
+            _, _, waiter = heapq.heappop(self._patience)
+            if not waiter.over:
                 self.forget(waiter)
                 waiter.ask()

@@ -38,8 +38,8 @@ class MemoryShelf:
     def _sorted(self, key: str) -> list[Task]:
         return sorted(self.tasks.values(), key=lambda task: (getattr(task, key), task.seq))
 
-    def held(self, lease: int) -> Iterable[Task]:
-        return [task for task in self._sorted("seq") if task.lease == lease > 0]
+    def held(self, lease: int, limit: int) -> Iterable[Task]:
+        return [task for task in self._sorted("seq") if task.lease == lease > 0][:limit]
 
     def overrun(self, now: float, grace: float, limit: int) -> Iterable[Task]:
         return [t for t in self._sorted("seq") if t.lease and t.claimed + t.time_limit + grace <= now][:limit]

@@ -87,6 +87,32 @@ def test_methods_are_bounded_and_the_others_follow(monkeypatch):
     assert one.has_room()
 
 
+def test_what_nobody_serves_keeps_nothing_else_off_the_board(monkeypatch):
+    """A method with a node has a place, also one whose first tasks had found none."""
+    monkeypatch.setattr(board, "METHODS_MOST", 2)
+    one = Board()
+    assert [one.add(waiting(number, f"junk{number}")) for number in range(3)] == [True, True, False]
+    assert one.add(waiting(3, "good")) is False
+    one.enlist("n", ["good", "fine*"], 2, [])
+    assert one.thirsty() == ["good"]
+    assert one.filled("good", [waiting(3, "good")], one.filling("good")) == [waiting(3, "good")]
+    assert one.add(waiting(4, "fine:one")) is False and one.thirsty() == ["fine:one"]
+    assert one.add(waiting(5, "junk9")) is False and "junk9" not in one.thirsty()
+
+
+def test_nothing_is_left_of_a_node_that_is_gone():
+    """Whatever prefixes it brought, and however often nodes come."""
+    one = Board()
+    for number in range(10):
+        one.enlist("n", [f"a{number}*", "b*"], 1, [])
+    one.enlist("other", ["b*"], 1, [])
+    one.dismiss("n")
+    assert one.offers(0.0) == [] and one.add(waiting(1, "b1"))
+    assert one.offers(0.0) == [Offer("other", waiting(1, "b1"))]
+    one.dismiss("other")
+    assert not (one._served or one._prefixes or one._idle or one._seats)
+
+
 def test_no_more_offers_than_slots_and_a_freed_slot_gets_the_next():
     one = Board()
     one.enlist("n", ["m"], 2, [])

@@ -139,6 +139,36 @@ def test_who_beats_keeps_its_lease(bench):
     assert state(bench) == "assigned"
 
 
+@pytest.mark.parametrize("end", ["silence", "leaving", "coming back"])
+def test_a_node_that_holds_much_is_dealt_with_in_steps(bench, monkeypatch, end):
+    """Others use the store between them; in the end all of it is queued."""
+    for module in ("ledger", "office"):
+        monkeypatch.setattr(f"zerotask.{module}.SWEEP", 2)
+    client(bench), node(bench)
+    for number in range(5):
+        submit(bench, f"t{number}"), bench.ask("n", "node_task_request", f"t{number}")
+    writes, write = [], bench.store.write
+    monkeypatch.setattr(bench.store, "write", lambda *call, **named: (writes.append(call), write(*call, **named)))
+    if end == "silence":
+        bench.pass_time(LEASE + 0.5)
+    elif end == "leaving":
+        assert bench.ask("n", "node_disconnect", "n") is True
+    else:
+        assert bench.ask("n", "node_connect", node_id="n", tasks=["t4"]) == "n"
+    left = ["assigned" if end == "coming back" and number == 4 else "queued" for number in range(5)]
+    assert [state(bench, f"t{number}") for number in range(5)] == left
+    assert len(writes) >= 3
+
+
+def test_policies_are_remembered_within_bounds(bench, monkeypatch):
+    """Those that are known may change; new ones beyond that are not kept."""
+    monkeypatch.setattr("zerotask.node_calls.MOST_POLICIES", 2)
+    node(bench, "n1", methods={"a": {"priority": 1}, "b": {"priority": 2}, "c": {"priority": 3}})
+    node(bench, "n2", methods={"b": {"priority": 5}})
+    assert {method: policy.priority for method, policy in bench.broker.office.policies.items()} == {"a": 1, "b": 5}
+    assert set(bench.store.ledger.shelf.policies()) == {"a", "b"}
+
+
 def test_leases_outlive_a_restart_for_one_lease(bench):
     client(bench), node(bench), submit(bench)
     bench.ask("n", "node_task_request", "t")
@@ -391,4 +421,5 @@ def test_methods_that_wait_are_found_without_reading_all(bench):
     client(bench)
     for number, method in enumerate(["b", "a", "b", "c", "a"]):
         submit(bench, f"t{number}", method=method)
-    assert bench.store.ledger.shelf.waiting_methods() == ["a", "b", "c"]
+    assert bench.store.ledger.shelf.waiting_methods(9) == ["a", "b", "c"]
+    assert bench.store.ledger.shelf.waiting_methods(2) == ["a", "b"]

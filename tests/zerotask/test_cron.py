@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime
 
 import pytest
@@ -115,3 +116,31 @@ def test_schedules_are_an_operators(bench):
     assert (
         bench.ask("op", "schedule_add", "bad name", add["line"], "m", [], operator=True)[0] == errors.SCHEDULE_INVALID
     )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_happens_each_time_is_run_once_or_missed_once(ledger, seed):
+    """Looks at any time, standstills, transactions that are rolled back (a kill), a clock that is set back, both
+    changes to and from summer time: no run is done twice, and none is forgotten."""
+    dice = random.Random(seed)
+    begin = datetime(2026, dice.choice([3, 10]), 24 + dice.randrange(3), dice.randrange(24), tzinfo=UTC).timestamp()
+    plan = schedule(
+        dice.choice(["*/20 * * * *", "30 2 * * *", "0 */3 * * *"]), "Europe/Berlin", seed % 2 == 0, begin, "p"
+    )
+    ledger.shelf.put_schedule(plan)
+    now = latest = begin
+    for _ in range(40):
+        now += dice.choice([1.0, 30.0, 700.0, 5 * HOUR, -900.0])
+        ledger.shelf.connection.execute("BEGIN")
+        cron.run_due(ledger, ledger.shelf, now)
+        is_kept = dice.random() < 0.7
+        ledger.shelf.connection.execute("COMMIT" if is_kept else "ROLLBACK")
+        if is_kept:
+            latest = max(latest, now)
+        else:
+            ledger.shelf.forget_cache()
+    due = {datetime.fromtimestamp(time, UTC).strftime("%Y%m%dT%H%MZ") for time in cron.pending(plan, begin, latest).due}
+    ran = [name.removeprefix("cron:p:") for name in ids(ledger)]
+    missed = [datetime.fromtimestamp(time, UTC).strftime("%Y%m%dT%H%MZ") for time in ledger.shelf.missed("p")]
+    assert len(set(ran)) == len(ran) and not set(ran) & set(missed)
+    assert set(ran) | set(missed) == due

@@ -178,6 +178,67 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(desk, small_disk):
     assert desk.run(submitting("lost", big)) == [("lost", None)]
 
 
+class Failing:
+    """A connection whose disk fails at a statement that begins so."""
+
+    def __init__(self, connection, words):
+        self._connection, self._words = connection, words
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def execute(self, statement, *values):
+        if statement.startswith(tuple(self._words)):
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._connection.execute(statement, *values)
+
+
+@pytest.mark.parametrize("words", [["COMMIT"], ["INSERT INTO tasks"], ["BEGIN"], ["UPDATE"]], ids=str)
+def test_an_io_error_anywhere_is_told_and_undoes_the_whole_transaction(desk, monkeypatch, words):
+    """No notice of what is not on disk either; what was acknowledged is there, reads go on, and it passes."""
+    failing, connect = [], shelf.connect
+    monkeypatch.setattr(store, "connect", lambda path: Failing(connect(path), failing))
+    monkeypatch.setattr(store, "PROBE_EVERY", 0.05)
+    desk.run(submitting("kept"))
+    failing.extend(words)
+    before = len(desk.notices)
+    claim = lambda ledger, now: ledger.claim("kept", "n", 1, now) is not None  # noqa: E731
+    assert desk.run(submitting("lost"), claim) == [(None, errors.STORING_FAILED)] * 2
+    assert len(desk.notices) == before and "disk I/O error" in desk.troubles[-1]
+    assert desk.run(state_of("kept"), state_of("lost"), reading=True) == [("queued", None), (None, errors.TASK_UNKNOWN)]
+    failing.clear()
+    if desk.troubles[-1] is not None:
+        desk.until(lambda: desk.troubles[-1] is None)
+    assert desk.run(submitting("lost"), claim) == [("lost", None), (True, None)]
+
+
+def test_a_read_error_is_told_and_passes(desk, monkeypatch):
+    failing, connect = ["SELECT"], shelf.connect
+    monkeypatch.setattr(store, "connect", lambda path: Failing(connect(path), failing))
+    assert desk.run(submitting("t")) == [(None, errors.STORING_FAILED)]
+    assert desk.run(state_of("t"), reading=True) == [(None, errors.STORING_FAILED)]
+    failing.clear()
+    assert desk.run(submitting("t")) == [("t", None)]
+    assert desk.run(state_of("t"), reading=True) == [("queued", None)]
+
+
+def test_a_slow_reader_has_little_in_memory(desk):
+    """Big results that nobody takes off the store's hands stay on disk."""
+    asked = []
+
+    def read(ledger, now):
+        asked.append(now)
+        return True, b"x" * 1_000
+
+    for _ in range(500):
+        desk.store.read(read, lambda value, error: None)
+    desk.turn()
+    time.sleep(0.3)
+    assert len(asked) == store.READ_JOBS * store.READ_AHEAD
+    desk.until(lambda: not desk.store.pending)
+    assert len(asked) == 500
+
+
 def test_a_folder_has_one_broker(tmp_path, desk):
     with pytest.raises(StoreError, match="in use by another broker"):
         Store(desk.store.folder, lambda call: None, lambda call: None).open()
@@ -210,8 +271,8 @@ def test_queries_of_the_queue_use_their_indexes():
     seen = []
     connection.set_trace_callback(seen.append)
     one = SqlShelf(connection)
-    one.heads("m", 1.0, 5), one.woken((0.0, 0), 1.0, 5), one.next_due(1.0), one.waiting_methods(), one.leases()
-    one.find("t"), list(one.held(1)), list(one.past(1.0, 5)), list(one.overrun(1.0, 1.0, 5))
+    one.heads("m", 1.0, 5), one.woken((0.0, 0), 1.0, 5), one.next_due(1.0), one.waiting_methods(5), one.leases()
+    one.find("t"), list(one.held(1, 5)), list(one.past(1.0, 5)), list(one.overrun(1.0, 1.0, 5))
     connection.set_trace_callback(None)
     plans = [" ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")) for query in seen]
     connection.close()

@@ -45,7 +45,7 @@ class Rpc:
         self._open: dict[int, _Open] = {}
         self._met = False
         self._outbox: list[bytes] = []
-        self._outbox_size = 0
+        self._outbox_size = self._outbox_parts = 0
         self._flushing: Any = None
 
     def start(self) -> None:
@@ -72,6 +72,9 @@ class Rpc:
                 f"a call of {len(text)} bytes, more than {jsonrpc.MAX_TEXT}; store the data elsewhere, send where it is"
             )
             return fail(RpcError(errors.INVALID_PARAMS, said))
+        if jsonrpc.has_too_many_parts(text):
+            said = f"a call of more than {jsonrpc.MAX_PARTS} arrays and objects; send a text with them in it, or less"
+            return fail(RpcError(errors.INVALID_PARAMS, said))
         if not (self._link.send(text) if alone else self._post(text)):
             return fail(NoAnswer(f"{method} could not be sent"))
         timer = None if timeout is None else self._reactor.callLater(timeout, self._late, number, method)
@@ -83,14 +86,18 @@ class Rpc:
 
     def _post(self, text: bytes) -> bool:
         """Keep it until the end of this turn, or until the batch is full."""
+        parts = jsonrpc.parts_at_most(text)
+        if self._outbox and self._outbox_parts + parts >= jsonrpc.MAX_PARTS:
+            self._flush()
         if not self._outbox:
             self._flushing = self._reactor.callLater(0, self._flush)
         self._outbox.append(text)
         self._outbox_size += len(text)
+        self._outbox_parts += parts
         return (len(self._outbox) < BATCH_CALLS and self._outbox_size < BATCH_BYTES) or self._flush()
 
     def _flush(self) -> bool:
-        texts, self._outbox, self._outbox_size = self._outbox, [], 0
+        texts, self._outbox, self._outbox_size, self._outbox_parts = self._outbox, [], 0, 0
         if self._flushing.active():
             self._flushing.cancel()
         return not texts or self._link.send(jsonrpc.bundle(texts))

@@ -139,6 +139,17 @@ def test_many_flat_calls_are_no_depth():
     assert jsonrpc.parse(jsonrpc.batch([one] * 100)).entries == (Call("x", [[1]], None),) * 100
 
 
+def test_parts_have_a_limit(monkeypatch):
+    """Arrays and objects, but not the brackets in texts, whatever is escaped there."""
+    monkeypatch.setattr(jsonrpc, "MAX_PARTS", 5)
+    call = '{"jsonrpc":"2.0","method":"m","params":[%s],"id":1}'
+    assert isinstance(jsonrpc.parse((call % "[],{},[]").encode()).entries[0], jsonrpc.Call)
+    (fault,) = jsonrpc.parse((call % "[],{},[],{}").encode()).entries
+    assert fault.error.code == -32700 and "more than 5 arrays and objects" in fault.error.message
+    texts = '"[[[[", "]]{{{", "\\"[[[[", "\\\\", "[[["'
+    assert isinstance(jsonrpc.parse((call % texts).encode()).entries[0], jsonrpc.Call)
+
+
 def test_a_batch_has_a_limit():
     one = b'{"jsonrpc":"2.0","method":"x"}'
     whole = jsonrpc.parse(jsonrpc.batch([one] * MAX_BATCH))

@@ -294,8 +294,13 @@ def prefix(method: str, first: str | None = None) -> bytes:
 
 
 def read(text: bytes) -> list[Response | Call | Fault]:
-    """What a broker sent: responses, alone or in a batch, and notifications. RpcError PARSE for anything else."""
-    value = decode(text)
+    """What a broker sent: responses, alone or in a batch, and notifications. RpcError PARSE for anything else.
+
+    A batch of its answers may have more parts than any one text that it took.
+    """
+    if len(text) > MAX_TEXT:
+        raise RpcError(PARSE, f"a text of more than {MAX_TEXT} bytes")
+    value = _decode(text, MAX_DEPTH)
     return [_received(element) for element in (value if isinstance(value, list) else [value])]
 
 

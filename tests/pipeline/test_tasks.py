@@ -1,4 +1,4 @@
-"""The history as work of a ZeroTask node, with a real broker, a real node and a real Spark."""
+"""The history as work of a ZeroTask node: a real broker, a real node, and the JVM that comes and goes with a task."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-BESIDE = Path(sys.executable).parent
 ROOT = str(Path(__file__).parents[2])
-PATIENCE = 60.0
+COMMAND = (sys.executable, "-P", "-c", "from zerotask.cli import main; main()")
+PATIENCE = 120.0
 
-Submit = Callable[..., subprocess.CompletedProcess[str]]
+Say = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def eventually(look: Callable[[], Any]) -> Any:
@@ -29,10 +29,10 @@ def eventually(look: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def submit(history: Any, tmp_path: Path) -> Iterator[Submit]:
-    """A broker, a node for this history, and the command that submits and waits."""
+def say(history: Any, tmp_path: Path) -> Iterator[Say]:
+    """A broker, a node for this history, and the command `zerotask` as its operator."""
     path = os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"HELEN_STATE": str(history.state), "HELEN_SPARK_MASTER": "local[1]", "PYTHONPATH": path}
+    environment = os.environ | {"HELEN_STATE": str(history.state), "PYTHONPATH": path}
     run_file, log = tmp_path / "zt" / "run.json", tmp_path / "log"
     started: list[subprocess.Popen[bytes]] = []
 
@@ -40,24 +40,27 @@ def submit(history: Any, tmp_path: Path) -> Iterator[Submit]:
         with log.open("ab") as said:
             started.append(subprocess.Popen(words, stdout=said, stderr=said, env=environment, cwd=tmp_path))
 
+    twistd = (str(Path(sys.executable).parent / "twistd"), "-n", "--pidfile=")
     ends = [f"--{end}=ipc://{tmp_path}/{end[0]}" for end in ("listen", "publish")]
-    start(str(BESIDE / "twistd"), "-n", "--pidfile=", "zerotask", "--state", str(run_file.parent), *ends)
+    start(*twistd, "zerotask", "--state", str(run_file.parent), *ends)
     eventually(run_file.exists)
-    command = [sys.executable, "-P", "-c", "from zerotask.cli import main; main()"]
-    zerotask = [*command, "--broker", json.loads(run_file.read_text())["listen"]]
-    start(*zerotask, "node", "--module", "helen.pipeline_tasks", "--slots", "1", "--name", "n")
+    broker = json.loads(run_file.read_text())["listen"]
+    start(*COMMAND, "--broker", broker, "node", "--module", "helen.pipeline_tasks", "--slots", "1", "--name", "n")
     eventually(lambda: "serves pipeline.compact, pipeline.report, pipeline.run" in log.read_text())
-    yield lambda *words: subprocess.run(
-        [*zerotask, "submit", *words, "--wait", str(PATIENCE)],
-        capture_output=True, text=True, check=False, env=environment, cwd=tmp_path,
-    )  # fmt: skip
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        where = ("--broker", broker) if words[0] == "submit" else ("--state", str(run_file.parent))
+        command = [*COMMAND, *where, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
+
+    yield call
     for process in reversed(started):
         process.terminate()
-        process.wait(10)
+        process.wait(30)
 
 
 def at_work(state: Path) -> list[str]:
-    """Command lines of the processes that this node has started for a task."""
+    """Programs that a task of this node has started."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -65,17 +68,17 @@ def at_work(state: Path) -> list[str]:
                 found.append((folder / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
-    return [line for line in found if "helen.pipeline run" in line or "java" in line]
+    return [line for line in found if "java" in line or "helen.pipeline " in line or "pyspark" in line]
 
 
 @pytest.mark.integration
-def test_a_node_takes_results_in(submit: Submit, history: Any) -> None:
-    """One that is over its time limit is killed with all that it started; the next one does the work."""
-    history.segment(*(history.result("web1/disk", time.time() - 60 + n) for n in range(7)))
-    late = submit("pipeline.run", "--time-limit", "2.5", "--max-attempts", "1")
-    assert (late.returncode, "(-32027)" in late.stderr) == (1, True), late.stderr
+def test_a_task_has_a_spark_of_its_own(say: Say, history: Any) -> None:
+    """What can't be done is said in its words, which are final or not; a cancelled task leaves no JVM behind."""
+    params = json.dumps({"report": "cost", "names": ["web7/x"]})
+    unknown = say("submit", "pipeline.report", "--params", params, "--max-attempts", "1", "--wait", "60")
+    assert (unknown.returncode, "The lake knows no web7/x" in unknown.stderr) == (1, True), unknown.stderr
+    assert say("submit", "pipeline.run", "--task-id", "t").stdout == "t\n"
+    eventually(lambda: any("java" in line for line in at_work(history.state)))
+    assert say("cancel", "t").stdout == "t is cancelled\n"
     eventually(lambda: not at_work(history.state))
-    done = submit("pipeline.run")
-    assert done.returncode == 0, done.stderr
-    assert "7 results and 0 changes in" in " ".join(json.loads(done.stdout)["said"])
-    assert json.loads((history.state / "history" / "lake" / "status.json").read_text())["results"] == 7
+    assert "(-32028)" in say("result", "t").stderr

@@ -25,7 +25,7 @@ class House:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.agents: dict[str, Agent] = {}
-        self.roster = SimpleNamespace(agents=self.agents, matching=self._matching)
+        self.roster = SimpleNamespace(agents=self.agents, askable=self._matching)
         self.on_attached: list[Any] = []
         self.asked: list[str] = []
         self.cancelled: list[int] = []

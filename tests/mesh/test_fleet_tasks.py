@@ -17,6 +17,7 @@ from helen.roster import Agent
 from helen.runs import OUTCOMES
 from zerotask.errors import TaskFailed
 
+
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
     monkeypatch.setattr(fleet_tasks, "deferToThread", maybeDeferred)

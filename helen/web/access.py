@@ -46,7 +46,7 @@ NOBODY = Caller("stranger", ())  # on the few pages that are for everybody
 
 def credential(request: Any) -> str:
     """What was shown: a bearer token, or the password of Basic authentication."""
-    given = request.getHeader("authorization") or ""
+    given = (request.getHeader(b"authorization") or b"").decode("latin-1")  # a header may hold any bytes
     kind, _, rest = given.partition(" ")
     if kind.lower() == "bearer":
         return str(rest.strip())

@@ -24,6 +24,7 @@ from helen.runs import MAX_RUNS, Run, RunRefused, Target
 from helen.supply import encode_args
 from helen.web import (
     admin,
+    alertmanager,
     events,
     health,
     jobs,
@@ -318,6 +319,7 @@ metrics.add_routes(Api.app)
 reporting.add_routes(Api.app)
 pings.add_routes(Api.app)
 one_shots.add_routes(Api.app, Question)
+alertmanager.add_routes(Api.app)
 add_error_answers(Api.app)
 
 

@@ -74,6 +74,16 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/ping/<code>/<rest>", None, "A job begins, fails, or ends with a status", own=True),
     Route("GET", "/ping/<code>/<name>/<signal>", None, "The same by its name", own=True),
     Route("POST", "/ping/<code>/<name>/<signal>", None, "The same by its name", own=True),
+    # ---------------------------------------------------------------------------------------------- as Alertmanager
+    Route("GET", "/api/v2/status", "read", "Alertmanager: version, configuration"),
+    Route("GET", "/api/v2/receivers", "read", "Alertmanager: the channels"),
+    Route("GET", "/api/v2/alerts", "read", "Alertmanager: what is broken"),
+    Route("GET", "/api/v2/alerts/groups", "read", "Alertmanager: the same in groups"),
+    Route("POST", "/api/v2/alerts", None, "Alertmanager: alerts of others, as results", own=True),
+    Route("GET", "/api/v2/silences", "read", "Alertmanager: downtimes, silences, acknowledgements"),
+    Route("POST", "/api/v2/silences", "operate", "Alertmanager: open or change a silence", "window"),
+    Route("GET", "/api/v2/silence/<name>", "read", "Alertmanager: one of them"),
+    Route("DELETE", "/api/v2/silence/<name>", "operate", "Alertmanager: end one", "window-cancel"),
 )  # fmt: skip
 
 BY_KEY: dict[tuple[str, str], Route] = {route.key: route for route in ROUTES}

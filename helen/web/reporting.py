@@ -55,7 +55,7 @@ def as_problem(request: Any, error: NotReported) -> Problem:
 
 def given_id(request: Any) -> str | None:
     """By which a result that is sent again is known."""
-    value: str | None = request.getHeader("idempotency-key")
+    value = (request.getHeader(b"idempotency-key") or b"").decode("utf-8", "replace")
     return value or None
 
 
@@ -134,7 +134,7 @@ def add_routes(app: Klein) -> None:
 
 async def write_book(book: Any, text: str | None, version: str | None, dry_run: bool, request: Any) -> str:
     """Write a file of settings; `If-Match` counts as `version` does."""
-    match = request.getHeader("if-match")
+    match = (request.getHeader(b"if-match") or b"").decode("latin-1")
     wanted = match.strip().strip('"') if match and match.strip() != "*" else version
     try:
         made: str = await (book.judge(text, wanted) if dry_run else book.rewrite(text, wanted))

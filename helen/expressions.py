@@ -20,6 +20,9 @@ _COUNT = re.compile(r"\{([0-9]{1,4})(?:(,)([0-9]{1,4})?)?\}")
 _CLASSES = re.compile(r"\[\^?\]?(?:\\[dDwWsS]|\\[^A-Za-z0-9]|\\[ntrfv]|[^\]\\\[]|\[(?![:.=]))*\]", re.DOTALL)
 
 
+_SPECIAL = re.compile(r"\\.|[\[&|~]", re.DOTALL)
+
+
 class BadExpression(ValueError):
     """It can't be used; the text says why."""
 
@@ -134,6 +137,11 @@ class _Reader:
             raise self._bad(f"{self._next()!r} can't stand at {self._at + 1}")
         self._at = match.end()
         atom = match[0] if match[0] == "." or match[0][0] in "\\[" else re.escape(match[0])
+        if atom[0] == "[":
+            if "--" in atom:
+                raise self._bad("-- in a class")
+            inner = _SPECIAL.sub(lambda each: each[0] if len(each[0]) > 1 else f"\\{each[0]}", atom[1:])
+            atom = f"[{inner}"  # what Python may take for an operation on sets some day is a character
         try:
             return [Char(re.compile(atom, self._flags))]
         except re.error as error:

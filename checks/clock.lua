@@ -11,42 +11,14 @@ local check = {
   },
 }
 
--- Seconds from 1900, where NTP counts from, to 1970.
-local EPOCH = 2208988800
-
-local function timestamp(reply, position)
-  local seconds, fraction = string.unpack(">I4I4", reply, position)
-  return seconds - EPOCH + fraction / 4294967296
-end
-
-local function from_hex(text)
-  return (text:gsub("%x%x", function(pair) return string.char(tonumber(pair, 16)) end))
-end
-
--- Offset and round trip of one exchange (RFC 5905), or nil and why not.
-local function ask(args, host)
-  -- Leap 0, version 4, mode 3 (client); the rest is zero.
-  local before = host.now()
-  local answer, _, text = host.udp { host = args.server, port = args.port, send = "23" .. ("00"):rep(47), hex = true, timeout = 5 }
-  if not answer then return nil, text end
-  local after = before + answer.seconds
-  local reply = from_hex(answer.received)
-  if #reply < 48 then return nil, args.server .. " sent no NTP answer" end
-  local stratum, mode = reply:byte(2), reply:byte(1) & 7
-  if mode ~= 4 then return nil, args.server .. " sent no NTP answer" end
-  if stratum == 0 or stratum > 15 or reply:byte(1) >> 6 == 3 then return nil, args.server .. " does not know the time itself" end
-  local received, sent = timestamp(reply, 33), timestamp(reply, 41)
-  return ((received - before) + (sent - after)) / 2, answer.seconds, stratum
-end
-
 function check.run(args, host)
   if args.server then
-    local offset, delay, stratum = ask(args, host)
-    if not offset then return "unknown", delay end
-    local status = host.metric("offset", offset, { unit = "s", warn = args.warn, crit = args.crit })
-    host.metric("delay", delay, { unit = "s", min = 0 })
-    host.metric("stratum", stratum, { unit = "", min = 0, max = 16 })
-    return status, string.format("%+.4f s against %s (stratum %d)", offset, args.server, stratum)
+    local time, _, text = require("ntp").ask(host, args.server, args.port)
+    if not time then return "unknown", text end
+    local status = host.metric("offset", time.offset, { unit = "s", warn = args.warn, crit = args.crit })
+    host.metric("delay", time.delay, { unit = "s", min = 0 })
+    host.metric("stratum", time.stratum, { unit = "", min = 0, max = 16 })
+    return status, string.format("%+.4f s against %s (stratum %d)", time.offset, args.server, time.stratum)
   end
   local clock, _, text = host.clock()
   if not clock then return "unknown", text end

@@ -5,6 +5,10 @@ local check = {
   args = {
     host = { type = "string", default = "localhost", help = "name or address" },
     port = { type = "integer", default = 6379, min = 1, max = 65535, help = "the port" },
+    user = { type = "string", help = "whom to log in as, where it is not the default user" },
+    password = { type = "string", help = "a secret: { secret = \"NAME\" }" },
+    tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on takes any certificate, verify a good one" },
+    plain = { type = "boolean", default = false, help = "say the password to another host where others may hear it" },
     warn = { type = "range", help = "memory in percent of maxmemory, where one is set" },
     crit = { type = "range", help = "memory in percent of maxmemory, where one is set" },
     clients_warn = { type = "range", help = "connected clients" },
@@ -23,17 +27,31 @@ local function info_of(text)
   return info
 end
 
+-- Redis has no proof of a password: it is said.
+local function login_of(args)
+  if not args.password then return "" end
+  local parts = { "AUTH", args.password }
+  if args.user then table.insert(parts, 2, args.user) end
+  local sent = "*" .. #parts .. "\r\n"
+  for _, part in ipairs(parts) do sent = sent .. "$" .. #part .. "\r\n" .. part .. "\r\n" end
+  return sent
+end
+
 function check.run(args, host)
   local words, worse = require "words", require("status").worse
+  if args.password and not (args.plain or args.tls == "verify" or require("private").is_here(args.host)) then
+    return "unknown", 'the password would be said to another host: tls = "verify" hides it, plain = true says it all the same'
+  end
   -- QUIT makes the server close, so the whole answer has come when it ends.
   local answer, code, text = host.tcp {
-    host = args.host, port = args.port, send = "INFO\r\nQUIT\r\n", expect = "\r\n+OK\r\n", limit = 65536, timeout = 8,
+    host = args.host, port = args.port, send = login_of(args) .. "INFO\r\nQUIT\r\n", expect = "\r\n+OK\r\n", limit = 65536, timeout = 8,
+    tls = args.tls ~= "off", verify = args.tls == "verify",
   }
   if not answer then
     if code == "denied" or code == "bad-arguments" then return "unknown", text end
     return "critical", text
   end
-  local refusal = answer.received:match("^%-([^\r\n]*)")
+  local refusal = answer.received:match("^%-([^\r\n]*)") or answer.received:match("^%+OK\r\n%-([^\r\n]*)")
   if refusal then return "critical", "the server refuses: " .. refusal end
   local info = info_of(answer.received)
   if not info.redis_version then return "critical", string.format("port %d is no Redis server", args.port) end

@@ -96,7 +96,10 @@ def run_agent(given: dict[str, Any]) -> int:
     except (policy_module.PolicyError, lock.StateInUse) as error:
         return complain(1, error)
     processes_module = importlib.import_module("equus.sandbox.processes")
-    processes = processes_module.Processes.start(settings.policy, settings.state)  # before Twisted, threads and keys
+    own = (settings.state / "agent.pem", *filter(None, [settings.certificate]))
+    processes = processes_module.Processes.start(  # before Twisted, threads and keys
+        settings.policy, settings.state, certificates=() if settings.insecure_plaintext else own
+    )
     gc.disable()  # nothing that is made while modules load is garbage
     tap = importlib.import_module("equus.tap")
     gc.freeze()

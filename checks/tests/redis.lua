@@ -44,4 +44,38 @@ return {
     host = { tcp = { code = "denied", text = "192.0.2.1 port 6379 is not granted to tcp" } },
     expect = { status = "unknown", metrics = {} },
   },
+  {
+    name = "with a password",
+    args = { user = "watch", password = "correct horse" },
+    host = { tcp = {
+      args = { { send = "*3\r\n$4\r\nAUTH\r\n$5\r\nwatch\r\n$13\r\ncorrect horse\r\nINFO\r\nQUIT\r\n", tls = false } },
+      value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.004, received = "+OK\r\n" .. master, matched = true, closed = true },
+    } },
+    expect = { status = "ok", summary = "version 7.2.4, master, 900.0 MiB in use, 12 clients" },
+  },
+  {
+    name = "with a wrong password",
+    args = { password = "battery staple" },
+    host = { tcp = {
+      args = { { send = "*2\r\n$4\r\nAUTH\r\n$14\r\nbattery staple\r\nINFO\r\nQUIT\r\n" } },
+      value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.004, matched = true, closed = true,
+        received = "-WRONGPASS invalid username-password pair\r\n-NOAUTH Authentication required.\r\n+OK\r\n" },
+    } },
+    expect = { status = "critical", summary = "the server refuses: WRONGPASS invalid username-password pair", metrics = {} },
+  },
+  {
+    name = "a password goes to no other host in plain text",
+    args = { host = "192.0.2.1", password = "correct horse" },
+    expect = { status = "unknown", metrics = {},
+      summary = 'the password would be said to another host: tls = "verify" hides it, plain = true says it all the same' },
+  },
+  {
+    name = "but inside TLS",
+    args = { host = "192.0.2.1", password = "correct horse", tls = "verify" },
+    host = { tcp = {
+      args = { { tls = true, verify = true } },
+      value = { address = "192.0.2.1", connect_seconds = 0.001, seconds = 0.004, received = "+OK\r\n" .. master, matched = true, closed = true },
+    } },
+    expect = { status = "ok" },
+  },
 }

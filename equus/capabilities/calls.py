@@ -9,9 +9,9 @@ a call.
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from equus.capabilities.sampler import SHARED_SAMPLER, Sampler
 
@@ -21,6 +21,9 @@ CODES = frozenset(
 )
 # The largest /proc file we take: /proc/mounts and /proc/net/dev of hosts with thousands of containers are about 1 MiB.
 SYSTEM_FILE_BYTES = 4 * 1024 * 1024
+# A check speaks to one server, or compares a few; each connection is a descriptor of the broker, which has 1024 for the
+# runs of a whole agent.
+MOST_KEPT = 4
 
 
 class CallFailed(Exception):
@@ -33,6 +36,39 @@ class CallFailed(Exception):
         self.text = text
 
 
+class Closable(Protocol):
+    """What a run can keep open between two of its calls."""
+
+    def close(self) -> None: ...
+
+
+@define
+class Kept:
+    """What one run keeps open between its calls, by numbers that mean nothing to any other run."""
+
+    _things: dict[int, Any] = field(factory=dict)
+    _last: int = 0
+
+    def put(self, thing: Closable, number: int | None = None) -> int:
+        """Keep it under a new number, or under the one that it had."""
+        if number is None:
+            if len(self._things) >= MOST_KEPT:
+                raise CallFailed("budget", f"this run keeps {MOST_KEPT} connections open, and that is the most")
+            self._last += 1
+            number = self._last
+        self._things[number] = thing
+        return number
+
+    def take(self, number: Any) -> Any:
+        """The thing, which is the caller's from now on; None if there is none of this number."""
+        return self._things.pop(number, None) if isinstance(number, int) else None
+
+    def close(self) -> None:
+        """The run is over."""
+        while self._things:
+            self._things.popitem()[1].close()
+
+
 @frozen
 class Context:
     """What one run hands to its calls. `root` stands before /proc, /sys, /etc and /run: tests feed recorded trees."""
@@ -42,6 +78,8 @@ class Context:
     bytes_left: int = 8 * 1024 * 1024
     root: str = "/"
     private: tuple[str, ...] = ()  # folders and files that no grant opens: the agent's keys, state and policy
+    certificates: tuple[str, ...] = ()  # files of which the newest is the agent's own
+    kept: Kept = field(factory=Kept, repr=False)
     sampler: Sampler = field(default=SHARED_SAMPLER, repr=False)
 
     def path(self, absolute: str) -> str:

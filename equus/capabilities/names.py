@@ -1,10 +1,11 @@
 """The names of all host calls, and which capability grants each. Values only, so that the linter need load no call."""
 
 CAPABILITY_OF: dict[str, str] = {
-    **dict.fromkeys(("info", "uptime", "users", "clock", "swap", "raid", "mail_queue"), "host"),
+    **dict.fromkeys(("info", "uptime", "users", "clock", "swap", "raid", "mail_queue", "certificate"), "host"),
     **dict.fromkeys(("disk", "mounts"), "disk"),
     **dict.fromkeys(("file.stat", "file.list", "file.read", "file.tail", "file.checksum"), "file"),
     **dict.fromkeys(("systemd", "systemd_failed"), "systemd"),
+    **dict.fromkeys(("crypto.digest", "crypto.hmac", "crypto.pbkdf2", "crypto.random"), "crypto"),
     **{name: name for name in ("cpu", "mem", "load", "disk_io", "net_io", "procs")},
     **{name: name for name in ("tcp", "udp", "unix", "icmp", "tls", "http", "dns", "plugin")},
 }

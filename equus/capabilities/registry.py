@@ -1,7 +1,9 @@
 """All host calls by the name that Lua uses. The broker looks calls up here; it performs nothing that is not listed."""
 
 from equus.capabilities import (
+    certificate,
     cpu,
+    crypto,
     disk,
     dns,
     files,
@@ -23,7 +25,8 @@ from equus.capabilities.names import CAPABILITY_OF
 __all__ = ["CALLS", "Call", "CallFailed", "Context"]
 
 _GROUPS = (
-    machine, raid, mail_queue, cpu, disk, traffic, processes, files, sockets, icmp, tls, http, dns, systemd, plugin,
+    machine, raid, mail_queue, certificate, cpu, disk, traffic, processes, files, sockets, icmp, tls, http, dns,
+    systemd, plugin, crypto,
 )  # fmt: skip
 
 CALLS: dict[str, Call] = {

@@ -1,132 +1,149 @@
-"""The capabilities `tcp`, `udp` and `unix`: say something to a port and hear what comes back."""
+"""The capabilities `tcp`, `udp` and `unix`: say something to a port and hear what comes back.
+
+What is said and when enough has come is in dialogue.py. A connection can be kept for the next call of the same run.
+"""
 
 import socket
 from typing import Any
 
-from equus.capabilities.address import endpoints, host_argument
-from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
-from equus.capabilities.stream import Stream, faults
-from equus.capabilities.tls_context import trusting_anyone
+from attrs import define, frozen
 
-# A banner or a status page of a server; the largest is one blob of the protocol.
-RECEIVE_DEFAULT, RECEIVE_LIMIT = 4096, 1_048_576
-SEND_LIMIT = 65_536
-MOST_SENDS = 20
+from equus.capabilities.address import Endpoint, endpoints, host_argument
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
+from equus.capabilities.dialogue import Dialogue, as_bytes, as_text
+from equus.capabilities.stream import Stream, faults
+from equus.capabilities.tls_context import trusting_anyone, verifying
+
 DATAGRAM = 65_535
 LONGEST_SECONDS = 60.0
+CA_BYTES = 1_048_576
 
 
-def _bytes(call: str, name: str, value: Any, as_hex: bool) -> bytes:
-    """What to send or to look for: text as UTF-8, or hexadecimal digits."""
-    if not isinstance(value, str):
-        raise bad(f"{call}: {name} must be a text")
-    try:
-        data = bytes.fromhex(value) if as_hex else value.encode("utf-8", "surrogateescape")
-    except ValueError:
-        raise bad(f"{call}: {name} must be hexadecimal digits, as hex = true says") from None
-    if len(data) > SEND_LIMIT:
-        raise bad(f"{call}: {name} must be at most {SEND_LIMIT} bytes")
-    return data
+@define
+class _Line:
+    """An open connection, and where it leads."""
+
+    stream: Stream
+    name: str  # the host as it was asked for, or the path of the socket
+    endpoint: Endpoint | None = None
+    is_tls: bool = False
+
+    def close(self) -> None:
+        self.stream.close()
 
 
-def _text(data: bytes, as_hex: bool) -> str:
-    return data.hex() if as_hex else data.decode("utf-8", "replace")
+@frozen
+class _Manner:
+    """What a call on a stream says beside where it leads."""
+
+    dialogue: Dialogue
+    seconds: float
+    keep: bool
+
+    @classmethod
+    def take(cls, fields: Fields) -> "_Manner":
+        seconds = fields.number("timeout", 5.0, 0.01, LONGEST_SECONDS)
+        return cls(Dialogue.take(fields), seconds, fields.flag("keep", False))
 
 
-class _Dialogue:
-    """What to send, and when enough has come back."""
+@frozen
+class _Secrecy:
+    """Whether TLS begins with this call, and whom it trusts."""
 
-    def __init__(self, fields: Fields, as_hex: bool) -> None:
-        call, send = fields.call, fields.take("send")
-        items = send if isinstance(send, list) else [] if send is None else [send]
-        if len(items) > MOST_SENDS:
-            raise bad(f"{call}: send has at most {MOST_SENDS} items")
-        self.sends = [_bytes(call, "send", item, as_hex) for item in items]
-        expect, until = fields.take("expect"), fields.take("until")
-        self.expect = None if expect is None else _bytes(call, "expect", expect, as_hex)
-        self.until = None if until is None else _bytes(call, "until", until, as_hex)
-        if len(self.sends) > 1 and not self.until:
-            raise bad(f"{call}: a list to send needs until, which says when the next item is due")
-        self.limit = fields.whole("limit", RECEIVE_DEFAULT, 1, RECEIVE_LIMIT)
+    begins: bool
+    server_name: str | None
+    verify: bool
+    ca: str | None
 
-    def hold(self, stream: Stream) -> tuple[bytes, bool]:
-        """Send and read; all that came, and whether the peer closed."""
-        received, closed, seen = b"", False, 0
-        # The greeting of a protocol with turns comes before our first item.
-        waiting = list(self.sends) if len(self.sends) > 1 else []
-        if not waiting and self.sends:
-            stream.send(self.sends[0])
-        if not (self.sends or self.expect or self.until):
-            return received, closed
-        while len(received) < self.limit:
-            piece = self._more(stream, len(received), bool(received))
-            if not piece:
-                closed = piece is not None
-                break
-            received += piece
-            if waiting and self.until and self.until in received[seen:]:
-                seen = len(received)
-                stream.send(waiting.pop(0))
-            elif not waiting and self._enough(received, seen):
-                break
-        return received, closed
+    @classmethod
+    def take(cls, fields: Fields) -> "_Secrecy":
+        begins, verify = fields.flag("tls", False), fields.flag("verify", False)
+        name, ca = fields.optional_text("server_name", 253), fields.optional_text("ca", CA_BYTES)
+        if (verify or ca) and not begins:
+            raise bad(f"{fields.call}: verify and ca are for tls = true")
+        return cls(begins, name, verify or ca is not None, ca)
 
-    def _more(self, stream: Stream, have: int, may_end: bool) -> bytes | None:
-        """The next piece; None when time is up after something came, which is no fault."""
-        try:
-            return stream.receive(self.limit - have)
-        except CallFailed as failed:
-            if failed.code == "timeout" and may_end:
-                return None
-            raise
-
-    def _enough(self, received: bytes, seen: int) -> bool:
-        return bool(self.expect and self.expect in received) or bool(self.until and self.until in received[seen:])
-
-
-def _answer(stream: Stream, dialogue: _Dialogue, as_hex: bool, **more: Any) -> dict[str, Any]:
-    connected = stream.elapsed()
-    received, closed = dialogue.hold(stream)
-    answer = {
-        "connect_seconds": connected,
-        "seconds": stream.elapsed(),
-        "received": _text(received, as_hex),
-        "closed": closed,
-        **more,
-    }
-    if dialogue.expect is not None:
-        answer["matched"] = dialogue.expect in received
-    return answer
+    def begin(self, line: _Line) -> None:
+        if self.begins and line.is_tls:
+            raise bad("host.tcp: this connection speaks TLS already")
+        if self.begins:
+            settings = verifying(self.ca) if self.verify else trusting_anyone()
+            line.stream.start_tls(settings, self.server_name or line.name)
+            line.is_tls = True
 
 
 def tcp(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Connect, send, read."""
+    """Connect or go on, send, read."""
     fields = Fields("host.tcp", args)
-    host, port = host_argument("host.tcp", fields.text("host")), fields.whole("port", None, 1, 65535)
-    seconds, as_hex = fields.number("timeout", 5.0, 0.01, LONGEST_SECONDS), fields.flag("hex", False)
-    over_tls, server_name = fields.flag("tls", False), fields.text("server_name", host)
-    dialogue = _Dialogue(fields, as_hex)
+    number = fields.take("connection")
+    target = None
+    if number is None:
+        target = host_argument("host.tcp", fields.text("host")), fields.whole("port", None, 1, 65535)
+    manner, secrecy = _Manner.take(fields), _Secrecy.take(fields)
     fields.done()
-    candidates = endpoints("tcp", host, port, policy, context)
-    with Stream(context.seconds_left(seconds)) as stream:
-        endpoint = stream.connect(candidates)
-        if over_tls:
-            stream.start_tls(trusting_anyone(), server_name)
-        return _answer(stream, dialogue, as_hex, address=endpoint.address)
+    stream = Stream(context.seconds_left(manner.seconds))
+    if target is None:
+        line = _kept("host.tcp", number, context, stream.seconds)
+        assert line.endpoint is not None
+        refusal = policy.connect_refusal("tcp", line.endpoint.address, line.endpoint.port)
+        if refusal is not None:  # the policy has changed since
+            line.close()
+            raise CallFailed("denied", refusal)
+    else:
+        line = _Line(stream, target[0])
+        line.endpoint = stream.connect(endpoints("tcp", *target, policy, context))
+    return _speak(line, manner, secrecy, number, context)
 
 
 def unix(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
     """The same to a socket of this host."""
     fields = Fields("host.unix", args)
-    path, seconds = fields.text("path", limit=107), fields.number("timeout", 5.0, 0.01, LONGEST_SECONDS)
-    as_hex = fields.flag("hex", False)
-    dialogue = _Dialogue(fields, as_hex)
+    number = fields.take("connection")
+    path = fields.text("path", limit=107) if number is None else ""
+    manner = _Manner.take(fields)
     fields.done()
-    if not policy.may_connect_unix(path):
-        raise CallFailed("denied", policy.refusal("unix", path, f'paths = ["{path}"]'))
-    with Stream(context.seconds_left(seconds)) as stream:
+    stream = Stream(context.seconds_left(manner.seconds))
+    line = _Line(stream, path) if number is None else _kept("host.unix", number, context, stream.seconds)
+    if not policy.may_connect_unix(line.name):
+        line.close()
+        raise CallFailed("denied", policy.refusal("unix", line.name, f'paths = ["{line.name}"]'))
+    if number is None:
         stream.connect_unix(path)
-        return _answer(stream, dialogue, as_hex)
+    return _speak(line, manner, None, number, context)
+
+
+def _kept(call: str, number: Any, context: Context, seconds: float) -> _Line:
+    """The connection of this number, its clock set anew."""
+    line = context.kept.take(number)
+    if line is not None and (line.endpoint is None) != (call == "host.unix"):
+        context.kept.put(line, number)  # it is the other call's, and stays so
+        line = None
+    if line is None:
+        raise bad(f"{call}: connection must be the number of one that an earlier call of this run has kept")
+    assert isinstance(line, _Line)
+    line.stream.renew(seconds)
+    return line
+
+
+def _speak(
+    line: _Line, manner: _Manner, secrecy: _Secrecy | None, number: int | None, context: Context
+) -> dict[str, Any]:
+    """Hold the dialogue; the connection is closed after it unless it is to be kept."""
+    answer: dict[str, Any] = {} if line.endpoint is None else {"address": line.endpoint.address}
+    kept = False
+    try:
+        if number is None:
+            answer["connect_seconds"] = line.stream.elapsed()
+        if secrecy is not None:
+            secrecy.begin(line)
+        answer |= manner.dialogue.hold(line.stream) | {"seconds": line.stream.elapsed()}
+        if manner.keep and not answer["closed"]:
+            answer["connection"] = context.kept.put(line, number)
+            kept = True
+        return answer
+    finally:
+        if not kept:
+            line.close()
 
 
 def udp(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
@@ -134,7 +151,7 @@ def udp(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
     fields = Fields("host.udp", args)
     host, port = host_argument("host.udp", fields.text("host")), fields.whole("port", None, 1, 65535)
     seconds, as_hex = fields.number("timeout", 5.0, 0.01, LONGEST_SECONDS), fields.flag("hex", False)
-    send = _bytes("host.udp", "send", fields.take("send"), as_hex)
+    send = as_bytes("host.udp", "send", fields.take("send"), as_hex)
     fields.done()
     endpoint = endpoints("udp", host, port, policy, context)[0]
     seconds = context.seconds_left(seconds)
@@ -144,7 +161,7 @@ def udp(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
         connection.connect((endpoint.address, endpoint.port))  # only datagrams of this peer are received
         connection.send(send)
         received = connection.recv(DATAGRAM)
-    return {"address": endpoint.address, "seconds": timer.elapsed(), "received": _text(received, as_hex)}
+    return {"address": endpoint.address, "seconds": timer.elapsed(), "received": as_text(received, as_hex)}
 
 
 CALLS: dict[str, Perform] = {"tcp": tcp, "udp": udp, "unix": unix}

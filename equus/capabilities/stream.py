@@ -1,4 +1,4 @@
-"""A stream socket on which every step counts against one time limit. It parses nothing.
+"""A stream socket on which every step of a call counts against one time limit. It parses nothing.
 
 A peer that sends one byte a second keeps no call alive: the limit is for all of it, not for each read.
 """
@@ -68,8 +68,12 @@ class Stream:
             self._socket.close()
             self._socket = None
 
+    def renew(self, seconds: float) -> None:
+        """A further call on an open connection has a time limit of its own."""
+        self.seconds, self.started = seconds, time.monotonic()
+
     def elapsed(self) -> float:
-        """Seconds since this stream was made."""
+        """Seconds since this stream was made, or its time renewed."""
         return round(time.monotonic() - self.started, 6)
 
     def left(self) -> float:

@@ -24,7 +24,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from equus.capabilities.calls import Call, CallFailed, Context
+from equus.capabilities.calls import Call, CallFailed, Context, Kept
 from equus.policy import Policy, PolicyError
 from equus.redaction import Redaction
 from equus.sandbox import frames
@@ -54,10 +54,11 @@ class Attached:
 
 @define
 class Spent:
-    """What a run has used up."""
+    """What a run has used up, and what it keeps open until it ends."""
 
     calls: int = 0
     moved: int = 0
+    kept: Kept = field(factory=Kept)
 
 
 class Broker:
@@ -70,8 +71,10 @@ class Broker:
         state: StateStore,
         audit: AuditLog,
         private: tuple[str, ...] = (),
+        certificates: tuple[str, ...] = (),
     ) -> None:
         self.calls = calls
+        self.certificates = certificates  # of the agent: where the newest is its own
         self.private = private  # what no grant of files opens: the agent's own keys lie there
         self.policy = policy
         self.state = state
@@ -117,7 +120,14 @@ class Broker:
             left = policy.limits.moved_mib * 1_048_576 - spent.moved
             if capability == "plugin" and _holds(args, run.secrets):
                 raise CallFailed("denied", NO_ARGUMENT)
-            context = Context(run.check, min(run.deadline, deadline), left, private=self.private)
+            context = Context(
+                run.check,
+                min(run.deadline, deadline),
+                left,
+                private=self.private,
+                certificates=self.certificates,
+                kept=spent.kept,
+            )
             return call.perform(args, policy, context)
         except CallFailed as failed:
             if failed.code != "denied":
@@ -227,6 +237,7 @@ class Service:
         except (EOFError, OSError, frames.FrameTooLarge):
             return
         finally:
+            spent.kept.close()
             self._threads.release()
 
 
@@ -243,6 +254,7 @@ def main() -> None:
         StateStore(state and state / "checks-state"),
         AuditLog(state and state / "audit.log"),
         private=(str(state),) if state else (),
+        certificates=tuple(settings["certificates"]),
     )
     Service(broker, control, policy_path).serve()
     os._exit(0)  # threads may hang in the kernel; nothing of theirs is worth waiting for

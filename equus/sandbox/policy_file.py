@@ -210,7 +210,7 @@ _SETTINGS: Mapping[str, Callable[[Any], Any]] = {
 }
 # Each capability: the settings it has, and what the default policy grants of it (None: nothing).
 _CAPABILITIES: Mapping[str, tuple[tuple[str, ...], dict[str, Any] | None]] = {
-    **dict.fromkeys(("host", "cpu", "mem", "load", "disk_io", "net_io", "state", "log"), ((), {})),
+    **dict.fromkeys(("host", "cpu", "mem", "load", "disk_io", "net_io", "state", "log", "crypto"), ((), {})),
     "disk": (("paths",), {"paths": ("/",)}),
     "procs": (("command_lines",), {}),
     **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), (("networks",), {"networks": LOOPBACK})),

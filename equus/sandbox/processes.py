@@ -57,17 +57,20 @@ class Processes:
         state: Path | None = None,
         registry: str = "equus.capabilities.registry",
         python_path: tuple[Path, ...] = (),
+        certificates: tuple[Path, ...] = (),
     ) -> Processes:
         """Start both and return at once.
 
         policy_path: as for Policy.load. state: the agent's state folder (audit.log, the checks' own state); None keeps
         neither. registry: the module whose CALLS the broker performs; python_path: where else to look for it.
+        certificates: where the agent's own may lie, for checks that look at how long it lasts.
         """
         settings = json.dumps(
             {
                 "policy": str(policy_path.absolute()) if policy_path else None,
                 "state": str(state.absolute()) if state else None,
                 "registry": registry,
+                "certificates": [str(path.absolute()) for path in certificates],
             }
         )
         zygote = _start(ZYGOTE, python_path)

@@ -22,7 +22,7 @@ DEFAULT = policy("")
 def test_the_default() -> None:
     """Figures of this host, and its loopback network; nothing of files, sockets, units, programs."""
     assert dict(DEFAULT.grants) == {
-        **dict.fromkeys(("host", "cpu", "mem", "load", "disk_io", "net_io", "procs", "state", "log"), Grant()),
+        **dict.fromkeys(("host", "cpu", "mem", "load", "disk_io", "net_io", "procs", "state", "log", "crypto"), Grant()),
         "disk": Grant(paths=("/",)),
         **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), Grant(networks=LOOPBACK)),
     }
@@ -159,7 +159,7 @@ def test_programs() -> None:
 FAULTS = [
     ("x = 1", "p.toml: x is not a setting; allowed here: isolation, pushed_code, one_shot, limits, upgrade, caps, plugins"),
     ("[caps.fil]\n", "p.toml: caps.fil is not a setting; allowed here: host, cpu, mem, load, disk_io, net_io, state, log, "
-     "disk, procs, tcp, udp, icmp, tls, http, dns, file, unix, systemd, plugin"),
+     "crypto, disk, procs, tcp, udp, icmp, tls, http, dns, file, unix, systemd, plugin"),
     ("[caps.http]\nnetwork = []\n", "p.toml: caps.http.network is not a setting; allowed here: allow, networks"),
     ("[limits]\nparallel = 0\n", "p.toml: limits.parallel must be a whole number from 1 to 256"),
     ("[limits]\nparallel = 257\n", "p.toml: limits.parallel must be a whole number from 1 to 256"),

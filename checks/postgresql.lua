@@ -1,0 +1,91 @@
+local check = {
+  summary = "A PostgreSQL server: it answers queries; connections, transactions, locks, replication",
+  needs = { "tcp", "unix", "crypto" },
+  timeout = "30s",
+  args = {
+    host = { type = "string", default = "localhost", help = "name or address" },
+    port = { type = "integer", default = 5432, min = 1, max = 65535, help = "the port" },
+    socket = { type = "string", help = "path of its socket, such as /run/postgresql/.s.PGSQL.5432, instead of host and port" },
+    user = { type = "string", default = "monitoring", help = "whom to log in as; a member of pg_monitor sees all" },
+    password = { type = "string", help = "a secret: { secret = \"NAME\" }" },
+    database = { type = "string", default = "postgres", help = "the database to log in to" },
+    tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on takes any certificate, verify a good one" },
+    warn = { type = "range", default = "80", help = "connections in percent of what the server takes" },
+    crit = { type = "range", default = "95", help = "connections in percent of what the server takes" },
+    oldest_warn = { type = "range", help = "seconds that the oldest transaction is open" },
+    oldest_crit = { type = "range", help = "seconds that the oldest transaction is open" },
+    age_warn = { type = "range", default = "1000000000", help = "transactions since the oldest unfrozen one; the server stops at 2^31" },
+    age_crit = { type = "range", default = "1800000000", help = "transactions since the oldest unfrozen one" },
+    replica = { type = "boolean", default = false, help = "it must be a standby" },
+    lag_warn = { type = "range", default = "30", help = "seconds that a standby is behind" },
+    lag_crit = { type = "range", default = "300", help = "seconds that a standby is behind" },
+  },
+}
+
+-- What an ordinary user may read; only the transactions of others stay hidden from one who is no member of pg_monitor.
+local QUERY = [[
+SELECT current_setting('server_version') AS version,
+  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS places,
+  (SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity
+    WHERE datid IS NOT NULL AND pid <> pg_backend_pid()) AS oldest,
+  (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') AS waiting,
+  (SELECT max(age(datfrozenxid)) FROM pg_database) AS age,
+  pg_is_in_recovery() AS standby,
+  CASE WHEN NOT pg_is_in_recovery() THEN NULL
+    WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+    ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp()) END AS lag,
+  extract(epoch FROM now() - pg_postmaster_start_time()) AS uptime,
+  pg_database_size(current_database()) AS size,
+  sum(numbackends) AS backends, sum(xact_commit) AS commits, sum(xact_rollback) AS rollbacks, sum(blks_read) AS blocks_read,
+  sum(blks_hit) AS blocks_hit, sum(deadlocks) AS deadlocks, sum(temp_bytes) AS temp
+FROM pg_stat_database]]
+
+local COUNTERS = { commits = "c", rollbacks = "c", blocks_read = "c", blocks_hit = "c", deadlocks = "c", temp = "B" }
+
+local function asked(args, host)
+  local postgres = require "postgres"
+  local connection = postgres.connect(host, args, args, 8)
+  local row = postgres.query(connection, QUERY)[1]
+  postgres.close(connection)
+  return row, connection.took
+end
+
+-- The metrics, and the worst that their thresholds say.
+local function measure(args, host, row, took)
+  local worse = require("status").worse
+  local used, places = tonumber(row.backends) or 0, tonumber(row.places) or 0
+  local worst = host.metric("connections_used", places > 0 and used * 100 / places or 100, { unit = "%", warn = args.warn, crit = args.crit, min = 0 })
+  local function judged(name, value, unit, warn, crit)
+    if value then worst = worse(worst, host.metric(name, value, { unit = unit, warn = warn, crit = crit, min = 0 })) end
+  end
+  judged("oldest_transaction", tonumber(row.oldest), "s", args.oldest_warn, args.oldest_crit)
+  judged("transaction_age", tonumber(row.age), "transactions", args.age_warn, args.age_crit)
+  judged("lag", tonumber(row.lag), "s", args.lag_warn, args.lag_crit)
+  host.metric("connections", used, { unit = "connections", min = 0, max = places })
+  host.metric("waiting", tonumber(row.waiting) or 0, { unit = "connections", min = 0 })
+  host.metric("size", tonumber(row.size) or 0, { unit = "B", min = 0, labels = { database = args.database } })
+  host.metric("uptime", tonumber(row.uptime) or 0, { unit = "s", min = 0 })
+  for name, unit in pairs(COUNTERS) do
+    local value = tonumber(row[name])
+    if value then host.metric(name, value, { unit = unit, kind = "counter" }) end
+  end
+  host.metric("time", took, { unit = "s", min = 0 })
+  return worst, used, places
+end
+
+function check.run(args, host)
+  local words, stream = require "words", require "stream"
+  local row, took, text = stream.guarded(asked, args, host)
+  if not row then
+    if took == "denied" or took == "bad-arguments" or took == "unsupported" then return "unknown", text end
+    return "critical", text
+  end
+  local worst, used, places = measure(args, host, row, took)
+  local standby = row.standby == "t"
+  local told = string.format("version %s, %s, %d of %d connections", (row.version or "?"):match("^%S+"), standby and "standby" or "primary", used, places)
+  if standby and row.lag then told = told .. string.format(", %s behind", words.duration(tonumber(row.lag))) end
+  if args.replica and not standby then return "critical", told .. ": it should be a standby" end
+  return worst, told
+end
+
+return check

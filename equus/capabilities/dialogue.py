@@ -1,0 +1,108 @@
+"""What a call says on an open connection, and when enough has come back. It opens and closes nothing."""
+
+from typing import Any
+
+from attrs import frozen
+
+from equus.capabilities.calls import CallFailed, Fields, bad
+from equus.capabilities.stream import Stream
+
+# A banner or a status page of a server; the largest is one blob of the protocol.
+RECEIVE_DEFAULT, RECEIVE_LIMIT = 4096, 1_048_576
+SEND_LIMIT = 65_536
+MOST_SENDS = 20
+
+
+def as_bytes(call: str, name: str, value: Any, as_hex: bool) -> bytes:
+    """What to send or to look for: text as UTF-8, or hexadecimal digits."""
+    if not isinstance(value, str):
+        raise bad(f"{call}: {name} must be a text")
+    try:
+        data = bytes.fromhex(value) if as_hex else value.encode("utf-8", "surrogateescape")
+    except ValueError:
+        raise bad(f"{call}: {name} must be hexadecimal digits, as hex = true says") from None
+    if len(data) > SEND_LIMIT:
+        raise bad(f"{call}: {name} must be at most {SEND_LIMIT} bytes")
+    return data
+
+
+def as_text(data: bytes, as_hex: bool) -> str:
+    return data.hex() if as_hex else data.decode("utf-8", "replace")
+
+
+@frozen
+class Dialogue:
+    """What to send, and what to wait for."""
+
+    sends: tuple[bytes, ...]
+    expect: bytes | None
+    until: bytes | None
+    some: bool
+    limit: int
+    as_hex: bool
+
+    @classmethod
+    def take(cls, fields: Fields) -> "Dialogue":
+        """From the arguments of a call."""
+        call, send, as_hex = fields.call, fields.take("send"), fields.flag("hex", False)
+        items = send if isinstance(send, list) else [] if send is None else [send]
+        if len(items) > MOST_SENDS:
+            raise bad(f"{call}: send has at most {MOST_SENDS} items")
+        expect, until, some = fields.take("expect"), fields.take("until"), fields.flag("some", False)
+        found = cls(
+            tuple(as_bytes(call, "send", item, as_hex) for item in items),
+            None if expect is None else as_bytes(call, "expect", expect, as_hex),
+            None if until is None else as_bytes(call, "until", until, as_hex),
+            some,
+            fields.whole("limit", RECEIVE_DEFAULT, 1, RECEIVE_LIMIT),
+            as_hex,
+        )
+        if some and (len(items) > 1 or found.expect or found.until):
+            raise bad(f"{call}: some takes what comes first, so it goes with neither expect, until nor a list to send")
+        if len(items) > 1 and not found.until:
+            raise bad(f"{call}: a list to send needs until, which says when the next item is due")
+        return found
+
+    def hold(self, stream: Stream) -> dict[str, Any]:
+        """Send and read; what the call answers of it."""
+        received, closed = self._exchange(stream)
+        answer = {"received": as_text(received, self.as_hex), "closed": closed}
+        return answer if self.expect is None else answer | {"matched": self.expect in received}
+
+    def _exchange(self, stream: Stream) -> tuple[bytes, bool]:
+        """All that came, and whether the peer closed."""
+        received, closed, seen = b"", False, 0
+        # The greeting of a protocol with turns comes before our first item.
+        waiting = list(self.sends) if len(self.sends) > 1 else []
+        if not waiting and self.sends:
+            stream.send(self.sends[0])
+        if not (self.sends or self.expect or self.until or self.some):
+            return received, closed
+        while len(received) < self.limit:
+            piece = self._more(stream, len(received), bool(received))
+            if not piece:
+                closed = piece is not None
+                break
+            received += piece
+            if waiting and self.until and self.until in received[seen:]:
+                seen = len(received)
+                stream.send(waiting.pop(0))
+            elif not waiting and self._enough(received, seen):
+                break
+        return received, closed
+
+    def _more(self, stream: Stream, have: int, may_end: bool) -> bytes | None:
+        """The next piece; None when time is up after something came, which is no fault."""
+        try:
+            return stream.receive(self.limit - have)
+        except CallFailed as failed:
+            if failed.code == "timeout" and may_end:
+                return None
+            raise
+
+    def _enough(self, received: bytes, seen: int) -> bool:
+        return (
+            self.some
+            or bool(self.expect and self.expect in received)
+            or bool(self.until and self.until in received[seen:])
+        )

@@ -199,6 +199,9 @@ class Service:
         if not message:
             return False
         document = json.loads(message)
+        if "ping" in document:
+            self._say({"pong": True})
+            return True
         if "reload" in document:
             self._reload()
             return True

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from equus.sandbox import frames
 from equus.sandbox.links import ControlLink, close_all
 from equus.sandbox.processes import Processes
+from equus.sandbox.watch import Watch
 
 Which = Literal["zygote", "broker"]
 
@@ -24,8 +25,10 @@ _log = logging.getLogger("equus.sandbox")
 
 
 class Audience(Protocol):
-    """Who is told what the two say."""
+    """Who is told what the two say, and whose runs depend on them."""
 
+    @property
+    def running(self) -> int: ...
     def on_ready(self) -> None: ...
     def on_lost(self, which: Which) -> None: ...
     def on_started(self, number: int, descriptors: list[int]) -> None: ...
@@ -44,6 +47,10 @@ class Children:
         self._calls: dict[str, str] | None = None  # of a broker that is ready
         self.filtered: bool | None = None  # of a zygote that is ready: whether the seccomp filter works
         self._deaths: dict[Which, int] = {"zygote": 0, "broker": 0}
+        # A zygote that is stopped shows by itself: no worker starts. A broker lets each of its runs time out.
+        self._watch = Watch(
+            reactor, lambda: self._broker.send(b'{"ping": true}'), lambda: audience.running > 0, self._on_silent_broker
+        )
         self._zygote = self._link_zygote()
         self._broker = self._link_broker()
 
@@ -68,6 +75,7 @@ class Children:
         """
         document: dict[str, Any] = {"check": check, "state": state, "deadline": deadline, "secrets": secrets}
         self._broker.send(json.dumps(document).encode(), calls)
+        self._watch.begin()
 
     def reload_policy(self) -> None:
         self._broker.send(b'{"reload": true}')
@@ -75,6 +83,7 @@ class Children:
     def stop(self) -> None:
         """No more is heard of either, and both end."""
         self._stopped = True
+        self._watch.stop()
         self._zygote.close()
         self._broker.close()
         self._processes.close()
@@ -105,6 +114,9 @@ class Children:
     def _from_broker(self, message: bytes, descriptors: list[int]) -> None:
         close_all(descriptors)
         document = json.loads(message)
+        if "pong" in document:
+            self._watch.answered()
+            return
         if "fault" in document:
             _log.error("the broker keeps its old policy: %s", document["fault"])
             return
@@ -121,6 +133,10 @@ class Children:
 
     # -------------------------------------------------------------------------------------------- deaths
 
+    def _on_silent_broker(self) -> None:
+        _log.error("the broker has stopped answering; it is replaced")
+        self.lost("broker")
+
     def lost(self, which: Which) -> None:
         """One of the two has ended, or must be taken for dead. A new one starts."""
         if self._stopped:
@@ -130,6 +146,7 @@ class Children:
             self._zygote.close()
         else:
             self._calls = None
+            self._watch.stop()
             self._broker.close()
         deaths = self._deaths[which]
         self._deaths[which] = deaths + 1

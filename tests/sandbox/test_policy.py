@@ -22,7 +22,9 @@ DEFAULT = policy("")
 def test_the_default() -> None:
     """Figures of this host, and its loopback network; nothing of files, sockets, units, programs."""
     assert dict(DEFAULT.grants) == {
-        **dict.fromkeys(("host", "cpu", "mem", "load", "disk_io", "net_io", "procs", "state", "log", "crypto"), Grant()),
+        **dict.fromkeys(
+            ("host", "cpu", "mem", "load", "disk_io", "net_io", "procs", "state", "log", "crypto"), Grant()
+        ),
         "disk": Grant(paths=("/",)),
         **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), Grant(networks=LOOPBACK)),
     }

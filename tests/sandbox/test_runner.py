@@ -316,6 +316,24 @@ def test_a_stopped_zygote_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: p
     assert own.processes.zygote.pid != stopped
 
 
+def test_a_stopped_broker_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that doesn't answer any more: each run that asks it is `killed` long before its time, the next is right."""
+    monkeypatch.setattr("equus.sandbox.watch.ASK_EVERY", 0.3)
+    assert json.loads(own.run(job("return 'ok', host.echo('x')[1]")))["summary"] == "x"
+    stopped = own.processes.broker.pid
+    os.kill(stopped, signal.SIGSTOP)
+    asking = [spin(own, job("return 'ok', host.echo('x')[1]", timeout=20.0)) for _ in range(8)]
+    quiet = spin(own, job("local n = os.time() + 1 while os.time() < n do end return 'ok', 'quiet'", timeout=20.0))
+    own.loop.until(lambda: all(asking), 5)
+    assert {(result[0]["status"], result[0]["reason"]) for result in asking} == {("unknown", "killed")}
+    assert json.loads(own.run(job("return 'ok', host.echo('y')[1]")))["summary"] == "y"
+    assert own.processes.broker.pid != stopped
+    own.loop.until(lambda: quiet, 10)
+    assert (quiet[0]["status"], quiet[0]["summary"], len(quiet)) == ("ok", "quiet", 1)
+    assert [len(result) for result in asking] == [1] * 8
+    own.loop.until(lambda: not lives(stopped), 2)
+
+
 def test_a_broker_that_never_starts(job: MakeJob, capfd: pytest.CaptureFixture[str]) -> None:
     """Waiting jobs are answered instead of kept for ever, and so is the next."""
     with Sandbox(registry="there_is_no_such_registry") as sandbox:

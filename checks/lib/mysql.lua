@@ -42,6 +42,8 @@ local function greeting_of(body)
   if body:byte(1) ~= 10 then stream.fail("protocol", "that is no MySQL server") end
   local greeting, at = {}, nil
   greeting.version, at = string.unpack("z", body, 2)
+  -- MariaDB 10 says this first, for replicas that would not follow a 10.
+  greeting.version = greeting.version:gsub("^5%.5%.5%-(.*MariaDB)", "%1")
   local nonce, low, _, _, high, length
   nonce, low, _, _, high, length, at = string.unpack("<xxxxc8xI2BI2I2B", body, at)
   greeting.flags = low | high << 16

@@ -55,11 +55,15 @@ def die_with_parent(parent: int) -> None:
 def receive(control: socket.socket, length: int, descriptors: int) -> tuple[bytes, list[int]]:
     """One datagram and the descriptors beside it, which no program that we start inherits.
 
-    socket.recv_fds takes flags too, and does not pass them on.
+    Nothing when the other side has ended, also when it ended with a message of ours unread. socket.recv_fds takes flags
+    too, and does not pass them on.
     """
     numbers = array.array("i")
     room = socket.CMSG_LEN(descriptors * numbers.itemsize)
-    message, ancillary, _flags, _address = control.recvmsg(length, room, socket.MSG_CMSG_CLOEXEC)
+    try:
+        message, ancillary, _flags, _address = control.recvmsg(length, room, socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        return b"", []
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])

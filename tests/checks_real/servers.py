@@ -1,0 +1,147 @@
+"""Debian's servers, started for a test on a free port of loopback, in a folder of their own, as an ordinary user.
+
+A server that is missing is a failure that says what to install. What a server prints lies in its folder and is told
+when it does not come up. All of them end with the test run, whatever happens.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+NOBODY = 65_534
+START_SECONDS = 30.0  # a busy machine; the slowest takes two seconds on a quiet one
+END_SECONDS = 10.0
+PLACES = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True))
+
+
+def program(name: str, package: str) -> str:
+    """The path of a program of Debian's."""
+    found = shutil.which(name, path=os.pathsep.join((os.environ["PATH"], *PLACES)))
+    assert found, f"{name} is missing: apt-get install {package} (./dev test installs all of them)"
+    return found
+
+
+def free_port(kind: int = socket.SOCK_STREAM) -> int:
+    """One that nobody has at the moment."""
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def user() -> dict[str, Any]:
+    """Whom servers run as: never root, which some of them refuse and none of them needs."""
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+class Home:
+    """A folder for all servers of a test run. pytest's own is closed to other users, and too deep for a Unix socket."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="real-"))
+        self.path.chmod(0o755)
+        self._own(self.path)
+        self._running: list[Server] = []
+
+    def folder(self, name: str) -> Path:
+        made = self.path / name
+        made.mkdir(mode=0o700)
+        self._own(made)
+        return made
+
+    def write(self, path: Path, text: str, mode: int = 0o600) -> Path:
+        path.write_text(text)
+        path.chmod(mode)
+        self._own(path)
+        return path
+
+    @staticmethod
+    def _own(path: Path) -> None:
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+
+    def run(self, *command: str | Path, folder: Path, **settings: Any) -> str:
+        """A program that ends by itself, such as one that makes an empty database."""
+        done = subprocess.run(
+            list(map(str, command)), cwd=folder, capture_output=True, text=True, timeout=60, env=surroundings(folder),
+            **user() | settings,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def start(self, *command: str | Path, folder: Path, **settings: Any) -> Server:
+        """A server in the foreground."""
+        server = Server(list(map(str, command)), folder, settings)
+        self._running.append(server)
+        return server
+
+    def close(self) -> None:
+        for server in self._running:
+            server.stop()
+        shutil.rmtree(self.path)
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    return {"PATH": os.pathsep.join(PLACES), "HOME": str(folder), "LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
+
+
+class Server:
+    """One process group, and what it said."""
+
+    def __init__(self, command: list[str], folder: Path, settings: dict[str, Any]) -> None:
+        self.command, self.folder = command, folder
+        self.log = folder / "said.log"
+        with open(self.log, "ab") as out:
+            self.process = subprocess.Popen(
+                command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=surroundings(folder),
+                start_new_session=True, **user() | settings,
+            )  # fmt: skip
+
+    def until(self, look: Callable[[], Any]) -> Server:
+        """Wait for it to be there."""
+        end = time.monotonic() + START_SECONDS
+        while not look():
+            assert self.process.poll() is None, f"{self.command[0]} has ended: {self.said}"
+            assert time.monotonic() < end, f"{self.command[0]} is not there after {START_SECONDS:g} s: {self.said}"
+            time.sleep(0.02)
+        return self
+
+    def listening(self, where: int | Path) -> Server:
+        """Wait for its port or its socket."""
+        return self.until(lambda: answers(where))
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text("utf-8", "replace")[-2000:]
+
+    def stop(self) -> None:
+        """Ask, then kill the whole group; a stopped server is an answer that tests look for, too."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(END_SECONDS)
+
+
+def answers(where: int | Path) -> bool:
+    """Whether somebody accepts connections there."""
+    family, address = (socket.AF_INET, ("127.0.0.1", where)) if isinstance(where, int) else (socket.AF_UNIX, str(where))
+    with socket.socket(family) as probe, suppress(OSError):
+        probe.settimeout(1.0)
+        probe.connect(address)
+        # A port that nobody has can be given to the probe itself, which then speaks to itself.
+        return family == socket.AF_UNIX or probe.getsockname() != probe.getpeername()
+    return False

@@ -1,0 +1,355 @@
+"""Redis, memcached, PostgreSQL and MariaDB: right figures from a good server, the right verdict on a bad one."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+from conftest import Check
+from servers import Home, Server, free_port, program
+
+PASSWORD, WRONG = "correct horse battery", "another one"
+REDIS_PASSWORD = "correct-horse"  # a file of accounts has no quotes
+
+
+# MariaDB without what costs time to make.
+SMALL = ("--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M", "--innodb-flush-log-at-trx-commit=0",
+         "--innodb-doublewrite=OFF", "--performance-schema=OFF", "--skip-log-bin")  # fmt: skip
+
+
+@frozen
+class Up:
+    """A server that is there."""
+
+    server: Server
+    port: int
+    socket: Path
+
+
+def postgresql(home: Home) -> Up:
+    folder, port = home.folder("postgresql"), free_port()
+    data = folder / "data"
+    secret = home.write(folder / "password", PASSWORD)
+    home.run(program("initdb", "postgresql"), "-D", data, "-U", "owner", "--pwfile", secret, "-A", "scram-sha-256",
+             "-E", "UTF8", "--no-sync", "--no-instructions", folder=folder)  # fmt: skip
+    logins = {"old": "md5", "told": "password", "idle": "trust", "owner": "scram-sha-256", "watch": "scram-sha-256"}
+    lines = [f"host all {name} 127.0.0.1/32 {how}" for name, how in logins.items()]
+    home.write(data / "pg_hba.conf", "\n".join(["local all all trust", *lines, ""]))
+    settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, "fsync": "off",
+                "max_connections": 12, "superuser_reserved_connections": 2, "max_wal_senders": 0,
+                "shared_buffers": "1MB", "wal_level": "minimal", "autovacuum": "off"}  # fmt: skip
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    server = home.start(program("postgres", "postgresql"), "-D", data, *options, folder=folder)
+    path = folder / f".s.PGSQL.{port}"
+    server.listening(port)
+    sql = f"""
+        CREATE ROLE watch LOGIN PASSWORD '{PASSWORD}'; GRANT pg_monitor TO watch;
+        CREATE ROLE told LOGIN PASSWORD '{PASSWORD}'; CREATE ROLE idle LOGIN;
+        SET password_encryption = 'md5'; CREATE ROLE old LOGIN PASSWORD '{PASSWORD}';
+    """
+    server.until(lambda: "ready to accept connections" in server.said)
+    home.run(program("psql", "postgresql"), "-h", folder, "-p", str(port), "-U", "owner", "-d", "postgres",
+             "-v", "ON_ERROR_STOP=1", "-c", sql, folder=folder)  # fmt: skip
+    return Up(server, port, path)
+
+
+def mariadb(home: Home) -> Up:
+    folder, port = home.folder("mariadb"), free_port()
+    data, path = folder / "data", folder / "mysqld.sock"
+    data.mkdir(mode=0o700)
+    home._own(data)
+    # What mariadb-install-db does, less help texts and a program of another package.
+    share = Path("/usr/share/mysql")
+    tables = [(share / f"mysql_system_tables{part}.sql").read_text() for part in ("", "_data")]
+    sql = "\n".join(["create database mysql;", "use mysql;", "SET @auth_root_socket=NULL;", *tables])
+    mariadbd = program("mariadbd", "mariadb-server-core")
+    home.run(mariadbd, "--no-defaults", "--bootstrap", f"--datadir={data}", *SMALL, folder=folder, input=sql)
+    users = home.write(folder / "users.sql", f"""
+CREATE USER watch@'%' IDENTIFIED BY '{PASSWORD}';
+CREATE USER watch@localhost IDENTIFIED BY '{PASSWORD}';
+CREATE USER bare@localhost;
+CREATE USER elsewhere@localhost IDENTIFIED VIA unix_socket;
+GRANT REPLICA MONITOR ON *.* TO watch@localhost;
+""")  # fmt: skip
+    server = home.start(
+        mariadbd, "--no-defaults", f"--datadir={data}", f"--socket={path}", f"--port={port}",
+        "--bind-address=127.0.0.1", f"--pid-file={folder / 'pid'}", f"--init-file={users}", "--max-connections=10",
+        *SMALL, folder=folder,
+    )  # fmt: skip
+    server.until(lambda: "ready for connections" in server.said)
+    return Up(server, port, path)
+
+
+def redis(home: Home) -> Up:
+    folder, port = home.folder("redis"), free_port()
+    accounts = [f"user default on >{REDIS_PASSWORD} ~* &* +@all", f"user watch on >{REDIS_PASSWORD} +info +ping", ""]
+    users = home.write(folder / "users.acl", "\n".join(accounts))
+    lines = ["bind 127.0.0.1", f"port {port}", 'save ""', f"dir {folder}", f"aclfile {users}", "maxmemory 4mb", ""]
+    settings = home.write(folder / "redis.conf", "\n".join(lines))
+    server = home.start(program("redis-server", "redis-server"), settings, folder=folder)
+    return Up(server.listening(port), port, folder / "none")
+
+
+def memcached(home: Home) -> Up:
+    folder, port = home.folder("memcached"), free_port()
+    words = ("-l", "127.0.0.1", "-p", str(port), "-m", "8", "-U", "0")
+    server = home.start(program("memcached", "memcached"), *words, folder=folder)
+    return Up(server.listening(port), port, folder / "none")
+
+
+@pytest.fixture(scope="module")
+def up(home: Home) -> dict[str, Up]:
+    """All four, started side by side."""
+    makers = (postgresql, mariadb, redis, memcached)
+    with ThreadPoolExecutor(len(makers)) as pool:
+        started = {maker.__name__: pool.submit(maker, home) for maker in makers}
+        return {name: one.result() for name, one in started.items()}
+
+
+@pytest.fixture(scope="module")
+def check(up: dict[str, Up], checking: Any) -> Check:
+    """A sandbox that may use the two sockets, and knows two passwords."""
+    sockets = [up["postgresql"].socket, up["mariadb"].socket]
+    return checking(sockets, {"good": PASSWORD, "bad": WRONG, "redis": REDIS_PASSWORD})
+
+
+GOOD, BAD = {"secret": "good"}, {"secret": "bad"}
+
+
+# ------------------------------------------------------------------------------------------------ PostgreSQL
+
+
+def test_postgresql(up: dict[str, Up], check: Check) -> None:
+    """SCRAM over TCP: version, figures and their units are the server's own."""
+    found = check("postgresql", port=up["postgresql"].port, user="watch", password=GOOD)
+    assert (found.status, found.summary) == ("ok", f"version {version(up)}, primary, 1 of 10 connections"), found
+    assert found.metrics["connections"] == 1
+    assert found.metrics["connections_used"] == 10
+    assert 0 < found.metrics["uptime"] < 600
+    assert found.metrics["size{database=postgres}"] > 5_000_000
+    assert found.metrics["commits"] > 0
+    assert 0 < found.metrics["transaction_age"] < 100_000
+    assert found.metrics["waiting"] == 0
+    assert (found.units["size"], found.units["commits"], found.units["uptime"]) == ("B", "c", "s")
+    assert "lag" not in found.metrics
+
+
+def version(up: dict[str, Up]) -> str:
+    """As the program itself says."""
+    done = Home.run(None, program("postgres", "postgresql"), "--version", folder=up["postgresql"].server.folder)
+    return done.split()[2]
+
+
+@pytest.mark.parametrize("user", ["old", "told", "idle"])
+def test_postgresql_logins(up: dict[str, Up], check: Check, user: str) -> None:
+    """MD5, the password itself (over loopback), none at all; whoever is no member of pg_monitor sees enough, too."""
+    found = check("postgresql", port=up["postgresql"].port, user=user, password=GOOD)
+    assert found.status == "ok", found
+    assert found.metrics["connections"] == 1
+
+
+def test_postgresql_over_its_socket(up: dict[str, Up], check: Check) -> None:
+    """Where pg_hba trusts whoever can open it."""
+    found = check("postgresql", socket=str(up["postgresql"].socket), user="watch")
+    assert found.status == "ok", found
+
+
+@pytest.mark.parametrize("user", ["watch", "old", "told"])
+def test_postgresql_with_a_wrong_password(up: dict[str, Up], check: Check, user: str) -> None:
+    """The server's own words, and no password among them."""
+    found = check("postgresql", port=up["postgresql"].port, user=user, password=BAD)
+    assert (found.status, found.metrics) == ("critical", {})
+    assert found.summary == f'the server refuses: password authentication failed for user "{user}" (28P01)'
+
+
+def test_postgresql_that_is_not_as_expected(up: dict[str, Up], check: Check) -> None:
+    """No password, no such database, no TLS, no standby."""
+    port = up["postgresql"].port
+    assert check("postgresql", port=port, user="watch").summary == "the server wants a password for watch"
+    found = check("postgresql", port=port, user="watch", password=GOOD, database="nowhere")
+    assert (found.status, found.summary) == (
+        "critical",
+        'the server refuses: database "nowhere" does not exist (3D000)',
+    )
+    found = check("postgresql", port=port, user="watch", password=GOOD, tls="on")
+    assert (found.status, found.summary) == ("critical", "the server does not offer TLS")
+    found = check("postgresql", port=port, user="watch", password=GOOD, replica=True)
+    assert found.status == "critical" and found.summary.endswith("it should be a standby")
+
+
+def idle_in_postgresql(port: int) -> socket.socket:
+    """A connection that is logged in and does nothing."""
+    words = b"user\0idle\0database\0postgres\0\0"
+    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    connection.sendall(struct.pack(">II", len(words) + 8, 196608) + words)
+    data = b""
+    while not data.endswith(b"Z\0\0\0\5I"):
+        data += connection.recv(4096)
+    return connection
+
+
+def test_postgresql_that_is_full(up: dict[str, Up], check: Check) -> None:
+    """Nine of ten: a warning; ten: nobody gets in, and a transaction that nobody ends is seen."""
+    port = up["postgresql"].port
+    with ExitStack() as stack:
+        held = [stack.enter_context(idle_in_postgresql(port)) for _ in range(8)]
+        held[0].sendall(b"Q\0\0\0\nBEGIN\0")
+        assert held[0].recv(4096)
+        found = check("postgresql", port=port, user="watch", password=GOOD, oldest_warn="0:0")
+        assert (found.status, found.metrics["connections"]) == ("warning", 9), found
+        assert found.metrics["oldest_transaction"] > 0
+        held += [stack.enter_context(idle_in_postgresql(port)) for _ in range(2)]
+        found = check("postgresql", port=port, user="watch", password=GOOD)
+        assert (found.status, "connection slots are reserved" in found.summary) == ("critical", True), found
+
+
+# ------------------------------------------------------------------------------------------------ MariaDB
+
+
+def test_mariadb(up: dict[str, Up], check: Check) -> None:
+    """mysql_native_password over TCP."""
+    found = check("mysql", port=up["mariadb"].port, user="watch", password=GOOD)
+    assert found.status == "ok", found
+    assert re.fullmatch(r"version [\d.]+-MariaDB\S*, 1 of 10 connections", found.summary), found
+    assert (found.metrics["connections"], found.metrics["connections_used"]) == (1, 10)
+    assert found.metrics["running"] >= 1
+    assert 0 <= found.metrics["uptime"] < 600
+    before = found.metrics["queries"]
+    found = check("mysql", port=up["mariadb"].port, user="watch", password=GOOD)
+    assert found.metrics["queries"] - before == 3  # the second of one run, and both of the next
+    assert found.metrics["aborted_clients"] == 0
+    assert (found.units["queries"], found.units["sent"], found.units["uptime"]) == ("c", "B", "s")
+
+
+def test_mariadb_over_its_socket(up: dict[str, Up], check: Check) -> None:
+    """With a password and without one."""
+    path = str(up["mariadb"].socket)
+    assert check("mysql", socket=path, user="watch", password=GOOD).status == "ok"
+    assert check("mysql", socket=path, user="bare").status == "ok"
+
+
+def test_mariadb_that_is_not_as_expected(up: dict[str, Up], check: Check) -> None:
+    """A wrong password, an account of another kind, no TLS, no replica."""
+    port = up["mariadb"].port
+    found = check("mysql", port=port, user="watch", password=BAD)
+    assert (found.status, found.summary) == (
+        "critical", "the server refuses: Access denied for user 'watch'@'localhost' (using password: YES) (1045)"
+    )  # fmt: skip
+    found = check("mysql", socket=str(up["mariadb"].socket), user="elsewhere", password=GOOD)
+    assert (found.status, found.metrics, "Access denied for user 'elsewhere'" in found.summary) == (
+        "critical",
+        {},
+        True,
+    )
+    found = check("mysql", port=port, user="watch", password=GOOD, tls="on")
+    assert (found.status, found.summary) == ("critical", "the server does not offer TLS")
+    found = check("mysql", port=port, user="watch", password=GOOD, replica=True)
+    assert (found.status, found.summary.endswith(", it is no replica")) == ("critical", True), found
+    found = check("mysql", port=port, user="bare", replica=True)
+    assert found.status == "critical" and "you need" in found.summary, found
+
+
+def test_mariadb_that_is_full(up: dict[str, Up], check: Check) -> None:
+    """Nine of ten: a warning; ten: nobody gets in."""
+    port = up["mariadb"].port
+    with ExitStack() as stack:
+        for _ in range(8):
+            assert stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)).recv(4)
+        found = check("mysql", port=port, user="watch", password=GOOD)
+        assert (found.status, found.metrics["connections"]) == ("warning", 9), found
+        for _ in range(3):
+            assert stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)).recv(4)
+        found = check("mysql", port=port, user="watch", password=GOOD)
+        assert (found.status, found.summary) == ("critical", "the server refuses: Too many connections (1040)")
+
+
+# ------------------------------------------------------------------------------------------------ Redis and memcached
+
+
+def talk(port: int, said: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(said)
+        return connection.recv(4096)
+
+
+def test_redis(up: dict[str, Up], check: Check) -> None:
+    """With a password, as an account that may do nothing but tell; memory that fills up."""
+    port, secret = up["redis"].port, {"secret": "redis"}
+    found = check("redis", port=port, user="watch", password=secret, warn="70")
+    assert found.status == "ok", found
+    assert found.summary.startswith("version ") and ", master, " in found.summary
+    assert found.metrics["clients"] == 1
+    assert 0 < found.metrics["memory"] < 4_194_304
+    assert found.metrics["commands"] >= 1
+    word = REDIS_PASSWORD.encode()
+    said = b"*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n" % (len(word), word)
+    for number in range(12):
+        value = b"x" * 200_000
+        assert talk(port, said + b"*3\r\n$3\r\nSET\r\n$2\r\nk%x\r\n$%d\r\n%s\r\n" % (number, len(value), value))
+    found = check("redis", port=port, password=secret, warn="60", crit="70")
+    assert (found.status, found.metrics["memory_used"] > 70) == ("critical", True), found
+
+
+def test_redis_with_a_wrong_password(up: dict[str, Up], check: Check) -> None:
+    """And with none."""
+    port = up["redis"].port
+    found = check("redis", port=port, password=BAD)
+    assert (found.status, found.summary) == (
+        "critical", "the server refuses: WRONGPASS invalid username-password pair or user is disabled."
+    )  # fmt: skip
+    found = check("redis", port=port)
+    assert (found.status, found.summary) == ("critical", "the server refuses: NOAUTH Authentication required.")
+
+
+def test_memcached(up: dict[str, Up], check: Check) -> None:
+    """Items, hits and misses that were counted; memory that fills up."""
+    port = up["memcached"].port
+    assert talk(port, b"set a 0 0 3\r\nabc\r\n") == b"STORED\r\n"
+    assert talk(port, b"get a\r\n").startswith(b"VALUE a")
+    assert talk(port, b"get b\r\n") == b"END\r\n"
+    found = check("memcached", port=port, warn="50")
+    assert found.status == "ok", found
+    assert (found.metrics["items"], found.metrics["hits"], found.metrics["misses"], found.metrics["sets"]) == (
+        1,
+        1,
+        1,
+        1,
+    )
+    assert found.units["memory"] == "B"
+    for number in range(7):
+        talk(port, b"set k%d 0 0 900000\r\n%s\r\n" % (number, b"x" * 900_000))
+    found = check("memcached", port=port, warn="50")
+    assert (found.status, found.metrics["memory_used"] > 50) == ("warning", True), found
+
+
+# ------------------------------------------------------------------------------------------------ gone
+
+
+def test_each_takes_the_other_for_something_else(up: dict[str, Up], check: Check) -> None:
+    """A wrong port is said in words, and never a figure."""
+    ports = {name: one.port for name, one in up.items()}
+    assert check("redis", port=ports["postgresql"]).summary == f"port {ports['postgresql']} is no Redis server"
+    found = check("memcached", port=ports["postgresql"])
+    assert (found.status, "is no memcached server" in found.summary) == ("critical", True), found
+    found = check("postgresql", port=ports["mariadb"], user="watch")
+    assert (found.status, found.summary) == ("critical", "that is no PostgreSQL server")
+
+
+def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
+    """Refused is critical for each of them. (The last test here: it ends the servers.)"""
+    for one in up.values():
+        one.server.stop()
+    for name, one in up.items():
+        found = check("mysql" if name == "mariadb" else name, port=one.port)
+        assert (found.status, found.metrics) == ("critical", {})
+        assert found.summary.endswith(f"127.0.0.1:{one.port} refused the connection") or "::1" in found.summary
+    for name in ("postgresql", "mariadb"):
+        found = check("mysql" if name == "mariadb" else name, socket=str(up[name].socket))
+        assert found.status == "critical", found

@@ -1,0 +1,182 @@
+"""exim, OpenSSH, dnsmasq and chrony: they greet, answer and know the time; and what is said when they do not."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+from conftest import Check
+from servers import Home, Server, free_port, program
+
+import helen_checks
+
+
+@frozen
+class Up:
+    """A server that is there."""
+
+    server: Server
+    port: int
+
+
+def exim(home: Home) -> Up:
+    folder, port = home.folder("exim"), free_port()
+    settings = home.write(folder / "exim.conf", f"""
+primary_hostname = mail.example.test
+spool_directory = {folder}/spool
+log_file_path = {folder}/exim.%slog
+pid_file_path = {folder}/pid
+exim_user = {os.geteuid() or 65534}
+exim_group = {os.getegid() or 65534}
+local_interfaces = 127.0.0.1
+daemon_smtp_ports = {port}
+tls_advertise_hosts =
+acl_smtp_connect = accept
+begin acl
+begin routers
+begin transports
+""")  # fmt: skip
+    server = home.start(program("exim4", "exim4-daemon-light"), "-C", settings, "-bdf", folder=folder)
+    return Up(server.listening(port), port)
+
+
+def sshd(home: Home) -> Up:
+    folder, port = home.folder("sshd"), free_port()
+    key = folder / "key"
+    home.run(program("ssh-keygen", "openssh-client"), "-q", "-t", "ed25519", "-N", "", "-f", key, folder=folder)
+    settings = home.write(
+        folder / "sshd.conf", f"ListenAddress 127.0.0.1:{port}\nHostKey {key}\nPidFile {folder}/pid\nUsePAM no\n"
+    )
+    server = home.start(program("sshd", "openssh-server"), "-D", "-e", "-f", settings, folder=folder)
+    return Up(server.listening(port), port)
+
+
+def dnsmasq(home: Home) -> Up:
+    folder, port = home.folder("dnsmasq"), free_port()
+    records = [*(f"--host-record=web.example.test,{address}" for address in ("192.0.2.7", "192.0.2.8", "2001:db8::7")),
+               "--mx-host=example.test,mail.example.test,10", "--txt-record=example.test,v=spf1 -all",
+               "--cname=www.example.test,web.example.test", "--local=/example.test/"]  # fmt: skip
+    server = home.start(
+        program("dnsmasq", "dnsmasq-base"), "--keep-in-foreground", "--conf-file=/dev/null", f"--port={port}",
+        "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv", "--no-hosts", f"--pid-file={folder}/pid",
+        "--user=", *records, folder=folder,
+    )  # fmt: skip
+    return Up(server.listening(port), port)
+
+
+def _chrony(home: Home, name: str, *lines: str) -> Up:
+    folder, port = home.folder(name), free_port(socket.SOCK_DGRAM)
+    own = [f"port {port}", "bindaddress 127.0.0.1", "allow 127.0.0.1", "cmdport 0", "bindcmdaddress /"]
+    settings = home.write(folder / "chrony.conf", "\n".join([*own, f"pidfile {folder}/pid", *lines, ""]))
+    server = home.start(program("chronyd", "chrony"), "-x", "-U", "-d", "-f", settings, folder=folder)
+    return Up(server.until(lambda: "chronyd version" in server.said), port)
+
+
+def chrony(home: Home) -> Up:
+    """A server that takes its own clock for right."""
+    return _chrony(home, "chrony", "local stratum 3")
+
+
+def lost(home: Home) -> Up:
+    """One that has no source at all."""
+    return _chrony(home, "lost")
+
+
+@pytest.fixture(scope="module")
+def up(home: Home) -> dict[str, Up]:
+    """All of them, started side by side."""
+    makers = (exim, sshd, dnsmasq, chrony, lost)
+    with ThreadPoolExecutor(len(makers)) as pool:
+        started = {maker.__name__: pool.submit(maker, home) for maker in makers}
+        return {name: one.result() for name, one in started.items()}
+
+
+@pytest.fixture(scope="module")
+def check(checking: Any) -> Check:
+    return checking()
+
+
+def test_a_mail_server(up: dict[str, Up], check: Check) -> None:
+    """It greets by its name and answers; STARTTLS is missing where it is wanted."""
+    port = up["exim"].port
+    found = check("smtp", host="127.0.0.1", port=port)
+    assert (found.status, found.summary.startswith("mail.example.test ESMTP Exim 4.")) == ("ok", True), found
+    assert 0 < found.metrics[f"time{{host=127.0.0.1,port={port}}}"] < 2
+    found = check("smtp", host="127.0.0.1", port=port, starttls=True)
+    assert (found.status, found.summary) == ("critical", "the server offers no STARTTLS")
+    found = check("tls_certificate", host="127.0.0.1", port=port, starttls="smtp")
+    assert found.status == "critical", found
+    assert check("smtp", host="127.0.0.1", port=port, warn="0:0").status == "warning"
+
+
+def test_an_ssh_server(up: dict[str, Up], check: Check) -> None:
+    """Its version, and another one than was wanted."""
+    port = up["sshd"].port
+    found = check("ssh_banner", host="127.0.0.1", port=port, expect="OpenSSH_")
+    assert (found.status, found.summary.startswith("OpenSSH_")) == ("ok", True), found
+    found = check("ssh_banner", host="127.0.0.1", port=port, expect="dropbear")
+    assert (found.status, found.summary.endswith("not dropbear")) == ("critical", True), found
+    found = check("ssh_banner", host="127.0.0.1", port=up["exim"].port)
+    assert (found.status, "is no SSH server" in found.summary) == ("critical", True), found
+
+
+def test_a_name_server(up: dict[str, Up], check: Check) -> None:
+    """Addresses, mail servers and texts as they were given; names that do not exist."""
+    where = {"server": "127.0.0.1", "port": up["dnsmasq"].port}
+    found = check("dns", name="web.example.test", expect=["192.0.2.7"], **where)
+    assert found.status == "ok", found
+    assert check("dns", name="web.example.test", type="AAAA", expect=["2001:db8::7"], **where).status == "ok"
+    assert check("dns", name="example.test", type="MX", expect=["mail.example.test"], **where).status == "ok"
+    assert check("dns", name="example.test", type="TXT", expect=["v=spf1 -all"], **where).status == "ok"
+    assert check("dns", name="www.example.test", expect=["192.0.2.7"], **where).status == "ok"
+    found = check("dns", name="web.example.test", expect=["192.0.2.9"], **where)
+    assert found.status == "critical", found
+    found = check("dns", name="nowhere.example.test", **where)
+    assert (found.status, "NXDOMAIN" in found.summary) == ("critical", True), found
+
+
+def test_a_time_server(up: dict[str, Up], check: Check) -> None:
+    """One clock compared with itself is off by next to nothing; a server without a source says so."""
+    port = up["chrony"].port
+    found = check("ntp", host="127.0.0.1", port=port)
+    assert found.status == "ok", found
+    assert abs(found.metrics["offset{host=127.0.0.1}"]) < 0.1
+    assert found.metrics["stratum{host=127.0.0.1}"] == 3
+    assert 0 <= found.metrics["root_dispersion{host=127.0.0.1}"] < 1
+    assert check("ntp", host="127.0.0.1", port=port, stratum_warn="1:2").status == "warning"
+    found = check("clock", server="127.0.0.1", port=port)
+    assert (found.status, found.metrics["stratum"]) == ("ok", 3), found
+    found = check("ntp", host="127.0.0.1", port=up["lost"].port)
+    assert (found.status, found.summary) == ("critical", "127.0.0.1 does not know the time itself")
+
+
+def test_by_the_command(up: dict[str, Up], tmp_path: Path) -> None:
+    """`equus run` says the same as a plugin would, and ends with the state."""
+    command = [sys.executable, "-c", "from equus.main import main; main(prog_name='equus')", "run", "ssh_banner",
+               "--checks", helen_checks.FOLDER, "--args"]  # fmt: skip
+    for port, status in ((up["sshd"].port, 0), (up["exim"].port, 2)):
+        words = [*command, json.dumps({"host": "127.0.0.1", "port": port})]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done
+        assert ("OpenSSH_" in done.stdout, "|" in done.stdout) == (status == 0, True)
+
+
+def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
+    """Critical, each of them. (The last test here: it ends the servers.)"""
+    for one in up.values():
+        one.server.stop()
+    for name, server in (("smtp", "exim"), ("ssh_banner", "sshd"), ("tcp", "sshd")):
+        found = check(name, host="127.0.0.1", port=up[server].port)
+        assert (found.status, found.summary) == ("critical", f"127.0.0.1:{up[server].port} refused the connection")
+    found = check("ntp", host="127.0.0.1", port=up["chrony"].port)
+    assert (found.status, found.metrics) == ("critical", {}), found
+    found = check("dns", name="web.example.test", server="127.0.0.1", port=up["dnsmasq"].port)
+    assert (found.status, found.metrics) == ("critical", {}), found

@@ -67,9 +67,14 @@ class AssignmentBook:
         done = self._lock.run(lambda: Deferred.fromCoroutine(self._reread(author)))
         return done.addErrback(lambda failure: self.log.failure("the assignments", failure))
 
-    def rewrite(self, text: str, author: str) -> Deferred[None]:
-        """Replace the file in one step; fails with AssignmentsError and leaves it alone if the text can't be used."""
-        return self._lock.run(lambda: Deferred.fromCoroutine(self._rewrite(text, author)))
+    def rewrite(
+        self, text: str, author: str, demand: Callable[[str], None] = lambda held: None, dry_run: bool = False
+    ) -> Deferred[Assignments]:
+        """Replace the file in one step; fails with AssignmentsError and leaves it alone if the text can't be used.
+
+        `demand` sees the text that is replaced, and may raise. A dry run goes as far as the file.
+        """
+        return self._lock.run(lambda: Deferred.fromCoroutine(self._rewrite(text, author, demand, dry_run)))
 
     def text(self) -> Deferred[str]:
         """The file as it is; empty where there is none. Fails with AssignmentsError if it can't be read."""
@@ -101,16 +106,22 @@ class AssignmentBook:
             return
         await self._take(assignments, text, author)
 
-    async def _rewrite(self, text: str, author: str) -> None:
+    async def _rewrite(
+        self, text: str, author: str, demand: Callable[[str], None], dry_run: bool
+    ) -> Assignments:  # fmt: skip
+        demand(await deferToThread(_read_text, self.path))
         if len(text.encode()) > MAX_FILE:
             raise AssignmentsError(f"more than {MAX_FILE} bytes: name agents by patterns and labels")
         assignments = await deferToThread(read, text)
+        if dry_run:
+            return assignments
         try:
             await deferToThread(write_whole, self.path, text.encode())
         except OSError as error:
             raise AssignmentsError(f"{self.path} can't be written: {error.strerror}") from error
         self._seen = await deferToThread(_stamp, self.path)
         await self._take(assignments, text, author)
+        return assignments
 
     async def _take(self, assignments: Assignments, text: str, author: str) -> None:
         """The file is the truth, whether or not the store can keep a revision of it."""

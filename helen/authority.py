@@ -77,6 +77,11 @@ class Authority:
         """Every unexpired certificate, revoked ones included: for other Helens (`learn`)."""
         return self._keys.all()
 
+    @property
+    def bundle(self) -> str:
+        """All CAs that are trusted here, in PEM form."""
+        return certificates.pem(*self.material.bundle)
+
     def on_revoked(self, tell: Callable[[str, frozenset[str]], None]) -> None:
         """`tell(name, key_hashes)` in the reactor thread, at once, before the store knows."""
         self._revoked_listeners.append(tell)
@@ -137,14 +142,18 @@ class Authority:
     ) -> Deferred[str]:
         """A new one-time token, kept nowhere. Fails with BadRequest for a bad name or ttl."""
         try:
-            name = name and certificates.checked_name(name)
-            if not 0 < ttl <= TOKEN_TTL_MAX:
-                raise BadRequest(f"a token may live for up to {TOKEN_TTL_MAX / 86_400:g} days, not {ttl / 86_400:.4g}")
+            name = self.check_token(name, ttl)
         except BadRequest:
             return fail()
         token = f"{certificates.fingerprint(self.material.ca)}.{secrets.token_urlsafe(SECRET_BYTES)}"
         made = self._store.call(credentials.add_token, token, name, now, now + ttl, by)
         return made.addCallback(lambda _: token)
+
+    def check_token(self, name: str | None, ttl: float) -> str | None:
+        """The name as it will be written. Raises BadRequest where no such token can be made."""
+        if not 0 < ttl <= TOKEN_TTL_MAX:
+            raise BadRequest(f"a token may live for up to {TOKEN_TTL_MAX / 86_400:g} days, not {ttl / 86_400:.4g}")
+        return name and certificates.checked_name(name)
 
     def enrol(self, name: str, token: str, csr: str, address: str, now: float) -> Deferred[Enrolled]:
         """A certificate for a token. Fails with NotEnrolled, which is audited already."""
@@ -182,6 +191,14 @@ class Authority:
         except BadRequest:
             return fail()
         return self._store.call(credentials.issue, grant).addCallback(self._enrolled, now)
+
+    def check_issue(self, name: str, csr: str, now: float) -> Deferred[None]:
+        """Whether `issue` would work; fails as it would."""
+        try:
+            grant = self._grant(name, csr, now, "")
+        except BadRequest:
+            return fail()
+        return self._store.call(credentials.check_issue, grant)
 
     def _grant(self, name: str, csr: str, now: float, actor: str, address: str = "") -> Grant:
         certificates.checked_name(name)
@@ -229,6 +246,10 @@ class Authority:
             return len(keys)
 
         return self._store.call(credentials.revoke, name, now, by).addCallback(done)
+
+    def check_revoke(self, name: str, now: float) -> Deferred[int]:
+        """How many certificates `revoke` would take; fails with UnknownAgent."""
+        return self._store.call(credentials.check_revoke, name, now)
 
     def _shut_out(self, name: str, now: float) -> None:
         keys = self._keys.revoke(name, now)

@@ -177,8 +177,7 @@ def _learn_revoked(db: sqlite3.Connection, name: str, at: float) -> None:
 
 
 def _give(db: sqlite3.Connection, grant: Grant, how: str, detail: str) -> bytes:
-    if db.execute("SELECT 1 FROM certificates WHERE key_hash = ?", (grant.key_hash,)).fetchone() is not None:
-        raise NotEnrolled(f"{grant.name} asks with a key that has a certificate already; each one needs a new key")
+    check_issue(db, grant)
     new = grant.sign()
     db.execute(
         "INSERT INTO agents (name, created) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET revoked_at = NULL",
@@ -192,6 +191,12 @@ def _give(db: sqlite3.Connection, grant: Grant, how: str, detail: str) -> bytes:
     )
     audit(db, AuditEntry(grant.now, grant.actor, "enrol", grant.name, grant.address, f"{detail}, serial {new.serial}"))
     return new.der
+
+
+def check_issue(db: sqlite3.Connection, grant: Grant) -> None:
+    """Raises NotEnrolled for a key that has a certificate."""
+    if db.execute("SELECT 1 FROM certificates WHERE key_hash = ?", (grant.key_hash,)).fetchone() is not None:
+        raise NotEnrolled(f"{grant.name} asks with a key that has a certificate already; each one needs a new key")
 
 
 def used(db: sqlite3.Connection, key_hash: str, now: float, older: Iterable[str], retires_at: float) -> None:
@@ -248,6 +253,14 @@ def _drop_forgotten(db: sqlite3.Connection) -> None:
         "DELETE FROM kv WHERE substr(key, 1, ?2) = ?1 AND substr(key, ?2 + 1) NOT IN (SELECT name FROM agents)",
         (FORGOTTEN, len(FORGOTTEN)),
     )
+
+
+def check_revoke(db: sqlite3.Connection, name: str, now: float) -> int:
+    """How many certificates `revoke` would take. Raises UnknownAgent."""
+    if db.execute("SELECT 1 FROM agents WHERE name = ?", (name,)).fetchone() is None:
+        raise UnknownAgent(f"No agent is called {name}.")
+    asked = "SELECT count(*) FROM certificates WHERE name = ? AND revoked_at IS NULL AND not_after > ?"
+    return int(db.execute(asked, (name, now)).fetchone()[0])
 
 
 def forget_expired(db: sqlite3.Connection, now: float) -> None:

@@ -31,7 +31,6 @@ from zerotask.errors import NoAnswer, RpcError, TaskFailed
 from zerotask.roster import new_task_id
 
 MOST = 1_000  # jobs on record; those that ended first make room
-SHOWN = 100  # jobs in a list
 ANSWER_SECONDS = 9.0  # that the broker may take to answer: after a crash it holds our name for three beats, 7.5 s
 LIMIT_SECONDS = 300.0  # of a task beyond the end of its question: restarts, a busy machine
 LOOK_SECONDS = 0.2  # between two looks at a task that is not open here
@@ -118,6 +117,22 @@ class Jobs:
         wait: float, of: str | None = None,
     ) -> Job:  # fmt: skip
         """Returns once the task is stored. `wait` is how long agents that are away are waited for, in seconds."""
+        job, asked = self.plan(check, on, targets, args, timeout, wait, of)
+        await self._make_room()
+        self._new.add(job.id)
+        try:
+            await self._write(job)
+            self._jobs[job.id] = job
+            await self._hand_over(job, asked)
+        finally:
+            self._new.discard(job.id)
+        return job
+
+    def plan(
+        self, check: str, on: list[str], targets: Iterable[str], args: dict[str, Any], timeout: float,
+        wait: float, of: str | None = None,
+    ) -> tuple[Job, dict[str, Any]]:  # fmt: skip
+        """What would be stored, and the question for its agents. Raises JobRefused."""
         now = self._wall()
         if wait > LONGEST_WAIT:
             raise JobRefused(f"agents are waited for {LONGEST_WAIT / 86_400:g} days at most", 400)
@@ -129,15 +144,7 @@ class Jobs:
             judge_targets(job.targets)
         except ValueError as error:
             raise JobRefused(str(error), 400) from error
-        await self._make_room()
-        self._new.add(job.id)
-        try:
-            await self._write(job)
-            self._jobs[job.id] = job
-            await self._hand_over(job, asked)
-        finally:
-            self._new.discard(job.id)
-        return job
+        return job, asked
 
     async def _hand_over(self, job: Job, asked: dict[str, Any]) -> None:
         now = self._wall()
@@ -151,7 +158,9 @@ class Jobs:
             raise JobRefused(f"ZeroTask does not take it: {error}", 503) from error
         except NoAnswer as error:  # it may have been stored all the same
             said = f"ZeroTask does not answer: {error}. `helen jobs list` will say whether it has taken job {job.id}"
-            raise JobRefused(said, 503) from error
+            refused = JobRefused(said, 503)
+            refused.is_unsure = True
+            raise refused from error
 
     async def cancel(self, job_id: str) -> State:
         """The state in which it is then, and stays."""
@@ -165,7 +174,7 @@ class Jobs:
             raise JobRefused(f"ZeroTask does not answer: {error}", 503) from error
         return await self.state(job)
 
-    async def retry(self, job_id: str) -> Job:
+    async def retry(self, job_id: str, dry_run: bool = False) -> Job:
         """A new job, for those of its targets that did not answer, which waits as long as the old one did."""
         job = self.get(job_id)
         if (await self.state(job)).state not in ENDED:
@@ -175,6 +184,8 @@ class Jobs:
         if not left:
             raise JobRefused(f"all agents have answered {job_id}: there is nothing to retry")
         wait = 0.0 if job.deadline is None else job.deadline - job.submitted
+        if dry_run:
+            return self.plan(job.check, job.on, left, job.args, job.timeout, wait, job.id)[0]
         return await self.submit(job.check, job.on, left, job.args, job.timeout, wait, job.id)
 
     # ---------------------------------------------------------------------------------------------- looking
@@ -203,10 +214,9 @@ class Jobs:
         shown: dict[str, Any] = msgspec.to_builtins(job)
         return shown | {"state": state.state, "why": state.why, "counts": await self._counts(job, state)}
 
-    async def list(self) -> list[dict[str, Any]]:
-        """The newest first."""
-        newest = sorted(self._jobs.values(), key=lambda job: job.submitted, reverse=True)[:SHOWN]
-        return [await self.show(job) for job in newest]
+    def newest(self) -> list[Job]:
+        """All on record, the newest first."""
+        return sorted(self._jobs.values(), key=order)
 
     async def _counts(self, job: Job, state: State) -> dict[str, int]:
         """Those of a job that is over are counted once."""
@@ -313,6 +323,11 @@ class Jobs:
             self._ended.pop(job.id, None)
         if over:
             await self._disk.run(deferToThread, _drop, self._tasks.folder, [job.id for job in over])
+
+
+def order(job: Job) -> tuple[float, str]:
+    """By which the newest come first, and no two are alike."""
+    return -job.submitted, job.id
 
 
 def _why(state: State) -> str:

@@ -127,6 +127,10 @@ class KeyRing:
 
     async def follow(self, envelope: bytes) -> None:
         """Take a new root, signed elsewhere; our own signatures are added. Raises PushRefused, nothing changed."""
+        await self._append(self.check_root(envelope))
+
+    def check_root(self, envelope: bytes) -> bytes:
+        """The new root with our own signatures. Raises PushRefused if it can't be followed."""
         try:
             signed = self._countersigned(envelope)
             root = roots.follow(signed, self.root)
@@ -134,13 +138,17 @@ class KeyRing:
             raise PushRefused(f"the new root is refused: {refused}") from refused
         if root.online is None or key_id(root.online) != key_id(self.online.public_key()):
             raise PushRefused("the new root names another online key than this Helen's: begin anew with `helen keys`")
-        await self._append(signed)
+        return signed
+
+    def check_own(self) -> None:
+        """Raises PushRefused where `renew_own` would."""
+        if not self.private:
+            raise PushRefused("not enough of the signing keys lie here: give those that sign with --key, and --new")
 
     async def renew_own(self) -> None:
         """A new key in place of the one that lies here, which is forgotten. Raises PushRefused, nothing changed."""
         ours, held = self._ours(), self.root
-        if not self.private:
-            raise PushRefused("not enough of the signing keys lie here: give those that sign with --key, and --new")
+        self.check_own()
         fresh = Ed25519PrivateKey.generate()
         gone = {key_id(key.public_key()) for key in ours}
         others = [key for name, key in held.keys.items() if name not in gone]

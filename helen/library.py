@@ -286,11 +286,8 @@ class Library:
         except KeyError:
             return False
 
-    def accept(self, envelope: bytes, undo: bytes, author: str, fraction: float | None = None) -> Deferred[int]:
-        """Publish what was staged, signed elsewhere. Fires with the version; fails with PushRefused."""
-        return self._lock.run(lambda: Deferred.fromCoroutine(self._accept(envelope, undo, author, fraction)))
-
-    async def _accept(self, envelope: bytes, undo: bytes, author: str, fraction: float | None) -> int:
+    def check_signed(self, envelope: bytes, undo: bytes) -> Staged:
+        """What `accept` would publish. Raises PushRefused."""
         staged = self.staged
         if staged is None:
             raise PushRefused("nothing is staged: change the folder of checks first")
@@ -304,6 +301,14 @@ class Library:
             raise PushRefused(f"{refused}. `helen keys` lists the keys that are known here") from refused
         if found != wanted:
             raise PushRefused("the folder has changed since that was signed: look at `helen push --dry-run`, sign anew")
+        return staged
+
+    def accept(self, envelope: bytes, undo: bytes, author: str, fraction: float | None = None) -> Deferred[int]:
+        """Publish what was staged, signed elsewhere. Fires with the version; fails with PushRefused."""
+        return self._lock.run(lambda: Deferred.fromCoroutine(self._accept(envelope, undo, author, fraction)))
+
+    async def _accept(self, envelope: bytes, undo: bytes, author: str, fraction: float | None) -> int:
+        staged = self.check_signed(envelope, undo)
         self.releases.keep(staged.contents)
         version = await self.releases.publish(envelope, undo, author, self._members(fraction, author))
         self.staged = None

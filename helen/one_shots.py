@@ -77,7 +77,7 @@ class OneShots:
         self._store = store
         self._wall = wall
 
-    async def prepare(self, wanted: Code | Signed, actor: str = "operator") -> Prepared:
+    async def prepare(self, wanted: Code | Signed, actor: str = "operator", dry_run: bool = False) -> Prepared:
         """Sign or verify, and write it into the audit. Raises OrderRefused, or what the store raises."""
         blob = self._sign(wanted) if isinstance(wanted, Code) else once.pack(_sound(wanted.envelope), wanted.files)
         root = self._keys.root
@@ -86,6 +86,8 @@ class OneShots:
         except ManifestRefused as refused:
             raise OrderRefused(f"{refused}. `helen keys` lists the keys that count") from refused
         prepared = Prepared(blob, order.check, hashlib.sha256(order.source).hexdigest(), order.on)
+        if dry_run:
+            return prepared
         await self._store.call(audit, AuditEntry(self._wall(), actor, "one-shot", order.check, detail=describe(order)))
         return prepared
 

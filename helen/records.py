@@ -49,12 +49,14 @@ def audit(db: sqlite3.Connection, entry: AuditEntry) -> int:
     return row.lastrowid
 
 
-def audit_page(db: sqlite3.Connection, before: int | None = None, subject: str | None = None) -> list[AuditEntry]:
-    """The newest entries first, at most AUDIT_PAGE; `before` is the id of the last one on the page before."""
+def audit_page(
+    db: sqlite3.Connection, before: int | None = None, subject: str | None = None, limit: int = AUDIT_PAGE
+) -> list[AuditEntry]:
+    """The newest entries first; `before` is the id of the last one on the page before."""
     rows = db.execute(
         "SELECT at, actor, action, subject, address, detail, id FROM audit"
         " WHERE (?1 IS NULL OR id < ?1) AND (?2 IS NULL OR subject = ?2) ORDER BY id DESC LIMIT ?3",
-        (before, subject, AUDIT_PAGE),
+        (before, subject, limit),
     )
     return [AuditEntry(*row) for row in rows]
 

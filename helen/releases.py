@@ -274,16 +274,22 @@ class Releases:
         self.published, self.canary, self.ring, self.last_ring = canary, None, None, ring
         self._on_published()
 
-    async def go_back(self, author: str) -> int:
-        """Offer N+1, the files that were promoted before, to everybody. Its version."""
-        newest, envelope, ring = self.newest, self._undo, self.ring
-        if envelope is None or newest is None:
+    def way_back(self) -> ManifestDocument:
+        """The set that undoes the newest. Raises PushRefused if there is none."""
+        if self._undo is None or self.newest is None:
             raise PushRefused("there is nothing to undo: the newest set was not pushed over another one")
-        document = manifest.read_unverified(envelope)
+        document = manifest.read_unverified(self._undo)
         if document.expires <= self._clock():
             raise PushRefused(
                 "the undoing set has expired, agents would refuse it: put the older files into the folder instead"
             )
+        return document
+
+    async def go_back(self, author: str) -> int:
+        """Offer N+1, the files that were promoted before, to everybody. Its version."""
+        document = self.way_back()
+        newest, envelope, ring = self.newest, self._undo, self.ring
+        assert newest is not None and envelope is not None
         await self._fetch(all_files(document))
         if ring is not None and ring.verdict is None:
             ring.verdict, ring.why = "undo", f"undone by {author}"

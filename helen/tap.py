@@ -412,10 +412,16 @@ class Helen(Service):
             self.network.changed("checks")
         self.house.supply.on_published()
 
-    async def rotate_keys(self, root: bytes | None) -> None:
+    async def rotate_keys(self, root: bytes | None, dry_run: bool = False) -> None:
         """A new root from elsewhere, or a new key of Helen's own; then the set is signed, or staged, anew."""
         if self.library.releases.ring is not None:
             raise PushRefused("a first ring is open: rotate keys once it has been promoted or undone")
+        if dry_run:
+            if root is None:
+                self.keys.check_own()
+            else:
+                self.keys.check_root(root)
+            return
         await (self.keys.renew_own() if root is None else self.keys.follow(root))
         self.take_keys()
         await self.library.look()

@@ -36,7 +36,7 @@ def assign(client: Client, check: str | None, remove: bool, file: Path | None, a
     """
     if remove and check is None and given["check_id"] is None:
         raise click.UsageError("--remove of what? Name a CHECK, or --id ID")
-    current = client.get("/api/v1/assignments")
+    current, tag = client.get_tagged("/api/v1/assignments")
     if file is not None:
         text = read_file(file)
     elif remove:
@@ -53,7 +53,7 @@ def assign(client: Client, check: str | None, remove: bool, file: Path | None, a
     except AssignmentsError as error:
         raise click.UsageError(str(error)) from error
     leaving = without_default(current["text"], wanted, client.get("/api/v1/agents")["agents"])
-    done = client.put("/api/v1/assignments", {"text": text.lstrip("\n")})
+    done = client.put("/api/v1/assignments", {"text": text.lstrip("\n")}, tag)
     print_json(done) if as_json else click.echo(f"revision {done['revision']} is live")
     for name in done["unknown_checks"]:
         click.echo(f"warning: no published check is called {plain(name)}: `helen checks` lists them", err=True)

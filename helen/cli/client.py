@@ -80,8 +80,14 @@ class Client:
     def post(self, path: str, body: Any = None) -> Any:
         return self._answer(self._send("POST", path, body))
 
-    def put(self, path: str, body: Any) -> Any:
-        return self._answer(self._send("PUT", path, body))
+    def get_tagged(self, path: str) -> tuple[Any, str]:
+        """An answer and its ETag."""
+        response = self._send("GET", path)
+        return self._answer(response), response.headers.get("etag", "")
+
+    def put(self, path: str, body: Any, tag: str = "") -> Any:
+        """With the tag of what is replaced it is refused if somebody else has changed that meanwhile."""
+        return self._answer(self._send("PUT", path, body, more={"if-match": tag} if tag else None))
 
     def stream(self, path: str, body: Any, patience: float) -> Iterator[dict[str, Any]]:
         """An answer that comes in lines of JSON, to a GET if there is no body; `patience` is for each line."""

@@ -139,11 +139,17 @@ def dead_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM outbox WHERE state = 'dead'").fetchone()[0])
 
 
-def listed(db: sqlite3.Connection) -> list[dict[str, Any]]:
+def is_dead(db: sqlite3.Connection, id: str) -> bool:
+    return db.execute("SELECT 1 FROM outbox WHERE id = ? AND state = 'dead'", (id,)).fetchone() is not None
+
+
+def listed(db: sqlite3.Connection, after: int = 0, limit: int = SHOWN) -> list[dict[str, Any]]:
     """What waits and what is dead, the oldest first, without content."""
-    names = ("id", "channel", "state", "created", "tries", "due", "error")
+    names = ("number", "id", "channel", "state", "created", "tries", "due", "error")
     rows = db.execute(
-        f"SELECT {', '.join(names)} FROM outbox WHERE state IN ('waiting', 'dead') ORDER BY number LIMIT ?", (SHOWN,)
+        f"SELECT {', '.join(names)} FROM outbox WHERE state IN ('waiting', 'dead') AND number > ?"
+        " ORDER BY number LIMIT ?",
+        (after, limit),
     )
     return [dict(zip(names, row, strict=True)) for row in rows]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from klein import Klein
 from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
 
 from equus_protocol import once
 from equus_protocol.codec import MAX_BLOB, Role, encode
@@ -19,7 +20,7 @@ from equus_protocol.errors import LocalProtocolError
 from equus_protocol.messages import Check
 from helen.outgoing import unsent
 from helen.policy import unknown_checks
-from helen.roster import Agent
+from helen.roster import Agent, Latest
 from helen.runs import MAX_RUNS, Run, RunRefused, Target
 from helen.supply import encode_args
 from helen.web import (
@@ -33,25 +34,26 @@ from helen.web import (
     notifications,
     one_shots,
     pings,
+    pushes,
     reporting,
     shown,
 )  # fmt: skip
 from helen.web.bodies import (
     read_asking_time,
-    read_base64,
     read_body,
-    read_files,
     read_object,
     read_optional_text,
     read_patterns,
     read_seconds,
-    read_share,
     read_text,
+    wants_dry_run,
 )
+from helen.web.cursors import read_page
+from helen.web.preconditions import demand
 from helen.web.problems import Problem, add_error_answers, write_json
 from helen.web.rows import write_rows
+from helen.web.tags import tag_of_document
 from helen.web.tokens import WebTokens
-from helen.wheels import NotAnEquus, version_of
 
 if TYPE_CHECKING:
     from helen.tap import Helen
@@ -75,8 +77,10 @@ class Api:
     @app.route("/api/v1/agents", methods=["GET"])
     def agents(self, request: Any) -> Deferred[bytes]:
         patterns = [value.decode("utf-8", "replace") for value in request.args.get(b"on", [])]
+        page = read_page(request, "agents", (str,), patterns)
         found = self._helen.house.roster.matching(patterns or ["*"], revoked=True)
-        return write_rows(request, "agents", sorted(found, key=lambda agent: agent.name), self._agent)
+        rows, following = page.cut(sorted(found, key=lambda agent: agent.name), lambda agent: (agent.name,))
+        return write_rows(request, "agents", rows, self._agent, {"next": following}, whole=page.limit is not None)
 
     @app.route("/api/v1/agents/<name>", methods=["GET"])
     def agent(self, request: Any, name: str) -> bytes:
@@ -97,6 +101,9 @@ class Api:
 
     @app.route("/api/v1/agents/<name>/revoke", methods=["POST"])
     async def revoke(self, request: Any, name: str) -> bytes:
+        if wants_dry_run(request, await read_body(request)):
+            count = await self._helen.authority.check_revoke(name, time.time())
+            return write_json(request, {"agent": name, "revoked": count})
         count = await self._helen.authority.revoke(name, time.time(), request.caller.actor)
         self._helen.judge.forget(name)
         self._helen.house.roster.know(name).revoke(time.time())
@@ -111,6 +118,8 @@ class Api:
             raise Problem(409, "a host", f"{name} is no agent, it reports from outside: take it out of passive.toml")
         if agent.link is not None:
             raise Problem(409, "connected", f"{name} is connected: `helen revoke {name}` shuts it out first")
+        if wants_dry_run(request, await read_body(request)):
+            return write_json(request, {"agent": name})
         await self._helen.authority.forget(name, time.time(), request.caller.actor)
         self._helen.judge.forget(name)
         self._helen.house.roster.forget(name)
@@ -118,20 +127,20 @@ class Api:
         return write_json(request, {"agent": name})
 
     @app.route("/api/v1/results", methods=["GET"])
-    def results(self, request: Any) -> Deferred[bytes]:
+    async def results(self, request: Any) -> bytes:
         """The latest results of all agents, or of those of `on`: newer than `since` (unix seconds)."""
+        given = request.args.get(b"since", [b"0"])[0].decode("utf-8", "replace")
         try:
-            since = float(request.args.get(b"since", [b"0"])[0])
+            since = float(given)
         except ValueError as error:
             raise Problem(400, "bad request", "`since` is a number of unix seconds") from error
         patterns = [value.decode("utf-8", "replace") for value in request.args.get(b"on", [])]
+        page = read_page(request, "results", (float, str, str), [given, *patterns])
         found = self._helen.house.roster.matching(patterns or ["*"])
-        new = [
-            (agent.name, each) for agent in found for each in agent.latest.values()
-            if each.received > since and not each.kept
-        ]  # fmt: skip
-        new.sort(key=lambda pair: pair[1].received)
-        return write_rows(request, "results", new, lambda pair: {"agent": pair[0]} | shown.show_latest(pair[1]))
+        new = await deferToThread(newer_results, found, since)
+        rows, following = page.cut(new, place_of)
+        whole = page.limit is not None
+        return await write_rows(request, "results", rows, show_result, {"next": following}, whole)
 
     @app.route("/api/v1/checks", methods=["GET"])
     def checks(self, request: Any) -> bytes:
@@ -141,6 +150,9 @@ class Api:
     async def tokens(self, request: Any) -> bytes:
         body = await read_body(request)
         name, ttl = read_optional_text(body, "agent"), read_seconds(body, "ttl", 3_600.0)
+        if wants_dry_run(request, body):
+            self._helen.authority.check_token(name, ttl)
+            return write_json(request, {"token": None, "address": self._helen.address, "ttl": ttl})
         token = await self._helen.authority.make_token(time.time(), name, ttl, request.caller.actor)
         return write_json(request, {"token": token, "address": self._helen.address, "ttl": ttl}, 201)
 
@@ -148,27 +160,48 @@ class Api:
     async def certificates(self, request: Any) -> bytes:
         body = await read_body(request)
         name, csr = read_text(body, "name"), read_text(body, "csr")
+        if wants_dry_run(request, body):
+            await self._helen.authority.check_issue(name, csr, time.time())
+            return write_json(request, {"certificate": None, "renew_after": None} | self._pinned())
         enrolled = await self._helen.authority.issue(name, csr, time.time(), request.caller.actor)
         self._helen.house.roster.enrol(name)
-        made = {"certificate": enrolled.certificate, "ca": enrolled.ca, "renew_after": enrolled.renew_after}
-        house = self._helen.house
-        made |= {"signing_keys": house.signing_keys, "root": house.root, "address": self._helen.address}
-        return write_json(request, made, 201)
+        made = {"certificate": enrolled.certificate, "renew_after": enrolled.renew_after}
+        return write_json(request, made | self._pinned(), 201)
+
+    def _pinned(self) -> dict[str, Any]:
+        """What whoever enrols has to know of us."""
+        house, authority = self._helen.house, self._helen.authority
+        pinned = {"ca": authority.bundle, "signing_keys": house.signing_keys, "root": house.root}
+        return pinned | {"address": self._helen.address}
 
     @app.route("/api/v1/assignments", methods=["GET"])
     async def assignments(self, request: Any) -> bytes:
         book = self._helen.book
         text = await book.text()
-        return write_json(request, {"text": text, "revision": book.revision, "fault": book.fault})
+        found = {"text": text, "revision": book.revision, "fault": book.fault}
+        return write_json(request, found, tag=tag_of_document(text))
 
     @app.route("/api/v1/assignments", methods=["PUT"])
     async def assign(self, request: Any) -> bytes:
-        text = (await read_body(request)).get("text")
+        """The whole text. With If-Match only if nobody has changed it since it was read with that ETag."""
+        body, book = await read_body(request), self._helen.book
+        text = body.get("text")
         if not isinstance(text, str):
             raise Problem(400, "bad request", "`text` is the whole of assignments.toml")
-        await self._helen.book.rewrite(text, request.caller.actor)
-        unknown = unknown_checks(self._helen.house.supply.assignments, self._helen.library.tables)
-        return write_json(request, {"revision": self._helen.book.revision, "unknown_checks": unknown})
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise Problem(400, "bad request", f"`text` holds what is no text: {error.reason}") from error
+        dry_run = wants_dry_run(request, body)
+
+        def unchanged(held: str) -> None:
+            demand(request, tag_of_document(held), "assignments.toml")
+
+        assignments = await book.rewrite(text, request.caller.actor, unchanged, dry_run)
+        request.subject = f"revision {book.revision}"
+        unknown = unknown_checks(assignments, self._helen.library.tables)
+        request.setHeader("etag", tag_of_document(text))
+        return write_json(request, {"revision": book.revision, "unknown_checks": unknown})
 
     # ---------------------------------------------------------------------------------------------- questions
 
@@ -184,63 +217,12 @@ class Api:
             raise Problem(400, "bad request", f"`args` holds what is no text: {error.reason}") from error
         if not fits:
             raise Problem(400, "bad request", f"`args` has more than {MAX_BLOB} bytes")
-        targets = self._targets(read_patterns(body, "on"))
+        patterns = read_patterns(body, "on")
+        targets = self._targets(patterns)
+        request.subject = f"{check} on {' '.join(patterns)}"
+        if wants_dry_run(request, body):
+            return write_json(request, shown.would_ask(targets))
         return await Question(self._helen, request).ask(check, targets, args, timeout)
-
-    # ---------------------------------------------------------------------------------------------- pushes
-
-    @app.route("/api/v1/push", methods=["GET"])
-    def pushed(self, request: Any) -> bytes:
-        """How far the newest set has come, and what waits for a signature."""
-        connected = [agent for agent in self._helen.house.roster.connected() if agent.version == 2]
-        return write_json(request, shown.show_push(self._helen.library, connected))
-
-    @app.route("/api/v1/push", methods=["POST"])
-    async def push(self, request: Any) -> bytes:
-        """Files by name; with `dry_run` they are judged and nothing changes."""
-        body = await read_body(request)
-        files, tests = read_files(body, "files"), read_files(body, "tests")
-        dry_run = body.get("dry_run") is True
-        verdicts = await self._helen.library.push(files, tests, request.caller.actor, read_share(body), dry_run)
-        warnings = [problem.at(name) for name, found in verdicts.items() for problem in found.problems]
-        newest = self._helen.library.releases.newest
-        made = {"version": newest.version if newest is not None else None, "warnings": warnings}
-        return write_json(request, made, 200 if dry_run else 201)
-
-    @app.route("/api/v1/push/signed", methods=["POST"])
-    async def push_signed(self, request: Any) -> bytes:
-        body = await read_body(request)
-        envelope, undo = read_text(body, "manifest").encode(), read_text(body, "undo").encode()
-        version = await self._helen.library.accept(envelope, undo, request.caller.actor, read_share(body))
-        return write_json(request, {"version": version}, 201)
-
-    @app.route("/api/v1/push/agent", methods=["POST"])
-    async def push_agent(self, request: Any) -> bytes:
-        """`wheels`: base64 by file name. They go out with the set that is published."""
-        body = await read_body(request)
-        wheels = read_base64(body, "wheels")
-        try:
-            version = version_of(wheels)
-        except NotAnEquus as error:
-            raise Problem(400, "bad request", str(error)) from error
-        await self._helen.library.offer_agent(version, wheels, request.caller.actor, read_share(body))
-        return write_json(request, {"agent": version}, 201)
-
-    @app.route("/api/v1/push/undo", methods=["POST"])
-    async def push_undo(self, request: Any) -> bytes:
-        return write_json(request, {"version": await self._helen.library.undo(request.caller.actor)}, 201)
-
-    @app.route("/api/v1/keys", methods=["GET"])
-    def keys(self, request: Any) -> bytes:
-        """Who signs check sets."""
-        return write_json(request, shown.show_keys(self._helen.keys, self._helen.library))
-
-    @app.route("/api/v1/keys", methods=["POST"])
-    async def rotate_keys(self, request: Any) -> bytes:
-        """`root`: a new root with its signatures; without one Helen makes herself a new key."""
-        root = read_optional_text(await read_body(request), "root")
-        await self._helen.rotate_keys(None if root is None else root.encode())
-        return write_json(request, shown.show_keys(self._helen.keys, self._helen.library), 201)
 
     # ---------------------------------------------------------------------------------------------- shown
 
@@ -320,7 +302,24 @@ reporting.add_routes(Api.app)
 pings.add_routes(Api.app)
 one_shots.add_routes(Api.app, Question)
 alertmanager.add_routes(Api.app)
+pushes.add_routes(Api.app)
 add_error_answers(Api.app)
+
+
+def newer_results(agents: Iterable[Agent], since: float) -> list[tuple[str, Latest]]:
+    """In a thread: a great fleet has 100,000, which take a while to be sorted."""
+    found = [(agent.name, each) for agent in agents for each in list(agent.latest.values())
+             if each.received > since and not each.kept]  # fmt: skip
+    return sorted(found, key=place_of)
+
+
+def place_of(result: tuple[str, Latest]) -> tuple[float, str, str]:
+    name, latest = result
+    return latest.received, name, latest.check_id
+
+
+def show_result(result: tuple[str, Latest]) -> dict[str, Any]:
+    return {"agent": result[0]} | shown.show_latest(result[1])
 
 
 def read_check(body: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from zope.interface import implementer
 from helen.records import AuditEntry, audit
 from helen.web.access import NOBODY, OWNER, Caller, credential
 from helen.web.described import BY_KEY
+from helen.web.once import Once
 from helen.web.problems import Problem, refuse_problem
 from helen.web.table import Route
 
@@ -79,6 +80,7 @@ class Gate:
         self._parts = parts
         self._door = door
         self._inner = parts.api.app.resource()
+        self._once = Once(parts.helen.store, self._inner)
 
     def getChildWithDefault(self, name: bytes, request: Any) -> Any:
         return self
@@ -97,6 +99,8 @@ class Gate:
         except Problem as problem:
             return refuse_problem(request, problem)
         request.is_shielded = route is not None and route.is_write and not route.streams
+        if request.method == b"POST" and route is not None and request.getHeader(b"idempotency-key") is not None:
+            return self._once.render(request, route)
         return self._inner.render(request)
 
     def _caller(self, request: Any, route: Route | None) -> Caller:

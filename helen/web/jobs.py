@@ -9,11 +9,14 @@ import msgspec
 from klein import Klein
 from twisted.logger import Logger
 
+from helen.jobs import order
 from helen.outgoing import unsent
-from helen.web.bodies import read_body, read_object, read_patterns, read_seconds, read_text
+from helen.web.bodies import read_body, read_object, read_patterns, read_seconds, read_text, wants_dry_run
+from helen.web.cursors import read_page
 from helen.web.problems import Problem, write_json
 
 DEFAULT_TIMEOUT = 30.0  # seconds that an agent has for its answer
+SHOWN = 100  # jobs of a list without `limit`
 MAX_UNREAD = 64 * 1024 * 1024  # bytes of lines that wait for one who follows and doesn't read; then he is cut off
 
 log = Logger()
@@ -60,38 +63,49 @@ def add_routes(app: Klein) -> None:
     """To the class of the API, whose instances have `_helen`."""
 
     @app.route("/api/v1/jobs", methods=["POST"])
-    async def submit(self: Any, request: Any) -> bytes:
+    async def submit_job(self: Any, request: Any) -> bytes:
         jobs, body = jobs_of(self), await read_body(request)
         check, on, args = read_text(body, "check"), read_patterns(body, "on"), read_object(body, "args")
         timeout, wait = read_seconds(body, "timeout", DEFAULT_TIMEOUT), read_seconds(body, "wait_for_offline", 0.0)
         targets = [agent.name for agent in self._helen.house.roster.askable(on)]
         if not targets:
             raise Problem(404, "no such agent", f"no agent fits {' or '.join(on)}: `helen agents` lists them")
+        request.subject = f"{check} on {' '.join(on)}"
+        if wants_dry_run(request, body):
+            job, _ = jobs.plan(check, on, targets, args, timeout, wait)
+            return write_json(request, msgspec.to_builtins(job) | {"id": None})
         job = await jobs.submit(check, on, targets, args, timeout, wait)
         return write_json(request, msgspec.to_builtins(job), 201)
 
     @app.route("/api/v1/jobs", methods=["GET"])
     async def list_jobs(self: Any, request: Any) -> bytes:
-        return write_json(request, {"jobs": await jobs_of(self).list()})
+        jobs = jobs_of(self)
+        rows, following = read_page(request, "jobs", (float, str), default=SHOWN).cut(jobs.newest(), order)
+        return write_json(request, {"jobs": [await jobs.show(job) for job in rows], "next": following})
 
     @app.route("/api/v1/jobs/<job_id>", methods=["GET"])
-    async def show(self: Any, request: Any, job_id: str) -> bytes:
+    async def show_job(self: Any, request: Any, job_id: str) -> bytes:
         jobs = jobs_of(self)
         return write_json(request, await jobs.show(jobs.get(job_id)))
 
     @app.route("/api/v1/jobs/<job_id>/follow", methods=["GET"])
-    async def follow(self: Any, request: Any, job_id: str) -> bytes:
+    async def follow_job(self: Any, request: Any, job_id: str) -> bytes:
         jobs = jobs_of(self)
         job, lines = jobs.get(job_id), Lines(request)
         await jobs.follow(job, lines.write, lambda: lines.gone)
         return b""
 
     @app.route("/api/v1/jobs/<job_id>/cancel", methods=["POST"])
-    async def cancel(self: Any, request: Any, job_id: str) -> bytes:
-        jobs = jobs_of(self)
-        await jobs.cancel(job_id)
+    async def cancel_job(self: Any, request: Any, job_id: str) -> bytes:
+        jobs, body = jobs_of(self), await read_body(request)
+        jobs.get(job_id)
+        if not wants_dry_run(request, body):
+            await jobs.cancel(job_id)
         return write_json(request, await jobs.show(jobs.get(job_id)))
 
     @app.route("/api/v1/jobs/<job_id>/retry", methods=["POST"])
-    async def retry(self: Any, request: Any, job_id: str) -> bytes:
-        return write_json(request, msgspec.to_builtins(await jobs_of(self).retry(job_id)), 201)
+    async def retry_job(self: Any, request: Any, job_id: str) -> bytes:
+        jobs, body = jobs_of(self), await read_body(request)
+        if wants_dry_run(request, body):
+            return write_json(request, msgspec.to_builtins(await jobs.retry(job_id, dry_run=True)) | {"id": None})
+        return write_json(request, msgspec.to_builtins(await jobs.retry(job_id)), 201)

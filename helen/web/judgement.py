@@ -11,6 +11,7 @@ from secrets import token_hex
 from typing import Any
 
 from klein import Klein
+from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.threads import deferToThread
 
 from helen.dispatch import next_due
@@ -22,12 +23,16 @@ from helen.looking_back import Lookback
 from helen.replaying import Past
 from helen.timeline import Key
 from helen.web.bodies import read_body, read_optional_text, read_text, wants_dry_run
+from helen.web.cursors import read_page
+from helen.web.preconditions import demand
 from helen.web.problems import Problem, write_json
+from helen.web.tags import tag_of_document
 from helen.windows import MAX_COMMENT, Window, WindowRefused, on_at, read_window, spans
 
 MAX_WINDOWS = 10_000  # downtimes and silences at one time; each is held against every check
 PREVIEW_SPANS = 10  # of a recurring window
 PREVIEW_CHECKS = 200  # names of checks that a preview lists; all of them are counted
+WINDOWS = DeferredLock()  # one command about windows at a time, from its look at what is there to the disk
 RESULTS_SHOWN = 10  # results that an explanation looks at
 
 
@@ -121,14 +126,21 @@ def add_routes(app: Klein) -> None:
     def list_windows(api: Any, request: Any) -> bytes:
         """Downtimes and silences that are on, or will be."""
         judge: Judge = api._helen.judge
-        listed = [_show_window(judge, window) for _, window in sorted(judge.timeline.windows.items())]
-        return write_json(request, {"windows": listed})
+        page = read_page(request, "windows", (str,))
+        rows, following = page.cut(sorted(judge.timeline.windows), lambda name: (name,))
+        listed = [_show_window(judge, judge.timeline.windows[name]) for name in rows]
+        return write_json(request, {"windows": listed, "next": following})
+
+    @app.route("/api/v1/windows/<name>", methods=["GET"])
+    def one_window(api: Any, request: Any, name: str) -> bytes:
+        judge: Judge = api._helen.judge
+        window = _window(judge, name)
+        return write_json(request, _show_window(judge, window), tag=_tag(window))
 
     @app.route("/api/v1/windows", methods=["POST"])
     async def open_window(api: Any, request: Any) -> bytes:
-        """The fields of helen/windows.py; with `dry_run` it is a preview and nothing happens."""
+        """The fields of helen/windows.py; in a dry run it is a preview and nothing happens."""
         body = await read_body(request)
-        judge: Judge = api._helen.judge
         now, dry_run = time.time(), wants_dry_run(request, body)
         body.pop("dry_run", None)
         body.setdefault("id", token_hex(4))
@@ -138,24 +150,48 @@ def add_routes(app: Klein) -> None:
             raise Problem(400, "window refused", str(error)) from error
         if window.until is not None and window.until <= now:
             raise Problem(400, "window refused", "`until` lies in the past")
-        if len(judge.timeline.windows) >= MAX_WINDOWS and window.id not in judge.timeline.windows:
-            raise Problem(409, "too many", f"there are {MAX_WINDOWS} downtimes and silences: cancel some")
         request.subject = window.id
-        shown = await deferToThread(_preview, judge, dict(judge.timeline.states), window, now)
-        if not dry_run:
-            await api._helen.changes.write(window.kind, {"action": "add", **window.to_json()})
-        return write_json(request, shown, 200 if dry_run else 201)
+        return await WINDOWS.run(lambda: Deferred.fromCoroutine(_open(api, request, window, now, dry_run)))
 
     @app.route("/api/v1/windows/<name>/cancel", methods=["POST"])
     async def cancel_window(api: Any, request: Any, name: str) -> bytes:
         body = await read_body(request)
-        window = api._helen.judge.timeline.windows.get(name)
-        if window is None:
-            raise Problem(404, "no such window", f"no downtime or silence is called {name!r}")
         author = (read_optional_text(body, "author") or "operator")[:200]
-        if not wants_dry_run(request, body):
-            await api._helen.changes.write(window.kind, {"action": "cancel", "id": name, "author": author})
-        return write_json(request, {"id": name, "kind": window.kind, "cancelled": True})
+        dry_run = wants_dry_run(request, body)
+        return await WINDOWS.run(lambda: Deferred.fromCoroutine(_cancel(api, request, name, author, dry_run)))
+
+
+async def _open(api: Any, request: Any, window: Window, now: float, dry_run: bool) -> bytes:
+    """With the lock: what the precondition has seen is what is replaced."""
+    judge: Judge = api._helen.judge
+    held = judge.timeline.windows.get(window.id)
+    demand(request, None if held is None else _tag(held), f"the window {window.id!r}")
+    if len(judge.timeline.windows) >= MAX_WINDOWS and held is None:
+        raise Problem(409, "too many", f"there are {MAX_WINDOWS} downtimes and silences: cancel some")
+    shown = await deferToThread(_preview, judge, dict(judge.timeline.states), window, now)
+    if not dry_run:
+        await api._helen.changes.write(window.kind, {"action": "add", **window.to_json()})
+    request.setHeader("etag", _tag(window))
+    return write_json(request, shown, 200 if dry_run else 201)
+
+
+async def _cancel(api: Any, request: Any, name: str, author: str, dry_run: bool) -> bytes:
+    window = _window(api._helen.judge, name)
+    demand(request, _tag(window), f"the window {name!r}")
+    if not dry_run:
+        await api._helen.changes.write(window.kind, {"action": "cancel", "id": name, "author": author})
+    return write_json(request, {"id": name, "kind": window.kind, "cancelled": True})
+
+
+def _window(judge: Judge, name: str) -> Window:
+    window = judge.timeline.windows.get(name)
+    if window is None:
+        raise Problem(404, "no such window", f"no downtime or silence is called {name!r}")
+    return window
+
+
+def _tag(window: Window) -> str:
+    return tag_of_document(window.to_json())
 
 
 def _is_well(state: State) -> bool:

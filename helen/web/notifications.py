@@ -16,7 +16,8 @@ from helen.notify.messages import Alert, Message, labels_of, message_id
 from helen.notify.notifier import Notifier
 from helen.notify.routing import route
 from helen.notify.secrets import shown, shown_url
-from helen.web.bodies import read_body, read_object, read_text
+from helen.web.bodies import read_body, read_object, read_text, wants_dry_run
+from helen.web.cursors import read_page
 from helen.web.problems import Problem, write_json
 
 NO_FILE = "there is no STATE/notifications.toml, so nobody is told anything: docs/notifications.rst has an example"
@@ -53,12 +54,16 @@ def add_routes(app: Klein) -> None:
     """Put them beside those of helen/web/api.py, whose object is the first argument."""
 
     @app.route("/api/v1/notifications", methods=["GET"])
-    async def overview(api: Any, request: Any) -> bytes:
+    async def show_notifications(api: Any, request: Any) -> bytes:
         notifier: Notifier = api._helen.notifier
         config = notifier.book.config
-        listed = await api._helen.store.call(rows.listed)
+        page = read_page(request, "outbox", (int,), default=rows.SHOWN)
+        limit = page.limit or rows.SHOWN
+        listed = await api._helen.store.call(rows.listed, page.after[0] if page.after else 0, limit + 1)
+        following = page.next((listed[limit - 1]["number"],)) if len(listed) > limit else None
         channels = [] if config is None else [show_channel(each) for each in config.channels.values()]
-        return write_json(request, show_overview(notifier) | {"settings": channels, "outbox": listed})
+        shown = {"settings": channels, "outbox": listed[:limit], "next": following}
+        return write_json(request, show_overview(notifier) | shown)
 
     @app.route("/api/v1/notifications/route", methods=["POST"])
     async def test_route(api: Any, request: Any) -> bytes:
@@ -74,7 +79,7 @@ def add_routes(app: Klein) -> None:
         return write_json(request, {"labels": labels, "visited": [asdict(each) for each in routed.visited], "to": to})
 
     @app.route("/api/v1/notifications/check", methods=["POST"])
-    async def check(api: Any, request: Any) -> bytes:
+    async def check_notifications(api: Any, request: Any) -> bytes:
         """`text`: whether it could be used."""
         config = await _config(api, {"text": read_text(await read_body(request), "text")})
         return write_json(request, {"channels": [show_channel(each) for each in config.channels.values()]})
@@ -82,12 +87,16 @@ def add_routes(app: Klein) -> None:
     @app.route("/api/v1/notifications/test", methods=["POST"])
     async def test_channel(api: Any, request: Any) -> bytes:
         """`channel`: sends a test now, past the outbox, and answers with what the remote says."""
-        name = read_text(await read_body(request), "channel")
+        body = await read_body(request)
+        name = read_text(body, "channel")
         config = await _config(api, {})
         channel = config.channels.get(name)
         if channel is None:
             known = ", ".join(config.channels) or "there are none"
             raise Problem(404, "no such channel", f"no channel is called {name!r}: {known}")
+        request.subject = name
+        if wants_dry_run(request, body):
+            return write_json(request, {"channel": show_channel(channel), "ok": None, "said": None, "took": None})
         before = time.monotonic()
         try:
             words, ok = (await api._helen.notifier.send(channel, a_test(channel, time.time()))).text, True
@@ -97,7 +106,10 @@ def add_routes(app: Klein) -> None:
         return write_json(request, {"channel": show_channel(channel), "ok": ok, "said": words, "took": took})
 
     @app.route("/api/v1/notifications/<name>/retry", methods=["POST"])
-    async def retry(api: Any, request: Any, name: str) -> bytes:
+    async def retry_message(api: Any, request: Any, name: str) -> bytes:
+        if wants_dry_run(request, await read_body(request)):
+            await _dead(api, name)
+            return write_json(request, {"id": name, "state": "waiting"})
         waiting = await api._helen.store.call(rows.revive, name, time.time())
         if waiting is None:
             raise Problem(404, "no such message", f"no message {name!r} was given up: `helen notify list` shows them")
@@ -105,11 +117,19 @@ def add_routes(app: Klein) -> None:
         return write_json(request, {"id": name, "state": "waiting"})
 
     @app.route("/api/v1/notifications/<name>/drop", methods=["POST"])
-    async def drop(api: Any, request: Any, name: str) -> bytes:
+    async def drop_message(api: Any, request: Any, name: str) -> bytes:
+        if wants_dry_run(request, await read_body(request)):
+            await _dead(api, name)
+            return write_json(request, {"id": name, "state": "dropped"})
         if not await api._helen.store.call(rows.drop, name):
             raise Problem(404, "no such message", f"no message {name!r} was given up: `helen notify list` shows them")
         api._helen.notifier.outbox.dead -= 1
         return write_json(request, {"id": name, "state": "dropped"})
+
+
+async def _dead(api: Any, name: str) -> None:
+    if not await api._helen.store.call(rows.is_dead, name):
+        raise Problem(404, "no such message", f"no message {name!r} was given up: `helen notify list` shows them")
 
 
 async def _config(api: Any, body: dict[str, Any]) -> Config:

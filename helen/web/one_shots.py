@@ -17,7 +17,10 @@ from helen.web.bodies import (
     read_patterns,
     read_seconds,
     read_text,
+    wants_dry_run,
 )
+from helen.web.problems import write_json
+from helen.web.shown import would_ask
 
 
 def read_wanted(body: dict[str, Any]) -> Code | Signed:
@@ -40,7 +43,10 @@ def add_routes(app: Klein, question: Any) -> None:
         wanted, timeout = read_wanted(body), read_asking_time(body)
         if isinstance(wanted, Code):
             self._targets(wanted.on)  # whom nobody would hear of need not be signed for
-        prepared = await self._helen.one_shots.prepare(wanted, request.caller.actor)
+        dry_run = wants_dry_run(request, body)
+        prepared = await self._helen.one_shots.prepare(wanted, request.caller.actor, dry_run)
+        if dry_run:
+            return write_json(request, would_ask(self._targets(prepared.on)))
         answer: bytes = await question(self._helen, request).ask(
             once.NAME, self._targets(prepared.on), prepared.blob, timeout
         )

@@ -18,6 +18,7 @@ from helen.policy import AssignmentsError
 from helen.releases import PushRefused
 from helen.runs import RunRefused
 from helen.store import StoreClosed, StoreFailed, StoreOverloaded
+from helen.web.tags import READS, answer_known, tag_of
 from helen.web_tokens import TokenRefused
 
 log = Logger()
@@ -40,19 +41,28 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
 }
 
 
+UNSURE = (NotDurable,)  # what was asked for may come to be all the same
+
+
 class Problem(Exception):
     """Raised by a route: its HTTP status, what kind of thing is wrong, and a sentence."""
+
+    is_unsure = False
 
     def __init__(self, status: int, title: str, detail: str) -> None:
         super().__init__(detail)
         self.status, self.title = status, title
 
 
-def write_json(request: Any, document: Any, status: int = 200) -> bytes:
-    """A JSON answer."""
+def write_json(request: Any, document: Any, status: int = 200, tag: str | None = None) -> bytes:
+    """A JSON answer. What is read has a tag: `tag`, or that of the whole answer; a reader who has it gets a 304."""
+    body = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     request.setResponseCode(status)
     request.setHeader("content-type", "application/json")
-    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+    if status == 200 and (tag is not None or request.method in READS):
+        given = tag or (request.responseHeaders.getRawHeaders("etag") or [tag_of(body)])[0]
+        return b"" if answer_known(request, given) else body
+    return body
 
 
 def refuse(request: Any, status: int, title: str, detail: str) -> bytes:
@@ -78,14 +88,23 @@ def add_error_answers(app: Klein) -> None:
 
     @app.handle_errors(Exception)
     def answer(_self: Any, request: Any, failure: Failure) -> bytes:
-        error = failure.value
-        if isinstance(error, Problem):
-            status, title = error.status, error.title
-        elif (known := _STATUS.get(type(error))) is not None:
-            status, title = known
-        elif getattr(error, "code", None) in range(400, 500):  # werkzeug's: no such page, no such method
-            status, title = error.code, str(getattr(error, "name", "refused")).lower()
-        else:
-            log.failure("the HTTP API", failure)
-            status, title, error = 500, "internal error", Exception("Helen's log says what happened")
-        return refuse(request, status, title, str(error))
+        return answer_error(request, failure)
+
+
+def answer_error(request: Any, failure: Failure) -> bytes:
+    """What is said of an error, wherever it was raised."""
+    error = failure.value
+    if isinstance(error, Problem):
+        status, title = error.status, error.title
+    elif (known := _STATUS.get(type(error))) is not None:
+        status, title = known
+    elif getattr(error, "code", None) in range(400, 500):  # werkzeug's: no such page, no such method
+        status, title = error.code, str(getattr(error, "name", "refused")).lower()
+        allowed = sorted(getattr(error, "valid_methods", None) or ())
+        if allowed:
+            request.setHeader("allow", ", ".join(allowed))
+    else:
+        log.failure("the HTTP API", failure)
+        status, title, error = 500, "internal error", Exception("Helen's log says what happened")
+    request.is_unsure = isinstance(error, UNSURE) or getattr(error, "is_unsure", False)
+    return refuse(request, status, title, str(error))

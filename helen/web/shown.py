@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from equus_protocol.manifest import key_id
@@ -76,6 +77,12 @@ def show_agent(agent: Agent, offered: Published | None, now: float) -> dict[str,
         "current": offered is not None and agent.digest == offered.digest,
         "checks": counted([agent]),
     }
+
+
+def would_ask(targets: Iterable[Agent]) -> dict[str, Any]:
+    """The answer to a dry run of a question."""
+    asked = {agent.name: "asked" if agent.link is not None else "offline" for agent in targets}
+    return {"targets": len(asked), "agents": asked}
 
 
 def show_entry(entry: ScheduleEntry) -> dict[str, Any]:

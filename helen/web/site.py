@@ -5,9 +5,11 @@ Here are connections and requests, and how much of them is kept in memory. Who m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from twisted.internet.defer import Deferred, succeed
 from twisted.web.resource import IResource
 from twisted.web.server import Request, Site
 
@@ -49,6 +51,18 @@ class BoundedRequest(Request):  # type: ignore[misc]
 
     is_shielded = False  # what it asks for is done to its end, even if whoever asked hangs up
     _is_refused = False
+    _held: list[bytes] | None = None
+    _release: Callable[[bytes], Deferred[Any]] = staticmethod(succeed)
+
+    def hold(self, release: Callable[[bytes], Deferred[Any]]) -> None:
+        """The answer is kept back until what `release` returns for it has fired."""
+        self._held, self._release = [], release
+
+    def write(self, data: bytes) -> None:
+        if self._held is None:
+            super().write(data)
+        else:
+            self._held.append(data)
 
     def _refuse(self) -> None:
         """While the request is still coming in there is no answer that Twisted would send."""
@@ -66,11 +80,15 @@ class BoundedRequest(Request):  # type: ignore[misc]
         if not self.is_shielded:
             super().connectionLost(reason)
             return
-        waiting, self.notifications = self.notifications, []
+        waiting, self.notifications, content, self.content = self.notifications, [], self.content, None
         super().connectionLost(reason)
-        self.notifications = waiting
+        self.notifications, self.content = waiting, content
 
     def finish(self) -> None:
+        if self._held is not None:
+            body, self._held = b"".join(self._held), None
+            self._release(body).addBoth(lambda _: (self.write(body), self.finish()))
+            return
         if not self._disconnected:
             super().finish()
             return

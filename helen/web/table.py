@@ -18,6 +18,7 @@ class Route:
     scope: str | None
     summary: str
     action: str | None = None  # by which the audit knows it; None: it is no deed, or it audits itself
+    secret: bool = False  # its answer holds a secret, which is kept nowhere
     streams: bool = False  # its answer has no end of its own, and whoever hangs up ends it
     own: bool = False
 

@@ -50,13 +50,13 @@ def audit(db: sqlite3.Connection, entry: AuditEntry) -> int:
 
 
 def audit_page(
-    db: sqlite3.Connection, before: int | None = None, subject: str | None = None, limit: int = AUDIT_PAGE
+    db: sqlite3.Connection, before: int | None = None, subject: str | None = None, limit: int | None = None
 ) -> list[AuditEntry]:
     """The newest entries first; `before` is the id of the last one on the page before."""
     rows = db.execute(
         "SELECT at, actor, action, subject, address, detail, id FROM audit"
         " WHERE (?1 IS NULL OR id < ?1) AND (?2 IS NULL OR subject = ?2) ORDER BY id DESC LIMIT ?3",
-        (before, subject, limit),
+        (before, subject, AUDIT_PAGE if limit is None else limit),
     )
     return [AuditEntry(*row) for row in rows]
 

@@ -166,7 +166,8 @@ PURE = {("POST", f"{V1}/notifications/route"), ("POST", f"{V1}/notifications/che
 
 def test_every_write_has_its_case() -> None:
     """But those in conventions of others, which know no dry run."""
-    writes = {route.key for route in ROUTES if route.is_write and not getattr(route, "own", False)} - PURE
+    ours = [route for route in ROUTES if not route.own and not route.path.startswith("/api/v2/")]
+    writes = {route.key for route in ours if route.is_write} - PURE
     assert writes - WRITES.keys() == set()
     assert WRITES.keys() - writes == set()
 

@@ -11,9 +11,12 @@ of the agent costs some 30 MiB and its workers a fork per run, which no test mac
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import os
+import queue
 import resource
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +71,45 @@ class Instant:
         """Nothing runs."""
 
 
+class OneThread:
+    """In place of a thread for each spool: a thousand agents have a thousand processors to wake up, we have two."""
+
+    def __init__(self) -> None:
+        self._turns: queue.SimpleQueue[SpoolWriter] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def take(self, writer: SpoolWriter) -> SpoolWriter:
+        """From here on its commands are carried out here; it must not be started."""
+        writer._commands = Commands(lambda: self._turns.put(writer))  # type: ignore[assignment]
+        writer.start = lambda: None  # type: ignore[method-assign]
+        writer.stop = lambda within: True  # type: ignore[method-assign]
+        return writer
+
+    def _work(self) -> None:
+        while True:
+            writer = self._turns.get()
+            if not writer._commands.empty():
+                writer._batch()
+
+
+class Commands(collections.deque[Any]):
+    """What one writer has been asked for."""
+
+    def __init__(self, asked: Callable[[], None]) -> None:
+        super().__init__()
+        self._asked = asked
+
+    def put(self, command: Any) -> None:
+        self.append(command)
+        self._asked()
+
+    def get(self) -> Any:
+        return self.popleft()
+
+    def empty(self) -> bool:
+        return not self
+
+
 def give_identity(client: Client, name: str, store: IdentityStore) -> None:
     """What `helen certificate` does, straight into the agent's state folder."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -88,6 +130,7 @@ class Fleet:
         self._address = json.loads((helen / "run.json").read_text())["agents"]
         self._folder = folder
         self._connected: set[str] = set()
+        self._spools = OneThread()
         self._policy = Policy.load(None)
         self._names = [f"a-{number:04d}" for number in range(count)]
         self.agents = [self._make(name) for name in self._names]
@@ -101,8 +144,8 @@ class Fleet:
         settings = Settings((parse_server(self._address),), state)
         runner: Any = Instant()
         agents: list[Agent] = []
-        writer = SpoolWriter(
-            Spool(state / "spool"), reactor.callFromThread, lambda: agents[0].spool_changed(), self._failed
+        writer = self._spools.take(
+            SpoolWriter(Spool(state / "spool"), reactor.callFromThread, lambda: agents[0].spool_changed(), self._failed)
         )
         store = LibraryStore(state)
         held = store.load()

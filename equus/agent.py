@@ -150,6 +150,8 @@ class Agent:
     def _make_connection(self) -> Connection:
         greet = self._join if self._membership.must_join else self._say_hello
         connection = Connection(self, self._means.reactor, greet, not self.settings.insecure_plaintext)
+        if self.settings.log_level == "debug":  # else each message would cost a line that nobody reads
+            connection.trace()
         self._now = _Turn(connection)
         return connection
 

@@ -91,7 +91,6 @@ class Connection(TwistedProtocol):
 
     def _begin(self) -> None:
         self._cancel("handshake")
-        self.conversation.trace = self._trace
         self.alive = True
         self.began = self._last_read = self._clock.seconds()
         self.transport.registerProducer(self, True)
@@ -268,8 +267,9 @@ class Connection(TwistedProtocol):
         if timer := self._timers.pop(name, None):
             timer.cancel()
 
-    def _trace(self, line: str) -> None:
-        self.log.debug("{line}", line=line)
+    def trace(self) -> None:
+        """Log each message that comes and goes."""
+        self.conversation.trace = lambda line: self.log.debug("{line}", line=line)
 
 
 def watch_the_wire(transport: Any) -> None:

@@ -51,7 +51,8 @@ NEVER: dict[str, tuple[str, ...]] = {
 PURE = (
     "equus_protocol/*.py", "equus/schedule.py", "equus/schedule_document.py", "equus/route.py", "helen/policy.py",
     "helen/states.py", "helen/notices.py", "helen/flapping.py", "helen/rollout.py", "helen/runs.py",
-    "helen/dispatch.py", "helen/roster.py", "helen/notify/routing.py", "helen/notify/grouping.py",
+    "helen/dispatch.py", "helen/roster.py", "helen/taking_up.py", "helen/repl_source.py", "helen/top/board.py",
+    "helen/notify/routing.py", "helen/notify/grouping.py",
     "scale0/broker.py", "zerotask/ledger.py",
 )  # fmt: skip
 IO = frozenset(

@@ -34,6 +34,7 @@ COMMANDS = {
     "status": ("helen.cli.show", "status", "What Helen knows: all in all, of an agent, of a check on it."),
     "token": ("helen.cli.identity", "token", "Print the line that makes a machine an agent."),
     "web-token": ("helen.cli.web_token", "web_token", "Tokens of the HTTP API: make, list, revoke."),
+    "top": ("helen.cli.top", "top", "All checks, live in the terminal."),
     "windows": ("helen.cli.judgement", "windows", "The downtimes and silences."),
 }
 

@@ -134,10 +134,11 @@ class Api:
             since = float(given)
         except ValueError as error:
             raise Problem(400, "bad request", "`since` is a number of unix seconds") from error
+        kept = request.args.get(b"kept") == [b"1"]
         patterns = [value.decode("utf-8", "replace") for value in request.args.get(b"on", [])]
         page = read_page(request, "results", (float, str, str), [given, *patterns])
         found = self._helen.house.roster.matching(patterns or ["*"])
-        new = await deferToThread(newer_results, found, since)
+        new = await deferToThread(newer_results, found, since, kept)
         rows, following = page.cut(new, place_of)
         whole = page.limit is not None
         return await write_rows(request, "results", rows, show_result, {"next": following}, whole)
@@ -306,10 +307,10 @@ pushes.add_routes(Api.app)
 add_error_answers(Api.app)
 
 
-def newer_results(agents: Iterable[Agent], since: float) -> list[tuple[str, Latest]]:
+def newer_results(agents: Iterable[Agent], since: float, kept: bool) -> list[tuple[str, Latest]]:
     """In a thread: a great fleet has 100,000, which take a while to be sorted."""
     found = [(agent.name, each) for agent in agents for each in list(agent.latest.values())
-             if each.received > since and not each.kept]  # fmt: skip
+             if each.received > since and (kept or not each.kept)]  # fmt: skip
     return sorted(found, key=place_of)
 
 

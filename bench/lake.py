@@ -10,6 +10,9 @@ some late results), then in one run:
 - with --minutes N: one segment each 10 s at the pace of the fleet for N minutes: CPU share, and the time from a closed
   segment to its published rows
 - the five-minute sums again by DuckDB from the same Parquet files, both from files to files
+- how each check spent its days, from the results of the lake, by the report's job and by DuckDB
+
+The host's load before it began is in the output: on a machine that others use wall times say little.
 
 CPU seconds are those of the whole process tree, JVM and workers included; wall time depends on who else is there.
 """
@@ -25,6 +28,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
@@ -36,11 +40,13 @@ from pyspark.sql import SparkSession
 from helen.journal import segments
 from helen.journal.columns import RESULTS
 from helen.journal.series import SERIES
+from helen.pipeline.availability import availability, choose
+from helen.pipeline.days import local_days
 from helen.pipeline.driver import Driver, Settings
-from helen.pipeline.ingest import Task
 from helen.pipeline.lake import Lake
 from helen.pipeline.schema import WRITTEN
 from helen.pipeline.spark import start_spark
+from helen.pipeline.task import Task
 from helen.pipeline.upkeep import compact
 
 SEGMENT = 20_000
@@ -267,7 +273,7 @@ def against_duckdb(spark: SparkSession, lake: Lake, folder: Path, figures: dict[
         task = Task({"m5": str(folder / f"out-{attempt}")}, {"m5": {0: 0}}, {0: np.arange(series, dtype=np.int32)})
         with timed(figures, "m5 by Spark"):
             stream = spark.read.format("helen").option("rows", "segments").load(str(history))
-            stream.mapInArrow(task, WRITTEN.struct).collect()
+            stream.mapInArrow(task, WRITTEN.ddl).collect()
     connection = duckdb.connect()
     connection.execute("set threads = 2; set timezone = 'UTC'")
     for _ in range(3):
@@ -298,6 +304,45 @@ copy (
 """
 
 
+def availability_against_duckdb(spark: SparkSession, lake: Lake, figures: dict[str, dict[str, float]]) -> None:
+    """Both from the files of the lake to accounts of each check and day; the second time of two counts."""
+    first = date.fromtimestamp(START)
+    days = local_days(first, first + timedelta(days=1), "UTC")
+    series = choose(lake)
+    for _ in range(2):
+        with timed(figures, "availability by Spark"):
+            ours = availability(spark, lake, days, "strict", "UTC", series)
+    files = [str(lake.path("results") / file.path) for file in lake.files("results")]
+    spans = ", ".join(f"({day.begin}, {day.end})" for day in days)
+    connection = duckdb.connect()
+    connection.execute("set threads = 2; set timezone = 'UTC'")
+    for _ in range(2):
+        with timed(figures, "availability by DuckDB"):
+            theirs = connection.execute(DUCKDB_AVAILABILITY.format(files=files, spans=spans)).fetchall()
+    both = [sum(row[name] for row in ours) for name in ("ok", "bad")], [sum(row[at] for row in theirs) for at in (2, 3)]
+    figures["availability by Spark"] |= {
+        "rows": len(ours),
+        "cpu_ratio": round(figures["availability by Spark"]["cpu_s"] / figures["availability by DuckDB"]["cpu_s"], 2),
+        "differs_by": round(max(abs(a / b - 1) for a, b in zip(*both, strict=True)), 6),
+    }
+
+
+# Each result is good until the next one, or for three times the usual distance between two.
+DUCKDB_AVAILABILITY = """
+with r as (select series, epoch_us(time) t, at, status from read_parquet({files}) where origin <> 1),
+g as (select *, t - lag(t) over w gap, lead(t) over w following from r
+      window w as (partition by series order by t, at)),
+u as (select series, coalesce(greatest(least(quantile_disc(gap, 0.5) * 3, 21600000000), 60000000), 900000000) good
+      from g group by series),
+d as (select * from (values {spans}) days (lo, hi)),
+s as (select g.series, lo, status, greatest(0, least(coalesce(following, hi), t + good, hi) - greatest(t, lo)) us
+      from g join u using (series), d where t < hi)
+select series, lo, sum(us) filter (status = 0) / 1e6 ok, coalesce(sum(us) filter (status in (1, 2)), 0) / 1e6 bad,
+       coalesce(sum(us) filter (status = 3), 0) / 1e6 unknown
+from s group by all
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--results", type=int, default=2_000_000)
@@ -307,12 +352,14 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="work here and leave everything")
     options = parser.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp(prefix="lake-"))
-    figures: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {"load": dict(zip(("1m", "5m", "15m"), os.getloadavg(), strict=True))}
+    print("load", figures["load"], flush=True)
     try:
         with timed(figures, "start of Spark"):
             spark = start_spark("bench", scratch=folder / "scratch")
         lake = ingest(spark, folder, options, figures)
         against_duckdb(spark, lake, folder, figures)
+        availability_against_duckdb(spark, lake, figures)
         if options.minutes:
             pace(spark, folder, options, figures)
         spark.stop()

@@ -17,16 +17,15 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from equus_protocol.results import STATUS_WORDS
 from helen.pipeline.days import MICROS, Day
-from helen.pipeline.lake import File, Lake
-from helen.pipeline.partials import ASKED
+from helen.pipeline.lake import Lake
 from helen.pipeline.planned import absences, downtimes
-from helen.pipeline.schema import AVAILABILITY
+from helen.pipeline.schema import ASKED, AVAILABILITY, ddl, spark_type
 from helen.pipeline.spent import UNKNOWN, Facts, Moment, Run, Spent, check_sums, spend, union
 
+LATEST = timedelta(days=9)  # a result lies in the file of its own day, and may have come 8 days later
 LOOK_BACK = timedelta(days=4)  # for the result that says how a day begins, where no transition does
 USUAL_TIMES = 3  # distances between results that one is good for
 LEAST_GOOD, MOST_GOOD, GOOD_ALONE = 60 * MICROS, 6 * 3600 * MICROS, 900 * MICROS
@@ -71,15 +70,20 @@ def availability(
     """Rows of availability_daily for these series (number -> agent, check_id), by name and day."""
     if not series:
         return []
-    chosen = spark.createDataFrame([(number,) for number in sorted(series)], "series int")
-    facts = [chosen.select("series", F.lit("known").alias("what"), *_nulls(_FACT.names[2:]))]
-    facts += facts_from_lake(spark, lake, days, series, chosen)
-    together = facts[0]
-    for each in facts[1:]:
-        together = together.unionByName(each)
-    ordered = together.repartition("series").sortWithinPartitions("series", "what", "a")
-    found = ordered.mapInArrow(Task(days, profile, zone), from_arrow_schema(_ROW)).toArrow().to_pylist()
+    ordered = facts_in_order(spark, lake, days, series)
+    found = ordered.mapInArrow(Task(days, profile, zone), ddl(_ROW)).toArrow().to_pylist()
     return sorted(found, key=lambda row: (*series[row["series"]], row["date"]))
+
+
+def facts_in_order(
+    spark: SparkSession, lake: Lake, days: Sequence[Day], series: Mapping[int, tuple[str, str]]
+) -> DataFrame:
+    """All that is known of these series and matters to these days; the rows of a series are one after the other."""
+    chosen = spark.createDataFrame([(number,) for number in sorted(series)], "series int")
+    together = chosen.select("series", F.lit("known").alias("what"), *_nulls(_FACT.names[2:]))
+    for each in facts_from_lake(spark, lake, days, series, chosen):
+        together = together.unionByName(each)
+    return together.repartition("series").sortWithinPartitions("series", "what", "a")
 
 
 def choose(lake: Lake, wanted: Iterable[str] = ()) -> dict[int, tuple[str, str]]:
@@ -108,9 +112,8 @@ def facts_from_lake(
     ours = results.join(F.broadcast(chosen), "series", "left_semi")
     alone = ours.join(F.broadcast(judged), "series", "left_anti")
     late = ours.where("time < received").join(F.broadcast(judged), "series", "left_semi")
-    few = changes.where(F.col("kind").isin("downtime", "rule", "helen_start", "helen_stop")).where(
-        F.col("received") < moment(end)
-    )
+    # Those of the day after, too: a Helen that was away at midnight says so when she comes back.
+    few = changes.where(F.col("kind").isin("downtime", "rule", "helen_start", "helen_stop"))
     told = [row.asDict() for row in few.orderBy("received", "at").collect()]
     known = _known(spark, lake, told, series, (begin, end))
     return [moments, runs_of(alone), runs_of(late), known]
@@ -217,16 +220,27 @@ def _known(
     for number, (agent, check) in series.items() if planned else ():
         spans = union(on for each in planned if each.covers(agent, check) for on in each.spans)
         rows += [(number, DOWNTIME, *each, None, None, None, None, None) for each in spans]
-    away = absences(told, span, lambda helen, after, before: _last_heard(spark, lake, helen, after, before))
+    days = (date_of(span[0]) - LATEST, date_of(span[1]) + timedelta(days=1))
+    heard = lake.frame(spark, "results", lake.files("results", days))
+    newest = _newest(heard, lake.frame(spark, "changes", lake.files("changes", days)))
+    away = absences(told, span, lambda helen, after, before: _last_heard(heard, helen, after, before), newest)
     rows += [(number, ABSENCE, *each, None, None, None, None, None) for number in series for each in away]
-    return spark.createDataFrame(rows, from_arrow_schema(_FACT))
+    return spark.createDataFrame(rows, ddl(_FACT))
 
 
-def _last_heard(spark: SparkSession, lake: Lake, helen: int, after: int, before: int) -> int | None:
-    """When a Helen that was killed got her last result, between two values of `at`."""
-    files: list[File] = lake.files("results")
-    heard = lake.frame(spark, "results", files).where((F.col("helen") == helen) & F.col("at").between(after, before))
+def _last_heard(results: DataFrame, helen: int, after: int, before: int) -> int | None:
+    """When a Helen that was killed got her last result, between two values of `at`; None: none that matters."""
+    heard = results.where((F.col("helen") == helen) & F.col("at").between(after, before))
     found: int | None = heard.agg(F.max(F.unix_micros("received"))).collect()[0][0]
+    return found
+
+
+def _newest(*tables: DataFrame) -> dict[int, int]:
+    """When each Helen got or wrote the last thing of all that is here."""
+    found: dict[int, int] = {}
+    for table in tables:
+        for row in table.groupBy("helen").agg(F.max(F.unix_micros("received")).alias("last")).collect():
+            found[row["helen"]] = max(found.get(row["helen"], 0), row["last"])
     return found
 
 
@@ -239,8 +253,7 @@ def _number_of(word: Column) -> Column:
 
 
 def _nulls(names: Iterable[str]) -> list[Column]:
-    types = {field.name: field.dataType for field in from_arrow_schema(_FACT)}
-    return [F.lit(None).cast(types[name]).alias(name) for name in names]
+    return [F.lit(None).cast(spark_type(_FACT.field(name).type)).alias(name) for name in names]
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,27 +19,28 @@ import pyarrow as pa
 from attrs import evolve, fields, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from helen.judged import Decision, Flapping, Result, Rule, Transition
 from helen.pipeline.availability import date_of, moment
 from helen.pipeline.days import MICROS
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
-from helen.pipeline.partials import ASKED
+from helen.pipeline.schema import ASKED, ddl
 from helen.pipeline.shown import Report
 from helen.timeline import AgentRules, Said, Timeline, run
 
 WARM_UP = 86_400 * MICROS  # of results before the days that count, so that states are known when these begin
 GROUPS = 64  # more than any machine of this size has cores; a timeline of its own for each costs little
 RECORDED, TRIED = "recorded", "tried"
-OUTPUTS = ("transition", "flap", "decision")
+SAID = ("transition", "flap", "decision")  # what the state machine wrote
+OUTPUTS = (*SAID, "notice")  # what is no input of a replay
 RESULT = "result"
 EVENTS = pa.schema(
     [("side", pa.string()), ("agent", pa.string()), ("check_id", pa.string()), ("kind", pa.string()),
      ("what", pa.string()), ("at", pa.float64()), ("delay", pa.float64())]
 )  # fmt: skip
 Overrides = Sequence[tuple[str, Mapping[str, Any]]]
+Happened = tuple[str, str, str, str, float]  # agent, check_id, kind, what, when
 
 
 def read_overrides(path: Path) -> Overrides:
@@ -182,7 +183,7 @@ def backtest(
     )
     ordered = everything.repartition("team").sortWithinPartitions("team", "helen", "at")
     task = Task(begin / MICROS, overrides)
-    found: list[dict[str, Any]] = ordered.mapInArrow(task, from_arrow_schema(EVENTS)).toArrow().to_pylist()
+    found: list[dict[str, Any]] = ordered.mapInArrow(task, ddl(EVENTS)).toArrow().to_pylist()
     return found
 
 
@@ -203,7 +204,46 @@ def teams_of(agents: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[st
     return {agent: numbers[top(agent)] for agent in leader}
 
 
-def summary(events: Iterable[Mapping[str, Any]], begin: int, end: int) -> Report:
+def written(lake: Lake, spark: SparkSession, begin: int, end: int) -> Counter[Happened]:
+    """What Helen herself wrote between two moments, as often as she did."""
+    names = {row["series"]: (row["agent"], row["check_id"]) for row in lake.rows("series")}
+    told = lake.frame(spark, "changes").where(F.col("kind").isin(*SAID) & F.col("series").isNotNull())
+    late = 3600 * MICROS  # a deadline is written some seconds after its own time
+    told = told.where(F.col("received").between(moment(begin), moment(end + late)))
+    found: Counter[Happened] = Counter()
+    for row in told.select("series", "kind", "document").collect():
+        document = json.loads(row.document)
+        what = _what(row.kind, document)
+        if what is not None and begin <= document["at"] * MICROS < end:
+            found[(*names[row.series], row.kind, what, round(document["at"], 3))] += 1
+    return found
+
+
+def compared(events: Iterable[Mapping[str, Any]], wrote: Counter[Happened]) -> str:
+    """Whether the replay by the recorded rules is what was: a sentence for the report."""
+    again = Counter(
+        (event["agent"], event["check_id"], event["kind"], event["what"], round(event["at"], 3))
+        for event in events if event["side"] == RECORDED
+    )  # fmt: skip
+    same = (again & wrote).total()
+    if same == wrote.total() == again.total():
+        return f"The replay by the recorded rules gave all {same} changes, flaps and decisions that Helen wrote."
+    return (
+        f"The replay by the recorded rules gave {same} of the {wrote.total()} changes, flaps and decisions that Helen"
+        f" wrote, and {again.total() - same} others: states from before the first replayed day aren't known to it."
+    )
+
+
+def _what(kind: str, document: Mapping[str, Any]) -> str | None:
+    """The word that an event of a replay has for it."""
+    if kind == "transition":
+        return "soft" if document["now"]["attempt"] else "hard"
+    if kind == "flap":
+        return "begun" if document["on"] else "ended"
+    return f"{document['action']} {document['what']}" if "what" in document else None  # the end of an ack is no alert
+
+
+def summary(events: Iterable[Mapping[str, Any]], begin: int, end: int, notes: Sequence[str] = ()) -> Report:
     """Both sides beside each other, for each check id and in all."""
     sides: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: {RECORDED: [], TRIED: []})
     for event in events:
@@ -218,7 +258,7 @@ def summary(events: Iterable[Mapping[str, Any]], begin: int, end: int) -> Report
         rows.append(row)
     columns = list(rows[-1]) if rows else ["check"]
     days = (end - begin) / MICROS / 86_400
-    return Report(f"Back-test over {days:g} days", columns, rows, [] if rows else ["Nothing would have happened."])
+    return Report(f"Back-test over {days:g} days", columns, rows, notes if rows else ["Nothing would have happened."])
 
 
 def _figures(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

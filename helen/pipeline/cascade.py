@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from helen.pipeline.lake import File, Lake
-from helen.pipeline.partials import DAY, HOUR, bucket, merged, newest
+from helen.pipeline.partials import bucket, merged, newest
+from helen.pipeline.schema import DAY, HOUR
 
 STEPS = (("m5", "h1", HOUR), ("h1", "d1", DAY))
 

@@ -2,122 +2,39 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import signal
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from helen.pipeline import doctor as doctoring
-from helen.pipeline import forecasts, reports, upkeep
-from helen.pipeline.availability import availability, choose, store
-from helen.pipeline.backtest import backtest, read_overrides, summary
-from helen.pipeline.days import MICROS, local_days, local_today, parse_day
-from helen.pipeline.driver import TRIGGER, Driver, Settings, first_line, tidy
-from helen.pipeline.errors import PipelineError
-from helen.pipeline.lake import Lake
+from helen.pipeline import recent as recents
+from helen.pipeline import upkeep
+from helen.pipeline.availability import choose
+from helen.pipeline.backtest import backtest, compared, read_overrides, summary, written
+from helen.pipeline.days import MICROS, local_days, parse_day
+from helen.pipeline.driver import TRIGGER, Driver, Settings, tidy
+from helen.pipeline.offsets import MAX_SEGMENTS
+from helen.pipeline.options import Where, command, printed, say
 from helen.pipeline.reparse import USUAL, load_parser, reparse
-from helen.pipeline.shown import FORMATS, Report, render
-from helen.pipeline.source import MAX_SEGMENTS
-from helen.pipeline.spark import start_spark
-from helen.pipeline.spent import PROFILES
+from helen.pipeline.report_commands import report
+from helen.pipeline.shown import Report, render
 from helen.pipeline.views import register
 
-Command = Callable[..., Any]
-
-
-class Where:
-    """Which lake, which histories, which Spark: the options that nearly all commands take."""
-
-    def __init__(self, state: tuple[Path, ...], lake: Path | None, master: str, conf: tuple[str, ...]) -> None:
-        self.states = state
-        if lake is None and len(state) != 1:
-            raise click.UsageError("give --lake DIR, or one --state DIR whose history/lake it is")
-        self.lake = Lake(lake if lake is not None else state[0] / "history" / "lake")
-        self._master = master
-        wrong = [each for each in conf if "=" not in each]
-        if wrong:
-            raise click.UsageError(f"--conf {wrong[0]}: write NAME=VALUE")
-        self._conf = dict(each.split("=", 1) for each in conf)
-
-    @contextmanager
-    def spark(self) -> Iterator[SparkSession]:
-        """Starts it, and says so: it takes some seconds."""
-        say("starting Spark")
-        with tempfile.TemporaryDirectory(prefix="helen-spark-", ignore_cleanup_errors=True) as scratch:
-            spark = start_spark("helen", self._master, self._conf, Path(scratch))
-            try:
-                yield spark
-            finally:
-                spark.stop()
-
-
-def say(line: str) -> None:
-    """Progress goes to stderr, so that stdout is the report alone."""
-    click.echo(line, err=True)
-
-
-def command(function: Command) -> Command:
-    """Common options, and errors as one sentence with status 1."""
-
-    @click.option(
-        "--state",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        envvar="HELEN_STATE",
-        help="State folder of a Helen, or her history folder; several for several Helens.",
-    )
-    @click.option("--lake", type=click.Path(path_type=Path), envvar="HELEN_LAKE", help="Default: STATE/history/lake.")
-    @click.option(
-        "--master",
-        default="local[*]",
-        show_default=True,
-        envvar="HELEN_SPARK_MASTER",
-        help="Where Spark runs, e.g. spark://host:7077.",
-    )
-    @click.option("--conf", multiple=True, help="A setting of Spark, NAME=VALUE.")
-    @functools.wraps(function)
-    def wrapped(state: tuple[Path, ...], lake: Path | None, master: str, conf: tuple[str, ...], **rest: Any) -> Any:
-        try:
-            return function(Where(state, lake, master, conf), **rest)
-        except PipelineError as error:
-            raise click.ClickException(str(error)) from error
-        except PySparkException as error:
-            raise click.ClickException(f"Spark: {first_line(error)}") from error
-
-    return wrapped  # fmt: skip
-
-
-def printed(function: Command) -> Command:
-    """Adds --output and --out to a command that returns a Report."""
-
-    @click.option("--output", type=click.Choice(FORMATS), default="text", show_default=True)
-    @click.option("--out", type=click.Path(path_type=Path), help="Write to this file instead of stdout.")
-    @functools.wraps(function)
-    def wrapped(*args: Any, output: str, out: Path | None, **rest: Any) -> None:
-        text = render(function(*args, **rest), output)
-        if out is None:
-            click.echo(text, nl=False)
-        else:
-            out.write_text(text, encoding="utf-8")
-
-    return wrapped
+MOST_ROWS = 10_000  # of an answer to SQL: more is for a file, not for a terminal
 
 
 @click.group(context_settings={"help_option_names": ["--help"], "max_content_width": 100})
 def main() -> None:
     """History on Spark: every result in a lake, and what the lake answers."""
+
+
+main.add_command(report)
 
 
 @main.command()
@@ -134,7 +51,7 @@ def run(where: Where, once: bool, trigger: float, max_segments: int, keep: tuple
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
-    with where.spark() as spark:
+    with where.spark(shown=False) as spark:  # each batch says how it went
         Driver(spark, where.lake, where.states, settings, say).run(ending)
 
 
@@ -163,97 +80,21 @@ def compact(where: Where, all_days: bool, keep: tuple[str, ...]) -> None:
         tidy(spark, where.lake, kept(keep), say)
 
 
-@main.group()
-def report() -> None:
-    """What the lake answers."""
-
-
-def days_of(function: Command) -> Command:
-    """Adds --from, --to, --zone and names of checks; the command gets the local days."""
-
-    @click.option("--from", "first", default="yesterday", show_default=True, help="2026-11-27, today or yesterday.")
-    @click.option("--to", "last", default=None, help="The last day; default: the first one.")
-    @click.option("--zone", default="UTC", show_default=True, help="Whose days, e.g. Europe/Berlin.")
-    @click.argument("names", nargs=-1, metavar="[AGENT[/CHECK]]...")
-    @functools.wraps(function)
-    def wrapped(where: Where, first: str, last: str | None, zone: str, names: tuple[str, ...], **rest: Any) -> Any:
-        today = local_today(datetime.now(UTC), zone)
-        begin = parse_day(first, today)
-        days = local_days(begin, parse_day(last, today) if last else begin, zone)
-        return function(where, days=days, zone=zone, names=names, **rest)
-
-    return wrapped
-
-
-@report.command("availability")
-@click.option("--profile", type=click.Choice(PROFILES), default="strict", show_default=True)
-@click.option("--each-day", is_flag=True, help="One row for each day instead of one for all of them.")
-@click.option("--target", type=click.FloatRange(0, 100), help="Per cent: says what misses it, and what budget is left.")
-@click.option("--store", "stored", is_flag=True, help="Keep the days in the table availability_daily.")
-@printed
+@main.command()
+@click.option(
+    "--minutes", type=click.FloatRange(0.1, 1440), default=60.0, show_default=True, help="So many, until now."
+)
 @command
-@days_of
-def report_availability(
-    where: Where, days: Any, zone: str, names: tuple[str, ...], profile: str, each_day: bool, target: float | None,
-    stored: bool,
-) -> Report:  # fmt: skip
-    """How each check spent its days: ok, bad, planned, unknown and no data, to the second."""
-    series = reports.wanted(choose(where.lake, names), names)
-    if stored:
-        where.lake.lock()
+def recent(where: Where, minutes: float) -> None:
+    """Take in what is new, and show the last minutes: sums of five minutes, and how each check spent the time."""
+    if not where.states:
+        raise click.UsageError("give --state DIR: whose history?")
     with where.spark() as spark:
-        rows = availability(spark, where.lake, days, profile, zone, series)
-    if stored:
-        say(f"{store(where.lake, rows)} days are new or have changed")
-    return reports.availability_report(rows, series, each_day, target)
-
-
-@report.command("offenders")
-@click.option("--top", type=click.IntRange(1), default=20, show_default=True)
-@printed
-@command
-@days_of
-def report_offenders(where: Where, days: Any, zone: str, names: tuple[str, ...], top: int) -> Report:
-    """The checks with the most bad results and changes of status."""
-    series = reports.wanted(choose(where.lake, names), names)
-    with where.spark() as spark:
-        return reports.offenders(spark, where.lake, days, series, top)
-
-
-@report.command("cost")
-@click.option("--top", type=click.IntRange(1), default=50, show_default=True)
-@printed
-@command
-@days_of
-def report_cost(where: Where, days: Any, zone: str, names: tuple[str, ...], top: int) -> Report:
-    """What each check costs: runs, CPU seconds, time, peak memory."""
-    series = reports.wanted(choose(where.lake, names), names)
-    with where.spark() as spark:
-        return reports.cost(spark, where.lake, days, series, top)
-
-
-@report.command("capacity")
-@click.option("--within", type=click.FloatRange(0, 3650), default=90.0, show_default=True, help="Days.")
-@printed
-@command
-@days_of
-def report_capacity(where: Where, days: Any, zone: str, names: tuple[str, ...], within: float) -> Report:
-    """Metrics that will run into their limit soon, by the trend of --from to --to (take 14 days or more)."""
-    series = reports.wanted(choose(where.lake, names), names)
-    with where.spark() as spark:
-        return forecasts.capacity(spark, where.lake, days, series, within)
-
-
-@report.command("anomalies")
-@click.option("--threshold", type=click.FloatRange(1), default=forecasts.THRESHOLD, show_default=True)
-@printed
-@command
-@days_of
-def report_anomalies(where: Where, days: Any, zone: str, names: tuple[str, ...], threshold: float) -> Report:
-    """Hours that were not as usual at that time of the week."""
-    series = reports.wanted(choose(where.lake, names), names)
-    with where.spark() as spark:
-        return forecasts.anomalies(spark, where.lake, days, series, threshold)
+        Driver(spark, where.lake, where.states, Settings(once=True, upkeep=False)).run()
+        series, last = choose(where.lake), recents.span(datetime.now(UTC), minutes)
+        shown = [recents.rollup(spark, where.lake, last, series), recents.spent(spark, where.lake, last, series)]
+    for each in shown:
+        click.echo(f"{each.title}:\n\n{render(each, 'text')}")
 
 
 @main.command("backtest")
@@ -273,7 +114,9 @@ def back_test(where: Where, rules: Path, count: int) -> Report:
     end = round(time.time() * MICROS)
     begin = end - count * 86_400 * MICROS
     with where.spark() as spark:
-        return summary(backtest(spark, where.lake, begin, end, overrides), begin, end)
+        events = backtest(spark, where.lake, begin, end, overrides)
+        note = compared(events, written(where.lake, spark, begin, end))
+    return summary(events, begin, end, [note])
 
 
 @main.command("reparse")
@@ -305,9 +148,9 @@ def sql(where: Where, statement: str) -> Report:
     with where.spark() as spark:
         register(spark, where.lake)
         frame = spark.sql(statement)
-        rows = frame.limit(reports.MOST_ROWS + 1).toArrow().to_pylist()
-    notes = [f"Only the first {reports.MOST_ROWS} rows."] if len(rows) > reports.MOST_ROWS else []
-    return Report("SQL", frame.columns, rows[: reports.MOST_ROWS], notes)
+        rows = frame.limit(MOST_ROWS + 1).toArrow().to_pylist()
+    notes = [f"Only the first {MOST_ROWS} rows."] if len(rows) > MOST_ROWS else []
+    return Report("SQL", frame.columns, rows[:MOST_ROWS], notes)
 
 
 @main.command()

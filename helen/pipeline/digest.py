@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from helen.pipeline.partials import ASKED, CHECK, COUNTER, FIVE_MINUTES, STATUSES
-from helen.pipeline.schema import M5, RESULTS, TIME
+from helen.pipeline.schema import ASKED, CHECK, COUNTER, FIVE_MINUTES, M5, RESULTS, STATUSES, TIME
 
 SECOND = 1_000_000
 # A result that took longer than this to arrive was kept in a spool: it counts when it ended, by the agent's clock.
@@ -24,6 +23,7 @@ PROMPT = 120 * SECOND
 # Beyond this the agent's clock is wrong: a spool keeps 7 days.
 BELIEVED = 8 * 86_400 * SECOND
 _BUCKET = FIVE_MINUTES * SECOND
+_NEEDED = ["series", "time", "status", "origin", "took_ms", "cpu_ms", "peak_kib", "metrics"]
 _SUMS = pa.schema([*M5.columns, pa.field("day", pa.date32())])
 
 Array = Any  # of numpy
@@ -59,7 +59,9 @@ def times(stored: pa.Table) -> Array:
 
 def sums_of(results: pa.Table) -> pa.Table:
     """Rows of m5 from rows of `results`, `day` included, in the order of series, metric and bucket."""
-    counted = results.filter(pc.not_equal(results["origin"], ASKED))
+    counted = results.select(_NEEDED)  # a filter copies what it keeps, and the blobs are most of a row
+    if pc.any(pc.equal(counted["origin"], ASKED)).as_py():
+        counted = counted.filter(pc.not_equal(counted["origin"], ASKED))
     if not counted.num_rows:
         return _SUMS.empty_table()
     return pa.concat_tables([_of_checks(counted), *_of_metrics(counted)])

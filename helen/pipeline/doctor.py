@@ -14,13 +14,14 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-from helen.pipeline.driver import STATUS, lag
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.histories import CHANGES, RESULTS, open_history
 from helen.pipeline.java import find_java
 from helen.pipeline.lake import Lake
+from helen.pipeline.telemetry import LAKE_FILE, lag
 
 LEAST_FREE = 2 * 1024**3  # bytes: a day of 1,000 agents with 20 checks a minute takes 1.5 GB
+SILENT = 120.0  # seconds without a sign of life: eight beats
 BEHIND = 300.0  # seconds: thirty triggers
 PACKAGES = ("pyspark", "deltalake", "pyarrow", "pandas", "numpy")
 
@@ -101,12 +102,22 @@ def _tables(lake: Lake) -> Finding:
 
 def _driver(lake: Lake) -> Finding:
     try:
-        status = json.loads((lake.folder / STATUS).read_text())
-    except (OSError, ValueError):
+        status = json.loads((lake.folder / LAKE_FILE).read_text())
+        last, ago = status["last"], time.time() - status["at"]
+        if status["error"]:
+            return Finding("driver", False, f"ended {ago:.0f} s ago: {status['error']}")
+        if status["running"] and ago > SILENT:
+            return Finding("driver", False, f"not heard of for {ago:.0f} s, and it did not say that it ends")
+        text = "runs" if status["running"] else f"ended {ago:.0f} s ago"
+        if last is not None:
+            text += (
+                f"; last batch {time.time() - last['at']:.0f} s ago: {last['results']} results in {last['seconds']} s"
+            )
+        return Finding("driver", True, text)
+    except FileNotFoundError:
         return Finding("driver", True, "has not taken anything in yet")
-    last = status["last"]
-    ago = time.time() - status["at"]
-    return Finding("driver", True, f"last batch {ago:.0f} s ago: {last['results']} results in {last['seconds']} s")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        return Finding("driver", False, f"{lake.folder / LAKE_FILE} can't be read ({error}): delete it")
 
 
 def _try(what: str, look: Callable[[], str]) -> Finding:

@@ -7,6 +7,7 @@ says.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import threading
@@ -16,19 +17,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from helen.pipeline import histories, upkeep
+from helen.pipeline import telemetry, upkeep
 from helen.pipeline.cascade import cascade
-from helen.pipeline.disk import write_whole
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.histories import open_history
 from helen.pipeline.ingest import Sink
 from helen.pipeline.lake import Lake
 from helen.pipeline.naming import Names
-from helen.pipeline.source import MAX_SEGMENTS
+from helen.pipeline.offsets import MAX_SEGMENTS
+from helen.pipeline.telemetry import BEAT, Batch, Told
 
 TRIGGER = 10.0  # a batch costs about the same however small it is: at 1 s it took a third of two cores
 CASCADE = 300.0  # seconds from one cascade to the next
@@ -36,7 +37,6 @@ UPKEEP = 3600.0
 LOOK = 1.0  # how often the main thread looks whether it is to end, or something is due
 RETRIES = 5  # failures in a row at one place: a machine that swaps lets Spark's own timeouts of 10 s pass
 RETRY_SECONDS = 0.5
-STATUS = "status.json"
 Say = Callable[[str], None]
 
 
@@ -70,7 +70,8 @@ class Driver:
         self._say = say
         self._reached = reached
         self._busy = threading.Lock()
-        self._status: dict[str, Any] = {}
+        self._told = Told(lake.folder, settings.trigger)
+        self._published: dict[str, dict[str, int]] = {}
         self._failure: Exception | None = None
 
     def run(self, ending: threading.Event | None = None) -> None:
@@ -79,8 +80,17 @@ class Driver:
         try:
             names = Names(self._lake)
             sink = Sink(self._lake, names, names.number(self.histories), self._reached)
-            self._stream(sink, ending or threading.Event())
-            sink.commit()
+            self._published = sink.start()
+            try:
+                self._stream(sink, ending or threading.Event())
+                sink.commit()
+            except Exception as error:
+                self._told = evolve(self._told, error=str(error))
+                raise
+            finally:
+                self._told = evolve(self._told, running=False)
+                with contextlib.suppress(OSError):  # a full disk must not hide why it has ended
+                    self._tell(sink)
         finally:
             self._lake.unlock()
 
@@ -106,9 +116,14 @@ class Driver:
     def _one_stream(self, sink: Sink, ending: threading.Event) -> None:
         self._failure = None
         query = self._start(sink)
-        due = {"cascade": time.monotonic() + CASCADE, "upkeep": time.monotonic() + UPKEEP}
+        began = time.monotonic()
+        due = {"beat": began, "cascade": began + CASCADE, "upkeep": began + UPKEEP}
         try:
             while not query.awaitTermination(LOOK) and not ending.is_set():
+                if time.monotonic() >= due["beat"]:
+                    due["beat"] = time.monotonic() + BEAT
+                    with self._busy:
+                        self._tell(sink)
                 if self._settings.upkeep and not self._settings.once:
                     self._look_after(due)
         finally:
@@ -144,24 +159,14 @@ class Driver:
                 self._failure = error
                 raise
             took = time.monotonic() - began
-        self._tell(sink, done.results, done.changes, took)
+            self._published = sink.start()
+            self._told = self._told.with_batch(Batch(time.time(), done.results, done.changes, took))
+            behind = self._tell(sink)
+        self._say(f"{done.results} results and {done.changes} changes in {took:.1f} s; {behind} segments behind")
 
-    def _tell(self, sink: Sink, results: int, changes: int, took: float) -> None:
-        """For `helen status`, `/metrics` and people: how far, how fast, how far behind."""
-        before = self._status
-        self._status = {
-            "at": time.time(),
-            "results": before.get("results", 0) + results,
-            "changes": before.get("changes", 0) + changes,
-            "batches": before.get("batches", 0) + 1,
-            "last": {"results": results, "changes": changes, "seconds": round(took, 3),
-                     "results_per_second": round(results / took, 1) if took else 0.0},
-            "helens": {str(history.folder): lag(history, sink.start()[str(helen)])
-                       for helen, history in sink.histories.items()},
-        }  # fmt: skip
-        write_whole(self._lake.folder / STATUS, json.dumps(self._status).encode())
-        behind = sum(each["behind"] for each in self._status["helens"].values())
-        self._say(f"{results} results and {changes} changes in {took:.1f} s; {behind} segments behind")
+    def _tell(self, sink: Sink) -> int:
+        """For `helen status`, /metrics and people. Nobody else may be at it."""
+        return telemetry.write(self._told, sink.histories, self._published)
 
     def _look_after(self, due: dict[str, float]) -> None:
         now = time.monotonic()
@@ -180,17 +185,6 @@ def tidy(spark: SparkSession, lake: Lake, keep: Mapping[str, int | None], say: S
     upkeep.compact(spark, lake, say=say)
     upkeep.expire(lake, datetime.now(UTC).date(), keep)
     upkeep.sweep(lake)
-
-
-def lag(history: histories.History, published: Mapping[str, int]) -> dict[str, Any]:
-    """How far a history is ahead of the lake, in segments and in seconds since the oldest unpublished one."""
-    numbers = [number for number in history.numbers(histories.RESULTS) if number > published[histories.RESULTS]]
-    oldest = history.path(histories.RESULTS, numbers[0]) if numbers else None
-    seconds = 0.0
-    if oldest is not None and oldest.exists():
-        seconds = max(0.0, time.time() - oldest.stat().st_mtime)
-    return {"segment": published[histories.RESULTS], "change": published[histories.CHANGES], "behind": len(numbers),
-            "seconds": round(seconds, 1)}  # fmt: skip
 
 
 def first_line(error: Exception) -> str:

@@ -14,12 +14,12 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from helen.pipeline.availability import date_of, moment
 from helen.pipeline.days import MICROS, Day
 from helen.pipeline.lake import Lake
-from helen.pipeline.partials import CHECK, COUNTER, metric_name
+from helen.pipeline.partials import metric_name
+from helen.pipeline.schema import CHECK, COUNTER, ddl
 from helen.pipeline.shown import Report, Row, line
 from helen.pipeline.trends import limit_of, reach, strange, thinned, trend
 from helen.pipeline.views import view
@@ -137,7 +137,7 @@ def anomalies(
 
 def _run(hours: DataFrame, task: Task, series: Names) -> list[dict[str, Any]]:
     ordered = hours.repartition("series").sortWithinPartitions("series", "metric", "hour")
-    found = ordered.mapInArrow(task, from_arrow_schema(task.schema)).toArrow().to_pylist()
+    found = ordered.mapInArrow(task, ddl(task.schema)).toArrow().to_pylist()
     return [{**row, "check": "/".join(series[row["series"]])} for row in found if row["series"] in series]
 
 

@@ -12,30 +12,30 @@ when spools that two Helens have seen are looked through for doubles.
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from attrs import field, frozen
-from pyspark.sql import DataFrame
+from attrs import frozen
 
 from helen.pipeline import histories
-from helen.pipeline.digest import rows_of, sums_of
 from helen.pipeline.histories import History
-from helen.pipeline.lake import Lake, write_days
+from helen.pipeline.lake import Lake
 from helen.pipeline.naming import OWN_SPOOL, Names
-from helen.pipeline.schema import CHANGES, SOURCE, WRITTEN
+from helen.pipeline.schema import CHANGES, WRITTEN
+from helen.pipeline.task import Place, Task
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 CHANGES_AT_ONCE = 500  # segments of changes per entry: a transition is 300 bytes, so this is some 100 MB at worst
 POINTS = ("begun", "named", "written", "m5-published", "results-published", "changes-published")
-Place = tuple[int, int]  # Helen, segment
 
 
 @frozen
@@ -44,47 +44,6 @@ class Ingested:
 
     results: int = 0
     changes: int = 0
-
-
-@frozen
-class Task:
-    """What runs in Spark's workers: segments in, files out. Goes there by pickle, so it holds plain values only.
-
-    `done` is, per table, the last segment of each Helen that it has; `numbers` is series_id -> series, per Helen.
-    """
-
-    staged: Mapping[str, str]
-    done: Mapping[str, Mapping[int, int]]
-    numbers: Mapping[int, Any]
-    dropped: Mapping[Place, frozenset[int]] = field(factory=dict)
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows: dict[str, list[pa.Table]] = defaultdict(list)
-        read: list[tuple[str | None, str | None, int, int, str]] = []
-        for batch in batches:
-            for helen, segment, folder in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                read.append((None, None, helen, segment, folder))
-                self._digest(helen, segment, folder, rows)
-        for table, parts in rows.items():
-            target = Path(self.staged[table]) / uuid.uuid4().hex
-            for path in write_days(table, pa.concat_tables(parts), target):
-                read.append((table, str(path), 0, 0, ""))
-        columns = list(zip(*read, strict=True)) or [()] * len(WRITTEN.arrow)
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(c, f.type) for c, f in zip(columns, WRITTEN.arrow, strict=True)], schema=WRITTEN.arrow
-        )
-
-    def _digest(self, helen: int, segment: int, folder: str, rows: dict[str, list[pa.Table]]) -> None:
-        wanted = [table for table, done in self.done.items() if segment > done[helen]]
-        if not wanted:
-            return
-        stored = pq.read_table(History(Path(folder)).path(histories.RESULTS, segment), schema=SOURCE.stored)
-        dropped = self.dropped.get((helen, segment), frozenset())
-        results = rows_of(stored, helen, segment, self.numbers[helen], dropped)
-        if "results" in wanted:
-            rows["results"].append(results)
-        if "m5" in wanted:
-            rows["m5"].append(sums_of(results))
 
 
 class Sink:
@@ -133,7 +92,7 @@ class Sink:
         staged = {table: self._lake.staging(table) for table in done}
         dropped = self._doubles(batch, mapping, done["results"]) if len(self.histories) > 1 else {}
         task = Task({t: str(path) for t, path in staged.items()}, done, numbers_of(mapping, self.histories), dropped)
-        written = batch.mapInArrow(task, WRITTEN.struct).collect()
+        written = batch.mapInArrow(task, WRITTEN.ddl).collect()
         self._reached("written")
         ends: dict[int, int] = {}
         for row in written:

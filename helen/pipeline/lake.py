@@ -22,19 +22,21 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from attrs import frozen
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
-from pyspark.sql import DataFrame, SparkSession
 
 from helen.pipeline.disk import sync
 from helen.pipeline.errors import PipelineError
+from helen.pipeline.parquet import write_days
 from helen.pipeline.schema import TABLES, Table
+
+if TYPE_CHECKING:  # who only reads needs no Spark
+    from pyspark.sql import DataFrame, SparkSession
 
 STAGING = "_staging"
 CONFIGURATION: dict[str, str | None] = {
@@ -126,7 +128,7 @@ class Lake:
     def frame(self, spark: SparkSession, table: str, files: Iterable[File] | None = None) -> DataFrame:
         """These files as a frame; by default all that count now. A frame never changes while others publish."""
         chosen = self.files(table) if files is None else list(files)
-        schema = TABLES[table].struct
+        schema = TABLES[table].ddl
         if not chosen:
             return spark.createDataFrame([], schema)
         base = self.path(table)
@@ -236,23 +238,6 @@ class Lake:
         if opened is None:
             return 0
         return len(opened.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True))
-
-
-def write_days(table: str, rows: pa.Table, target: Path) -> list[Path]:
-    """Parquet files of a table's rows under `target`, one for each day, without the day in them."""
-    described = TABLES[table]
-    parts = {"": rows}
-    if described.by_day:
-        days = rows["day"].unique().to_pylist()
-        whole = len(days) == 1
-        parts = {f"day={day}": rows if whole else rows.filter(pc.equal(rows["day"], day)) for day in days}
-    written = []
-    for name, part in parts.items():
-        folder = target / name
-        folder.mkdir(parents=True)
-        written.append(folder / "part.parquet")
-        pq.write_table(part.select(described.columns.names), written[-1], compression="zstd")
-    return written
 
 
 def statistics(metadata: pq.FileMetaData, columns: Sequence[str]) -> dict[str, Any]:

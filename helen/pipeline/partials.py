@@ -14,11 +14,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-FIVE_MINUTES, HOUR, DAY = 300, 3600, 86_400
-STATUSES = ("ok", "warning", "critical", "unknown")
-ASKED = 1  # `origin` of an operator's question: in the history, in no figure
-CHECK = ""  # `metric` of the rows about the check itself: its results, their statuses, its run time as the value
-COUNTER = "counter"
+from helen.pipeline.schema import ASKED, CHECK, COUNTER, FIVE_MINUTES, STATUSES
+
 _KEYS = ("series", "bucket", "metric", "unit", "kind")
 _ADD = ("n", *STATUSES, "values", "sum", "sumsq", "cpu_ms")
 

@@ -16,6 +16,7 @@ from attrs import frozen
 from helen.pipeline.days import MICROS
 from helen.windows import Scope, Window, WindowRefused, read_window, spans
 
+QUIET = 900 * MICROS  # without a record of any kind, up to the end of what the lake knows: she isn't there
 Span = tuple[int, int]
 Row = Mapping[str, Any]  # of the table `changes`
 LastHeard = Callable[[int, int, int], int | None]
@@ -57,10 +58,13 @@ def downtimes(changes: Iterable[Row], span: Span) -> list[Downtime]:
     return [each for each in made if each.spans]
 
 
-def absences(changes: Iterable[Row], span: Span, last_heard: LastHeard) -> list[Span]:
+def absences(
+    changes: Iterable[Row], span: Span, last_heard: LastHeard, newest: Mapping[int, int] | None = None
+) -> list[Span]:
     """When no Helen was there, within `span`. One that was killed was there until the last thing that she wrote.
 
-    `last_heard(helen, after, before)` is the time of her last result between two values of `at`.
+    `last_heard(helen, after, before)` is the time of her last result between two values of `at`, `newest` that of the
+    last thing of all: where the lake has had nothing of her since long, it doesn't say that all is as it was.
     """
     away: dict[int, list[Span]] = {}
     before: dict[int, Row] = {}
@@ -69,14 +73,17 @@ def absences(changes: Iterable[Row], span: Span, last_heard: LastHeard) -> list[
             continue
         earlier = before.get(row["helen"])
         if row["kind"] == "helen_start" and earlier is not None:
-            since = micros(earlier["received"])
-            if earlier["kind"] == "helen_start":
+            since, until = micros(earlier["received"]), micros(row["received"])
+            if earlier["kind"] == "helen_start" and until > span[0]:
                 since = max(since, last_heard(row["helen"], earlier["at"], row["at"]) or since)
-            away.setdefault(row["helen"], []).append((since, micros(row["received"])))
+            away.setdefault(row["helen"], []).append((since, until))
         before[row["helen"]] = row
     for helen, last in before.items():
+        since = max(micros(last["received"]), (newest or {}).get(helen, span[1]))
         if last["kind"] == "helen_stop":
             away.setdefault(helen, []).append((micros(last["received"]), span[1]))
+        elif span[1] - since > QUIET:
+            away.setdefault(helen, []).append((since, span[1]))
     if not before or away.keys() != before.keys():
         return []
     common = [span]

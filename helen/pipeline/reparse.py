@@ -16,7 +16,6 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from equus_protocol.results import UNKNOWN, ResultDocument
 from helen.pipeline.cascade import cascade
@@ -90,10 +89,10 @@ def reparse(
         if not files:
             continue
         before = lake.frame(spark, "results", files)
-        after = before.mapInArrow(Task(parser), from_arrow_schema(RESULTS.arrow))
+        after = before.mapInArrow(Task(parser), RESULTS.ddl)
         staged = lake.stage("results", after)
         base = staged[0].parents[1]
-        read = spark.read.schema(RESULTS.struct).option("basePath", str(base)).parquet(*map(str, staged))
+        read = spark.read.schema(RESULTS.ddl).option("basePath", str(base)).parquet(*map(str, staged))
         found = _differences(before, read)
         say(f"{day}: {sum(found.values())} values of {sum(file.rows for file in files)} results differ")
         if any(found.values()) and not dry:

@@ -10,15 +10,16 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from helen.pipeline import spent
 from helen.pipeline.availability import date_of, moment
-from helen.pipeline.days import Day
+from helen.pipeline.days import MICROS, Day
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
-from helen.pipeline.partials import ASKED, CHECK, STATUSES
+from helen.pipeline.schema import ASKED, CHECK, STATUSES
 from helen.pipeline.shown import Report, Row, bars
 from helen.pipeline.views import view
 
-MOST_ROWS = 10_000  # of an answer to SQL: more is for a file, not for a terminal
+NOBODY_TOLD = {"alerts": 0, "messages": 0}
 ACCOUNTS = ("ok", "bad", "planned", "unknown", "no_data")
 _COLOURS = {"ok": "#2f855a", "bad": "#c53030", "planned": "#2b6cb0", "unknown": "#b7791f", "no_data": "#a0aec0"}
 Names = Mapping[int, tuple[str, str]]
@@ -70,26 +71,27 @@ def added_up(daily: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def percent_of(row: Mapping[str, Any]) -> float | None:
     """As spent.py computes it for a day."""
-    total = sum(row[name] for name in ACCOUNTS)
-    if row["profile"] == "strict":
-        counted, good = total - row["planned"], row["ok"]
-    else:
-        counted = total - row["no_data"]
-        good = counted - row["bad"] - row["unknown"]
-    return round(100 * good / counted, 4) if counted > 0 else None
+    good, counted = _counted(row)
+    return spent.percent_of(good, counted)
 
 
 def budget_left(row: Mapping[str, Any], target: float) -> float | None:
     """Seconds that may still be bad before the target is missed; negative: it is."""
     if row["percent"] is None:
         return None
+    return round(_counted(row)[1] * (row["percent"] - target) / 100, 3)
+
+
+def _counted(row: Mapping[str, Any]) -> tuple[float, float]:
     total = sum(row[name] for name in ACCOUNTS)
-    counted = total - (row["planned"] if row["profile"] == "strict" else row["no_data"])
-    return round(counted * (row["percent"] - target) / 100, 3)
+    if row["profile"] == "strict":
+        return row["ok"], total - row["planned"]
+    counted = total - row["no_data"]
+    return counted - row["bad"] - row["unknown"], counted
 
 
 def offenders(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Names, top: int) -> Report:
-    """Bad results by sums, changes of status by the results themselves."""
+    """Bad results by sums, changes of status by the results themselves, alerts and messages by what was written."""
     sums = _checks(spark, lake, days)
     bad = sums.groupBy("series").agg(*(F.sum(word).alias(word) for word in STATUSES), F.sum("n").alias("results"))
     rows = [
@@ -97,11 +99,12 @@ def offenders(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Name
          "bad_percent": round(100 * (1 - row["ok"] / row["results"]), 2)}
         for row in bad.toArrow().to_pylist() if row["series"] in series and row["results"] > row["ok"]
     ]  # fmt: skip
-    flips = _flips(spark, lake, days)
+    flips, told = _flips(spark, lake, days), _told(spark, lake, days)
     for row in rows:
-        row["changes"] = flips.get(row.pop("series"), 0)
+        number = row.pop("series")
+        row |= {"changes": flips.get(number, 0), **told.get(number, NOBODY_TOLD)}
     rows.sort(key=lambda row: (-(row["results"] - row["ok"]), -row["changes"], row["check"]))
-    columns = ["check", "bad_percent", "changes", "results", *STATUSES]
+    columns = ["check", "bad_percent", "changes", "alerts", "messages", "results", *STATUSES]
     return Report(f"Top offenders, {_span(days)}", columns, rows[:top], (), _result_bar)
 
 
@@ -133,6 +136,51 @@ def cost(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Names, to
     return Report(f"Cost of checks, {_span(days)}", columns, rows[:top])
 
 
+def flapping(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Names, top: int) -> Report:
+    """Which checks flapped, by what Helen said of them, and how often their status changed."""
+    begin, end = days[0].begin, days[-1].end
+    told = lake.frame(spark, "changes").where(
+        (F.col("kind") == "flap") & F.col("series").isNotNull() & (F.col("received") < moment(end))
+    ).orderBy("received", "at").select("series", F.unix_micros("received").alias("at"), "document")  # fmt: skip
+    found = flapped([row.asDict() for row in told.collect()], begin, end)
+    flips = _flips(spark, lake, days)
+    rows = [
+        {"check": "/".join(series[number]), **figures, "changes": flips.get(number, 0)}
+        for number, figures in found.items() if number in series
+    ]  # fmt: skip
+    rows.sort(key=lambda row: (-row["seconds"], -row["changes"], row["check"]))
+    columns = ["check", "times", "seconds", "percent_of_time", "worst_percent", "changes"]
+    return Report(f"Flapping, {_span(days)}", columns, rows[:top])
+
+
+def flapped(told: Iterable[Mapping[str, Any]], begin: int, end: int) -> dict[int, dict[str, Any]]:
+    """Changes of kind `flap` in order -> of each series that flapped between two moments: how often, and how long."""
+    since: dict[int, int] = {}
+    found: dict[int, dict[str, Any]] = {}
+
+    def add(number: int, until: int) -> None:
+        lasted = min(until, end) - max(since.pop(number), begin)
+        if lasted > 0:
+            figures = found.setdefault(number, {"times": 0, "seconds": 0.0, "worst_percent": 0.0})
+            figures["times"] += 1
+            figures["seconds"] += lasted / MICROS
+
+    worst: dict[int, float] = {}
+    for row in told:
+        document, number = json.loads(row["document"]), row["series"]
+        if document.get("on"):
+            since.setdefault(number, row["at"])
+            worst[number] = max(worst.get(number, 0.0), float(document.get("percent", 0.0)))
+        elif number in since:
+            add(number, row["at"])
+    for number in list(since):
+        add(number, end)
+    for number, figures in found.items():
+        figures["worst_percent"] = worst[number]
+        figures["percent_of_time"] = round(100 * figures["seconds"] * MICROS / (end - begin), 2)
+    return found
+
+
 def _checks(spark: SparkSession, lake: Lake, days: Sequence[Day]) -> DataFrame:
     """Sums of the checks themselves within these days. From m5: local days begin at any quarter of an hour."""
     begin, end = days[0].begin, days[-1].end
@@ -149,6 +197,18 @@ def _flips(spark: SparkSession, lake: Lake, days: Sequence[Day]) -> dict[int, in
     before = F.expr("lag(status) over (partition by series order by time, at)")
     changed = rows.select("series", (before != F.col("status")).alias("changed")).where("changed")
     return {row["series"]: row["count"] for row in changed.groupBy("series").count().collect()}
+
+
+def _told(spark: SparkSession, lake: Lake, days: Sequence[Day]) -> dict[int, dict[str, int]]:
+    """How often people were to be told of a series, and how many messages went out."""
+    begin, end = days[0].begin, days[-1].end
+    changes = lake.frame(spark, "changes", lake.files("changes", (date_of(begin), date_of(end))))
+    within = (F.col("received") >= moment(begin)) & (F.col("received") < moment(end)) & F.col("series").isNotNull()
+    action = F.get_json_object("document", "$.action")
+    alert = F.count_if((F.col("kind") == "decision") & (action == "notify")).alias("alerts")
+    message = F.count_if((F.col("kind") == "notice") & (action == "sent")).alias("messages")
+    found = changes.where(within & F.col("kind").isin("decision", "notice")).groupBy("series").agg(alert, message)
+    return {row["series"]: {"alerts": row["alerts"], "messages": row["messages"]} for row in found.collect()}
 
 
 def _span(days: Sequence[Day]) -> str:

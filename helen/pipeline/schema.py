@@ -1,16 +1,20 @@
 """The columns of everything: of the source, and of each table of the lake. docs/pipeline.rst describes them.
 
 Arrow schemas are the truth; Spark's and Delta's are made from them. Nothing in a table is declared as never null:
-Spark writes every column as nullable, and a reader that believed otherwise would be wrong.
+Spark writes every column as nullable, and a reader that believed otherwise would be wrong. Spark itself isn't needed
+here: whoever only reads the lake does without it.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 from attrs import field, frozen
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
+FIVE_MINUTES, HOUR, DAY = 300, 3600, 86_400  # seconds of a bucket
+STATUSES = ("ok", "warning", "critical", "unknown")
+ASKED = 1  # `origin` of an operator's question: in the history, in no figure
+CHECK = ""  # `metric` of the rows about the check itself: its results, their statuses, its run time as the value
+COUNTER = "counter"
 TIME = pa.timestamp("us", tz="UTC")
 METRICS = pa.list_(
     pa.field(
@@ -32,6 +36,26 @@ _FROM_HELEN = [
     ("summary", pa.string()), ("metrics", METRICS), ("raw", pa.binary()),
     ("truncated", pa.map_(pa.string(), pa.int64())),
 ]  # fmt: skip
+_WORDS = {
+    pa.string(): "string", pa.binary(): "binary", pa.bool_(): "boolean", pa.date32(): "date", TIME: "timestamp",
+    pa.int8(): "tinyint", pa.int32(): "int", pa.int64(): "bigint", pa.float64(): "double",
+}  # fmt: skip
+
+
+def ddl(schema: pa.Schema) -> str:
+    """The same columns as Spark writes them: `series int, metrics array<struct<name:string,...>>`."""
+    return ", ".join(f"`{column.name}` {spark_type(column.type)}" for column in schema)
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """Spark's word for one of the types that occur here."""
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'`{part.name}`:{spark_type(part.type)}' for part in kind)}>"
+    return _WORDS[kind]
 
 
 @frozen
@@ -42,8 +66,8 @@ class Source:
     arrow: pa.Schema
 
     @property
-    def struct(self) -> StructType:
-        return from_arrow_schema(self.arrow)
+    def ddl(self) -> str:
+        return ddl(self.arrow)
 
 
 @frozen
@@ -65,8 +89,8 @@ class Table:
         return self.columns.append(pa.field("day", pa.date32())) if self.by_day else self.columns
 
     @property
-    def struct(self) -> StructType:
-        return from_arrow_schema(self.arrow)
+    def ddl(self) -> str:
+        return ddl(self.arrow)
 
     @property
     def partitions(self) -> list[str]:

@@ -12,43 +12,30 @@ Options: `histories` (JSON list of folders, instead of the path), `helens` (JSON
 `start` (JSON object: number of a Helen -> the last segment that is done), `maxSegments` in a micro-batch, `perTask`,
 `commit` (true: tell Helen what is published, so that she may delete it).
 
-An offset is {"HELEN": {"seg": n, "chg": m}}: the last segments that are read. Segments of changes aren't read here
-(the sink does, they are few); they are in the offset so that a batch begins when there are only changes, and so that
-`commit` knows. Arrow batches go to the JVM as they are: rows as tuples cost eleven times as much.
+Which segments come when is the matter of offsets.py. Arrow batches go to the JVM as they are: rows as tuples cost
+eleven times as much.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType
 
 from helen.pipeline.histories import CHANGES, RESULTS, History
+from helen.pipeline.offsets import EVERYTHING, Offset, Options, Part, initial, latest, ranges, read
 from helen.pipeline.schema import SEGMENTS, SOURCE
-
-MAX_SEGMENTS = 50  # 1,000,000 results in a micro-batch: a quarter of the default heap
-PER_TASK = 5  # 100,000 results: large enough that a task's start doesn't count, small enough for two cores to share
-BATCH_ROWS = 10_000  # handed to the JVM at once
-EVERYTHING = 1_000_000_000
-
-Offset = dict[str, dict[str, int]]
 
 
 class Segments(InputPartition):  # type: ignore[misc]
-    """What one task reads: segments `first` to `last` of one Helen."""
+    """A task's part, as Spark wants it."""
 
-    def __init__(self, helen: int, folder: str, first: int, last: int) -> None:
-        self.helen = helen
-        self.folder = folder
-        self.first = first
-        self.last = last
+    def __init__(self, part: Part) -> None:
+        self.part = part
 
 
 class HelenSource(DataSource):  # type: ignore[misc]
@@ -58,31 +45,14 @@ class HelenSource(DataSource):  # type: ignore[misc]
     def name(cls) -> str:
         return "helen"
 
-    def schema(self) -> StructType:
-        return (SEGMENTS if Options(self.options).segments else SOURCE).struct
+    def schema(self) -> str:
+        return (SEGMENTS if Options(self.options).segments else SOURCE).ddl
 
     def reader(self, schema: Any) -> HelenBatch:
         return HelenBatch(Options(self.options))
 
     def streamReader(self, schema: Any) -> HelenStream:
         return HelenStream(Options(self.options))
-
-
-class Options:
-    """The options, parsed. Spark makes their names small letters."""
-
-    def __init__(self, given: Any) -> None:
-        listed = given.get("histories")
-        folders = json.loads(listed) if listed else [given["path"]] if given.get("path") else []
-        if not folders:
-            raise ValueError("the source `helen` needs load(HISTORY), or the option `histories`")
-        numbers = json.loads(given.get("helens") or "null") or list(range(len(folders)))
-        self.histories = {str(number): folder for number, folder in zip(numbers, folders, strict=True)}
-        self.start: Offset = json.loads(given.get("start") or "{}")
-        self.max_segments = int(given.get("maxsegments") or MAX_SEGMENTS)
-        self.per_task = int(given.get("pertask") or PER_TASK)
-        self.segments = (given.get("rows") or "results") == "segments"
-        self.commit = (given.get("commit") or "false").lower() == "true"
 
 
 class HelenBatch(DataSourceReader):  # type: ignore[misc]
@@ -93,10 +63,10 @@ class HelenBatch(DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> Sequence[InputPartition]:
         start = initial(self._options)
-        return ranges(self._options, start, latest(self._options, start, EVERYTHING))
+        return [Segments(part) for part in ranges(self._options, start, latest(self._options, start, EVERYTHING))]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read(partition, self._options.segments)
+    def read(self, partition: Segments) -> Iterator[pa.RecordBatch]:
+        return read(partition.part, self._options.segments)
 
 
 class HelenStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -120,10 +90,10 @@ class HelenStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         return latest(self._options, start, most, self._until)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        return ranges(self._options, start, end)
+        return [Segments(part) for part in ranges(self._options, start, end)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read(partition, self._options.segments)
+    def read(self, partition: Segments) -> Iterator[pa.RecordBatch]:
+        return read(partition.part, self._options.segments)
 
     def commit(self, end: Offset) -> None:
         """Spark calls this when the batch up to `end` is done for good."""
@@ -131,62 +101,3 @@ class HelenStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             for helen, folder in self._options.histories.items():
                 for kind in (RESULTS, CHANGES):
                     History(Path(folder)).commit(kind, end.get(helen, {}).get(kind, 0))
-
-
-def initial(options: Options) -> Offset:
-    """Where a stream without a checkpoint begins: after what the lake has."""
-    nothing = {RESULTS: 0, CHANGES: 0}
-    return {helen: nothing | options.start.get(helen, {}) for helen in options.histories}
-
-
-def latest(options: Options, start: Offset, most: int, until: Offset | None = None) -> Offset:
-    """The end of the next micro-batch: each Helen gets her share of `most`, and at least one segment."""
-    share = max(1, most // len(options.histories))
-    found: Offset = {}
-    for helen, folder in options.histories.items():
-        found[helen] = {}
-        for kind in (RESULTS, CHANGES):
-            done = start.get(helen, {}).get(kind, 0)
-            reach = History(Path(folder)).next_after(kind, done, share)
-            last = done if reach is None else reach[1]
-            cap = last if until is None else until.get(helen, {}).get(kind, 0)
-            found[helen][kind] = max(done, min(last, cap))
-    return found
-
-
-def ranges(options: Options, start: Offset, end: Offset) -> list[InputPartition]:
-    """Tasks for what lies between two offsets."""
-    parts: list[InputPartition] = []
-    for helen, folder in options.histories.items():
-        first = start.get(helen, {}).get(RESULTS, 0) + 1
-        last = end.get(helen, {}).get(RESULTS, 0)
-        if first <= last and not History(Path(folder)).path(RESULTS, first).exists():
-            there = [number for number in History(Path(folder)).numbers(RESULTS) if first <= number <= last]
-            first = there[0] if there else last + 1
-        for lowest in range(first, last + 1, options.per_task):
-            highest = min(lowest + options.per_task - 1, last)
-            parts.append(Segments(int(helen), folder, lowest, highest))
-    return parts
-
-
-def read(part: Any, segments: bool) -> Iterator[pa.RecordBatch]:
-    """The rows of a task: one per segment, or one per result."""
-    if not segments:
-        yield from read_results(part)
-        return
-    numbers = range(part.first, part.last + 1)
-    yield pa.RecordBatch.from_pydict(
-        {"helen": [part.helen] * len(numbers), "segment": numbers, "folder": [part.folder] * len(numbers)},
-        schema=SEGMENTS.arrow,
-    )
-
-
-def read_results(part: Any) -> Iterator[pa.RecordBatch]:
-    """With the numbers of their Helen and of their segment in front."""
-    history = History(Path(part.folder))
-    for number in range(part.first, part.last + 1):
-        table = pq.read_table(history.path(RESULTS, number), schema=SOURCE.stored)
-        for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-            front = [pa.repeat(pa.scalar(part.helen, pa.int32()), batch.num_rows),
-                     pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows)]  # fmt: skip
-            yield pa.RecordBatch.from_arrays([*front, *batch.columns], schema=SOURCE.arrow)

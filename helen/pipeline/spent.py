@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from helen.pipeline.days import Day
 
@@ -79,6 +79,13 @@ class Spent:
     def total(self) -> int:
         return self.ok + self.bad + self.planned + self.unknown + self.no_data
 
+    def counted(self, profile: str) -> tuple[int, int]:
+        """What was good, of what counts."""
+        if profile == "strict":
+            return self.ok, self.total - self.planned
+        counted = self.total - self.no_data
+        return counted - self.bad - self.unknown, counted
+
 
 @frozen
 class Stretch:
@@ -90,7 +97,7 @@ class Stretch:
 
 
 def spend(facts: Facts, days: Sequence[Day], profile: str) -> list[Spent]:
-    """Each of these days, which are in order and don't overlap."""
+    """Each of these days. They may overlap: none knows of the others."""
     strict = profile == "strict"
     stretches = _strict(facts) if strict else _icinga(facts)
     downtimes = union(facts.downtimes)
@@ -199,7 +206,8 @@ def _day(day: Day, stretches: Sequence[Stretch], downtimes: Sequence[Span], stri
         spent[kind] += lasted
         if reason and lasted:
             why[reason] = why.get(reason, 0) + lasted
-    return Spent(day, **spent, outages=outages, percent=_percent(spent, strict), why=why)
+    made = Spent(day, **spent, outages=outages, why=why)
+    return evolve(made, percent=percent_of(*made.counted("strict" if strict else "icinga")))
 
 
 def _at(stretch: Stretch) -> int:
@@ -225,13 +233,9 @@ def _kind(stretch: Stretch, strict: bool) -> tuple[str, str | None]:
     return "bad", None
 
 
-def _percent(spent: dict[str, int], strict: bool) -> float | None:
-    total = sum(spent.values())
-    counted = total - (spent["planned"] if strict else spent["no_data"])
-    if not counted:
-        return None
-    good = spent["ok"] if strict else counted - spent["bad"] - spent["unknown"]
-    return round(100 * good / counted, 4)
+def percent_of(good: float, counted: float) -> float | None:
+    """To four decimals; None where nothing counts."""
+    return round(100 * good / counted, 4) if counted > 0 else None
 
 
 def check_sums(spent: Iterable[Spent]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,15 @@ from helen.journal.document import read_document
 from helen.journal.series import Series
 from helen.journal.values import Change, Entry, Origin, StoredChange, StoredResult
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 NEEDED = ("pyspark", "deltalake", "pandas", "duckdb")
 HERE = all(importlib.util.find_spec(name) is not None for name in NEEDED)
 collect_ignore_glob = [] if HERE else ["test_*.py"]
 
 if HERE:
+    import plainly
+
     from helen.pipeline.spark import start_spark
 
 # A test's frames have a hundred rows: nothing is worth compiling twice, splitting or planning again.
@@ -44,6 +49,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     started = start_spark("tests", "local[2]", QUICK, tmp_path_factory.mktemp("spark"))
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="session")
+def quick() -> dict[str, str]:
+    """Settings of a Spark for tests, where one has a Spark of its own."""
+    return QUICK
 
 
 class Written:
@@ -102,3 +113,9 @@ def history(tmp_path: Path) -> Written:
 def histories(tmp_path: Path) -> list[Written]:
     """Those of two Helens."""
     return [Written(tmp_path / "helen-1"), Written(tmp_path / "helen-2")]
+
+
+@pytest.fixture
+def take_in() -> Any:
+    """The histories of some Helens into a lake, without Spark."""
+    return plainly.take_all

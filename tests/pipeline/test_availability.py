@@ -9,10 +9,10 @@ from typing import Any
 
 from helen.pipeline.availability import availability, choose, store
 from helen.pipeline.days import local_days
-from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.lake import Lake
 from helen.pipeline.reports import availability_report
 from helen.pipeline.shown import render
+from helen.pipeline.sla import sla
 
 DAYS = local_days(date(2026, 10, 24), date(2026, 10, 25), "Europe/Berlin")
 BEGIN = DAYS[0].begin / 1e6
@@ -36,7 +36,7 @@ def minutes(row: dict[str, Any]) -> dict[str, Any]:
     return found | {"percent": row["percent"]}
 
 
-def test_from_segments_to_the_report(spark: Any, history: Any, tmp_path: Path) -> None:
+def test_from_segments_to_the_report(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
     """Two days, one of 25 hours; each check by what is known of it; late data makes a new version of its day."""
     helen = history
     helen.segment(
@@ -53,7 +53,7 @@ def test_from_segments_to_the_report(spark: Any, history: Any, tmp_path: Path) -
         helen.result("web1/equus:gap", BEGIN, blob=b'{"from": 1, "to": 2}'),
     )
     lake = Lake(tmp_path / "lake")
-    Driver(spark, lake, [helen.state], Settings(once=True, upkeep=False)).run()
+    take_in(lake, helen.state)
     series = choose(lake)
     assert sorted(series.values()) == [("web1", "alone"), ("web1", "judged")]
 
@@ -81,13 +81,19 @@ def test_from_segments_to_the_report(spark: Any, history: Any, tmp_path: Path) -
     lake.unlock()
     ended = BEGIN + 30 * H + 60
     helen.segment(helen.result("web1/judged", ended + H, "critical", started=ended))
-    Driver(spark, lake, [helen.state], Settings(once=True, upkeep=False)).run()
+    take_in(lake, helen.state)
     later = report("strict")
     assert minutes(later[3]) == {"ok": 1493, "bad": 6, "no_data": 1, "percent": 99.5333}
     lake.lock()
     assert store(lake, later) == 1
     lake.unlock()
     assert sorted(row["version"] for row in lake.rows("availability_daily")) == [0, 0, 0, 0, 1]
+    (one, other) = sla(spark, lake, DAYS, series, "strict", 97.0).rows
+    assert [one[name] for name in ("check", "percent", "met", "budget_s", "spent_s", "outages", "mttr_s")] == [
+        "web1/judged", 95.5903, False, 5184.0, 7620.0, 2, 3780.0,
+    ]  # fmt: skip
+    assert (one["worst_day"], one["worst_percent"], one["burn_1h"], one["alert"]) == (DAYS[0].date, 91.3043, 0.0, None)
+    assert (other["check"], other["met"], other["left_s"]) == ("web1/alone", True, 1692.0)
     shown = availability_report(later, series, False, 99.0)
     assert [(row["check"], row["percent"]) for row in shown.rows] == [
         ("web1/alone", 97.9592), ("web1/judged", 95.5903),

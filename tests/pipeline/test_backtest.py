@@ -12,7 +12,6 @@ import pytest
 
 from helen.judged import Result, Rule, Transition
 from helen.pipeline.backtest import RECORDED, TRIED, Replay, backtest, changed, read_overrides, summary, teams_of
-from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
 from helen.timeline import AgentRules, Timeline, rules_to_json, run
@@ -79,7 +78,7 @@ def test_a_wrong_file_is_told_what_to_write(tmp_path: Path, text: str, said: str
         read_overrides(path)
 
 
-def test_a_replay_of_the_lake_is_the_live_timeline(spark: Any, history: Any, tmp_path: Path) -> None:
+def test_a_replay_of_the_lake_is_the_live_timeline(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
     """Results in four batches, with the transitions that a live timeline had of them: the replay has the same."""
     rng, live, transitions = random.Random(11), Timeline(), []
     documents = {f"web{n}": rules_to_json(AgentRules({}, {"disk": Rule(attempts=2, stale=300.0)})) for n in range(3)}
@@ -98,7 +97,7 @@ def test_a_replay_of_the_lake_is_the_live_timeline(spark: Any, history: Any, tmp
             records.append(record)
         history.segment(*records)
     lake = Lake(tmp_path / "lake")
-    Driver(spark, lake, [history.state], Settings(once=True, upkeep=False, max_segments=1)).run()
+    take_in(lake, history.state, most=1)
     begin_us, end_us = round((T - 60) * 1e6), round((T + 86_400) * 1e6)
     events = backtest(spark, lake, begin_us, end_us, [("disk", {"attempts": 5})])
     was = [

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from helen.pipeline import commands
+from helen.pipeline import commands, options
 
 Say = Callable[..., Result]
 
@@ -27,7 +27,7 @@ def say(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Say:
         def __getattr__(self, name: str) -> Any:
             return getattr(spark, name)
 
-    monkeypatch.setattr(commands, "start_spark", lambda *_: Kept(stop=lambda: None))
+    monkeypatch.setattr(options, "start_spark", lambda *_: Kept(stop=lambda: None))
     monkeypatch.setattr(commands.signal, "signal", lambda *_: None)
     return lambda *words: CliRunner().invoke(commands.main, [str(word) for word in words])
 
@@ -45,12 +45,13 @@ def test_from_run_to_reports(say: Say, history: Any) -> None:
     assert (ran.exit_code, ran.stdout) == (0, "")
     assert "50 results and 0 changes in" in ran.stderr
     offenders = json.loads(say("report", "offenders", *where, "--output", "json").stdout)["rows"]
-    assert offenders == [{"check": "web1/disk", "bad_percent": 25.0, "changes": 19, "results": 40, "ok": 30,
-                          "warning": 0, "critical": 10, "unknown": 0}]  # fmt: skip
+    assert offenders == [{"check": "web1/disk", "bad_percent": 25.0, "changes": 19, "alerts": 0, "messages": 0,
+                          "results": 40, "ok": 30, "warning": 0, "critical": 10, "unknown": 0}]  # fmt: skip
     assert say("report", "cost", *where, "--output", "csv").stdout.splitlines() == [
         "check,agents,runs,cpu_seconds,cpu_ms_per_run,mean_ms,slowest_ms,peak_kib",
         "disk,1,40,0.08,2.0,10.0,10.0,139.0", "load,1,10,0.0,0.0,1.0,1.0,0.0",
     ]  # fmt: skip
+    assert json.loads(say("report", "flapping", *where, "--output", "json").stdout)["rows"] == []
     text = say("report", "availability", *where, "web1", "--profile", "icinga").stdout
     assert text.splitlines()[1].split()[:2] == ["web1/disk", "2.0833"]  # the last result was critical
     asked = say("sql", "select agent, count(*) n from results join series using (series) group by agent order by agent",

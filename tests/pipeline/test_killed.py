@@ -1,29 +1,45 @@
-"""The pipeline is killed (SIGKILL, JVM and workers included) at each of its points; what is in the lake stays exact.
+"""Whoever writes is killed with SIGKILL, at each point that has a name; what is in the lake stays exact, and is never
+half there.
 
-One process tree for each kill: it ingests with one segment a batch and ends itself at the point it was told. Meanwhile
-a reader polls the lake: it never sees a part of a batch.
+Kills of the pipeline with a stand-in for the stream, at named points and at any time; one of the real thing: Spark's
+JVM, its workers and the driver at once. Then Helen and the pipeline in turn, on one history. That of an executor in the
+middle of a task is in test_cluster.py.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+import pytest
+
+from helen.journal.journal import Journal
 from helen.pipeline.ingest import POINTS
 from helen.pipeline.lake import Lake
 
 T = 1_790_000_000.0
 ROWS = 40
-SEGMENTS = 12
-KILLS = (
+PLAIN_KILLS = (
     "begun:1", "named:1", "written:1", "m5-published:1", "results-published:1", "changes-published:1",
-    "m5-published:2", "results-published:2", "written:3", "m5-published:4",
+    "m5-published:1", "results-published:2", "committed:1", "written:2", "m5-published:2", "changes-published:1",
+    "begun:2", "committed:2",
 )  # fmt: skip
+SPARK_KILL = "m5-published:2"
+# Where Helen dies (a step of her journal, the how-manieth time), and where the pipeline dies after her.
+BOTH_KILLS = (("wal-written", 30, "written:1"), ("segment-renamed", 2, "m5-published:1"),
+              ("changes-renamed", 1, "results-published:1"))  # fmt: skip
+VICTIM = Path(__file__).parents[1] / "journal" / "journal_victim.py"
+RANDOM_KILLS = int(os.environ.get("HELEN_PIPELINE_KILLS", "10"))
 CHILD = """
 import os, signal, sys
 from pathlib import Path
@@ -49,54 +65,130 @@ spark.stop()
 """
 
 
-def run_child(history: Any, lake: Path, scratch: Path, wanted: str) -> int:
-    words = [sys.executable, "-c", CHILD, str(history.state), str(lake), str(scratch), wanted]
+def environment() -> dict[str, str]:
     root = str(Path(__file__).parents[2])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    return os.environ | {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+
+
+@pytest.fixture(scope="module")
+def plainly() -> Iterator[Callable[[Lake, Path, str], int]]:
+    """Takes a history into a lake, in a child that dies where it is told; its exit status."""
+    program = [sys.executable, str(Path(__file__).with_name("plainly.py"))]
+    with subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+    ) as server:  # fmt: skip
+        assert server.stdin is not None and server.stdout is not None
+        given, answers = server.stdin, server.stdout
+
+        def run(lake: Lake, state: Path, where: str) -> int:
+            given.write(json.dumps([str(lake.folder), str(state), where]) + "\n")
+            given.flush()
+            return int(answers.readline())
+
+        yield run
+        given.close()
+
+
+def run_spark(state: Path, lake: Lake, scratch: Path, wanted: str) -> int:
+    """Its exit status; it and all that it started are dead when it was killed."""
+    words = [sys.executable, "-c", CHILD, str(state), str(lake.folder), str(scratch), wanted]
     with open(scratch / "log", "ab") as log:
         return subprocess.run(
-            words,
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env=environment,
+            words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True, env=environment(),
             check=False,
-        ).returncode
+        ).returncode  # fmt: skip
 
 
-def test_ten_kills_lose_nothing_and_double_nothing(history: Any, tmp_path: Path) -> None:
-    """Counts of results, sums and changes are exact at the end, and whole batches at any time before."""
-    assert {kill.partition(":")[0] for kill in KILLS} == set(POINTS)
-    scratch, lake = tmp_path / "scratch", Lake(tmp_path / "lake")
-    scratch.mkdir()
-    for segment in range(SEGMENTS):
+def write(history: Any, segments: int, first: int = 0) -> None:
+    for segment in range(first, first + segments):
         rows = [history.result(f"web{n % 5}/disk", T + segment * 60 + n, took_ms=1.0) for n in range(ROWS)]
         history.segment(*rows, history.change("link", T + segment * 60, "web1", event="up"))
+
+
+@contextmanager
+def watched(lake: Lake) -> Iterator[None]:
+    """A reader that polls: at no time does it see a part of a batch."""
     seen: set[int] = set()
     stop = threading.Event()
 
     def poll() -> None:
-        while not stop.wait(0.3):
+        while not stop.wait(0.1):
             seen.add(len(lake.rows("results")))
 
     reader = threading.Thread(target=poll)
     reader.start()
     try:
-        for kill in KILLS:
-            assert run_child(history, lake.folder, scratch, kill) == -signal.SIGKILL, (scratch / "log").read_text()
-        assert run_child(history, lake.folder, scratch, "") == 0, (scratch / "log").read_text()
+        yield
     finally:
         stop.set()
         reader.join()
-    results = lake.rows("results")
-    assert sorted(row["at"] for row in results) == [n for n in range(1, SEGMENTS * (ROWS + 1) + 1) if n % (ROWS + 1)]
-    assert sum(row["n"] for row in lake.rows("m5") if row["metric"] == "") == SEGMENTS * ROWS
-    assert len(lake.rows("changes")) == SEGMENTS
-    assert (history.folder / "committed").read_text() == f"{SEGMENTS}\n"
     assert all(count % ROWS == 0 for count in seen)
+
+
+def check_lake(history: Any, lake: Lake, segments: int) -> None:
+    """Everything once, Helen told, and no file that nobody names after a sweep."""
+    everything = range(1, segments * (ROWS + 1) + 1)
+    assert sorted(row["at"] for row in lake.rows("results")) == [n for n in everything if n % (ROWS + 1)]
+    assert sum(row["n"] for row in lake.rows("m5") if row["metric"] == "") == segments * ROWS
+    assert len(lake.rows("changes")) == segments
+    assert (history.folder / "committed").read_text() == f"{segments}\n"
     lake.lock()
     lake.sweep("results", 0)
     named = {file.path for file in lake.files("results")}
     assert {str(path.relative_to(lake.path("results"))) for path in lake.path("results").glob("day=*/*")} == named
-    assert len(lake.rows("results")) == SEGMENTS * ROWS
+    assert len(lake.rows("results")) == segments * ROWS
+    lake.unlock()
+
+
+def test_kills_lose_nothing_and_double_nothing(history: Any, plainly: Any, tmp_path: Path) -> None:
+    """Counts of results, sums and changes are exact at the end, and whole batches at any time before."""
+    assert {kill.partition(":")[0] for kill in PLAIN_KILLS} == {*POINTS, "committed"}
+    lake = Lake(tmp_path / "lake")
+    with watched(lake):
+        for number, kill in enumerate(PLAIN_KILLS):
+            write(history, 2, number * 2)
+            assert plainly(lake, history.state, kill) == -signal.SIGKILL, kill
+        assert plainly(lake, history.state, "") == 0
+    check_lake(history, lake, len(PLAIN_KILLS) * 2)
+
+
+def test_kills_at_any_time(history: Any, plainly: Any, tmp_path: Path) -> None:
+    """Not at points that we thought of, but whenever; HELEN_PIPELINE_KILLS makes it more of them, by hand."""
+    lake, segments, rng = Lake(tmp_path / "lake"), 0, random.Random()
+    with watched(lake):
+        for _ in range(RANDOM_KILLS):
+            write(history, 3, segments)
+            segments += 3
+            status = plainly(lake, history.state, f"{rng.uniform(0.02, 0.6):.3f}")
+            assert status in (-signal.SIGALRM, 0)
+        assert plainly(lake, history.state, "") == 0
+    check_lake(history, lake, segments)
+
+
+def test_so_it_is_with_the_jvm_and_its_workers(history: Any, tmp_path: Path) -> None:
+    """The same, with Spark between the segments and the lake: driver, JVM and workers die at once."""
+    lake, segments = Lake(tmp_path / "lake"), 4
+    write(history, segments)
+    with watched(lake):
+        assert run_spark(history.state, lake, tmp_path, SPARK_KILL) == -signal.SIGKILL, (tmp_path / "log").read_text()
+        assert run_spark(history.state, lake, tmp_path, "") == 0, (tmp_path / "log").read_text()
+    check_lake(history, lake, segments)
+
+
+def test_helen_and_the_pipeline_die_in_turn(plainly: Any, tmp_path: Path) -> None:
+    """Each of them at points of her or its own, on one history: the lake has what the segments have, once."""
+    state, lake = tmp_path / "helen", Lake(tmp_path / "lake")
+    state.mkdir()
+    for seed, (step, count, kill) in enumerate(BOTH_KILLS):
+        words = [sys.executable, str(VICTIM), str(state), str(seed), step, str(count)]
+        assert subprocess.run(words, stdout=subprocess.DEVNULL, check=False, timeout=60).returncode == -signal.SIGKILL
+        assert plainly(lake, state, kill) == -signal.SIGKILL
+    journal = Journal(state / "journal", state / "history", lambda call, *rest: call(*rest), id, id)
+    journal.open()  # as at her next start: what was acknowledged and in no segment yet is sealed
+    journal.close()
+    assert plainly(lake, state, "") == 0
+    for kind, table in (("seg", "results"), ("chg", "changes")):
+        paths = sorted((state / "history" / "segments").glob(f"{kind}-*.parquet"))
+        written = [at for path in paths for at in pq.read_table(path, columns=["at"])["at"].to_pylist()]
+        assert sorted(row["at"] for row in lake.rows(table)) == sorted(written)
+        assert len(written) >= 3

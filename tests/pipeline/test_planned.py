@@ -66,6 +66,23 @@ def test_helen_was_away_between_stop_and_start() -> None:
     assert absences([start], SPAN, heard) == []
 
 
+def test_what_the_lake_has_not_heard_of_is_not_all_right() -> None:
+    """A killed Helen that nobody has started again is away since the last thing she wrote; a quiet quarter is none."""
+    start = change(1100, "helen_start")
+    assert absences([start], SPAN, heard, {0: 5000 * S}) == [(5000 * S, 9000 * S)]
+    assert absences([start], SPAN, heard, {0: 8200 * S}) == []
+    assert absences([start, change(1200, "helen_start", 1)], SPAN, heard, {0: 5000 * S, 1: 9000 * S}) == []
+    assert absences([start], SPAN, heard, {0: 20_000 * S}) == []
+
+
+def test_only_kills_that_matter_are_looked_into() -> None:
+    """Each costs a question to the lake."""
+    asked = []
+    kills = [change(at, "helen_start") for at in (100, 200, 300, 5000)]
+    absences(kills, SPAN, lambda *which: asked.append(which))
+    assert asked == [(0, 300, 5000)]
+
+
 def test_of_several_helens_all_must_be_away() -> None:
     """While one is there her agents are heard, and so may be those of the others."""
     changes = [change(1100, "helen_start"), change(1100, "helen_start", 1), change(3000, "helen_stop")]

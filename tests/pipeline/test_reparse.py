@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from helen.pipeline import forecasts
+from helen.pipeline.cascade import cascade
 from helen.pipeline.days import local_days
-from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
 from helen.pipeline.reparse import load_parser, reparse
@@ -20,7 +20,9 @@ T = 1_790_035_200.0
 DAY = date(2026, 9, 22)
 
 
-def test_a_day_is_read_anew(spark: Any, history: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_day_is_read_anew(
+    spark: Any, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The usual parser changes nothing; another one changes its columns, the sums and the hours; gap rows stay."""
     history.segment(
         *(history.result("web1/disk", T + n, ("ok", "warning")[n % 2], summary="é", metrics=[
@@ -29,8 +31,9 @@ def test_a_day_is_read_anew(spark: Any, history: Any, tmp_path: Path, monkeypatc
         history.result("web1/disk", T - 86_400, "warning"),
     )  # fmt: skip
     lake = Lake(tmp_path / "lake")
-    Driver(spark, lake, [history.state], Settings(once=True)).run()
+    take_in(lake, history.state)
     lake.lock()
+    cascade(spark, lake)
     assert sum(reparse(spark, lake, [DAY]).values()) == 0
     (tmp_path / "better.py").write_text(
         "from attrs import evolve\nfrom equus_protocol.results import parse\n\n\ndef read(blob):\n"
@@ -57,7 +60,7 @@ def test_a_parser_that_is_none(name: str) -> None:
         load_parser(name)
 
 
-def test_capacity_and_anomalies_from_segments(spark: Any, history: Any, tmp_path: Path) -> None:
+def test_capacity_and_anomalies_from_segments(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
     """A disk that fills reaches its limit on the day; one strange hour among weeks is found; nothing else is told."""
     records = []
     for hour in range(24 * 24):
@@ -66,7 +69,8 @@ def test_capacity_and_anomalies_from_segments(spark: Any, history: Any, tmp_path
         records.append(history.result("web1/disk", T + hour * 3600 + 60, metrics=[used, load]))
     history.segment(*records)
     lake = Lake(tmp_path / "lake")
-    Driver(spark, lake, [history.state], Settings(once=True)).run()
+    take_in(lake, history.state)
+    cascade(spark, lake)
     days = local_days(DAY, date(2026, 10, 15), "UTC")
     names = {0: ("web1", "disk")}
     (row,) = forecasts.capacity(spark, lake, days, names, 60).rows

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from helen.pipeline.errors import PipelineError
-from helen.pipeline.reports import added_up, budget_left
+from helen.pipeline.reports import added_up, budget_left, flapped
 from helen.pipeline.shown import Report, bars, line, render
 
 NASTY = "=cmd|'<script>\x1b[2J"
@@ -57,6 +57,20 @@ def test_lines_and_wrong_formats() -> None:
     assert line([1.0]) == ""
     with pytest.raises(PipelineError, match="no format 'xml': text, json, csv, html"):
         render(REPORT, "xml")
+
+
+def test_flapping_is_cut_to_the_days() -> None:
+    """What began before counts from the first moment, what hasn't ended until the last; an end alone is nothing."""
+
+    def told(series: int, at: float, on: bool, percent: float = 0.0) -> dict[str, object]:
+        return {"series": series, "at": round(at * 1e6), "document": json.dumps({"on": on, "percent": percent})}
+
+    changes = [told(1, 50, True, 40.0), told(2, 60, False), told(1, 120, False, 10.0), told(3, 150, True, 35.5),
+               told(1, 180, True, 61.0), told(1, 190, False)]  # fmt: skip
+    assert flapped(changes, 100_000_000, 200_000_000) == {
+        1: {"times": 2, "seconds": 30.0, "worst_percent": 61.0, "percent_of_time": 30.0},
+        3: {"times": 1, "seconds": 50.0, "worst_percent": 35.5, "percent_of_time": 50.0},
+    }
 
 
 def test_days_are_added_and_divided_once() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.histories import CHANGES, RESULTS, History, open_history
-from helen.pipeline.source import EVERYTHING, Options, initial, latest, ranges
+from helen.pipeline.offsets import EVERYTHING, Options, initial, latest, ranges
 
 T = 1_790_000_000.0
 
 
 def spans(options: Options, start: Any, end: Any) -> list[tuple[int, int, int]]:
-    return [(part.helen, part.first, part.last) for part in ranges(options, start, end)]  # type: ignore[attr-defined]
+    return [(part.helen, part.first, part.last) for part in ranges(options, start, end)]
 
 
 def options(*written: Any, **more: Any) -> Options:

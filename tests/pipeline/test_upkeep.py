@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from helen.pipeline.cascade import cascade
-from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
-from helen.pipeline.partials import DAY, HOUR, merged, partials
+from helen.pipeline.partials import merged, partials
+from helen.pipeline.schema import DAY, HOUR
 from helen.pipeline.upkeep import KEEP, check_keep, compact, expire, sweep
 from helen.pipeline.views import view
 
 T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
-ONCE = Settings(once=True, upkeep=False)
 
 
 def some(helen: Any, rng: random.Random, begin: float, count: int, late: float = 0.0) -> None:
@@ -51,21 +50,23 @@ def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
         assert not wrong
 
 
-def test_longer_buckets_equal_the_raw_results_however_late(spark: Any, history: Any, tmp_path: Path) -> None:
+def test_longer_buckets_equal_the_raw_results_however_late(
+    spark: Any, history: Any, take_in: Any, tmp_path: Path
+) -> None:
     """After results that come a week late h1 and d1 are what a recomputation from all raw rows gives; only what was
     dirty is written again; compaction changes nothing of it; a day that is too old goes as a whole.
     """
     lake, rng = Lake(tmp_path / "lake"), random.Random(3)
     some(history, rng, T - 7 * DAY, 70)
     some(history, rng, T, 100)
-    Driver(spark, lake, [history.state], ONCE).run()
+    take_in(lake, history.state)
     lake.lock()
     first = cascade(spark, lake)
     assert first == {"h1": 6 * 5, "d1": 6 * 2} or first["d1"] == 12
     assert cascade(spark, lake) == {"h1": 0, "d1": 0}
     lake.unlock()
     some(history, rng, T - 7 * DAY + 70 * 60, 40, late=7 * DAY)
-    Driver(spark, lake, [history.state], ONCE).run()
+    take_in(lake, history.state)
     lake.lock()
     again = cascade(spark, lake)
     assert again["d1"] == 6

@@ -1,0 +1,85 @@
+"""Targets, error budgets and burn rates, worked out by hand; and which days a report is about."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from helen.pipeline.availability import MOMENT
+from helen.pipeline.days import MICROS, Day, local_days
+from helen.pipeline.errors import PipelineError
+from helen.pipeline.options import until
+from helen.pipeline.sla import MINUTE, WINDOWS, Task, judged
+
+H = 60 * MINUTE
+DAYS = local_days(date(2026, 6, 1), date(2026, 6, 2), "UTC")
+
+
+def figures(**changed: Any) -> dict[str, Any]:
+    usual = {
+        "good": 99 * H,
+        "counted": 100 * H,
+        "bad": H,
+        "outages": 2,
+        "worst_day": DAYS[0].date,
+        "worst_percent": 98.0,
+    }
+    return usual | dict.fromkeys(WINDOWS, 0.0) | changed
+
+
+def test_a_budget_is_what_may_be_bad() -> None:
+    """99 of 100 hours were good: a target of 99.5 % allows half an hour, one of 98 % two."""
+    missed = judged(figures(), 99.5)
+    names = ("percent", "met", "budget_s", "spent_s", "left_s", "mttr_s", "mtbf_s")
+    assert [missed[name] for name in names] == [99.0, False, 1800.0, 3600.0, -1800.0, 1800.0, 178_200.0]
+    met = judged(figures(outages=0), 98.0)
+    assert [met[name] for name in names] == [99.0, True, 7200.0, 3600.0, 3600.0, None, None]
+    nothing = judged(figures(good=0, counted=0), 99.0)
+    assert [nothing[name] for name in names[:5]] == [None, None, 0.0, 0.0, None]
+
+
+BURNS = {
+    "slow": ({"3d": 0.009}, None),
+    "a ticket": ({"3d": 0.011, "6h": 0.02}, "ticket"),
+    "a ticket no more": ({"3d": 0.011, "6h": 0.0}, None),
+    "a page by six hours": ({"6h": 0.07, "30m": 0.1}, "page"),
+    "a page by one hour": ({"1h": 0.15, "5m": 0.2}, "page"),
+    "an hour that is over": ({"1h": 0.15, "5m": 0.0}, None),
+    "unknown": (dict.fromkeys(WINDOWS), None),
+}
+
+
+@pytest.mark.parametrize(("bad", "alert"), BURNS.values(), ids=BURNS)
+def test_what_burns_fast_long_and_still(bad: dict[str, Any], alert: str | None) -> None:
+    """Both windows must burn faster than the factor of their row; a target of 99 % has 1 % to burn."""
+    row = judged(figures(**bad), 99.0)
+    assert row["alert"] == alert
+    assert all(row[f"burn_{name}"] == (None if share is None else round(share * 100, 2)) for name, share in bad.items())
+    assert judged(figures(**bad), 100.0)["alert"] is None
+
+
+def test_the_task() -> None:
+    """Facts in, figures out: two days, one outage at the end of the second, within some of the windows."""
+    end = DAYS[1].end
+    windows = {name: Day(DAYS[1].date, end - minutes * MINUTE, end) for name, minutes in WINDOWS.items()}
+    rows = [{"series": 4, "what": MOMENT, "a": at, "b": None, "status": status, "reason": None, "was": 3,
+             "was_reason": "pending", "good_for": None} for at, status in ((0, 0), (end - 30 * MINUTE, 2))]  # fmt: skip
+    (batch,) = Task(DAYS, windows, "strict")([pa.RecordBatch.from_pylist(rows)])
+    (row,) = batch.to_pylist()
+    assert row == {
+        "series": 4, "good": 48 * H - 30 * MINUTE, "counted": 48 * H, "bad": 30 * MINUTE, "outages": 1,
+        "worst_day": date(2026, 6, 2), "worst_percent": 97.9167, "5m": 1.0, "30m": 1.0, "1h": 0.5, "6h": 30 / 360,
+        "3d": 30 / 4320,
+    }  # fmt: skip
+
+
+def test_a_report_ends_now() -> None:
+    """Today is as long as it has lasted; what hasn't begun is no matter of a report."""
+    noon = datetime(2026, 6, 2, 12, tzinfo=UTC)
+    assert until(DAYS, noon) == [DAYS[0], Day(date(2026, 6, 2), DAYS[1].begin, DAYS[1].begin + 12 * 3600 * MICROS)]
+    assert until(DAYS, datetime(2026, 6, 2, tzinfo=UTC)) == DAYS[:1]
+    with pytest.raises(PipelineError, match="2026-06-01 has not begun: a report is about what has been"):
+        until(DAYS, datetime(2026, 5, 31, tzinfo=UTC))

@@ -52,6 +52,7 @@ from helen.notify.missed import missed
 from helen.notify.notifier import Notifier
 from helen.one_shots import OneShots
 from helen.outside import Outside
+from helen.pipeline_watch import LOOK_SECONDS, PipelineWatch
 from helen.releases import PushRefused
 from helen.rollout import DEFAULT_FRACTION
 from helen.settings import Settings, SettingsError
@@ -170,6 +171,7 @@ class Helen(Service):
         self.telemetry = Telemetry()
         self.left = threading.Event()  # set at the very end, or by somebody who outlives this service
         self._web_address: str | None = None
+        self.pipeline = PipelineWatch(self.state / "history")
         self.network: Any = None  # helen.network.HelenNetwork, if a setting asks for it
         atexit.register(self._leave)  # of all that are registered from here on it runs last
 
@@ -341,6 +343,7 @@ class Helen(Service):
         await self.library.load_contents()
         await self.outside.start(self._facts, self._before[1])
         del self._facts
+        await self.pipeline.look()
         looked = self.library.look()  # it asks a process, which reads while we go on
         await self.book.start(self._newest_revision)
         self.outside.begin()
@@ -355,6 +358,7 @@ class Helen(Service):
         self._every(TICK_SECONDS, self.judge.tick)
         self._every(SWEEP_SECONDS, lambda: self.parts.api.tokens.sweep(time.time()))
         self._every(REFRESH_SECONDS, self._refresh)
+        self._every(LOOK_SECONDS, self.pipeline.look)
         watchdog = systemd.watchdog_seconds()
         if watchdog is not None:
             self._every(watchdog, functools.partial(systemd.notify, "WATCHDOG=1"))

@@ -154,9 +154,26 @@ def show_all(found: dict[str, Any]) -> None:
         click.echo(f"assignments.toml is not used: {plain(faults)}", err=True)
     for line in notify.notes(found["notifications"]):
         click.echo(line, err=True)
+    if found["pipeline"] is not None:
+        click.echo(pipeline_line(found["pipeline"], time.time()))
     for part in ("journal", "store"):
         if found[part]["trouble"]:
             click.echo(f"{part}: {plain(found[part]['trouble'])}", err=True)
+
+
+def pipeline_line(said: dict[str, Any], now: float) -> str:
+    """How far the lake is."""
+    heard = ago(now, said["heard"])
+    if said["state"] == "silent":
+        return f"history: the pipeline has not been heard of for {heard}: `helen pipeline doctor` says more"
+    if said["state"] == "failed":
+        return f"history: the pipeline failed {heard} ago: {plain(said['error'])}"
+    if said["state"] == "ended":
+        return f"history: the pipeline ended {heard} ago, with segment {said['segment']}"
+    pace = f"{said['results_per_second']:,.0f} results/s in a batch of {said['batch_seconds']:.1f} s"
+    if said["behind"] == 0:
+        return f"history: all segments are in the lake; {pace}"
+    return f"history: {said['behind']} segments ({said['behind_seconds']:.0f} s) behind; {pace}"
 
 
 def show_agent(agent: dict[str, Any]) -> None:

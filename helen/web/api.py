@@ -28,6 +28,7 @@ from helen.web import (
     alertmanager,
     events,
     health,
+    history,
     jobs,
     judgement,
     metrics,
@@ -294,6 +295,7 @@ class Question:
 
 judgement.add_routes(Api.app)
 notifications.add_routes(Api.app)
+history.add_routes(Api.app)
 jobs.add_routes(Api.app)
 health.add_routes(Api.app)
 admin.add_routes(Api.app)

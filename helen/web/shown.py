@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ def show_overview(helen: Helen) -> dict[str, Any]:
         | {"asked": dispatch.asked, "skipped": dispatch.skipped, "turned_away": house.door.turned_away},
         "notifications": notifications.show_overview(helen.notifier),
         "network": None if helen.network is None else helen.network.overview(),
+        "pipeline": helen.pipeline.overview(time.time()),
     }
 
 

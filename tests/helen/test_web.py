@@ -223,6 +223,14 @@ def test_status(fleet: Running) -> None:
     assert (status["journal"]["trouble"], status["store"]["trouble"], status["assignments"]["fault"]) == (None,) * 3
 
 
+def test_the_history_needs_a_lake(fleet: Running) -> None:
+    """Beside this Helen no pipeline has run: she says what to do, and her status knows of none."""
+    status, title, detail = ask(fleet, "GET", "/api/v1/history?agent=web-1&check=pulse").problem
+    assert (status, title) == (409, "no history")
+    assert "pip install 'helen-equus[spark]'" in detail or "`helen pipeline run" in detail
+    assert fleet.client.get("/api/v1/status")["pipeline"] is None
+
+
 def test_a_question(fleet: Running) -> None:
     """A line for the number of targets, then one for each."""
     answer = ask(fleet, "POST", "/api/v1/runs", {"check": "pulse", "on": "web-1", "args": {"word": "ünd"}})

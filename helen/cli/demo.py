@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +19,7 @@ from helen.cli.options import styled
 AGENTS = {"web-1": ["role=web", "site=north"], "web-2": ["role=web", "site=south"], "db-1": ["role=db", "site=north"]}
 WATCHED = 6.0  # seconds of results before the push
 PATIENCE = 30.0  # seconds that something prompt may take on a busy machine
+SPARK_SECONDS = 300.0  # that the pipeline may take, which is some 20 s
 
 ASSIGNMENTS = """# What the demo runs: a pulse on every agent, and the shipped checks where they belong.
 [[assign]]
@@ -56,14 +61,18 @@ return check
 @click.command()
 @click.option("--folder", type=click.Path(path_type=Path), help="Keep everything here instead of a temporary folder.")
 @click.option("--seconds", type=float, default=WATCHED, show_default=True, help="How long to watch before the push.")
-def demo(folder: Path | None, seconds: float) -> None:
+@click.option("--spark", is_flag=True, help="Fail where the history on Spark, at the end, can't be shown.")
+def demo(folder: Path | None, seconds: float, spark: bool) -> None:
     """Helen and three agents on this machine: watch results come in, and a changed check go live."""
     with tempfile.TemporaryDirectory(prefix="helen-demo-") as temporary:
         local = Local(folder or Path(temporary))
         with until_stopped():
             try:
                 start(local)
+                began = time.time()
                 play(local, seconds)
+                show_history(local.state, began, spark)
+                say("Your turn: `helen quickstart` keeps a fleet running, and `helen --help` shows what to ask it.")
             except KeyboardInterrupt:
                 click.echo("\nstopped")
             finally:
@@ -133,9 +142,39 @@ def account(local: Local, links: dict[str, float], arrived: dict[str, float], li
     click.echo(f"    connections dropped by the push: {', '.join(dropped) or 'none'}")
     click.echo(f"    results received: {counts['reports']}; each was on disk before it was acknowledged")
     click.echo(f"    history: {local.state / 'history'} (Parquet, a file for each 10 s)")
-    say("Your turn: `helen quickstart` keeps a fleet running, and `helen --help` shows what to ask it.")
     if len(arrived) < len(AGENTS) or dropped:
         raise SystemExit(1)
+
+
+def show_history(state: Path, began: float, wanted: bool) -> None:
+    """What was just recorded, out of the lake. Without the extra a word, unless it was asked for."""
+    if importlib.util.find_spec("pyspark") is None or importlib.util.find_spec("deltalake") is None:
+        hint = "`./dev demo --spark` installs it (0.5 GB), and so does pip install 'helen-equus[spark,jre]'"
+        if wanted:
+            raise click.ClickException(f"the history on Spark needs its extra: {hint}")
+        click.echo(f"    the history on Spark is left out, its extra isn't here: {hint}")
+        return
+    say("The same results once more, out of the lake. `helen pipeline recent` starts Spark for it, some 10 s:")
+    wait_for_segment(state, time.time())
+    minutes = max(0.1, (time.time() - began) / 60)
+    words = ["-m", "helen.pipeline", "recent", "--state", str(state), "--minutes", f"{minutes:.2f}"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("HELEN_")}
+    try:
+        ended = subprocess.run([sys.executable, *words], env=environment, timeout=SPARK_SECONDS, check=False).returncode
+    except subprocess.TimeoutExpired as error:
+        raise click.ClickException(f"the pipeline did not end within {SPARK_SECONDS:g} s") from error
+    if ended and wanted:
+        raise SystemExit(1)
+
+
+def wait_for_segment(state: Path, since: float) -> None:
+    """Until what was there at that time is in a segment: within the 10 s that one is open."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        segments = (state / "history" / "segments").glob("seg-*.parquet")
+        if any(path.stat().st_mtime >= since for path in segments):
+            return
+        time.sleep(0.2)
 
 
 def say(text: str) -> None:

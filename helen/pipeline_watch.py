@@ -35,6 +35,7 @@ class Said:
     seconds: float  # since the oldest segment that the lake doesn't have
     results: int
     batches: int
+    last_at: float  # when the last batch was published; 0 before the first
     last_results: int
     last_seconds: float
     results_per_second: float
@@ -96,14 +97,14 @@ def read(path: Path) -> Said | None:
 
 def said_of(document: Mapping[str, Any]) -> Said:
     """Raises ValueError, LookupError, TypeError or AttributeError for what it can't be."""
-    last = document.get("last") or {"results": 0, "seconds": 0.0, "results_per_second": 0.0}
+    last = document.get("last") or {"at": 0.0, "results": 0, "seconds": 0.0, "results_per_second": 0.0}
     error = document.get("error")
     return Said(
         at=_number(document["at"]), running=document["running"] is True, lake=_text(document["lake"]),
         segment=_count(document["segment"]), behind=_count(document["behind"]), seconds=_number(document["seconds"]),
-        results=_count(document["results"]), batches=_count(document["batches"]), last_results=_count(last["results"]),
-        last_seconds=_number(last["seconds"]), results_per_second=_number(last["results_per_second"]),
-        error=None if error is None else _text(error),
+        results=_count(document["results"]), batches=_count(document["batches"]), last_at=_number(last["at"]),
+        last_results=_count(last["results"]), last_seconds=_number(last["seconds"]),
+        results_per_second=_number(last["results_per_second"]), error=None if error is None else _text(error),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{V1}/explain/<agent>/<path:check>", "read", "Why a check is in its state, and who was told"),
     Route("GET", f"{V1}/windows", "read", "Downtimes and silences"),
     Route("GET", f"{V1}/windows/<name>", "read", "One of them"),
+    Route("GET", f"{V1}/history", "read", "What the lake has of a check"),
     Route("GET", f"{V1}/events", "read", "What changes, as it changes", streams=True),
     Route("GET", f"{V1}/checks", "read", "The published checks"),
     Route("GET", f"{V1}/assignments", "read", "What runs where, as text"),

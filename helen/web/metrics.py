@@ -6,9 +6,9 @@ Series of single checks and agents are written while there are MOST_SERIES at mo
 
 from __future__ import annotations
 
-import json
 import os
 import resource
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from twisted.internet.threads import deferToThread
 
 from equus_protocol.results import STATUS_WORDS
 from helen.judged import LINK, State
+from helen.pipeline_watch import Said
 from helen.roster import Agent
 from helen.timeline import Key
 from helen.web.exposition import OPEN_METRICS, TEXT, Family, Sample, by_word, histogram, one, write
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from helen.tap import Helen
 
 MOST_SERIES = 10_000  # checks with series of their own: three lines each make 2 MB, which Prometheus reads at ease
-MOST_STATUS_FILE = 1_048_576  # bytes of the pipeline's status.json; it has one
 Counts = dict[tuple[str, str], int]
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")
@@ -40,7 +40,7 @@ def add_routes(app: Klein) -> None:
     async def metrics(api: Any, request: Any) -> bytes:
         is_open = b"application/openmetrics-text" in (request.getHeader(b"accept") or b"")
         patterns = [value.decode("utf-8", "replace") for value in request.args.get(b"on", [])]
-        outside = await deferToThread(look_outside, api._helen.state)
+        outside = await deferToThread(look_outside)
         counts = await deferToThread(count_states, dict(api._helen.judge.timeline.states))
         request.setHeader("content-type", OPEN_METRICS if is_open else TEXT)
         gone: list[Any] = []
@@ -58,22 +58,14 @@ def _send(request: Any, pieces: Iterator[str], gone: list[Any]) -> Iterator[None
         yield
 
 
-def look_outside(state: Path) -> dict[str, Any]:
-    """What files say: of this process, and of the pipeline where it runs beside us. In a thread."""
+def look_outside() -> dict[str, Any]:
+    """What the kernel says of this process. In a thread."""
     fields = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
-    found: dict[str, Any] = {
+    return {
         "cpu": (int(fields[11]) + int(fields[12])) / TICK,
         "rss": int(fields[21]) * PAGE,
         "files": len(os.listdir("/proc/self/fd")),
-        "pipeline": None,
     }
-    try:
-        with open(state / "history" / "lake" / "status.json", "rb") as file:
-            said = json.loads(file.read(MOST_STATUS_FILE))
-        found["pipeline"] = said if isinstance(said, dict) else None
-    except (OSError, ValueError, RecursionError):
-        pass  # it has never run, or it is written by a later version
-    return found
 
 
 def count_states(states: Mapping[Key, State]) -> Counts:
@@ -92,7 +84,7 @@ def gather(helen: Helen, patterns: list[str], outside: dict[str, Any], counts: C
     yield from _of_results(helen, counts)
     yield from _of_notifications(helen)
     yield from _of_the_web(helen)
-    yield from _of_pipeline(outside["pipeline"])
+    yield from _of_pipeline(helen.pipeline.latest, time.time())
     yield from _of_each(helen, patterns)
 
 
@@ -177,25 +169,22 @@ def _of_the_web(helen: Helen) -> Iterator[Family]:
     yield by_word("helen_http_requests", "counter", "Answers of the HTTP API.", "code", telemetry.requests)
 
 
-def _of_pipeline(said: dict[str, Any] | None) -> Iterator[Family]:
-    """What `helen pipeline run` writes beside the lake; nothing where it has never run."""
+def _of_pipeline(said: Said | None, now: float) -> Iterator[Family]:
+    """What `helen pipeline run` says of itself; nothing where it has never run."""
     if said is None:
         return
-    yield one("helen_pipeline_results", "counter", "Results that this run has taken in.", _figure(said.get("results")))
-    yield one("helen_pipeline_batches", "counter", "Batches of this run.", _figure(said.get("batches")))
-    at = _figure(said.get("at"))
+    runs = said.running and not said.is_silent(now)
+    yield one("helen_pipeline_up", "gauge", "1 while the pipeline runs, and says so now and then.", runs)
+    yield one("helen_pipeline_heard_timestamp_seconds", "gauge", "When it has last said so.", said.at)
+    yield one("helen_pipeline_results", "counter", "Results that this run has taken in.", said.results)
+    yield one("helen_pipeline_batches", "counter", "Batches of this run.", said.batches)
+    at = said.last_at or None
     yield one("helen_pipeline_last_batch_timestamp_seconds", "gauge", "When the last batch was published.", at)
-    helens = said.get("helens")
-    named = {name: each for name, each in helens.items() if isinstance(each, dict)} if isinstance(helens, dict) else {}
-    few = dict(list(named.items())[:1_000])  # one of them for each Helen of a lake
-    behind = {name: _figure(each.get("behind")) or 0 for name, each in few.items()}
-    yield by_word("helen_pipeline_behind_segments", "gauge", "Segments that are still to come.", "helen", behind)
-    seconds = {name: _figure(each.get("seconds")) or 0 for name, each in few.items()}
-    yield by_word("helen_pipeline_behind_seconds", "gauge", "Age of the oldest of them.", "helen", seconds)
-
-
-def _figure(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    yield one("helen_pipeline_last_batch_seconds", "gauge", "How long it took.", said.last_seconds)
+    yield one("helen_pipeline_last_batch_results", "gauge", "How many results it had.", said.last_results)
+    yield one("helen_pipeline_segment", "gauge", "The newest segment that the lake has.", said.segment)
+    yield one("helen_pipeline_behind_segments", "gauge", "Segments that are still to come.", said.behind)
+    yield one("helen_pipeline_behind_seconds", "gauge", "Age of the oldest of them.", said.seconds)
 
 
 def _of_each(helen: Helen, patterns: list[str]) -> Iterator[Family]:

@@ -16,9 +16,10 @@ import pytest
 from helen_running import Running, wait_until
 from test_web import Web, ask
 
+from helen.pipeline_watch import Said
 from helen.web.access import NOBODY, OWNER
 from helen.web.health import FAIL, PASS, WARN, Finding, answer, examine
-from helen.web.metrics import MOST_SERIES, _of_each, look_outside
+from helen.web.metrics import MOST_SERIES, _of_each, _of_pipeline, look_outside
 
 # ---------------------------------------------------------------------------------------------- findings
 
@@ -211,12 +212,22 @@ def test_too_many_checks_have_no_series() -> None:
     assert (family.name, list(family.samples)) == ("helen_series_left_out", [("", {}, MOST_SERIES + 2)])
 
 
-@pytest.mark.parametrize("text", [None, "", "[1]", "{", '{"results": 5, "helens": {"0": {"behind": 2}}}'])
-def test_the_pipeline_may_have_left_anything(tmp_path: Path, text: str | None) -> None:
-    """No file, half a file, one of a later version: a page comes all the same."""
-    if text is not None:
-        (tmp_path / "history" / "lake").mkdir(parents=True)
-        (tmp_path / "history" / "lake" / "status.json").write_text(text)
-    found = look_outside(tmp_path)
-    assert found["pipeline"] == (json.loads(text) if text and text.startswith('{"') else None)
-    assert found["rss"] > os.sysconf("SC_PAGE_SIZE")
+def test_the_pipeline_in_metrics() -> None:
+    """Nothing where it has never run; else how far it is, and whether it still says so."""
+    said = Said(at=1000.0, running=True, lake="/lake", segment=17, behind=2, seconds=11.5, results=40, batches=3,
+                last_at=990.0, last_results=12, last_seconds=0.5, results_per_second=24.0)  # fmt: skip
+    assert list(_of_pipeline(None, 1000.0)) == []
+    figures = {family.name.removeprefix("helen_pipeline_"): next(iter(family.samples))[2]
+               for family in _of_pipeline(said, 1010.0)}  # fmt: skip
+    assert figures == {
+        "up": 1, "heard_timestamp_seconds": 1000.0, "results": 40, "batches": 3, "last_batch_timestamp_seconds": 990.0,
+        "last_batch_seconds": 0.5, "last_batch_results": 12, "segment": 17, "behind_segments": 2,
+        "behind_seconds": 11.5,
+    }  # fmt: skip
+    (silent, *_) = _of_pipeline(said, 1200.0)
+    assert next(iter(silent.samples))[2] == 0
+
+
+def test_what_the_kernel_says() -> None:
+    """Of this process."""
+    assert look_outside()["rss"] > os.sysconf("SC_PAGE_SIZE")

@@ -54,6 +54,13 @@ def test_from_run_to_reports(say: Say, history: Any) -> None:
     assert json.loads(say("report", "flapping", *where, "--output", "json").stdout)["rows"] == []
     text = say("report", "availability", *where, "web1", "--profile", "icinga").stdout
     assert text.splitlines()[1].split()[:2] == ["web1/disk", "2.0833"]  # the last result was critical
+    missed = say("report", "sla", *where, "web1", "--target", "99", "--output", "csv").stdout.splitlines()
+    assert missed[1].startswith("web1/disk,") and ",False," in missed[1]
+    page = say("report", "sla", *where, "--output", "html", "--out", history.state / "sla.html")
+    assert (page.exit_code, page.stdout) == (0, "")
+    assert "<svg" in (history.state / "sla.html").read_text()
+    shown = say("recent", *where, "--minutes", "1440").stdout
+    assert "Sums of five minutes (UTC):" in shown and "Availability (strict)" in shown
     asked = say("sql", "select agent, count(*) n from results join series using (series) group by agent order by agent",
                 *where, "--output", "json")  # fmt: skip
     assert json.loads(asked.stdout)["rows"] == [{"agent": "web1", "n": 40}, {"agent": "web2", "n": 10}]

@@ -29,8 +29,9 @@ def lake(tmp_path: Any) -> Lake:
     return Lake(tmp_path / "lake")
 
 
-def ingest(spark: Any, lake: Lake, *written: Any, settings: Settings = ONCE) -> None:
-    Driver(spark, lake, [each.state for each in written], settings).run()
+def ingest(spark: Any, lake: Lake, *written: Any) -> None:
+    """With Spark's stream between; where that doesn't matter tests do without, which takes a tenth of the time."""
+    Driver(spark, lake, [each.state for each in written], ONCE).run()
 
 
 def stored(lake: Lake, table: str) -> list[dict[str, Any]]:
@@ -78,14 +79,14 @@ def same_rows(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], names: l
         assert not wrong, (wrong, one, other)
 
 
-def test_when_a_result_counts(spark: Any, lake: Lake, history: Any) -> None:
+def test_when_a_result_counts(lake: Lake, history: Any, take_in: Any) -> None:
     """Prompt ones when Helen got them; those from a spool when they ended; an unbelievable clock is not believed."""
     prompt, believed = PROMPT / SECOND, BELIEVED / SECOND
     ended = [T + 60, T - prompt, T - prompt - 1, T - believed, T - believed - 1]
     history.segment(
         *(history.result("web1/disk", T, started=end - 0.5, took_ms=500) for end in ended), history.result("web1/x", T)
     )
-    ingest(spark, lake, history)
+    take_in(lake, history.state)
     found = [row["time"].timestamp() for row in sorted(lake.rows("results"), key=lambda row: row["at"])]
     assert found == [T, T, T - prompt - 1, T - believed, T, T]
     days = {row["time"].date(): row["day"] for row in lake.rows("results")}
@@ -93,13 +94,13 @@ def test_when_a_result_counts(spark: Any, lake: Lake, history: Any) -> None:
     assert len(days) == 2
 
 
-def test_sums_are_the_same_by_tasks_by_frames_and_by_duckdb(spark: Any, lake: Lake, history: Any) -> None:
+def test_sums_are_the_same_by_tasks_by_frames_and_by_duckdb(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
     """Late rows only add: m5 merged equals a recomputation from all raw rows, counts exactly and sums to 1e-9."""
     rng = random.Random(5)
     for at in range(3):
         history.segment(*fleet(history, rng, 60, T + at * 450))
     history.segment(*fleet(history, rng, 20, T - 3000))  # as if it had come from another queue: all of it overlaps
-    ingest(spark, lake, history, settings=Settings(once=True, upkeep=False, max_segments=2))
+    take_in(lake, history.state, most=2)
     frame = partials(lake.frame(spark, "results")).drop("increase")
     by_frames = sorted(frame.toArrow().to_pylist(), key=key_of)
     files = [str(lake.path("results") / file.path) for file in lake.files("results")]
@@ -117,7 +118,7 @@ def test_sums_are_the_same_by_tasks_by_frames_and_by_duckdb(spark: Any, lake: La
     same_rows(by_tasks, by_duckdb, names)
 
 
-def test_a_counter_gains_what_it_gained(spark: Any, lake: Lake, history: Any) -> None:
+def test_a_counter_gains_what_it_gained(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
     """From the first to the last value of a bucket, and from 0 where it began again; a gauge gains nothing."""
     values = [100, 130, 130, 20, 50]
 
@@ -125,18 +126,18 @@ def test_a_counter_gains_what_it_gained(spark: Any, lake: Lake, history: Any) ->
         return [{"name": "sent", "value": value, "kind": "counter"}, {"name": "load", "value": value}]
 
     history.segment(*(history.result("web1/net", T + n, metrics=metrics(v)) for n, v in enumerate(values)))
-    ingest(spark, lake, history)
+    take_in(lake, history.state)
     found = {row["metric"]: (row["increase"], row["first"], row["last"], row["min"]) for row in lake.rows("m5")}
     assert found == {"sent": (80.0, 100.0, 50.0, 20.0), "load": (None, 100.0, 50.0, 20.0), "": (None,) * 4}
     same = partials(lake.frame(spark, "results")).where("kind = 'counter'").select("increase").collect()
     assert [row.increase for row in same] == [80.0]
 
 
-def test_a_second_run_goes_on(spark: Any, lake: Lake, history: Any) -> None:
+def test_a_second_run_goes_on(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
     """Nothing twice, whether or not there was anything new; Helen is told how far it is."""
     history.segment(history.result("web1/disk", T), history.change("helen_start", T))
     ingest(spark, lake, history)
-    ingest(spark, lake, history)
+    take_in(lake, history.state)
     history.segment(history.change("link", T, "web1", event="up"))
     history.segment(history.result("web2/disk", T))
     ingest(spark, lake, history)
@@ -147,16 +148,16 @@ def test_a_second_run_goes_on(spark: Any, lake: Lake, history: Any) -> None:
     assert (history.folder / "committed-changes").read_text() == "2\n"
 
 
-def test_an_agent_that_moves_stays_one_series(spark: Any, lake: Lake, histories: Any) -> None:
+def test_an_agent_that_moves_stays_one_series(lake: Lake, histories: Any, take_in: Any) -> None:
     """Its results that reached both Helens are there once, in whatever order they came; Helens' own numbers stay."""
     one, two = histories
     one.segment(*(one.result("web1/disk", T + n, spool="k3v9", sequence=n) for n in (1, 2, 3)))
     two.segment(two.result("web9/load", T), *(two.result("web1/disk", T + n, spool="k3v9", sequence=n) for n in (3, 4)))
     for helen in (one, two):
         helen.segment(helen.result("web1/disk", T, "critical", spool="helen", sequence=1, origin=1))
-    ingest(spark, lake, one, two)
+    take_in(lake, one.state, two.state)
     one.segment(*(one.result("web1/disk", T + n, spool="k3v9", sequence=n) for n in (4, 5)))
-    ingest(spark, lake, one, two)
+    take_in(lake, one.state, two.state)
     names = {row["series"]: row["agent"] for row in lake.rows("series")}
     rows = [row for row in lake.rows("results") if names[row["series"]] == "web1"]
     assert len({row["series"] for row in rows}) == 1

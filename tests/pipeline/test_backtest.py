@@ -5,13 +5,26 @@ from __future__ import annotations
 import json
 import random
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helen.judged import Result, Rule, Transition
-from helen.pipeline.backtest import RECORDED, TRIED, Replay, backtest, changed, read_overrides, summary, teams_of
+from helen.judged import Decision, Flapping, Result, Rule, Transition
+from helen.pipeline.backtest import (
+    OUTPUTS,
+    RECORDED,
+    TRIED,
+    Replay,
+    backtest,
+    changed,
+    compared,
+    read_overrides,
+    summary,
+    teams_of,
+    written,
+)
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
 from helen.timeline import AgentRules, Timeline, rules_to_json, run
@@ -78,38 +91,91 @@ def test_a_wrong_file_is_told_what_to_write(tmp_path: Path, text: str, said: str
         read_overrides(path)
 
 
-def test_a_replay_of_the_lake_is_the_live_timeline(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """Results in four batches, with the transitions that a live timeline had of them: the replay has the same."""
-    rng, live, transitions = random.Random(11), Timeline(), []
-    documents = {f"web{n}": rules_to_json(AgentRules({}, {"disk": Rule(attempts=2, stale=300.0)})) for n in range(3)}
-    begin = [history.change("rule", T, None, agent=agent, **rules) for agent, rules in documents.items()]
-    for agent, rules in documents.items():
-        transitions += run(live.change("rule", T, agent, None, rules))
-    history.segment(*begin)
-    for batch in range(4):
-        records = []
-        for n in range(30):
-            received = T + 60 + (batch * 30 + n) * 40
-            status, agent = rng.choice((0, 0, 0, 2)), f"web{rng.randrange(3)}"
-            record = history.result(f"{agent}/disk", received, STATUS[status])
-            given = Result(received, status, None, record.entry.spool, record.entry.sequence)
-            transitions += run(live.result(agent, "disk", given))
-            records.append(record)
-        history.segment(*records)
+Happened = tuple[str, str, float, str]
+
+
+def recorded(helen: Any, rng: random.Random, splits: int) -> list[Happened]:
+    """A history of three agents in segments of any size, as Helen writes it: what she said is in it. Returns that.
+
+    Nobody asks the timeline at the same moments as the replay will: she looks at her clock whenever she likes.
+    """
+    live, said, records = Timeline(), [], []
+
+    def hear(spoken: Any) -> None:
+        for each in run(spoken):
+            if isinstance(each.event, Transition | Flapping | Decision):
+                said.append(each)
+                records.append(helen.change(each.event.KIND, live.clock, f"{each.agent}/{each.check_id}",
+                                            **each.event.to_json()))  # fmt: skip
+
+    for agent in ("web0", "web1", "web2"):
+        document = rules_to_json(AgentRules({}, {"disk": Rule(attempts=2, stale=300.0)}))
+        records.append(helen.change("rule", T, None, agent=agent, **document))
+        hear(live.change("rule", T, agent, None, document))
+    for n in range(240):
+        at, agent = T + 60 + n * 40, f"web{rng.randrange(3)}"
+        status = rng.choice((0, 0, 0, 2) if n < 160 or agent != "web1" else (0, 2))
+        record = helen.result(f"{agent}/disk", at, STATUS[status])
+        records.append(record)
+        hear(live.result(agent, "disk", Result(at, status, None, record.entry.spool, record.entry.sequence)))
+        if rng.random() < 0.2:
+            hear(live.advance(at + rng.uniform(0, 39)))
+    told = {"action": "sent", "what": "problem", "channel": "mail", "rule": "a", "why": "250"}
+    records.append(helen.change("notice", T + 9600, "web1/disk", **told))
+    cuts = sorted({0, len(records), *rng.sample(range(len(records)), splits)})
+    for first, last in pairwise(cuts):
+        helen.segment(*records[first:last])
+    return sorted(
+        (each.agent, each.event.KIND, round(each.event.at, 3), WORDS[type(each.event)](each.event)) for each in said
+    )
+
+
+WORDS: dict[type, Any] = {
+    Transition: lambda event: "soft" if event.now.attempt else "hard",
+    Flapping: lambda event: "begun" if event.on else "ended",
+    Decision: lambda event: f"{event.action} {event.what}",
+}
+
+
+def again(events: list[dict[str, Any]]) -> list[Happened]:
+    return sorted((each["agent"], each["kind"], round(each["at"], 3), each["what"]) for each in events)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_replay_is_the_live_timeline_however_it_was_cut(
+    history: Any, take_in: Any, tmp_path: Path, seed: int
+) -> None:
+    """Segments and batches of any size: the recorded rows, in the order of `at`, give what Helen said at the time."""
+    rng = random.Random(seed)
+    said = recorded(history, rng, rng.randrange(1, 30))
+    lake = Lake(tmp_path / "lake")
+    take_in(lake, history.state, most=rng.randrange(1, 9))
+    names = {each["series"]: each for each in lake.rows("series")}
+    rows = [{**each, "kind": "result"} for each in lake.rows("results")]
+    rows += [each for each in lake.rows("changes") if each["kind"] not in OUTPUTS]
+    replay, events = Replay(()), []
+    for each in sorted(rows, key=lambda each: each["at"]):
+        name = names.get(each["series"], {"agent": None, "check_id": None})
+        events += replay.feed({**each, "agent": name["agent"], "check_id": name["check_id"]})
+    assert again(events) == said
+    assert {kind for _, kind, _, _ in said} == {"transition", "flap", "decision"}
+
+
+def test_a_back_test_of_the_lake(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
+    """By Spark: the recorded rules give what was, and say so; with others there is less to tell."""
+    said = recorded(history, random.Random(11), 4)
     lake = Lake(tmp_path / "lake")
     take_in(lake, history.state, most=1)
-    begin_us, end_us = round((T - 60) * 1e6), round((T + 86_400) * 1e6)
-    events = backtest(spark, lake, begin_us, end_us, [("disk", {"attempts": 5})])
-    was = [
-        (said.agent, said.check_id, said.event.at, "hard" if not said.event.now.attempt else "soft")
-        for said in transitions
-        if isinstance(said.event, Transition)
-    ]
-    again = [(e["agent"], e["check_id"], e["at"], e["what"]) for e in events
-             if e["side"] == RECORDED and e["kind"] == "transition"]  # fmt: skip
-    assert sorted(again) == sorted(was)
-    assert len(was) > 20
-    total = summary(events, begin_us, end_us).rows[-1]
+    begin, end = round((T - 60) * 1e6), round((T + 86_400) * 1e6)
+    events = backtest(spark, lake, begin, end, [("disk", {"attempts": 5})])
+    assert again([event for event in events if event["side"] == RECORDED]) == said
+    wrote = written(lake, spark, begin, end)
+    assert compared(events, wrote) == (
+        f"The replay by the recorded rules gave all {len(said)} changes, flaps and decisions that Helen wrote."
+    )
+    wrote[("web9", "disk", "flap", "begun", 1.0)] += 1
+    assert f"gave {len(said)} of the {len(said) + 1} changes" in compared(events, wrote)
+    total = summary(events, begin, end).rows[-1]
     assert total["check"] == "(all)"
     assert 0 < total["alerts_tried"] < total["alerts"]
     assert {event["side"] for event in events} == {RECORDED, TRIED}

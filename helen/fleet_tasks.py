@@ -20,6 +20,7 @@ from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
+from equus_protocol import once
 from helen import answers
 from helen.certificates import BadRequest, checked_name
 from helen.house import House
@@ -58,6 +59,7 @@ class FleetTasks:
         self, reactor: Any, house: House, library: Library, folder: Path, wall: Callable[[], float] = time.time
     ) -> None:
         self.open: dict[str, Asking] = {}
+        self.is_job: Callable[[str], bool] = lambda task_id: False  # whether people have asked this through Helen
         self.folder = folder
         self._reactor = reactor
         self._house = house
@@ -101,6 +103,9 @@ class FleetTasks:
             asked = read_params(work.params, self._wall())
         except ValueError as error:
             raise TaskFailed(errors.INVALID_PARAMS, str(error), retry=False) from error
+        if asked.check.startswith(once.RESERVED) and not self.is_job(work.id):
+            said = f"{asked.check[:80]!r} is no check: such names are the protocol's own; code goes through Helen's API"
+            raise TaskFailed(errors.INVALID_PARAMS, said, retry=False)
         path, self._beginning[work.id] = self.path_of(work.id), True
         try:
             question = await self._known(asked, path, work.attempt)

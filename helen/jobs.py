@@ -2,14 +2,16 @@
 
     STATE/jobs/ID.json       what was asked, of whom, until when; written before the task is
     STATE/jobs/ID.ndjson     what was said: helen/answers.py
+    STATE/jobs/ID.once       code that is in no set: helen/once_jobs.py
 
 The task has the id of its job, and is for this Helen (`equus.check.ID`): the agents that it names are hers.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,10 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
-from helen import answers
+from equus_protocol import once
+from helen import answers, once_jobs
 from helen.fleet_tasks import ATTEMPTS, FleetTasks
+from helen.one_shots import Code, Prepared
 from helen.question import LONGEST_WAIT, Outcome, Question, judge_targets, read_params
 from helen.statedir import PRIVATE, make_folder, write_whole
 from helen.web.problems import Problem
@@ -39,6 +43,9 @@ BEAT_SECONDS = 10.0  # of silence after which a follower is told the counts
 ENDED = ("finished", "failed", "cancelled", "expired", "unknown")
 
 
+Prepare = Callable[[Code, str, bool], Awaitable[Prepared]]  # signs for somebody, who is named in the audit
+
+
 class JobRefused(Problem):
     """What was asked of a job can't be done; the text says why."""
 
@@ -47,7 +54,10 @@ class JobRefused(Problem):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What was asked. `deadline` is unix time, None when nobody is waited for; `of` is the job that this retries."""
+    """What was asked. `deadline` is unix time, None when nobody is waited for; `of` is the job that this retries.
+
+    `code` is the SHA-256 of the check's file where that is in no set.
+    """
 
     id: str
     check: str
@@ -58,6 +68,7 @@ class Job(msgspec.Struct, frozen=True):
     submitted: float
     deadline: float | None = None
     of: str | None = None
+    code: str | None = None
 
     @property
     def ends_at(self) -> float:
@@ -78,24 +89,27 @@ class Jobs:
     log = Logger()
 
     def __init__(
-        self, reactor: Any, client: Client, tasks: FleetTasks, method: str, wall: Callable[[], float] = time.time
-    ) -> None:
+        self, reactor: Any, client: Client, tasks: FleetTasks, method: str, prepare: Prepare,
+        wall: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
         self._reactor = reactor
         self._client = client
         self._tasks = tasks
         self._method = method
+        self._prepare = prepare
         self._wall = wall
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, dict[str, int]] = {}  # counts of those that are over
         self._new: set[str] = set()  # on record, and not stored by the broker yet
         self._disk = DeferredLock()
         self._stopped = False
+        tasks.is_job = self._jobs.__contains__
 
     async def load(self) -> None:
         """What was asked before this start."""
         folder = self._tasks.folder
         found = await deferToThread(_load, folder, self._wall())
-        self._jobs = {job.id: job for job in sorted(found, key=lambda job: job.submitted)}
+        self._jobs.update((job.id, job) for job in sorted(found, key=lambda job: job.submitted))
 
     def stop(self) -> None:
         """Whoever follows is let go."""
@@ -114,14 +128,17 @@ class Jobs:
 
     async def submit(
         self, check: str, on: list[str], targets: Iterable[str], args: dict[str, Any], timeout: float,
-        wait: float, of: str | None = None,
+        wait: float, of: str | None = None, code: Prepared | None = None,
     ) -> Job:  # fmt: skip
-        """Returns once the task is stored. `wait` is how long agents that are away are waited for, in seconds."""
-        job, asked = self.plan(check, on, targets, args, timeout, wait, of)
+        """Returns once the task is stored. `wait` is for how many seconds agents that are away are waited for.
+
+        With `code` the check is that of an order.
+        """
+        job, asked = self.plan(check, on, targets, args, timeout, wait, of, code)
         await self._make_room()
         self._new.add(job.id)
         try:
-            await self._write(job)
+            await self._write(job, code)
             self._jobs[job.id] = job
             await self._hand_over(job, asked)
         finally:
@@ -130,15 +147,22 @@ class Jobs:
 
     def plan(
         self, check: str, on: list[str], targets: Iterable[str], args: dict[str, Any], timeout: float,
-        wait: float, of: str | None = None,
+        wait: float, of: str | None = None, code: Prepared | None = None,
     ) -> tuple[Job, dict[str, Any]]:  # fmt: skip
         """What would be stored, and the question for its agents. Raises JobRefused."""
         now = self._wall()
         if wait > LONGEST_WAIT:
             raise JobRefused(f"agents are waited for {LONGEST_WAIT / 86_400:g} days at most", 400)
         deadline = now + wait if wait else None
-        job = Job(new_task_id(now), check, on, sorted(targets), args, timeout, now, deadline, of)
+        sha256 = None if code is None else code.sha256
+        job = Job(new_task_id(now), check, on, sorted(targets), args, timeout, now, deadline, of, sha256)
         asked = {"agents": job.targets, "check": check, "args": args, "deadline": deadline, "timeout": timeout}
+        if code is not None:
+            asked |= {"check": once.NAME, "args": json.loads(code.blob)}
+            if once_jobs.order_of(code.blob)["expires"] < (deadline or now):
+                raise JobRefused("the order expires before the wait is over: sign it for longer, or wait less", 400)
+        elif check.startswith(once.RESERVED):
+            raise JobRefused(f"{check[:80]!r} is no check: such names are the protocol's own", 400)
         try:
             read_params(asked, now)
             judge_targets(job.targets)
@@ -174,7 +198,7 @@ class Jobs:
             raise JobRefused(f"ZeroTask does not answer: {error}", 503) from error
         return await self.state(job)
 
-    async def retry(self, job_id: str, dry_run: bool = False) -> Job:
+    async def retry(self, job_id: str, actor: str = "operator", dry_run: bool = False) -> Job:
         """A new job, for those of its targets that did not answer, which waits as long as the old one did."""
         job = self.get(job_id)
         if (await self.state(job)).state not in ENDED:
@@ -184,9 +208,18 @@ class Jobs:
         if not left:
             raise JobRefused(f"all agents have answered {job_id}: there is nothing to retry")
         wait = 0.0 if job.deadline is None else job.deadline - job.submitted
+        code = None if job.code is None else await self._sign_again(job, wait, actor, dry_run)
         if dry_run:
-            return self.plan(job.check, job.on, left, job.args, job.timeout, wait, job.id)[0]
-        return await self.submit(job.check, job.on, left, job.args, job.timeout, wait, job.id)
+            return self.plan(job.check, job.on, left, job.args, job.timeout, wait, job.id, code)[0]
+        return await self.submit(job.check, job.on, left, job.args, job.timeout, wait, job.id, code)
+
+    async def _sign_again(self, job: Job, wait: float, actor: str, dry_run: bool) -> Prepared:
+        """Raises OrderRefused where Helen doesn't hold the keys: whoever does has to run it anew."""
+        try:
+            blob = await deferToThread(once_jobs.kept, self._tasks.folder, job.id)
+            return await self._prepare(once_jobs.again(blob, wait, job.timeout), actor, dry_run)
+        except OSError as error:
+            raise JobRefused(f"the code of {job.id} is not kept any more ({error.strerror}): run it anew") from error
 
     # ---------------------------------------------------------------------------------------------- looking
 
@@ -298,9 +331,9 @@ class Jobs:
 
     # ---------------------------------------------------------------------------------------------- the disk
 
-    async def _write(self, job: Job) -> None:
+    async def _write(self, job: Job, code: Prepared | None) -> None:
         try:
-            await self._disk.run(deferToThread, _store, self._tasks.folder, job)
+            await self._disk.run(deferToThread, _store, self._tasks.folder, job, code)
         except OSError as error:
             said = f"the job cannot be kept in {self._tasks.folder}: {error.strerror}. Nobody was asked"
             raise JobRefused(f"{said}: make room, and ask again", 503) from error
@@ -335,14 +368,16 @@ def _why(state: State) -> str:
     return "the job was cancelled" if state.state == "cancelled" else f"the job is over: {state.why or state.state}"
 
 
-def _store(folder: Path, job: Job) -> None:
+def _store(folder: Path, job: Job, code: Prepared | None) -> None:
     make_folder(folder)
+    if code is not None:
+        once_jobs.keep(folder, job.id, code.blob)
     write_whole(folder / f"{job.id}.json", msgspec.json.encode(job) + b"\n", PRIVATE)
 
 
 def _drop(folder: Path, job_ids: Iterable[str]) -> None:
     for job_id in job_ids:
-        for ending in (".json", answers.ENDING):
+        for ending in (".json", answers.ENDING, once_jobs.ENDING):
             (folder / f"{job_id}{ending}").unlink(missing_ok=True)
 
 

@@ -143,7 +143,7 @@ class HelenNetwork:
         helen, name = self._helen, f"helen.{self.identity}"
         self._tasks = FleetTasks(self._reactor, helen.house, helen.library, helen.state / "jobs")
         self._client = Client(self._zerotask_link(), self._reactor, name)
-        jobs = Jobs(self._reactor, self._client, self._tasks, f"equus.check.{self.identity}")
+        jobs = Jobs(self._reactor, self._client, self._tasks, f"equus.check.{self.identity}", helen.one_shots.prepare)
         await jobs.load()
         if self._is_leaving:
             return

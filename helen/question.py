@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from equus_protocol import once
 from equus_protocol.codec import MAX_BLOB, Role, encode
 from equus_protocol.errors import LocalProtocolError
 from equus_protocol.messages import Check
@@ -86,6 +87,16 @@ def _args(args: Any) -> bytes:
     if len(blob) > MAX_BLOB:
         raise ValueError(f"`args` has more than {MAX_BLOB} bytes")
     return blob
+
+
+def order_life(wait: float, timeout: float) -> float:
+    """Seconds that an order to run code once has to be good for, so that whoever comes at the last moment may still run
+    it, and clocks may differ; ValueError if no order can be."""
+    life = wait + timeout + once.LIFE
+    if life > once.MAX_LIFE:
+        most = (once.MAX_LIFE - once.LIFE - timeout) / 3_600
+        raise ValueError(f"code that is in no set is signed for a day at most: agents are waited for {most:.1f} h then")
+    return life
 
 
 def plain_names(patterns: Iterable[str]) -> list[str]:

@@ -35,7 +35,7 @@ def list_jobs(client: Client, as_json: bool) -> None:
     if as_json:
         print_json({"jobs": found})
         return
-    rows = [[job["id"], when(job["submitted"]), job["check"], " ".join(job["on"]), said(job)] for job in found]
+    rows = [[job["id"], when(job["submitted"]), what(job), " ".join(job["on"]), said(job)] for job in found]
     table(["JOB", "ASKED", "CHECK", "ON", "STATE"], rows)
 
 
@@ -74,6 +74,11 @@ def retry(client: Client, job_id: str, as_json: bool) -> None:
         print_json(job)
     else:
         click.echo(f"job {job['id']} asks {len(job['targets'])} agents: `helen jobs follow {job['id']}`")
+
+
+def what(job: dict[str, Any]) -> str:
+    """The check, and of code that is in no set which code it was."""
+    return plain(job["check"] if job["code"] is None else f"{job['check']} ({job['code'][:12]})")
 
 
 def said(job: dict[str, Any]) -> str:

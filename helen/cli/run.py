@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
 
@@ -12,8 +13,10 @@ import click
 
 from helen.cli.client import Client, Missing
 from helen.cli.options import for_a_helen, output, plain, print_json
+from helen.cli.push import read_key
+from helen.cli.source import body_of, read_source
 from helen.durations import seconds
-from helen.question import LONGEST_WAIT
+from helen.question import LONGEST_WAIT, order_life
 from helen.runs import MAX_ASKED_SECONDS
 
 PATIENCE = 15.0  # seconds beyond the timeout in which Helen must have said what became of everybody
@@ -21,7 +24,15 @@ BEAT_PATIENCE = 60.0  # seconds without a line about a job; Helen sends one ever
 
 
 @click.command()
-@click.argument("check")
+@click.argument("check", required=False)
+@click.option(
+    "--source", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Instead of CHECK: a local .lua file, which is in no set; agents run it once, and nothing of it is kept.",
+)  # fmt: skip
+@click.option(
+    "--key", "keys", type=click.Path(path_type=Path), multiple=True,
+    help="Sign the source with this private key, which Helen doesn't hold; repeat it where two must sign.",
+)  # fmt: skip
 @click.option("--on", multiple=True, required=True, help="Agents by name or pattern (web*), or by label (role=web).")
 @click.option("--args", default="{}", help="Arguments of the check, a JSON object.")
 @click.option("--timeout", default="30", show_default=True, help="How long an answer may take.")
@@ -29,32 +40,57 @@ BEAT_PATIENCE = 60.0  # seconds without a line about a job; Helen sends one ever
 @output
 @for_a_helen
 def run(
-    client: Client, check: str, on: tuple[str, ...], args: str, timeout: str, wait_for_offline: str | None,
-    as_json: bool,
+    client: Client, check: str | None, source: Path | None, keys: tuple[Path, ...], on: tuple[str, ...], args: str,
+    timeout: str, wait_for_offline: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Run CHECK now on agents and wait for what each of them says.
+    """Run CHECK now on agents and wait for what each of them says; or a file of yours, with --source.
 
     With --wait-for-offline it is a job, which outlives this command and a restart of Helen: see `helen jobs`.
 
     Exit status 0: all have answered. 1: some have not. 3: there is no such agent, or none of them has such a check.
     """
-    patience = read_timeout(timeout) + PATIENCE
-    body: dict[str, Any] = {"check": check, "on": list(on), "args": read_args(args), "timeout": timeout}
+    name, answer_seconds, wait = called(check, source, keys), read_timeout(timeout), 0.0
     if wait_for_offline is not None:
-        read_timeout(wait_for_offline, "--wait-for-offline", LONGEST_WAIT)
-        job = client.post("/api/v1/jobs", body | {"wait_for_offline": wait_for_offline})
+        wait = read_timeout(wait_for_offline, "--wait-for-offline", LONGEST_WAIT)
+    body: dict[str, Any] = {"check": name, "on": list(on), "args": read_args(args)}
+    jobs, question = "/api/v1/jobs", "/api/v1/runs"
+    if source is not None:
+        jobs, question = "/api/v1/jobs/once", "/api/v1/once"
+        private, life = [read_key(key) for key in keys], read_life(wait, answer_seconds)
+        body = body_of(name, read_source(source), body["args"], list(on), private, life)
+    body["timeout"] = timeout
+    if wait_for_offline is not None:
+        job = client.post(jobs, body | {"wait_for_offline": wait_for_offline})
         click.echo(f"job {job['id']}: `helen jobs follow {job['id']}` shows it again", err=True)
-        conclude(client, check, *follow(client, job["id"], as_json), as_json)
+        conclude(client, name, *follow(client, job["id"], as_json), as_json)
     targets: list[dict[str, Any]] = []
     wanted = 0
-    for line in client.stream("/api/v1/runs", body, patience):
+    for line in client.stream(question, body, answer_seconds + PATIENCE):
         if "agent" not in line:
             wanted = line["targets"]
             continue
         targets.append(line)
         if not as_json:
             show(line)
-    conclude(client, check, targets, wanted, as_json)
+    conclude(client, name, targets, wanted, as_json)
+
+
+def called(check: str | None, source: Path | None, keys: tuple[Path, ...]) -> str:
+    """The name of what shall run, from one of the two that say so."""
+    if source is None and keys:
+        raise click.UsageError("--key signs a file of yours: it goes with --source")
+    if source is None and check is not None:
+        return check
+    if source is not None and check is None:
+        return source.name.removesuffix(".lua")
+    raise click.UsageError("name a CHECK, or give --source FILE; one of both")
+
+
+def read_life(wait: float, timeout: float) -> float:
+    try:
+        return order_life(wait, timeout)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--wait-for-offline") from error
 
 
 def follow(client: Client, job_id: str, as_json: bool) -> tuple[list[dict[str, Any]], int]:

@@ -50,6 +50,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", f"{V1}/windows", "operate", "Open a downtime or silence", "window"),
     Route("POST", f"{V1}/windows/<name>/cancel", "operate", "End one", "window-cancel"),
     Route("POST", f"{V1}/jobs", "operate", "Ask agents, and wait for those that are away", "job"),
+    Route("POST", f"{V1}/jobs/once", "push", "Run code that is in no set, also on those that are away", "job"),
     Route("POST", f"{V1}/jobs/<job_id>/cancel", "operate", "Ask no further", "job-cancel"),
     Route("POST", f"{V1}/jobs/<job_id>/retry", "operate", "Ask those again that have not answered", "job-retry"),
     Route("POST", f"{V1}/notifications/route", "read", "Who would be told"),

@@ -150,6 +150,10 @@ WRITES: dict[tuple[str, str], tuple[dict[str, str], dict[str, Any], int, dict[st
     ("POST", f"{V1}/windows"): ({}, {"kind": "silence", "agents": ["web-1"], "until": 3e9}, 200, {"active": True}),
     ("POST", f"{V1}/windows/<name>/cancel"): ({"name": "held"}, {}, 200, {"cancelled": True}),
     ("POST", f"{V1}/jobs"): ({}, {"check": "pulse", "on": "web-1"}, 200, {"id": None, "targets": ["web-1"]}),
+    ("POST", f"{V1}/jobs/once"): (
+        {}, {"check": "x", "files": {"x.lua": pulse()}, "on": "web-1"}, 200,
+        {"id": None, "check": "x", "targets": ["web-1"]},
+    ),
     ("POST", f"{V1}/jobs/<job_id>/cancel"): ({"job_id": "JOB"}, {}, 200, {"check": "pulse"}),
     ("POST", f"{V1}/jobs/<job_id>/retry"): ({"job_id": "OVER"}, {}, 200, {"id": None, "of": "OVER"}),
     ("POST", f"{V1}/notifications/test"): ({}, {"channel": "hook"}, 200, {"ok": None, "said": None}),

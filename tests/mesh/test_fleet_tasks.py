@@ -112,7 +112,7 @@ def test_a_job_that_cannot_be_written_down_is_refused(play: Play, monkeypatch: p
     monkeypatch.setattr(jobs, "deferToThread", maybeDeferred)
     (play.tasks.folder / "full").write_text("")
     play.tasks.folder = play.tasks.folder / "full"
-    several = jobs.Jobs(play.clock, None, play.tasks, "equus.check.h1", lambda: WALL)
+    several = jobs.Jobs(play.clock, None, play.tasks, "equus.check.h1", None, lambda: WALL)
     refused = Deferred.fromCoroutine(several.submit("echo", ["a"], ["a"], {}, 10.0, 60.0))
     said = refused.addErrback(lambda failure: failure.value).result
     assert isinstance(said, jobs.JobRefused)

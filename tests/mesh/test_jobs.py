@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import threading
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 from helen_running import Running, pulse, wait_until
 from mesh_stage import Stage
 
+from helen.cli.client import Failed
 from helen.cli.main import main
 
 pytestmark = pytest.mark.integration
@@ -132,6 +134,47 @@ def test_a_push_as_a_task(house: Stage) -> None:
     assert "pulse" in [check["name"] for check in house.h1.client.get("/api/v1/checks")["checks"]]
     error = house.rpc.result(house.rpc.submit("equus.push", {"files": {"bad.lua": "local"}}))
     assert (error["code"], "bad.lua" in error["message"]) == (-32000, True)
+
+
+SOURCE = "return { summary = 'how full', run = function(args) return { status = 'ok' } end }"
+
+
+def written(stage: Stage, name: str = "disk.lua") -> str:
+    file = stage.folder / name
+    file.write_text(SOURCE)
+    return str(file)
+
+
+def test_a_file_of_mine_runs_once(house: Stage) -> None:
+    """Now, with an order that is good for as long as the answer may take; and nobody names orders as checks."""
+    done = helen(house.h1, "run", "--source", written(house), "--on", "web-1", "--args", '{"path": "/"}')
+    assert (done.exit_code, done.stdout) == (0, "web-1: OK disk {'path': '/'}\n1 answered\n"), done.stderr
+    [order] = house.web1.orders.values()
+    assert (order["on"], order["expires"] - order["created"]) == (["web-1"], pytest.approx(330.0))
+    for words in (["run", "--on", "web-1"], ["run", "disk", "--source", written(house), "--on", "web-1"]):
+        assert "name a CHECK, or give --source FILE" in helen(house.h1, *words).stderr
+    error = house.rpc.result(house.rpc.submit("equus.check", {"agents": ["web-1"], "check": "equus:once"}))
+    assert (error["code"], "the protocol's own" in error["message"]) == (-32602, True)
+    with pytest.raises(Failed, match="the protocol's own"):
+        house.h1.client.post("/api/v1/jobs", {"check": "equus:once", "on": "web-1"})
+
+
+def test_a_file_of_mine_runs_when_they_come_back(house: Stage) -> None:
+    """Signed for the whole wait; a retry is another order with the same file; a wait of days is refused."""
+    known(house, house.h1, "lib-1")
+    source = ["run", "--source", written(house), "--on", "lib-*", "--timeout", "10", "--wait-for-offline"]
+    assert "is signed for a day at most" in helen(house.h1, *source, "2d").stderr
+    first = helen(house.h1, *source, "1s")
+    assert (first.exit_code, first.stdout) == (1, "lib-1: OFFLINE it did not come back in time\n1 offline\n")
+    job = newest(house.h1)
+    assert (job["check"], job["code"]) == ("disk", hashlib.sha256(SOURCE.encode()).hexdigest())
+    lib1 = house.agent(house.h1, "lib-1")
+    wait_until(lambda: is_connected(house.h1, "lib-1"), "lib-1")
+    again = json.loads(helen(house.h1, "jobs", "retry", job["id"], "--output", "json").stdout)
+    assert helen(house.h1, "jobs", "follow", again["id"]).stdout == "lib-1: OK disk {}\n1 answered\n"
+    [order] = lib1.orders.values()
+    assert (order["expires"] - order["created"], list(order["files"])) == (pytest.approx(311.0), ["disk.lua"])
+    assert f"disk ({job['code'][:12]})" in helen(house.h1, "jobs", "list").stdout
 
 
 def test_a_question_survives_restarts(stage: Stage) -> None:

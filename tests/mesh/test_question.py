@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from equus_protocol import once
 from helen import answers
 from helen.question import (
     LEAST,
@@ -17,6 +18,7 @@ from helen.question import (
     fit,
     judge_targets,
     line,
+    order_life,
     plain_names,
     read_params,
 )
@@ -57,6 +59,15 @@ def test_parameters_that_cannot_be_used(change: dict[str, Any], sentence: str) -
     with pytest.raises(ValueError, match=r"^") as told:
         read_params({"agents": ["a"], "check": "disk"} | change, NOW)
     assert sentence in str(told.value)
+
+
+def test_for_how_long_an_order_is_signed() -> None:
+    """The wait, the answer, and five minutes for clocks; a day is the most."""
+    assert order_life(0.0, 30.0) == 330.0
+    assert order_life(23 * 3_600, 30.0) == 83_130.0
+    assert order_life(86_070.0, 30.0) == once.MAX_LIFE
+    with pytest.raises(ValueError, match=r"agents are waited for 23\.9 h then"):
+        order_life(86_071.0, 30.0)
 
 
 def test_which_names_are_one_agent() -> None:

@@ -152,6 +152,7 @@ class Agent:
         connection = Connection(self, self._means.reactor, greet, not self.settings.insecure_plaintext)
         if self.settings.log_level == "debug":  # else each message would cost a line that nobody reads
             connection.trace()
+        connection.is_restless = self._means.route.has_choice
         self._now = _Turn(connection)
         return connection
 

@@ -27,6 +27,8 @@ from equus_protocol.errors import RemoteProtocolError
 HANDSHAKE_WITHIN = 10.0  # seconds for TLS; docs/protocol.rst section 1
 PING_AFTER = 20.0  # seconds without reading anything; docs/protocol.rst section 5
 DROP_AFTER = 10.0  # seconds more
+# With another Helen to go to, silence is not borne for so long while something awaits her answer (a report its `ack`).
+RESTLESS_AFTER, RESTLESS_DROP = 4.0, 4.0  # seconds until a ping, seconds more until the link is dropped
 ACCEPTED_AFTER = 1.0  # seconds without an error, from a Helen that takes hello in silence
 CLOSE_WITHIN = 2.0  # seconds that a peer has to say goodbye; half of what SIGTERM leaves us
 MESSAGES_PER_TURN = 256  # then the rest of the reactor has its turn
@@ -68,6 +70,8 @@ class Connection(TwistedProtocol):
         self.error = ""  # what Helen said last
         self.offence = ""  # what she did
         self.began = clock.seconds()
+        self.is_restless: Callable[[], bool] = lambda: False  # whether there is another Helen to go to
+        self._awaiting: float | None = None  # since when something of ours awaits an answer
         self._out: list[bytes] = []
         self._unsent = 0  # bytes in _out
         self._args: dict[int, int] = {}  # bytes of args by outstanding check
@@ -170,6 +174,30 @@ class Connection(TwistedProtocol):
             self.send(m.Ping(self.next_id()))
         limit = PING_AFTER if silence < PING_AFTER else PING_AFTER + DROP_AFTER
         self._later("heartbeat", limit - silence, self._feel_pulse)
+
+    def awaits(self, waits: bool) -> None:
+        """Whether something that we said is still to be answered; `sender.py` knows."""
+        if not waits:
+            self._awaiting = None
+        elif self._awaiting is None:
+            self._awaiting = self._clock.seconds()
+            self._later("answer", RESTLESS_AFTER, self._grow_restless)
+
+    def _grow_restless(self) -> None:
+        """Our own pulse is slow on purpose: 30 s bother nobody who has nowhere else to go."""
+        if self._awaiting is None or not self.conversation.speaks_v2 or not self.is_restless():
+            if self._awaiting is not None:
+                self._later("answer", RESTLESS_AFTER, self._grow_restless)
+            return
+        silence = self._clock.seconds() - max(self._last_read, self._awaiting)
+        if silence >= RESTLESS_AFTER + RESTLESS_DROP:
+            self.log.error("Helen has answered nothing for {silence:.0f} s: going to another", silence=silence)
+            self.abort()
+            return
+        if silence >= RESTLESS_AFTER:
+            self.send(m.Ping(self.next_id()))
+        limit = RESTLESS_AFTER if silence < RESTLESS_AFTER else RESTLESS_AFTER + RESTLESS_DROP
+        self._later("answer", limit - silence, self._grow_restless)
 
     # ---------------------------------------------------------------------------------------------- what we say
 

@@ -49,6 +49,10 @@ class Route:
     def servers(self) -> tuple[Server, ...]:
         return self._told + self._learnt
 
+    def has_choice(self) -> bool:
+        """Whether there is another server to go to."""
+        return len(self.servers) > 1
+
     @property
     def server(self) -> Server:
         """The one to dial next."""

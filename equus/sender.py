@@ -47,6 +47,7 @@ class Sender:
             self.sent = record.sequence
             self._in_flight.append((record.sequence, len(record.blob)))
             self._flying += len(record.blob)
+        self._connection.awaits(bool(self._in_flight))
         if records:
             self.pump()
 
@@ -56,5 +57,7 @@ class Sender:
             return
         while self._in_flight and self._in_flight[0][0] <= ack.sequence:
             self._flying -= self._in_flight.popleft()[1]
+        self._connection.awaits(False)  # of what is still in flight the time begins anew
+        self._connection.awaits(bool(self._in_flight))
         self._writer.acknowledge(ack.spool, ack.sequence)
         self.pump()

@@ -38,7 +38,7 @@ DEAD_SECONDS = 10.0  # without a byte after that ping: dropped
 CLOSE_SECONDS = 3.0  # that a peer has to take our last line and answer our end of TLS
 OUTGOING_MOST = 4 * 1024 * 1024  # bytes that wait for an agent that doesn't read; then it is cut
 OUTGOING_MUCH = 65_536  # bytes from which on great answers wait: what Twisted's own transports call full
-REASSURE_SECONDS = 15.0  # a held agent is pinged so often: it hears that we live, and doesn't ask us in vain
+REASSURE_SECONDS = 3.0  # a held agent is pinged so often: it hears that we live, and doesn't go to another Helen
 DEAD_PEER_MS = 30_000  # TCP_USER_TIMEOUT: the only way to find a version 1 peer that vanished
 
 

@@ -12,6 +12,8 @@ from equus.connection import (
     MAX_UNSENT,
     MESSAGES_PER_TURN,
     PING_AFTER,
+    RESTLESS_AFTER,
+    RESTLESS_DROP,
     Connection,
 )
 from equus_protocol import messages as m
@@ -69,6 +71,41 @@ def test_a_silent_helen_of_version_2_is_pinged_and_dropped(meet, ear):
     assert helen.transport.ended is None
     helen.clock.advance(0.1)
     assert helen.transport.ended == "aborted"
+
+
+def test_with_another_helen_to_go_to_silence_is_not_borne_for_long(meet, ear):
+    """While something awaits an answer: a ping after 4 s, the end 4 s later. Any byte begins it anew."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    helen.equus.is_restless = lambda: True
+    helen.clock.advance(PING_AFTER - 1)
+    assert helen.hear() == []  # nothing awaits an answer
+    assert helen.say(m.Ping(1)) == [m.Pong(1)]
+    helen.equus.awaits(True)
+    helen.clock.advance(RESTLESS_AFTER)
+    assert helen.hear() == [m.Ping(1)]
+    helen.say(m.Pong(1))
+    helen.clock.advance(RESTLESS_AFTER)
+    helen.clock.advance(RESTLESS_DROP - 0.1)
+    assert helen.transport.ended is None
+    helen.clock.advance(0.2)
+    assert helen.transport.ended == "aborted"
+
+
+@pytest.mark.parametrize(("has_choice", "is_answered"), [(False, False), (True, True)])
+def test_otherwise_it_is(meet, ear, has_choice, is_answered):
+    """There is nowhere to go, or the answer has come."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    helen.equus.is_restless = lambda: has_choice
+    helen.equus.awaits(True)
+    if is_answered:
+        helen.equus.awaits(False)
+    helen.clock.advance(RESTLESS_AFTER)
+    helen.clock.advance(RESTLESS_DROP)
+    assert (helen.transport.ended, [each for each in helen.hear() if isinstance(each, m.Ping)]) == (None, [])
 
 
 def test_any_byte_is_a_sign_of_life(meet, ear):

@@ -1,6 +1,6 @@
 """Many real agents in one process: real TLS, links, updates, schedules and spools, and a sandbox that runs no Lua.
 
-    python bench/fleet.py --state HELEN_STATE --folder DIR --count N
+    python bench/fleet.py --state HELEN_STATE [--state ...] --folder DIR --count N
 
 What stands in for the sandbox answers each run at once with the hash of the code that it was given, and calls every
 file compiled that does not hold the word `broken`. So what is measured and checked is everything but Lua: one process
@@ -18,7 +18,7 @@ import queue
 import resource
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,25 +123,25 @@ def give_identity(client: Client, name: str, store: IdentityStore) -> None:
 
 
 class Fleet:
-    """N agents called a-0000 and so on."""
+    """N agents called a-0000 and so on, dealt out to these Helens in turn."""
 
-    def __init__(self, helen: Path, folder: Path, count: int) -> None:
-        self._client = Client(helen)
-        self._address = json.loads((helen / "run.json").read_text())["agents"]
+    def __init__(self, helens: Sequence[Path], folder: Path, count: int) -> None:
+        self._clients = [Client(helen) for helen in helens]
+        self._addresses = [json.loads((helen / "run.json").read_text())["agents"] for helen in helens]
         self._folder = folder
         self._connected: set[str] = set()
         self._spools = OneThread()
         self._policy = Policy.load(None)
         self._names = [f"a-{number:04d}" for number in range(count)]
-        self.agents = [self._make(name) for name in self._names]
+        self.agents = [self._make(name, number % len(helens)) for number, name in enumerate(self._names)]
 
-    def _make(self, name: str) -> Agent:
+    def _make(self, name: str, helen: int) -> Agent:
         state = self._folder / name
         state.mkdir(parents=True, exist_ok=True)
         identities = IdentityStore(state)
         if not identities.key.exists():
-            give_identity(self._client, name, identities)
-        settings = Settings((parse_server(self._address),), state)
+            give_identity(self._clients[helen], name, identities)
+        settings = Settings((parse_server(self._addresses[helen]),), state)
         runner: Any = Instant()
         agents: list[Agent] = []
         writer = self._spools.take(
@@ -181,7 +181,7 @@ class Fleet:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--state", type=Path, required=True, help="Helen's state directory")
+    parser.add_argument("--state", type=Path, required=True, action="append", help="a Helen's state directory")
     parser.add_argument("--folder", type=Path, required=True, help="where the agents keep theirs")
     parser.add_argument("--count", type=int, required=True)
     options = parser.parse_args()

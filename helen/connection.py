@@ -89,6 +89,7 @@ class Hold(Enum):
     ENROLMENT = "its certificate is being made"
     JOURNAL = "the journal has to catch up"
     REPORT = "its load report is being read"
+    DRAIN = "it is about to be sent to another Helen"
 
 
 @implementer(IHandshakeListener, IPushProducer)

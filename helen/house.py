@@ -78,6 +78,7 @@ class House:
         self.on_attached: list[Callable[[Agent], None]] = []  # an agent has come
         self.on_detached: list[Callable[[Agent], None]] = []  # it has gone, or comes anew: then both are called
         self.stopping = False
+        self.closed_to_agents = ""  # the error for whoever says hello; empty: they are welcome
         self.sessions: dict[str, int] = {"admitted": 0, "refused": 0}
         self.errors = Words()  # the error words that agents were sent
         self.counts: dict[str, int] = {"reports": 0, "results": 0, "passive": 0, "acks": 0, "late": 0, "clashes": 0}
@@ -117,6 +118,9 @@ class House:
     def hello(self, connection: AgentConnection, hello: m.Hello) -> None:
         if self.stopping:
             connection.refuse("shutting-down;retry-after=1", "Helen is stopping")
+            return
+        if self.closed_to_agents:
+            connection.refuse(self.closed_to_agents, "this Helen is drained")
             return
         self.roster.arrive(connection, self._steady())
 

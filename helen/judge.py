@@ -253,12 +253,12 @@ class Judge:
         rules = self._ruled.get(agent)
         return None if rules is None else rules.checks.get(check_id)
 
-    def forget(self, agent: str) -> None:
-        """An agent that was taken out of service: what is open of it is closed, its history stays."""
+    def forget(self, agent: str, why: str = "") -> None:
+        """An agent that was taken out of service, or has gone to another Helen: what is open of it is closed."""
         if self._stopped:
             return
         self._ruled.pop(agent, None)
-        self._journal.change("link", {"event": "forgotten"}, agent)
+        self._journal.change("link", {"event": "forgotten"} | ({"why": why} if why else {}), agent)
 
 
 def _is_passive(rules: AgentRules) -> bool:

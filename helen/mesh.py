@@ -18,6 +18,7 @@ from typing import Any
 from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from equus_protocol import once
 from equus_protocol.codec import MAX_BLOB, Role, encode
@@ -26,6 +27,7 @@ from equus_protocol.messages import Check
 from helen.house import House
 from helen.roster import Agent
 from helen.runs import MAX_ASKED_SECONDS, RunRefused, Target
+from scale0.asking import NotAnswered
 from scale0.link import Keys
 from scale0.negotiation import Target as BrokerTarget
 from scale0.sharer import Sharer
@@ -34,6 +36,8 @@ from scale0.worker import Refused, Reply, Request, Worker
 AGENT_SERVICE = "equus."
 CONCURRENCY = 500  # requests in flight: half of the questions that may be open, so that people can ask as well
 DEFAULT_TIMEOUT = 60.0  # seconds of a request that names none, as Majordomo's never do; as long as Scale0 queues one
+ASK_SECONDS = 2.0  # that a broker has to say whether somebody is there
+FETCH_SECONDS = 10.0  # for one file of at most a mebibyte
 NO_ARGS = b"{}"
 
 
@@ -81,7 +85,25 @@ class Mesh:
     def state(self) -> str:
         return str(self.worker.state.value)
 
+    def is_there(self, service: str) -> Deferred[bool | None]:
+        """mmi.service: whether somebody offers it, here or at a broker in reach; None: there is no broker to ask."""
+        asked = self.worker.ask("mmi.service", service.encode(), timeout=ASK_SECONDS)
+        return asked.addCallbacks(lambda body: list(body) == [b"200"], nobody)
+
+    def fetch(self, identity: str, sha256: str) -> Deferred[bytes | None]:
+        """A file of a published set, from another Helen; None if she doesn't give it."""
+        asked = self.worker.ask(f"helen.{identity}", b"file", sha256.encode(), timeout=FETCH_SECONDS)
+        return asked.addCallbacks(lambda body: body[0] if body else None, nobody)
+
     # ---------------------------------------------------------------------------------------------- agents
+
+    def offer(self, agent: Agent) -> None:
+        """Whoever asks for it finds it here."""
+        self._attached(agent)
+
+    def hide(self, agent: Agent) -> None:
+        """It is here, and nobody shall ask it any more."""
+        self._detached(agent)
 
     def _attached(self, agent: Agent) -> None:
         """The epoch is the time of its coming in milliseconds: the newest wins as far as the clocks of Helens agree."""
@@ -128,6 +150,11 @@ class Mesh:
                 raise Refused(404, "unknown_file", [b"no published set of this Helen names it"])
             return content
         raise Refused(400, "malformed", [b"ask `status`, or `file` and a sha256 in hex"])
+
+
+def nobody(failure: Failure) -> None:
+    """Whatever the code: there is no answer."""
+    failure.trap(NotAnswered)
 
 
 def read_question(body: Sequence[bytes]) -> tuple[str, bytes]:

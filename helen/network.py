@@ -14,11 +14,13 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 from twisted.logger import Logger
 
+from helen.elsewhere import Elsewhere
 from helen.fleet_tasks import SLOTS, FleetTasks
 from helen.jobs import Jobs
 from helen.mesh import Mesh, Offer
 from helen.network_settings import Broker, NetworkSettings
 from helen.other_helens import OtherHelens
+from helen.roster import Agent
 from helen.shared import network_key
 from helen.shared.together import Together
 from helen.statedir import StateError, make_folder
@@ -83,6 +85,7 @@ class HelenNetwork:
         self._hosted: list[Service] = []
         self._security: Security | None = None
         self._others = OtherHelens(helen.house, helen.address)
+        self._elsewhere: Elsewhere | None = None
         self._is_leaving = False
         self._far_key = ""  # of the ZeroTask broker that we call
 
@@ -123,6 +126,26 @@ class HelenNetwork:
         if self.together is not None:
             self.together.configured(groups[0] if groups else "")
 
+    def _gone_elsewhere(self, agent: str) -> None:
+        self._helen.judge.forget(agent, "another Helen has it")
+
+    def other_helens(self) -> list[str]:
+        """Addresses where agents of ours may go."""
+        return self._others.known()
+
+    def drained(self, is_drained: bool) -> None:
+        """Whether agents shall rather go to others."""
+        if self.together is not None:
+            self.together.drained(is_drained)
+
+    def hide(self, agent: Agent) -> None:
+        if self.mesh is not None:
+            self.mesh.hide(agent)
+
+    def offer(self, agent: Agent) -> None:
+        if self.mesh is not None and self.mesh.worker.running:
+            self.mesh.offer(agent)
+
     def changed(self, name: str) -> None:
         """Something that Helens share is another thing here now."""
         if self.together is not None:
@@ -133,8 +156,10 @@ class HelenNetwork:
         if self.mesh is not None:
             self._others.start()
             if self.together is not None:
-                self.together.start(self.mesh.worker)
+                self.together.start(self.mesh)
             self.mesh.start()
+            self._elsewhere = Elsewhere(self._reactor, self._helen.house, self.mesh.is_there, self._gone_elsewhere)
+            self._elsewhere.start()
         if self.settings.embed_zerotask or self.settings.zerotask is not None:
             await self._join_zerotask()
 
@@ -247,6 +272,8 @@ class HelenNetwork:
         if self.mesh is not None and self.mesh.worker.running:
             self.mesh.stop()
             self._others.stop()
+            if self._elsewhere is not None:
+                self._elsewhere.stop()
             if self.together is not None:
                 await self.together.stop()
         if self.jobs is not None:

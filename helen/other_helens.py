@@ -75,6 +75,10 @@ class OtherHelens:
             self._live = dict(others)
             self._tell_all()
 
+    def known(self) -> list[str]:
+        """Addresses of all of them."""
+        return [server["address"] for server in self.servers_for("")]
+
     def servers_for(self, agent: str) -> Servers:
         """Its list: those who live, in its own order, then those that were written down."""
         ranked = sorted(self._live.items(), key=lambda item: (self._rank(item[1]), _spread(agent, item[0])))

@@ -39,6 +39,7 @@ from helen.authority import Authority
 from helen.changing import Changes
 from helen.checkfolder import FolderWatch
 from helen.credentials import forgotten
+from helen.draining import Drain, NoNetwork
 from helen.eventlog import EventLog
 from helen.house import House
 from helen.journal.journal import Journal
@@ -297,6 +298,10 @@ class Helen(Service):
         self._listen_on_control()
         if chosen.network.is_wanted:  # an extra: whoever doesn't use it need not have what it imports
             self.network = importlib.import_module("helen.network").HelenNetwork(self.reactor, self)
+        others = self.network or NoNetwork
+        self.drain = Drain(self.reactor, self.state, self.house, others.hide, others.offer, others.drained)
+        self.drain.open()
+        if self.network is not None:
             self.network.open()
 
     def _listen_on_control(self) -> None:
@@ -364,6 +369,7 @@ class Helen(Service):
             self._every(watchdog, functools.partial(systemd.notify, "WATCHDOG=1"))
         if self.network is not None:
             await self.network.start()
+        self.drain.start()
         await deferToThread(self._write_run_file)
         if self._ending:
             return
@@ -562,6 +568,7 @@ class Helen(Service):
             if loop.running:
                 loop.stop()
         self.watch.stop()
+        self.drain.stop()
         self.book.stop()
         self.outside.stop()
         left = None if self.network is None else Deferred.fromCoroutine(self.network.leave())

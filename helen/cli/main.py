@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": ("helen.cli.demo", "demo", "A small fleet on this machine, for a minute, to see how it works."),
     "downtime": ("helen.cli.judgement", "downtime", "Planned time: no alerts, and counted as planned."),
     "events": ("helen.cli.events", "events", "What changes, as it changes."),
+    "drain": ("helen.cli.drain", "drain", "Let this Helen's agents go to others, before she is stopped."),
     "explain": ("helen.cli.explain", "explain", "Why this state, why no alert, why not run, what changed."),
     "jobs": ("helen.cli.jobs", "jobs", "Questions that last: list, follow, cancel, retry."),
     "keys": ("helen.cli.keys", "keys", "Who signs check sets; change them."),

@@ -44,7 +44,7 @@ class Report:
 
 
 @define
-class _Spool:
+class Spool:
     """What the history holds of one spool."""
 
     present: Mark = field(factory=Mark)
@@ -60,24 +60,25 @@ class _Spool:
 
 def check_history(state: Path, acked: Iterable[Ack] = ()) -> Report:
     """Check STATE/journal and STATE/history. `acked` is read first, so that a running Helen can only be ahead of it."""
-    return _Check(Folder(state / "journal", state / "history", Disk())).run(list(acked))
+    return Check(Folder(state / "journal", state / "history", Disk())).run(list(acked))
 
 
-class _Check:
+class Check:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._spools: dict[tuple[str, str], _Spool] = defaultdict(_Spool)
+        self._spools: dict[tuple[str, str], Spool] = defaultdict(Spool)
         self._problems: list[str] = []
         self._results = 0
         self._changes = 0
-        self._cut_off = False
+        self.is_cut_off = False  # retention has taken what came first
+        self._marks = Marks()
 
     def run(self, acked: list[Ack]) -> Report:
         wals = {number: self._read_wal(number) for number in self._folder.wal_numbers()}
         found = snapshot.load(self._folder)
         known = found.snapshot
         self._problems += [f"{path} is damaged." for path in found.damaged]
-        marks = Marks()
+        marks = self._marks = Marks()
         marks.load(known.marks)
         results_of, changes_of = self._read_segments(), self._read_changes()
         left = {number: records for number, records in wals.items() if number > known.wal}
@@ -88,6 +89,14 @@ class _Check:
             self._results, self._changes, len(self._folder.segment_numbers()), len(left),
             tuple(self._problems[:MOST_PROBLEMS]),
         )  # fmt: skip
+
+    def high_of(self, name: tuple[str, str]) -> int:
+        """Up to where this Helen counts a spool as acknowledged."""
+        return self._marks.high(*name)
+
+    def gaps_of(self, name: tuple[str, str]) -> list[Span]:
+        """What its agent has said will never come."""
+        return list(self._spools[name].gaps) if name in self._spools else []
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -121,7 +130,7 @@ class _Check:
     def _read_segments(self) -> set[int]:
         names = self._series_names()
         numbers = self._folder.segment_numbers()
-        self._cut_off = bool(numbers) and numbers[0] > 1
+        self.is_cut_off = bool(numbers) and numbers[0] > 1
         sealed = set()
         for path, table in self._tables(numbers, "seg"):
             sealed.add(segments.wal_of(path) or 0)
@@ -194,20 +203,20 @@ class _Check:
             first = self._first(spool)
             if first is None:
                 continue
-            for low, high in _holes(explained, first, max(needed.get(name, 0), explained.highest())):
+            for low, high in holes(explained, first, max(needed.get(name, 0), explained.highest())):
                 verb = "acknowledged and lost" if low <= needed.get(name, 0) else "missing without a gap record"
-                self._problems.append(f"{name[0]} {name[1]}: {_span_text(low, high)} {verb}.")
+                self._problems.append(f"{name[0]} {name[1]}: {span_text(low, high)} {verb}.")
 
-    def _first(self, spool: _Spool) -> int | None:
+    def _first(self, spool: Spool) -> int | None:
         """Where this spool's history begins: at 1, or where retention left it; None: it left nothing."""
-        if not self._cut_off:
+        if not self.is_cut_off:
             return 1
         if spool.present.high:
             return 1
         return spool.present.ranges[0][0] if spool.present.ranges else None
 
 
-def _holes(mark: Mark, first: int, last: int) -> Iterator[Span]:
+def holes(mark: Mark, first: int, last: int) -> Iterator[Span]:
     """Spans of first..last that `mark` doesn't have."""
     at = max(first, mark.high + 1)
     for low, high in mark.ranges:
@@ -218,7 +227,7 @@ def _holes(mark: Mark, first: int, last: int) -> Iterator[Span]:
         yield at, last
 
 
-def _span_text(first: int, last: int) -> str:
+def span_text(first: int, last: int) -> str:
     return f"sequence {first} is" if first == last else f"sequences {first} to {last} are"
 
 

@@ -17,7 +17,6 @@ from twisted.internet.defer import Deferred, gatherResults
 REFRESHED = 86_400.0  # seconds after which an entry is written anew
 FORGOTTEN = 7 * 86_400.0  # seconds after which one that was not is left out
 LOOK_SECONDS = 3.0  # between two looks who lives
-ASK_SECONDS = 2.0
 MISSED = 10  # looks in which one was not there until agents are told so: a broker that restarts is no reason
 MOST = 64  # Helens that agents are told of
 

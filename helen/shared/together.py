@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from helen import certificates
+from helen.mesh import Mesh
 from helen.settings import address
 from helen.shared.agents import NAMES, AgentsPart
 from helen.shared.assignments import AssignmentsPart
 from helen.shared.authorities import AuthoritiesPart
 from helen.shared.checks import ChecksPart
 from helen.shared.commons import GATHERED, SOON, Commons
-from helen.shared.helens import ASK_SECONDS, LOOK_SECONDS, HelensPart, Presence
+from helen.shared.helens import LOOK_SECONDS, HelensPart, Presence
 from helen.shared.network_key import NetworkKey
 from helen.shared.shelf import Shelf
 from helen.shared.signing_keys import SigningKeysPart
 from helen.shared.windows import WindowsPart
-from scale0.asking import NotAnswered
-from scale0.worker import Worker
 
 if TYPE_CHECKING:
     from helen.tap import Helen
@@ -38,7 +36,6 @@ NOT_JOINED = (
     "this Helen has not met her network yet: whoever enrolled now would pin keys that may not be the network's. Is one"
     " of the brokers of --scale0 up?"
 )
-FETCH_SECONDS = 10.0  # for one file of a mebibyte
 REFRESH_SECONDS = 3_600.0  # between looks whether the network lacks something that expires or was missed
 
 
@@ -51,7 +48,7 @@ class Together:
         self, reactor: Any, helen: Helen, identity: str, key: NetworkKey, told: Callable[[dict[str, Presence]], None]
     ) -> None:
         self._reactor, self._helen, self.identity = reactor, helen, identity
-        self._worker: Worker | None = None
+        self._mesh: Mesh | None = None
         authority, wall = helen.authority, time.time
         self.windows = WindowsPart(
             lambda: helen.judge.timeline.windows, helen.journal.change, wall, lambda: self.changed("windows")
@@ -78,8 +75,8 @@ class Together:
         if not self.commons.has_joined:
             self._helen.authority.closed = NOT_JOINED
 
-    def start(self, worker: Worker) -> None:
-        self._worker = worker
+    def start(self, mesh: Mesh) -> None:
+        self._mesh = mesh
         self._helen.book.observers.append(lambda: self.changed("assignments"))
         self._helen.judge.window_observers.append(self.windows.noticed)
         self.commons.start()
@@ -129,26 +126,14 @@ class Together:
         own = self.helens.own
         self.helens.become(Presence(own.address, own.name, own.ca, own.group, is_drained))
 
-    # ---------------------------------------------------------------------------------------------- asking brokers
-
     def _is_there(self, service: str) -> Deferred[bool | None]:
-        """mmi.service: whether somebody offers it, here or at a broker in reach; None: there is no broker."""
-        assert self._worker is not None
-        asked = self._worker.ask("mmi.service", service.encode(), timeout=ASK_SECONDS)
-        return asked.addCallbacks(lambda body: list(body) == [b"200"], _nobody)
-
-    def is_there(self, service: str) -> Deferred[bool | None]:
-        return self._is_there(service)
+        assert self._mesh is not None
+        return self._mesh.is_there(service)
 
     def _fetch(self, identity: str, sha256: str) -> Deferred[bytes | None]:
-        assert self._worker is not None
-        asked = self._worker.ask(f"helen.{identity}", b"file", sha256.encode(), timeout=FETCH_SECONDS)
-        return asked.addCallbacks(lambda body: body[0] if body else None, _nobody)
+        assert self._mesh is not None
+        return self._mesh.fetch(identity, sha256)
 
     def overview(self) -> dict[str, Any]:
         helens = {name: presence.address for name, presence in sorted(self.helens.live.items())}
         return self.commons.overview() | {"helens": helens}
-
-
-def _nobody(failure: Failure) -> None:
-    failure.trap(NotAnswered)

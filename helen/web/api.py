@@ -26,6 +26,7 @@ from helen.supply import encode_args
 from helen.web import (
     admin,
     alertmanager,
+    draining,
     events,
     health,
     history,
@@ -306,6 +307,7 @@ pings.add_routes(Api.app)
 one_shots.add_routes(Api.app, Question)
 alertmanager.add_routes(Api.app)
 pushes.add_routes(Api.app)
+draining.add_routes(Api.app)
 add_error_answers(Api.app)
 
 

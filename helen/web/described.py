@@ -32,6 +32,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{V1}/jobs/<job_id>/follow", "read", "Its answers as they come", streams=True),
     Route("GET", f"{V1}/notifications", "read", "Channels and the outbox"),
     Route("GET", f"{V1}/audit", "admin", "Who did what"),
+    Route("GET", f"{V1}/drain", "read", "Whether this Helen takes agents"),
     Route("GET", f"{V1}/web-tokens", "admin", "Tokens of this API"),
     Route("GET", f"{V1}/passive", "read", "What may report from outside"),
     Route("GET", f"{V1}/passive/keys/<host>", "admin", "The key with which a host reports"),
@@ -64,6 +65,8 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", f"{V1}/once", "push", "Run code that is in no set", streams=True),
     Route("POST", f"{V1}/push/agent", "admin", "Send an Equus out", "push-agent"),
     Route("POST", f"{V1}/push/undo", "push", "Go back to the set before", "push-undo"),
+    Route("POST", f"{V1}/drain", "admin", "Let this Helen's agents go to others", "drain"),
+    Route("POST", f"{V1}/drain/undo", "admin", "Take agents again", "drain-undo"),
     Route("POST", f"{V1}/keys", "admin", "Change who signs", "keys"),
     # ---------------------------------------------------------------------------------------------- from outside
     Route("POST", f"{V1}/passive/results", None, "A result from outside", own=True),

@@ -33,7 +33,8 @@ class Finding:
 
 def examine(helen: Helen, now: float) -> list[Finding]:
     """Every part that results need on their way to the disk, and agents on theirs to a check."""
-    return [_life(helen), _journal(helen), _store(helen), _manifest(helen, now), _assignments(helen), _told(helen)]
+    rest = [_store(helen), _manifest(helen, now), _assignments(helen), _told(helen), _drain(helen)]
+    return [_life(helen), _journal(helen), *rest]
 
 
 def _life(helen: Helen) -> Finding:
@@ -75,6 +76,13 @@ def _manifest(helen: Helen, now: float) -> Finding:
 def _assignments(helen: Helen) -> Finding:
     fault = helen.book.fault
     return Finding("assignments") if fault is None else Finding("assignments", WARN, f"the file is not used: {fault}")
+
+
+def _drain(helen: Helen) -> Finding:
+    """Whoever sends agents here should send them elsewhere."""
+    if helen.drain.phase == "off":
+        return Finding("drain")
+    return Finding("drain", FAIL, "this Helen is drained and takes no agents: `helen drain --undo`")
 
 
 def _told(helen: Helen) -> Finding:

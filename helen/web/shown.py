@@ -53,6 +53,7 @@ def show_overview(helen: Helen) -> dict[str, Any]:
         "notifications": notifications.show_overview(helen.notifier),
         "network": None if helen.network is None else helen.network.overview(),
         "pipeline": helen.pipeline.overview(time.time()),
+        "drain": helen.drain.overview(),
     }
 
 

@@ -19,6 +19,7 @@ class Stage:
     desk: Asker
     rpc: Rpc
     network_key: Path
+    agent1: Program
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

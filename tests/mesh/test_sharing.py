@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helen_running import Program, Running, pulse, wait_until
+from click.testing import CliRunner, Result
+from helen_running import Running, pulse, wait_until
 from mesh_stage import Stage
+
+from helen.cli.client import Failed
+from helen.cli.main import main
+from helen.journal.together import check_together
 
 pytestmark = pytest.mark.integration
 SOON = 10.0  # seconds; it takes parts of one, on a quiet machine
@@ -104,34 +109,73 @@ def windows(helen: Running) -> dict[str, str]:
     return {each["id"]: each["author"] for each in helen.client.get("/api/v1/windows")["windows"]}
 
 
-def test_an_agent_moves_and_is_revoked_elsewhere(pair: Stage) -> None:
-    """Enrolled at h1, it is known at h2 and goes there when h1 dies; revoked at h1 it is cut at h2 within seconds."""
-    agent = pair.h1.agent("web-1")
-    pair.programs.append(agent)
+def test_drained(pair: Stage) -> None:
+    """`helen drain` empties h1: her agent goes to h2, with every result; nobody comes before it is undone."""
+    pair.agent1 = pair.h1.agent("web-1")
+    pair.programs.append(pair.agent1)
     wait_until(lambda: connected(pair.h1, "web-1"), "agent", SOON)
     kept = pair.h1.folder / "web-1" / "servers.json"
     wait_until(kept.exists, "list of Helens at the agent", SOON)
     assert [each["address"] for each in json.loads(kept.read_text())] == [pair.h2.run["agents"]]
-    wait_until(lambda: settled(pair.h1, pair.h2), "peace", SOON)
-    pair.h1.signal(signal.SIGKILL)
-    died = time.monotonic()
-    wait_until(lambda: connected(pair.h2, "web-1"), "agent at the other", SOON)
-    wait_until(lambda: reports(pair.h2, "web-1"), "result", SOON)
+    wait_until(lambda: settled(pair.h1, pair.h2) and reports(pair.h1, "web-1"), "peace, and a result", SOON)
+    shown = helen(pair.h1, "drain", "--dry-run", "--output", "json")
+    assert json.loads(shown.stdout)["others"] == [pair.h2.run["agents"]]
+    assert connected(pair.h1, "web-1")
+    done = helen(pair.h1, "drain", "--over", "1s")
+    assert (done.exit_code, done.stdout.splitlines()[-2:]) == (
+        0, ["This Helen is drained. Agents here: 0; open questions: 0.", f"Other Helens: {pair.h2.run['agents']}"]
+    )  # fmt: skip
+    wait_until(lambda: reports(pair.h2, "web-1"), "result at the other", SOON)
+    refused = pair.h1.agent("web-2")
+    pair.programs.append(refused)
+    wait_until(lambda: "shutting-down" in refused.said, "word to one who comes", SOON)
+    assert "drained" in ready(pair.h1)
+    assert helen(pair.h1, "drain", "--undo").exit_code == 0
+    assert ready(pair.h1) == ""
+    assert check_together([pair.h1.state, pair.h2.state]).problems == ()
+    wait_until(lambda: left_to(pair.h1, "web-1"), "judgement that is left to the other", SOON)
+    refused.end()
+
+
+def helen(running: Running, *words: str) -> Result:
+    return CliRunner().invoke(main, [*words, "--state", str(running.state)], catch_exceptions=False)
+
+
+def ready(running: Running) -> str:
+    """Why she isn't."""
+    try:
+        running.client.get("/readyz")
+    except Failed as failed:
+        return str(failed)
+    return ""
+
+
+def left_to(running: Running, agent: str) -> bool:
+    """Nobody here says that it is missing."""
+    return not running.client.get(f"/api/v1/states?agent={agent}")["states"]
+
+
+def test_an_agent_moves_and_is_revoked_elsewhere(pair: Stage) -> None:
+    """Enrolled at h1, it comes back there when h2 dies; revoked at h2 it is cut at h1 within seconds."""
+    wait_until(lambda: connected(pair.h2, "web-1"), "agent", SOON)
+    died, since = time.monotonic(), time.time()
+    pair.h2.signal(signal.SIGKILL)
+    wait_until(lambda: reports(pair.h1, "web-1", since), "result at the other", SOON)
     assert time.monotonic() - died < 15.0
-    pair.h1.program.wait()
-    pair.h1 = start(pair, "h1", json.loads((pair.folder / "b1" / "state" / "run.json").read_text())["backend"]).up()
+    pair.h2.program.wait()
+    pair.h2 = start(pair, "h2", pair.brokers["b2"].run["backend"]).up()
     wait_until(lambda: settled(pair.h1, pair.h2), "peace", SOON)
-    pair.h1.client.post("/api/v1/agents/web-1/revoke", {})
-    wait_until(lambda: not connected(pair.h2, "web-1"), "end of its connection", 3.0)
-    wait_until(lambda: "not-enrolled" in agent.said, "word to the agent", SOON)
+    pair.h2.client.post("/api/v1/agents/web-1/revoke", {})
+    wait_until(lambda: not connected(pair.h1, "web-1"), "end of its connection", 3.0)
+    wait_until(lambda: "not-enrolled" in pair.agent1.said, "word to the agent", SOON)
 
 
 def connected(helen: Running, name: str) -> bool:
     return any(each["connected"] for each in helen.client.get("/api/v1/agents")["agents"] if each["name"] == name)
 
 
-def reports(helen: Running, name: str) -> list[Any]:
-    return [each for each in helen.client.get("/api/v1/results")["results"] if each["agent"] == name]
+def reports(helen: Running, name: str, since: float = 0.0) -> list[Any]:
+    return [each for each in helen.client.get(f"/api/v1/results?since={since}")["results"] if each["agent"] == name]
 
 
 def test_what_is_in_force_outlives_the_brokers(pair: Stage) -> None:
@@ -148,7 +192,3 @@ def test_what_is_in_force_outlives_the_brokers(pair: Stage) -> None:
     broker.again()
     wait_until(lambda: "alone" in checks(pair.h1), "check that was pushed while the broker was away", SOON)
     assert Path(broker.folder / "state" / "documents" / "checks.document").exists()
-
-
-def last_words(program: Program) -> str:
-    return program.said[-2_000:]

@@ -20,6 +20,7 @@ MAX_CHANNELS = 1_000
 MAX_RULES = 10_000  # each is a few microseconds for each alert that gets so far
 MAX_DEPTH = 20  # of rules below rules; the walk is recursive
 MAX_ARGUMENTS = 100
+MAX_URLS = 20  # of one channel of Apprise: they are told one after the other, within its timeout
 DAY = 86_400.0
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -63,11 +64,18 @@ class Program:
 
 
 @frozen
+class Relay:
+    """Services that Apprise knows, each by a URL that holds its secrets."""
+
+    urls: tuple[Text, ...] = field(repr=False)
+
+
+@frozen
 class Channel:
     """`rate`: so many messages in so many seconds; None: no limit."""
 
     name: str
-    via: Web | Mail | Program
+    via: Web | Mail | Program | Relay
     timeout: float = 10.0
     rate: tuple[int, float] | None = None
 
@@ -127,7 +135,7 @@ def _channel(name: str, content: Any, faults: list[str]) -> Channel | None:
     kind = table.choice("type", tuple(_VIA))
     if len(faults) > before:
         return None
-    timeout = table.duration("timeout", 30.0 if kind == "command" else 10.0, 0.1, 300.0)
+    timeout = table.duration("timeout", 30.0 if kind in ("command", "apprise") else 10.0, 0.1, 300.0)
     via = _VIA[kind](table)
     channel = Channel(name, via, timeout, None if kind == "alertmanager" else _rate(table))
     table.end()
@@ -207,7 +215,18 @@ def _program(table: Table) -> Program:
     return Program(argv, table.texts("environment"))
 
 
-_VIA: dict[str, Any] = {"webhook": _web, "alertmanager": _alertmanager, "smtp": _mail, "command": _program}
+def _relay(table: Table) -> Relay:
+    urls = table.secrets(
+        "urls", 'write a list of Apprise\'s URLs, or of { env = "NAME" } and { file = "/path" }', MAX_URLS
+    )
+    if any(isinstance(url, str) and "://" not in url for url in urls):
+        table.faults.append(f"{table.place}: urls: one of them is no URL such as service://token")  # it may be a secret
+    return Relay(urls)
+
+
+_VIA: dict[str, Any] = {
+    "webhook": _web, "alertmanager": _alertmanager, "smtp": _mail, "command": _program, "apprise": _relay,
+}  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ rules

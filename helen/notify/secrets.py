@@ -6,6 +6,7 @@ The text that a remote answers with may hold what it was sent; each secret that 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,8 @@ from helen.notify.tables import Secret, Text
 
 MAX_SECRET = 16_384  # bytes of a file: a token of any kind
 MASK = "****"
+SHORTEST_PART = 6  # characters of a part of a URL: shorter ones are words
+_URL_PARTS = re.compile(r"[/:@?&=#]+")
 SHORTEST_MASKED = 4  # characters: a shorter one would mask half of all text, and is no secret anyway
 
 
@@ -46,6 +49,10 @@ class Opened:
             if len(value) >= SHORTEST_MASKED:
                 text = text.replace(value, MASK)
         return text
+
+    def parts(self, url: str) -> None:
+        """Nothing of this URL is to be seen either: for many services its host or a part of its path is the secret."""
+        self.used += [part for part in _URL_PARTS.split(url) if len(part) >= SHORTEST_PART]
 
 
 def _from_environment(name: str) -> str:
@@ -85,3 +92,8 @@ def shown_url(url: Text) -> str:
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname}{port}/{MASK if parts.path.strip('/') or parts.query else ''}"
+
+
+def shown_service(url: Text) -> str:
+    """Of a URL of Apprise's only which service it is for: whatever follows may be a secret."""
+    return str(url) if isinstance(url, Secret) else f"{url.partition('://')[0]}://{MASK}"

@@ -6,7 +6,9 @@ Never blocks the reactor: bodies are made in threads. Nothing is repeated here; 
 from __future__ import annotations
 
 import json
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from attrs import frozen
@@ -15,9 +17,11 @@ from twisted.internet.threads import deferToThread
 
 from helen.notify import by_command, by_mail, over_http, shapes
 from helen.notify.attempt import SendFailed, tidy
-from helen.notify.config import Channel, Mail, Program, Web
+from helen.notify.config import Channel, Mail, Program, Relay, Web
 from helen.notify.messages import Message
 from helen.notify.secrets import Opened, SecretMissing
+
+APPRISE = str(Path(__file__).with_name("apprise_child.py"))  # isolated: it sees neither our modules nor PYTHONPATH
 
 
 @frozen
@@ -51,7 +55,8 @@ async def _by(reactor: Any, channel: Channel, message: Message, external: str, o
     if isinstance(via, Mail):
         letter = await deferToThread(_letter, via, message, external, opened)
         return await by_mail.post(reactor, letter, channel.timeout)
-    call = await deferToThread(_call, via, message, external, opened)
+    make = _relayed if isinstance(via, Relay) else _call
+    call = await deferToThread(make, via, message, external, opened)
     return await by_command.run(reactor, call, channel.timeout)
 
 
@@ -79,6 +84,14 @@ def _letter(via: Mail, message: Message, external: str, opened: Opened) -> by_ma
 
 def _call(via: Program, message: Message, external: str, opened: Opened) -> by_command.Call:
     return by_command.Call(via.argv, opened.texts(via.environment), _encode(shapes.own(message, external)))
+
+
+def _relayed(via: Relay, message: Message, external: str, opened: Opened) -> by_command.Call:
+    urls = [opened.text(url) for url in via.urls]
+    for url in urls:
+        opened.parts(url)
+    document = shapes.plain(message, external) | {"urls": urls}
+    return by_command.Call((sys.executable, "-I", APPRISE), {}, _encode(document))
 
 
 def _encode(document: Any) -> bytes:

@@ -86,6 +86,13 @@ def mail(message: Message, external: str, sender: str, to: Iterable[str]) -> Ema
     return made
 
 
+def plain(message: Message, external: str) -> dict[str, str]:
+    """A title and a text, for services that take no more; `type` is Apprise's word for how bad it is."""
+    worst = {alert.status for alert in message.alerts if alert.firing}
+    kind = "info" if message.test else "failure" if worst - {"warning"} else "warning" if worst else "success"
+    return {"title": _one_line(subject(message))[:200], "body": "\n".join(_lines(message, external)), "type": kind}
+
+
 def subject(message: Message) -> str:
     """`[FIRING 2] web-1: disk CRITICAL, load WARNING`, the newest first."""
     if message.test:

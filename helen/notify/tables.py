@@ -78,6 +78,19 @@ class Table:
             self.faults.append(f"{self.place}: {key} {masked or 'is missing'}: write {wanted or where}")
         return found
 
+    def secrets(self, key: str, wanted: str, most: int) -> tuple[Text, ...]:
+        """Texts or references, one or a list of them; there must be one. What is wrong is never shown."""
+        self._known.append(key)
+        value = self.content.get(key)
+        listed = value if isinstance(value, list) else [value]
+        found = [each if _is_text(each) and each else read_secret(each) for each in listed]
+        if key not in self.content or not 0 < len(found) <= most or None in found:
+            self.faults.append(
+                f"{self.place}: {key} {'is not usable' if key in self.content else 'is missing'}: {wanted}"
+            )
+            return ()
+        return tuple(each for each in found if each is not None)
+
     def strings(self, key: str, wanted: str, default: tuple[str, ...] = (), most: int = 100) -> tuple[str, ...]:
         """A text, or a list of them."""
         self._known.append(key)

@@ -11,11 +11,11 @@ from twisted.internet.threads import deferToThread
 
 from helen.notify import rows
 from helen.notify.attempt import SendFailed
-from helen.notify.config import Channel, Config, Mail, NotificationsError, Web, read
+from helen.notify.config import Channel, Config, Mail, NotificationsError, Relay, Web, read
 from helen.notify.messages import Alert, Message, labels_of, message_id
 from helen.notify.notifier import Notifier
 from helen.notify.routing import route
-from helen.notify.secrets import shown, shown_url
+from helen.notify.secrets import shown, shown_service, shown_url
 from helen.web.bodies import read_body, read_object, read_text, wants_dry_run
 from helen.web.cursors import read_page
 from helen.web.problems import Problem, write_json
@@ -47,6 +47,8 @@ def show_channel(channel: Channel) -> dict[str, Any]:
     if isinstance(via, Mail):
         return made | {"type": "smtp", "host": via.host, "port": via.port, "tls": via.tls, "from": via.sender,
                        "to": list(via.to), "password": shown(via.password)}  # fmt: skip
+    if isinstance(via, Relay):
+        return made | {"type": "apprise", "url": ", ".join(map(shown_service, via.urls))}
     return made | {"type": "command", "argv": list(via.argv), "environment": shown(via.environment)}
 
 

@@ -10,7 +10,7 @@ from helen.notify.tables import Secret
 
 FAULTS = [
     ("x = 1", "top level: 'x' is no setting here: channels, external_url, route"),
-    ("[channels.a]\ntype = 'fax'", "channels.a: type is 'fax': write webhook or alertmanager or smtp or command"),
+    ("[channels.a]\ntype = 'fax'", "type is 'fax': write webhook or alertmanager or smtp or command or apprise"),
     ("[channels.a]\n", "channels.a: type is missing"),
     ("[channels.a]\ntype='webhook'", "channels.a: url is missing"),
     ("[channels.a]\ntype='webhook'\nurl='ftp://x'", "channels.a: url can't be used"),

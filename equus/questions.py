@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from equus.connection import Connection
@@ -17,6 +18,8 @@ from equus.sandbox.job import Job
 from equus.sandbox.runner import Run, Runner
 from equus_protocol import messages as m
 from equus_protocol import once
+
+log = Logger(namespace="equus.questions")
 
 
 class Questions:
@@ -34,7 +37,7 @@ class Questions:
 
     def asked(self, check: m.Check) -> None:
         """The number of open questions is bounded by the conversation, the bytes of their args by the connection."""
-        if check.name == once.NAME and self._connection.conversation.speaks_v2:
+        if check.name == once.NAME and self._connection.conversation.version == 2:
             self._ordered(check)
             return
         job = job_for(self._checks(), check.name, check.args)
@@ -57,10 +60,13 @@ class Questions:
             self._run(check, job)
 
     def _refused(self, failure: Failure, check: m.Check) -> None:
-        failure.trap(OrderRefused)
+        why = str(failure.value)
+        if not failure.check(OrderRefused):
+            log.failure("an order could not be opened", failure=failure)
+            why = "a fault of the agent's own; its log says which"
         if check.message_id in self._opening:
             self._opening.discard(check.message_id)
-            self._answer(check, unknown(check.name, "denied", str(failure.value)))
+            self._answer(check, unknown(check.name, "denied", why))
 
     def cancelled(self, message_id: int) -> None:
         """Its result says so. An id that is unknown has been answered a moment ago."""

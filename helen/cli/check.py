@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +16,14 @@ import click
 from equus_protocol.manifest import FILE_NAME
 from helen.cli import run, scaffold
 from helen.cli.client import Client, Failed
+from helen.cli.local import EQUUS
 from helen.cli.options import for_a_helen, output, plain, styled, table
 from helen.cli.push import read_key
 from helen.cli.show import number
 from helen.cli.source import body_of, read_source
 
 BROKEN = frozenset({"load-error", "crashed", "bad-arguments"})  # reasons for which the code could not be judged
+LINT_SECONDS = 20.0  # that the linter may take once the answers are there
 AROUND = 2  # lines shown before and behind the one with a fault
 
 
@@ -87,16 +94,44 @@ def dry_run(
     private = [read_key(key) for key in keys]
     body = body_of(name, files, run.read_args(args), [*agents, *on], private) | {"timeout": timeout}
     targets, wanted = [], 0
-    for line in client.stream("/api/v1/once", body, patience):
-        if "agent" not in line:
-            wanted = line["targets"]
-            continue
-        targets.append(line)
-        if not as_json:
-            show(line, file)
+    with lint_running(file) as linting:
+        for line in client.stream("/api/v1/once", body, patience):
+            if "agent" not in line:
+                wanted = line["targets"]
+                continue
+            targets.append(line)
+            if not as_json:
+                show(line, file)
+        notes = lint_notes(linting, file)
     broken = any((target["result"] or {}).get("reason") in BROKEN for target in targets)
-    run.account(targets, wanted, as_json)
+    for note in notes if not as_json else ():
+        click.echo(plain(note), err=True)
+    run.account(targets, wanted, as_json, {"lint": notes})
     raise SystemExit(1 if broken or any(target["outcome"] != "answered" for target in targets) else 0)
+
+
+@contextlib.contextmanager
+def lint_running(file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`equus lint`, while agents run the code: it sees mistakes on ways that this run does not take."""
+    words = [sys.executable, "-c", EQUUS, "lint", "--no-tests", "--output", "json", str(file)]
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as linting:
+        try:
+            yield linting
+        finally:
+            linting.kill()
+
+
+def lint_notes(linting: subprocess.Popen[bytes], file: Path) -> list[str]:
+    """A line for each thing that it found; none where it could not run, since the agents have judged the code."""
+    try:
+        said, _ = linting.communicate(timeout=LINT_SECONDS)
+        found = json.loads(said)["files"]
+    except (subprocess.TimeoutExpired, ValueError, KeyError):
+        return []
+    problems = [problem for report in found.values() for problem in report["problems"]]
+    return [f"{file}:{each['line']}: {each['severity']}: {each['text']}" for each in problems]
 
 
 def show(target: dict[str, Any], file: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 from attrs import define, field
@@ -31,6 +32,7 @@ HELP = """\
 Lua is run on {agent}, in its sandbox and under its policy; host.NAME(...) are the calls that checks have.
 An expression shows its values. Global names keep plain values for the next line, and so do functions that a line
 begins with; locals end with their line.
+  host         the calls that there are, and what is behind them
   :help        this
   :vars        the names that are kept, with their values
   :forget      all of them are forgotten
@@ -51,7 +53,7 @@ def repl(client: Client, agent: str, keys: tuple[Path, ...]) -> None:
     Exit status 1: there was a fault, and the input is no terminal.
     """
     prompt = Prompt(client, agent, [read_key(key) for key in keys])
-    client.get(f"/api/v1/agents/{agent}")  # 3 for a name that nobody has
+    client.get(f"/api/v1/agents/{quote(agent, safe='')}")  # 3 for a name that nobody has
     is_terminal = sys.stdin.isatty()
     if is_terminal:
         click.echo(f"Lua on {agent}. :help tells more, Ctrl-D ends.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
@@ -118,14 +119,16 @@ def conclude(client: Client, check: str, targets: list[dict[str, Any]], wanted: 
     raise SystemExit(0 if counted["answered"] == len(targets) else 1)
 
 
-def account(targets: list[dict[str, Any]], wanted: int, as_json: bool) -> Counter[str]:
-    """Every target with its outcome, as JSON or as sums. Raises if some are missing."""
+def account(
+    targets: list[dict[str, Any]], wanted: int, as_json: bool, more: Mapping[str, Any] | None = None
+) -> Counter[str]:
+    """Every target with its outcome, as JSON (with `more` beside) or as sums. Raises if some are missing."""
     if len(targets) < wanted:
         raise click.ClickException(f"Helen went away: {wanted - len(targets)} of {wanted} agents are unaccounted for")
     targets.sort(key=lambda target: target["agent"])
     counted = Counter(target["outcome"] for target in targets)
     if as_json:
-        print_json({"targets": targets})
+        print_json({"targets": targets, **(more or {})})
     else:
         click.echo(", ".join(f"{count} {outcome}" for outcome, count in sorted(counted.items())))
     return counted

@@ -159,6 +159,7 @@ def test_what_is_no_order_is_refused(pinned):
 def test_a_helen_of_version_1_has_no_such_check(house):
     """The name is one like any other there."""
     made = house(name="web-1")
+    made.route.version = lambda now: 1
     [result] = made.meet().say(m.Check(once.NAME, 1, b"{}"))
     assert json.loads(result.blob)["reason"] == "unknown-check"
 
@@ -190,6 +191,17 @@ def test_an_order_is_given_up_while_it_is_noted(pinned):
     made.part(made.helen)
     written[1].callback(None)
     assert made.runner.running == []
+
+
+def test_a_fault_of_our_own_is_an_answer(pinned, monkeypatch):
+    """Whoever asked is not left waiting; what happened is in the log, and not on the wire."""
+    made = pinned()
+
+    def broken(order, here):
+        raise ZeroDivisionError("inside")
+
+    monkeypatch.setattr("equus.one_shots.job_of", broken)
+    assert refused(made, order(made)) == "a fault of the agent's own; its log says which"
 
 
 def test_only_so_many_are_remembered(pinned, monkeypatch):

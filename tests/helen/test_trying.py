@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -124,6 +125,15 @@ def test_a_fault_shows_its_line(helen: Shell, file: Path) -> None:
     file.write_text(AVERAGE.replace("load.one", "load.one.two"))
     shown = helen("check", "dry-run", str(file), "--agent", "web-1", status=1).stdout
     assert re.search(r"reason: crashed\n.*\n    >    5 ", shown, re.S), shown
+
+
+def test_lint_speaks_as_well(helen: Shell, file: Path) -> None:
+    """Of what this run didn't meet."""
+    file.write_text(AVERAGE.replace("  print(", "  if not load then nonsense() end\n  print("))
+    result = helen("check", "dry-run", str(file), "--agent", "web-1")
+    assert f"{file}:6: error: " in result.stderr and "nonsense" in result.stderr
+    [note] = json.loads(helen("check", "dry-run", str(file), "--agent", "web-1", "--output", "json").stdout)["lint"]
+    assert note in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 from attrs import evolve, field, frozen
 
 from equus_protocol.ranges import Range
 from equus_protocol.results import STATUS_WORDS
+from helen.changes import what_changed
 from helen.judged import LINK, Rule, State
 from helen.policy import ScheduleEntry
 from helen.replaying import Past
@@ -156,6 +156,8 @@ def _why_no_alert(facts: Facts, own: list[tuple[Past, Any]]) -> list[Line]:
     state = facts.state
     if state is not None:
         lines += [_line(None, f"held back now by {hold.kind}: {hold.detail or hold.ref}") for hold in state.holds]
+        if state.trial is not None:
+            lines.append(_line(None, f"held back now: {state.trial.detail}"))
         if state.ack is not None:
             until = "" if state.ack.until is None else f" until {state.ack.until:.0f}"
             lines.append(_line(None, f"acknowledged by {state.ack.owner}{until}: {state.ack.comment}"))
@@ -253,25 +255,5 @@ def _what_else(facts: Facts, moment: float) -> list[Line]:
 
 
 def _what_changed(facts: Facts) -> list[Line]:
-    lines = []
-    for past in facts.changes:
-        if past.received > facts.at:
-            continue
-        said = json.loads(past.document)
-        if past.kind == "rule" and said.get("agent") == facts.agent:
-            rule = said["checks"].get(facts.check_id)
-            lines.append(_line(past.received, f"other rules or labels for the agent; this check's: {json.dumps(rule)}"))
-        elif past.kind == "expect" and _is_about(past, facts):
-            why = f" ({said['why']})" if said.get("why") else ""
-            lines.append(_line(past.received, f"the next result was expected within {said['within']:g} s{why}"))
-        elif past.kind == "link" and said.get("agent") == facts.agent:
-            lines.append(_line(past.received, f"the agent's link: {said['event']}"))
-        elif past.kind in ("helen_start", "helen_stop"):
-            lines.append(_line(past.received, "Helen started" if past.kind == "helen_start" else "Helen stopped"))
-        elif past.kind in ("downtime", "silence"):
-            lines.append(_line(past.received, f"{past.kind} {said.get('id')}: {said.get('action', 'add')}"))
-    codes = [(past.received, past.result.code) for past in facts.results if past.result is not None]
-    for (at, code), (_, older) in pairwise(codes):
-        if code != older:
-            lines.append(_line(at, f"from here on by the code {code and code[:12]}, before by {older and older[:12]}"))
-    return sorted(lines[-MOST:], key=lambda line: line["at"])
+    before = [past for past in facts.changes if past.received <= facts.at]
+    return what_changed(facts.agent, facts.check_id, before, facts.results)

@@ -31,7 +31,7 @@ from helen.releases import PushRefused
 from helen.roster import Agent
 from helen.runs import Run, RunRefused, Target
 from helen.store import StoreClosed, StoreFailed, StoreOverloaded
-from helen.web.bodies import read_files, read_share
+from helen.web.bodies import read_files, read_plan
 from helen.web.problems import Problem
 from zerotask import errors
 from zerotask.children import Work
@@ -154,8 +154,9 @@ class FleetTasks:
     async def _push(self, work: Work) -> dict[str, Any]:
         params = work.params if isinstance(work.params, dict) else {}
         try:
-            files, tests, share = read_files(params, "files"), read_files(params, "tests"), read_share(params)
-            verdicts = await self._library.push(files, tests, "zerotask", share, params.get("dry_run") is True)
+            files, tests = read_files(params, "files"), read_files(params, "tests")
+            plan = read_plan(params, self._library.plan)
+            verdicts = await self._library.push(files, tests, "zerotask", plan, params.get("dry_run") is True)
         except Problem as problem:
             raise TaskFailed(errors.INVALID_PARAMS, str(problem), retry=False) from problem
         except PushRefused as refused:

@@ -77,6 +77,7 @@ class House:
         self.observers: list[Callable[[Agent, Latest], None]] = []
         self.on_attached: list[Callable[[Agent], None]] = []  # an agent has come
         self.on_detached: list[Callable[[Agent], None]] = []  # it has gone, or comes anew: then both are called
+        self.on_loaded: list[Callable[[Agent], None]] = []  # it has said what it runs
         self.stopping = False
         self.closed_to_agents = ""  # the error for whoever says hello; empty: they are welcome
         self.sessions: dict[str, int] = {"admitted": 0, "refused": 0}
@@ -158,7 +159,7 @@ class House:
         self.roster.sweep(now)
         self.runs.sweep(now)
         if self.library is not None:
-            self.library.tick(now, lambda: [agent.name for agent in self.roster.connected()])
+            self.library.tick(now, lambda: [agent.name for agent in self.roster.connected() if agent.version == 2])
         if self._held_back and not self.journal.full:
             self._let_go()
 
@@ -384,8 +385,8 @@ class House:
         if facts != agent.facts:
             agent.facts = facts
             self.store.call(records.agent_facts, agent.name, facts).addErrback(self._facts_lost, agent)
-        if self.library is not None and self.library.releases.ring is not None:
-            self.library.releases.ring.heard(agent.name, agent.digest, agent.not_active, self._steady())
+        for observer in self.on_loaded:
+            observer(agent)
         self.supply.offer(agent)
         self.supply.schedule(agent)
 

@@ -24,7 +24,7 @@ from helen import replaying, statefile
 from helen.journal.columns import END_OF_TIME
 from helen.journal.journal import Journal
 from helen.journal.values import JournalError, Origin, StoredChange, StoredResult
-from helen.judged import LINK, Again, Result, Rule
+from helen.judged import LINK, Again, Decision, Result, Rule
 from helen.policy import ScheduleEntry
 from helen.replaying import Past
 from helen.roster import Agent
@@ -189,6 +189,10 @@ class Judge:
             self.emitted += 1
         except JournalError as error:  # it has broken or is closed: the next start judges this anew
             self.log.error("{agent}/{check}: {error}", agent=said.agent, check=said.check_id, error=error)
+
+    def say(self, agent: str, check_id: str, decision: Decision) -> None:
+        """A decision that comes of no state: about a rollout, say. It goes the way of all others."""
+        self._write(Said(agent, check_id, decision))
 
     def tick(self) -> None:
         """Once a second: deadlines, runs out of turn, and a copy on disk now and then."""

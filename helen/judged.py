@@ -19,6 +19,7 @@ NO_DATA = frozenset((PENDING, STALE, AWAY, RETIRED))
 LINK = "equus:link"  # the check_id under which an agent's being there is a state of its own
 DOWNTIME, SILENCE, DEPENDENCY = "downtime", "silence", "dependency"  # kinds of hold
 AWAITING = "awaiting"  # one more: the parent has recovered, and the next result says whether this has, too
+ROLLOUT = "rollout"  # what holds back without being a hold: the version that says so is being tried
 SUMMARY_MOST = 200  # characters of a summary that an event carries; the whole of it is in the history
 
 
@@ -99,11 +100,11 @@ class Flap:
 
 @frozen
 class Reason:
-    """Why nobody is told: soft, pending, flapping, acknowledged, downtime, silence, dependency, awaiting."""
+    """Why nobody is told: soft, pending, flapping, acknowledged, downtime, silence, dependency, awaiting, rollout."""
 
     kind: str
     detail: str
-    ref: str = ""  # of a downtime or silence its id, of a dependency the parent
+    ref: str = ""  # of a downtime or silence its id, of a dependency the parent, of a rollout the version
 
 
 @frozen
@@ -147,6 +148,28 @@ class Expected:
 
 
 @frozen
+class Trial:
+    """A version of the check that is being tried. Without it the state is again what was confirmed before (`hard`)."""
+
+    ref: str  # the version
+    detail: str
+    hard: Condition
+    flapping: bool = False
+
+    @property
+    def was_well(self) -> bool:
+        """Whether nothing was wrong before, as far as anybody knew."""
+        return self.hard.status == OK or self.hard.reason == PENDING
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ref": self.ref, "detail": self.detail, "hard": self.hard.to_json(), "flapping": self.flapping}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Trial:
+        return cls(**{**document, "hard": Condition.from_json(document["hard"])})
+
+
+@frozen
 class State:
     """One check on one agent (or the agent's link). `number` counts its events: the next one takes it."""
 
@@ -160,6 +183,7 @@ class State:
     lost: float | None = None  # of a link: since when it is down and not yet called away
     number: int = 0
     expected: Expected | None = None
+    trial: Trial | None = None
 
     @classmethod
     def born(cls, at: float) -> State:
@@ -180,12 +204,13 @@ class State:
             "lost": self.lost,
             "number": self.number,
             "expected": _plain(self.expected),
+            **({} if self.trial is None else {"trial": self.trial.to_json()}),
         }
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> State:
         seen, ack, notice = document["seen"], document["ack"], document["notice"]
-        expected = document.get("expected")  # states of older versions have none
+        expected, trial = document.get("expected"), document.get("trial")  # states of older versions have none
         told = {"told": STATUS_WORDS.index(notice["told"]), "decided": tuple(notice["decided"])}
         return cls(
             Condition.from_json(document["shown"]),
@@ -198,6 +223,7 @@ class State:
             document["lost"],
             document["number"],
             None if expected is None else Expected(**expected),
+            None if trial is None else Trial.from_json(trial),
         )
 
 
@@ -309,25 +335,47 @@ class Retired:
     why: str = "it is not scheduled any more"
 
 
+@frozen
+class Tried:
+    """From now on a version is being tried here: nobody is told of what it changes."""
+
+    WORD: ClassVar[str] = "tried"
+    at: float
+    ref: str
+    detail: str
+
+
+@frozen
+class Approved:
+    """The version has passed: what it says counts like anything else."""
+
+    WORD: ClassVar[str] = "approved"
+    at: float
+    ref: str
+    why: str
+
+
+@frozen
+class TakenBack:
+    """The version is not run here any more: whatever it said never counted."""
+
+    WORD: ClassVar[str] = "taken-back"
+    at: float
+    ref: str
+    why: str
+
+
 Input = (
     Result | Tick | Acknowledge | Unacknowledge | Expect | Held | Released | Link | AgentAway | AgentBack | Retired
+    | Tried | Approved | TakenBack
 )  # fmt: skip
 _INPUTS: dict[str, type[Any]] = {
     each.WORD: each
     for each in (
-        Result,
-        Tick,
-        Acknowledge,
-        Unacknowledge,
-        Expect,
-        Held,
-        Released,
-        Link,
-        AgentAway,
-        AgentBack,
-        Retired,
+        Result, Tick, Acknowledge, Unacknowledge, Expect, Held, Released, Link, AgentAway, AgentBack, Retired, Tried,
+        Approved, TakenBack,
     )
-}
+}  # fmt: skip
 _PARTS: dict[str, Callable[..., Any]] = {"ack": Ack, "hold": Hold}  # fields that are values of ours
 
 

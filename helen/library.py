@@ -2,13 +2,14 @@
 
 A file that is broken fails alone: the set keeps its last good version, and `problems` says so. With public keys alone
 nothing can be signed here: a changed folder is only staged, until `helen push --key` brings the signatures (`accept`).
-What lint says is kept by helen.verdicts; versions, rings and the way back are helen.releases'.
+What lint says is kept by helen.verdicts; versions, rollouts and the way back are helen.releases'. While a rollout is
+under way changes of the folder wait, and pushes are refused.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,20 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from equus_protocol import manifest
-from equus_protocol.manifest import FileEntry, ManifestRefused
+from equus_protocol.manifest import FileEntry, ManifestDocument, ManifestRefused
 from helen import checkfolder
 from helen.checkfolder import Reading
 from helen.lint import LintFailed, Problem, Verdict
 from helen.policy import CheckTable
-from helen.releases import Pair, Published, PushRefused, Releases
-from helen.rollout import choose
+from helen.refusals import Refusal, keep_old, refuse, still_refused
+from helen.releases import RENEWAL, Pair, Published, PushRefused, Releases
+from helen.rings import matches
+from helen.rollout import AT_ONCE, USUAL_PLAN, Plan, Rollout
 from helen.store import Loaded, Store, StoreFailed
-from helen.verdicts import Files, Lint, Verdicts, fingerprint, libraries
+from helen.verdicts import Files, Lint, Verdicts, libraries
 
 RETRY_SECONDS = 5.0  # between two tries to write down how a ring ended
+FOLDER = "folder"  # who pushes when the folder has changed
 
 
 @frozen
@@ -40,6 +44,7 @@ class Staged:
     files: dict[str, FileEntry]
     contents: dict[str, bytes] = field(repr=False)
     agent: Mapping[str, Any] | None = None
+    refused: tuple[Refusal, ...] = ()
 
     @property
     def version(self) -> int:
@@ -72,8 +77,9 @@ class Library:
         self.verdicts = Verdicts(lint, store, steady)
         self.releases = Releases(store, clock, steady, self.verdicts.tables, on_published)
         self.staged: Staged | None = None
-        self.fleet: Callable[[], list[str]] = list  # names of the agents that a ring may be made of
-        self.fraction: float | None = None  # of the fleet, for changes of the folder; None: all at once
+        self.plan = USUAL_PLAN  # of pushes that name no rings
+        self.folder_plan = AT_ONCE  # of changes of the folder
+        self.waits: str | None = None  # why the folder's changes are not out yet
         self.problems: dict[str, tuple[Problem, ...]] = {}
         self.kept_old: frozenset[str] = frozenset()  # files that are broken in the folder and old in the set
         self._lint = lint
@@ -138,21 +144,21 @@ class Library:
     async def _look(self) -> None:
         lookers, self._lookers = self._lookers, []
         try:
-            await self._refresh("folder", None)
+            await self._refresh(FOLDER, self.folder_plan)
         except (PushRefused, StoreFailed) as error:
             self._note_trouble(f"checks are not published: {error}")
         finally:
             for done in lookers:
                 done.callback(None)
 
-    async def _refresh(self, author: str, fraction: float | None, wanted: bool = False) -> None:
-        """`wanted`: somebody has asked for just this, so that an empty or an undone set is no accident."""
+    async def _refresh(self, author: str, plan: Plan, asked_for: Collection[str] | None = None) -> None:
+        """`asked_for`: files that somebody wants by name, so that an empty or a refused set is no accident."""
         try:
             reading = await deferToThread(checkfolder.read, self.folder)
         except OSError as error:
             raise PushRefused(f"the folder {self.folder} can't be read: {error.strerror}") from error
         files = {name: manifest.entry(content) for name, content in reading.files.items()}
-        if (files, reading.faults) == self._seen and not wanted and not self._is_renewal_due():
+        if (files, reading.faults) == self._seen and asked_for is None and not self._is_renewal_due():
             return
         try:
             await self.verdicts.judge(reading.files, files, self._served())
@@ -160,8 +166,8 @@ class Library:
             raise PushRefused(str(error)) from error
         self.releases.reread_tables()
         self._judged(files, reading.faults)
-        await self._compose(files, reading, author, fraction, wanted)
-        self._seen = (files, reading.faults)
+        is_done = await self._compose(files, reading, author, plan, asked_for)
+        self._seen = (files, reading.faults) if is_done else None
 
     def _served(self) -> list[Files]:
         offered = (self.releases.published, self.releases.canary)
@@ -185,8 +191,10 @@ class Library:
             self.problems = self.problems | {"": (Problem(text),)}
             self.log.error("{text}", text=text)
 
-    async def _compose(self, files: Files, reading: Reading, author: str, fraction: float | None, wanted: bool) -> None:
-        """The new set: what can be used, and the last good version of what can't."""
+    async def _compose(
+        self, files: Files, reading: Reading, author: str, plan: Plan, asked_for: Collection[str] | None
+    ) -> bool:
+        """The new set: what can be used, and the last good version of what can't. False: it has to wait."""
         newest = self.releases.newest
         before: Files = newest.files if newest is not None else {}
         usable = {name: entry for name, entry in files.items() if self.verdicts.of(name, entry).usable}
@@ -194,48 +202,58 @@ class Library:
         kept = {name: before[name] for name in broken if name in before}
         self.kept_old = frozenset(kept)
         chosen = dict(sorted({**usable, **kept}.items()))
-        if before and not chosen and not wanted:
+        if before and not chosen and asked_for is None:
             raise PushRefused(f"{self.folder} is empty: agents keep their checks. Is something not mounted?")
-        is_undone = fingerprint(chosen) == self.releases.undone and not wanted
-        is_same = newest is not None and chosen == dict(before) and self.agent == newest.document.agent
-        if is_same or is_undone:
-            self.staged = None
+        refused = still_refused(self.releases.refused, files, asked_for or ())
+        chosen = keep_old(chosen, before, refused)
+        if newest is not None and chosen == dict(before) and self.agent == newest.document.agent:
+            self.staged = self.waits = None
+            await self.releases.refuse_only(refused)
             if not self._is_renewal_due():
-                return
-            chosen, author, fraction = dict(before), "renewal", None
+                return True
+            author, plan = RENEWAL, AT_ONCE
+        elif self._must_wait():
+            return False
         contents = {files[name].sha256: reading.files[name] for name in usable} | self._wheels
         self.releases.keep(contents)
         if self.private:
-            await self._release(chosen, author, fraction)
+            self.releases.refused = refused
+            await self._release(chosen, author, plan)
         elif self.staged is None or (self.staged.files, self.staged.agent) != (chosen, self.agent):
-            self._stage(chosen, contents)
+            self._stage(chosen, contents, refused)
+        return True
+
+    def _must_wait(self) -> bool:
+        """Whether a rollout is under way, so that what has changed goes out after it."""
+        rollout, before = self.releases.rollout, self.waits
+        self.waits = None if rollout is None else f"the changes wait until version {rollout.version} is out or back"
+        if self.waits is not None and self.waits != before:
+            self.log.info("{folder}: {why}", folder=self.folder, why=self.waits)
+        return rollout is not None
 
     def _is_renewal_due(self) -> bool:
         """Half its life is over, or others sign now: we sign it anew, or stage it once."""
         due = self.releases.is_ageing or self.releases.is_signed_otherwise(self.public, self.threshold)
         return due and (bool(self.private) or self.staged is None)
 
-    async def _release(self, files: Files, author: str, fraction: float | None) -> None:
+    async def _release(self, files: Files, author: str, plan: Plan) -> None:
+        self._check_labels(plan)
         pair = self.releases.pair(files, self.agent)
         try:
             new, undo = manifest.sign(pair.new, self.private), manifest.sign(pair.undo, self.private)
         except ValueError as error:
             raise PushRefused(str(error)) from error
-        await self.releases.publish(new, undo, author, self._members(fraction, author))
+        await self.releases.publish(new, undo, author, plan)
 
-    def _members(self, fraction: float | None, author: str) -> frozenset[str]:
-        """Of a first ring; none means everybody. A change of the folder doesn't break out of a ring that is open."""
-        if author == "renewal":
-            return frozenset()
-        if fraction is None:
-            fraction = self.fraction
-        if fraction is not None:
-            return choose(self.fleet(), fraction)
-        ring = self.releases.ring
-        return ring.members if ring is not None and author == "folder" else frozenset()
+    def _check_labels(self, plan: Plan) -> None:
+        """A ring that is named by a label which nobody has is a slip: what follows it would be the first one."""
+        fleet = self.releases.fleet()
+        for spec in plan.rings:
+            if spec.label is not None and fleet and not any(matches(each, spec.label) for each in fleet):
+                raise PushRefused(f"no agent of version 2 has the label {spec.text}: `helen agents` shows their labels")
 
-    def _stage(self, files: dict[str, FileEntry], contents: dict[str, bytes]) -> None:
-        self.staged = Staged(self.releases.pair(files, self.agent), files, contents, self.agent)
+    def _stage(self, files: dict[str, FileEntry], contents: dict[str, bytes], refused: tuple[Refusal, ...]) -> None:
+        self.staged = Staged(self.releases.pair(files, self.agent), files, contents, self.agent, refused)
         self.log.info(
             "{count} checks are staged as version {version}: run `helen push --key FILE` where the signing key is",
             count=len(files), version=self.staged.version,
@@ -244,27 +262,58 @@ class Library:
     # ---------------------------------------------------------------------------------------------- pushes
 
     def push(
-        self, files: Mapping[str, bytes], tests: Mapping[str, bytes], author: str, fraction: float | None, dry_run: bool
+        self,
+        files: Mapping[str, bytes],
+        tests: Mapping[str, bytes],
+        author: str,
+        plan: Plan | None = None,
+        dry_run: bool = False,
+        replace: bool = False,
     ) -> Deferred[dict[str, Verdict]]:
-        """Judge these files, tests and all, and put them into the folder. Fails with PushRefused, nothing changed."""
-        return self._lock.run(lambda: Deferred.fromCoroutine(self._push(files, tests, author, fraction, dry_run)))
+        """Judge these files, tests and all, and put them into the folder. Fails with PushRefused, nothing changed.
+
+        `plan`: None is as always. `replace`: a rollout that is under way is taken back first.
+        """
+        return self._lock.run(
+            lambda: Deferred.fromCoroutine(self._push(files, tests, author, plan or self.plan, dry_run, replace))
+        )
 
     async def _push(
-        self, files: Mapping[str, bytes], tests: Mapping[str, bytes], author: str, fraction: float | None, dry_run: bool
-    ) -> dict[str, Verdict]:
+        self, files: Mapping[str, bytes], tests: Mapping[str, bytes], author: str, plan: Plan, dry_run: bool,
+        replace: bool,
+    ) -> dict[str, Verdict]:  # fmt: skip
         _check_names(files, tests)
+        is_said_again = self._is_under_way(files)
+        if not replace and not is_said_again:
+            self._refuse_a_second()
+        self._check_labels(plan)
         try:
             judged = await self._judge_push(files, tests)
         except (LintFailed, OSError) as error:
             raise PushRefused(str(error)) from error
-        if dry_run:
+        if dry_run or is_said_again:
             return judged
+        if replace and self.releases.rollout is not None:
+            await self._go_back(author)
         try:
             await deferToThread(checkfolder.put, self.folder, {**files, **_beside(tests)})
         except OSError as error:
             raise PushRefused(f"the folder {self.folder} can't be written: {error.strerror}") from error
-        await self._refresh(author, fraction, wanted=True)
+        await self._refresh(author, plan, files.keys())
         return judged
+
+    def _is_under_way(self, files: Mapping[str, bytes]) -> bool:
+        """Whether just these files are on their way: a task that was handed out twice, say, is no second push."""
+        canary = self.releases.canary
+        return canary is not None and all(canary.files.get(n) == manifest.entry(text) for n, text in files.items())
+
+    def _refuse_a_second(self) -> None:
+        rollout = self.releases.rollout
+        if rollout is not None:
+            raise PushRefused(
+                f"version {rollout.version} is on its way, {rollout.place}: wait for it (`helen rollout watch`), take"
+                " it back (`helen rollout undo`), or push with --replace"
+            )
 
     async def _judge_push(self, files: Mapping[str, bytes], tests: Mapping[str, bytes]) -> dict[str, Verdict]:
         """With a library among the files every check of the folder is judged: none may break by it."""
@@ -286,8 +335,10 @@ class Library:
         except KeyError:
             return False
 
-    def check_signed(self, envelope: bytes, undo: bytes) -> Staged:
+    def check_signed(self, envelope: bytes, undo: bytes, plan: Plan | None = None) -> Staged:
         """What `accept` would publish. Raises PushRefused."""
+        self._refuse_a_second()
+        self._check_labels(plan or self.plan)
         staged = self.staged
         if staged is None:
             raise PushRefused("nothing is staged: change the folder of checks first")
@@ -303,26 +354,34 @@ class Library:
             raise PushRefused("the folder has changed since that was signed: look at `helen push --dry-run`, sign anew")
         return staged
 
-    def accept(self, envelope: bytes, undo: bytes, author: str, fraction: float | None = None) -> Deferred[int]:
+    def accept(self, envelope: bytes, undo: bytes, author: str, plan: Plan | None = None) -> Deferred[int]:
         """Publish what was staged, signed elsewhere. Fires with the version; fails with PushRefused."""
-        return self._lock.run(lambda: Deferred.fromCoroutine(self._accept(envelope, undo, author, fraction)))
+        return self._lock.run(lambda: Deferred.fromCoroutine(self._accept(envelope, undo, author, plan or self.plan)))
 
-    async def _accept(self, envelope: bytes, undo: bytes, author: str, fraction: float | None) -> int:
-        staged = self.check_signed(envelope, undo)
+    async def _accept(self, envelope: bytes, undo: bytes, author: str, plan: Plan) -> int:
+        staged = self.check_signed(envelope, undo, plan)
         self.releases.keep(staged.contents)
-        version = await self.releases.publish(envelope, undo, author, self._members(fraction, author))
+        if self._is_renewal(staged):
+            author, plan = RENEWAL, AT_ONCE
+        self.releases.refused = staged.refused
+        version = await self.releases.publish(envelope, undo, author, plan)
         self.staged = None
         return version
 
+    def _is_renewal(self, staged: Staged) -> bool:
+        published = self.releases.published
+        return published is not None and (staged.files, staged.agent) == (published.files, published.document.agent)
+
     def offer_agent(
-        self, version: str, wheels: Mapping[str, bytes], author: str, fraction: float | None
+        self, version: str, wheels: Mapping[str, bytes], author: str, plan: Plan | None = None
     ) -> Deferred[None]:
         """Send an Equus out with the set; hosts whose policy allows it take it. Fails with PushRefused."""
-        return self._lock.run(lambda: Deferred.fromCoroutine(self._offer_agent(version, wheels, author, fraction)))
+        return self._lock.run(
+            lambda: Deferred.fromCoroutine(self._offer_agent(version, wheels, author, plan or self.plan))
+        )
 
-    async def _offer_agent(
-        self, version: str, wheels: Mapping[str, bytes], author: str, fraction: float | None
-    ) -> None:
+    async def _offer_agent(self, version: str, wheels: Mapping[str, bytes], author: str, plan: Plan) -> None:
+        self._refuse_a_second()
         entries = {name: manifest.entry(content) for name, content in wheels.items()}
         before = self.agent, self._wheels
         self.agent = {
@@ -330,7 +389,7 @@ class Library:
         }  # fmt: skip
         self._wheels = {entries[name].sha256: content for name, content in wheels.items()}
         try:
-            await self._refresh(author, fraction, wanted=True)
+            await self._refresh(author, plan, ())
         except (PushRefused, StoreFailed):
             self.agent, self._wheels = before
             raise
@@ -341,10 +400,13 @@ class Library:
 
     async def _go_back(self, author: str) -> int:
         version = await self.releases.go_back(author)
+        self._went_back()
+        return version
+
+    def _went_back(self) -> None:
         self.staged = None  # it was made over the set that is no more
         published = self.releases.published
         self.agent = published.document.agent if published is not None else None
-        return version
 
     # ---------------------------------------------------------------------------------------------- other Helens
 
@@ -360,17 +422,19 @@ class Library:
         files = {name: contents[entry.sha256] for name, entry in document.files.items()}
         await self.verdicts.judge(files, document.files, [document.files, *self._served()])
         self.releases.keep(contents)
-        left = await self._become(files)
+        left = await self._become(files, document, by)
         self.agent, self._wheels, self.staged = document.agent, {}, None
         if self.releases.can_follow(envelope):
             await self.releases.adopt(envelope, undo, author, left)
         elif self.private:
-            await self._release(dict(document.files), author, None)
+            if self.releases.rollout is not None:
+                await self.releases.go_back(author)
+            await self._release(dict(document.files), author, AT_ONCE)
         else:
-            self._stage(dict(document.files), dict(contents))
+            self._stage(dict(document.files), dict(contents), ())
             raise PushRefused("agents here hold a newer version: sign it anew, with `helen push --key FILE`")
 
-    async def _become(self, files: Mapping[str, bytes]) -> str | None:
+    async def _become(self, files: Mapping[str, bytes], document: ManifestDocument, by: str) -> Refusal | None:
         """The folder is what others publish; what it held lies in STATE/replaced. None, or what it holds instead."""
         try:
             await deferToThread(checkfolder.become, self.folder, files, self.aside)
@@ -382,22 +446,33 @@ class Library:
             return None
         found = {name: manifest.entry(content) for name, content in reading.files.items()}
         self._seen = (found, reading.faults)
-        return None if reading.files == files else fingerprint(found)
+        return refuse(document.version, self._clock(), f"{by} has published other files", found, document.files)
 
-    # ---------------------------------------------------------------------------------------------- rings
+    # ---------------------------------------------------------------------------------------------- rollouts
 
-    def tick(self, now: float, connected: Callable[[], Iterable[str]]) -> None:
-        """Once a second or so: is the ring over? What cannot be written down is tried again."""
-        ring = self.releases.ring
-        if ring is None or now < self._decide_at or ring.tick(connected(), now) is None:
+    def pause(self, author: str, is_paused: bool) -> Deferred[Rollout]:
+        """Stay in the open ring, or go on. Fails with PushRefused."""
+        return self._lock.run(lambda: Deferred.fromCoroutine(self.releases.pause(author, is_paused)))
+
+    def tick(self, now: float, here: Callable[[], Iterable[str]]) -> None:
+        """Once a second or so: is a ring over? What cannot be written down is tried again."""
+        rollout = self.releases.rollout
+        if rollout is None:
+            if self.waits is not None:
+                self.waits = None
+                self.look()
+            return
+        if now < self._decide_at or rollout.tick(frozenset(here()), now) is None:
             return
         self._decide_at = now + RETRY_SECONDS
         done = self._lock.run(lambda: Deferred.fromCoroutine(self._decide()))
-        done.addErrback(lambda failure: self._note_trouble(f"the ring stays open: {failure.getErrorMessage()}"))
+        done.addErrback(lambda failure: self._note_trouble(f"the rollout stays as it is: {failure.getErrorMessage()}"))
 
     async def _decide(self) -> None:
         await self.releases.decide()
         self._decide_at = 0.0
+        if self.releases.rollout is None:
+            self._went_back()
 
 
 def _check_names(files: Mapping[str, bytes], tests: Mapping[str, bytes]) -> None:

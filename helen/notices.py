@@ -7,6 +7,8 @@ The rules, all of them:
   acknowledged, in a downtime or silence, below a broken parent, or waits for a first result.
 - When a downtime, a silence or an acknowledgement has ended and it is still broken, that is told at once.
 - While it flaps one message stands for all; when that ends, exactly one more says how things are.
+- While a version of the check is being tried, nobody is told of what it changes, not even of a recovery; what was bad
+  before goes on as usual.
 
 A decision to hold back is recorded when its reasons change, not with each result.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from equus_protocol.results import OK, STATUS_WORDS
-from helen.judged import PENDING, Decision, Notice, Reason, State
+from helen.judged import PENDING, ROLLOUT, Decision, Notice, Reason, State
 
 FLAPPING, FLAPPING_ENDED = "flapping", "flapping-ended"
 _AS_SAID = "nothing is in its way"
@@ -29,7 +31,7 @@ def decide(state: State, at: float) -> tuple[Notice, Decision | None]:
     if subject is None:
         return _nothing(state, notice, at)
     what, status = subject
-    reasons = () if status == OK and what != FLAPPING else _reasons(state, what)
+    reasons = _rollout(state, what) if status == OK and what != FLAPPING else _reasons(state, what)
     if not reasons:
         why = notice.owed if notice.owed and status != OK else _AS_SAID
         return _told(notice, what, status), Decision(0, at, "notify", what, status, why)
@@ -85,7 +87,15 @@ def _reasons(state: State, what: str) -> tuple[Reason, ...]:
     if state.ack is not None:
         found.append(Reason("acknowledged", f"{state.ack.owner} has acknowledged it", state.ack.owner))
     found += [Reason(hold.kind, hold.detail or f"{hold.kind} {hold.ref}", hold.ref) for hold in state.holds]
-    return tuple(found)
+    return (*found, *_rollout(state, what))
+
+
+def _rollout(state: State, what: str) -> tuple[Reason, ...]:
+    """Of a version that is being tried, if this may be of its making."""
+    trial = state.trial
+    if trial is None or (not trial.was_well and what in ("problem", "change", "still")):
+        return ()
+    return (Reason(ROLLOUT, trial.detail, trial.ref),)
 
 
 def _told(notice: Notice, what: str, status: int) -> Notice:

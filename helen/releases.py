@@ -1,17 +1,16 @@
-"""The versions of the set of checks: what agents are offered, the first ring of a push, and the way back.
+"""The versions of the set of checks: what agents are offered, how far a rollout has come, and the way back.
 
 Each release signs two manifests: N with the new files, and N+1 with those that were promoted last, kept until somebody
 undoes; the next one is N+2. Whatever decides what agents are offered is in the store, in one transaction, before any
-of them hears of it: after a restart an open ring is open, and what was undone stays so. It judges no files: that is
-helen.library's, whose lock also keeps these coroutines from overlapping.
+of them hears of it: after a restart an open ring is open, and what was taken back stays so. It judges no files: that is
+helen.library's, whose lock also keeps these coroutines from overlapping; nor results: that is helen.gatekeeper's.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import evolve, frozen
@@ -20,18 +19,20 @@ from twisted.logger import Logger
 
 from equus_protocol import manifest
 from equus_protocol.manifest import FileEntry, ManifestDocument
-from helen import publications, records
+from helen import publications, records, refusals
 from helen.policy import CheckTable
-from helen.publications import Rollout, SignedManifest
-from helen.rollout import Ring
+from helen.records import AuditEntry
+from helen.refusals import Refusal
+from helen.release_rows import CURRENT, REFUSED, all_files, manifest_row, rollout_row, store_release, store_verdict
+from helen.rings import Candidate, choose
+from helen.rollout import BACK, FINISHED, OPEN, UNDONE, Plan, Rollout, Touched, all_at_once, touched
 from helen.store import Loaded, Store
-from helen.verdicts import Files, fingerprint
+from helen.verdicts import Files
 
 LIFE_SECONDS = 30 * 86_400.0  # of a manifest; at half of it a new one is due
-KEPT_VERSIONS = 20  # older ones, and files that only they name, are let go
 SERVED_SETS = 4  # whose files are in memory: an agent may still fetch what the manifest before the newest names
-_UNDONE = "library.undone"  # what the folder holds and was taken back: not to be published again by a restart
-_CURRENT = "library.current"  # the version that all agents run, but for the members of an open ring
+GATE = "the gate"  # who takes a rollout back by itself
+RENEWAL = "renewal"  # who signs the same files anew
 
 
 class PushRefused(Exception):
@@ -68,12 +69,6 @@ class Pair:
     version: int
 
 
-def all_files(document: ManifestDocument) -> dict[str, FileEntry]:
-    """Whatever agents may fetch of a set: its checks, and the wheels of an Equus, as `agent/NAME`."""
-    wheels = document.agent["files"] if document.agent is not None else {}
-    return document.files | {f"agent/{name}": FileEntry(e["sha256"], e["size"]) for name, e in wheels.items()}
-
-
 class Releases:
     """`tables_of(files)` gives the tables of a set's checks; `on_published()` is called once agents may be told."""
 
@@ -88,10 +83,12 @@ class Releases:
         on_published: Callable[[], None],
     ) -> None:
         self.published: Published | None = None
-        self.canary: Published | None = None  # the set that the members of `ring` run before all others
-        self.ring: Ring | None = None
-        self.last_ring: Ring | None = None  # how the one before went
-        self.undone: str | None = None  # the fingerprint of the set that was taken back last
+        self.canary: Published | None = None  # the set that the members of the open ring run before all others
+        self.rollout: Rollout | None = None  # the one under way
+        self.last: Rollout | None = None  # the newest one, over or not
+        self.refused: tuple[Refusal, ...] = ()
+        self.fleet: Callable[[], list[Candidate]] = list  # whom a ring may be made of
+        self.on_rollout: Callable[[str, Rollout], None] = lambda event, rollout: None  # durable; agents don't know yet
         self._undo: bytes | None = None
         self._next_version = 1
         self._contents: dict[str, bytes] = {}
@@ -111,7 +108,9 @@ class Releases:
 
     def offered(self, agent: str) -> Published | None:
         """The set that this agent shall run; None while nothing is published yet."""
-        return self.canary if self.ring is not None and agent in self.ring.members else self.published
+        rollout = self.rollout
+        runs_it = rollout is not None and rollout.ring is not None and rollout.ring.has(agent)
+        return self.canary if runs_it else self.published
 
     def file(self, sha256: str) -> bytes | None:
         """A file that a set of the last few names."""
@@ -129,14 +128,14 @@ class Releases:
 
     @property
     def is_ageing(self) -> bool:
-        """Half the life of what all agents run is over, and no ring is open."""
-        if self.published is None or self.ring is not None:
+        """Half the life of what all agents run is over, and no rollout is under way."""
+        if self.published is None or self.rollout is not None:
             return False
         return self._clock() >= self.published.document.expires - LIFE_SECONDS / 2
 
     def is_signed_otherwise(self, keys: Mapping[str, Ed25519PublicKey], threshold: int) -> bool:
-        """Whether what all agents run lacks signatures of these keys, and no ring is open."""
-        if self.published is None or self.ring is not None:
+        """Whether what all agents run lacks signatures of these keys, and no rollout is under way."""
+        if self.published is None or self.rollout is not None:
             return False
         return not manifest.is_signed(self.published.envelope, keys, threshold)
 
@@ -144,31 +143,27 @@ class Releases:
 
     def load(self, loaded: Loaded) -> None:
         """What was offered before this start."""
-        self.undone = loaded.kv.get(_UNDONE) or None
+        self.refused = refusals.read(loaded.kv.get(REFUSED, ""))
         if not loaded.manifests:
             return
         versions = {signed.version: signed for signed in loaded.manifests}
         self._next_version = loaded.manifests[-1].version + 1
-        current = versions.get(json.loads(loaded.kv.get(_CURRENT, "null")))
+        current = versions.get(json.loads(loaded.kv.get(CURRENT, "null")))
         if current is not None:
             self.published = self._read(current.envelope)
-        rings = [rollout for rollout in loaded.rollouts if rollout.detail.get("members")]
-        if rings and rings[-1].state == "open" and rings[-1].version in versions and self.published is not None:
-            self.canary = self._read(versions[rings[-1].version].envelope)
-            self.ring = self._ring_of(rings[-1], self.canary.digest)
-        elif rings:
-            self.last_ring = self._ring_of(rings[-1], "")
+        if loaded.rollouts:
+            self.last = self._read_rollout(loaded.rollouts[-1])
+        if self.last is not None and self.last.state == OPEN and self.published is not None:
+            self.rollout, self.canary = self.last, self._read(versions[self.last.version].envelope)
         newest = self.newest
         for signed in loaded.manifests:
             if newest is not None and signed.undoes == newest.version:
                 self._undo = self._worth_undoing(signed.envelope)
 
-    def _ring_of(self, rollout: Rollout, digest: str) -> Ring:
-        """As it was; members say anew what they have loaded as they come back."""
-        ring = Ring(rollout.version, digest, frozenset(rollout.detail["members"]), self._steady())
-        if rollout.state != "open":
-            ring.verdict, ring.why = rollout.state, str(rollout.detail.get("why", ""))
-        return ring
+    def _read_rollout(self, row: publications.Rollout) -> Rollout:
+        return Rollout.from_json(
+            row.version, row.state, row.author, row.started, row.changed, row.detail, self._steady()
+        )  # fmt: skip
 
     async def load_contents(self) -> None:
         """The files of what is offered, from the store."""
@@ -196,36 +191,39 @@ class Releases:
         """Files that the next release names, by their hashes."""
         self._contents.update(contents)
 
-    async def publish(self, new: bytes, undo: bytes, author: str, members: frozenset[str]) -> int:
-        """Offer a signed set: to the members of a first ring, or with none to everybody. The version."""
+    async def publish(self, new: bytes, undo: bytes, author: str, plan: Plan) -> int:
+        """Offer a signed set: to the members of the first ring, or if nobody is in one to everybody. The version."""
         documents = [manifest.read_unverified(envelope) for envelope in (new, undo)]
         for document in documents:
             await self._fetch(all_files(document))
         fresh = self._read(new)
-        members = members if self.published is not None else frozenset()
-        now = self._clock()
-        rollout = Rollout(
-            fresh.version, "open" if members else "promote", author, now, now, {"members": sorted(members), "why": ""}
-        )
-        current = None if members else fresh.version
-        undone = self.undone if self.newest is not None and fresh.files == self.newest.files else None
-        floor = min(fresh.version, self.published.version if self.published is not None and members else fresh.version)
-        rows = [_row(documents[0], new, None), _row(documents[1], undo, fresh.version)]
+        rollout = self._begin(fresh, author, plan)
+        if author == RENEWAL and self.last is not None:
+            rollout.by_itself = self.last.by_itself  # the same files: nobody has mended anything
+        is_open = rollout.state == OPEN
+        current = None if is_open else fresh.version
+        floor = min(fresh.version, self.published.version if self.published is not None and is_open else fresh.version)
+        rows = [manifest_row(documents[0], new, None), manifest_row(documents[1], undo, fresh.version)]
         needed = {e.sha256: self._contents[e.sha256] for each in documents for e in all_files(each).values()}
-        await self._store.call(_store_release, rows, needed, rollout, current, floor, undone)
+        where = rollout.place if is_open else rollout.why
+        entry = self._audit(author, "publish", rollout, f"{rollout.touched.text}; {where}")
+        await self._store.call(store_release, rows, needed, rollout_row(rollout), current, floor, self.refused, entry)
         self._undo = self._worth_undoing(undo, fresh)
         self._next_version = documents[1].version + 1
-        self.undone = undone  # a renewal of the set that was gone back to is no reason to try the other one again
         self._served.append(all_files(fresh.document))
-        if members:
-            self.canary, self.ring = fresh, Ring(fresh.version, fresh.digest, members, self._steady())
+        if is_open:
+            self.canary, self.rollout = fresh, rollout
         else:
-            self.published, self.canary, self.ring = fresh, None, None
+            self.published, self.canary, self.rollout = fresh, None, None
+        before, self.last = self.last, rollout
         self._prune()
         self.log.info(
-            "version {version} published by {author}: {count} files, {to}", version=fresh.version, author=author,
-            count=len(fresh.files), to=f"first to {', '.join(sorted(members)[:10])}" if members else "to all agents",
+            "version {version} published by {author}: {count} files, {where}", version=fresh.version, author=author,
+            count=len(fresh.files), where=where,
         )  # fmt: skip
+        if before is not None and before.by_itself and not rollout.by_itself:
+            self.on_rollout("mended", before)
+        self.on_rollout("opened" if is_open else "at-once", rollout)
         self._on_published()
         return fresh.version
 
@@ -233,10 +231,10 @@ class Releases:
         """Whether a set that another Helen has published is newer than all that agents here may hold."""
         return envelope == self._undo or manifest.read_unverified(envelope).version >= self._next_version
 
-    async def adopt(self, new: bytes, undo: bytes | None, author: str, left: str | None) -> None:
+    async def adopt(self, new: bytes, undo: bytes | None, author: str, left: Refusal | None) -> None:
         """Offer a set to everybody that another Helen has published, its files being kept already.
 
-        `left` is the fingerprint of what the folder holds instead, if it could not be brought in line.
+        `left` is what the folder holds instead, if it could not be brought in line. A rollout of ours is over with it.
         """
         if new == self._undo:
             await self.go_back(author)
@@ -245,33 +243,88 @@ class Releases:
         for document in documents:
             await self._fetch(all_files(document))
         fresh, now = self._read(new), self._clock()
-        rows = [_row(documents[0], new, None)]
+        rows = [manifest_row(documents[0], new, None)]
         if undo is not None:
-            rows.append(_row(documents[1], undo, fresh.version))
-        rollout = Rollout(fresh.version, "promote", author, now, now, {"members": [], "why": ""})
+            rows.append(manifest_row(documents[1], undo, fresh.version))
+        base = 0 if self.published is None else self.published.version
+        rollout = all_at_once(fresh.version, fresh.digest, base, author, now, self._touched(fresh))
+        before = self._taken_back(author, now) if self.rollout is not None else None
         needed = {e.sha256: self._contents[e.sha256] for each in documents for e in all_files(each).values()}
-        await self._store.call(_store_release, rows, needed, rollout, fresh.version, fresh.version, left)
-        self._undo, self.undone = undo, left
+        refused = () if left is None else (left,)
+        entry = self._audit(author, "publish", rollout, rollout.why)
+        if before is not None:
+            await self._store.call(publications.put_rollout, rollout_row(before))
+        await self._store.call(
+            store_release, rows, needed, rollout_row(rollout), fresh.version, fresh.version, refused, entry
+        )  # fmt: skip
+        self._undo, self.refused, self.last = undo, refused, rollout
         self._next_version = fresh.version + 2  # N+1 is for the way back, whether or not there is one
         self._served.append(all_files(fresh.document))
-        self.published, self.canary, self.ring = fresh, None, None
+        self.published, self.canary, self.rollout = fresh, None, None
         self._prune()
         self.log.info("version {version} by {author} is in force here", version=fresh.version, author=author)
+        if before is not None:
+            self.on_rollout("undone", before)
+        self.on_rollout("at-once", rollout)
         self._on_published()
+
+    def preview(self, plan: Plan) -> list[dict[str, Any]]:
+        """Who would be in which ring, were it pushed now; of the ring of all only how many."""
+        fleet, taken, shown = self.fleet(), frozenset[str](), []
+        for number, spec in enumerate(plan.rings, 1):
+            members = frozenset(each.name for each in fleet) if spec.is_all else choose(
+                fleet, spec, taken, self._next_version
+            )  # fmt: skip
+            names = [] if spec.is_all else sorted(members - taken)
+            shown.append({"number": number, "ring": spec.text, "size": len(members - taken), "members": names})
+            taken = members
+        return shown
+
+    def _begin(self, fresh: Published, author: str, plan: Plan) -> Rollout:
+        now, base = self._clock(), self.published
+        touched = self._touched(fresh)
+        if base is not None and plan.rings:
+            rollout = Rollout(fresh.version, fresh.digest, base.version, author, plan, now, touched, changed=now)
+            if rollout.advance(self.fleet(), now, self._steady()):
+                return rollout
+        return all_at_once(fresh.version, fresh.digest, 0 if base is None else base.version, author, now, touched)
+
+    def _touched(self, fresh: Published) -> Touched:
+        base = self.published
+        other_equus = base is not None and fresh.document.agent != base.document.agent
+        using = {name for name, entry in fresh.files.items() if b"require" in self._contents[entry.sha256]}
+        sha256 = {name: entry.sha256 for name, entry in fresh.files.items()}
+        before = {} if base is None else {name: entry.sha256 for name, entry in base.files.items()}
+        return touched(before, sha256, using, other_equus)
 
     # ---------------------------------------------------------------------------------------------- rings, the way back
 
     async def decide(self) -> None:
-        """The ring has come to a verdict: promote, or go back."""
-        ring, canary = self.ring, self.canary
-        if ring is None or canary is None or ring.verdict is None:
+        """The open ring has come to a verdict: the next one, all agents, or back."""
+        rollout = self.rollout
+        if rollout is None or rollout.ring is None or rollout.ring.verdict is None:
             return
-        if ring.verdict == "undo":
-            await self.go_back("the ring")
+        if rollout.ring.verdict == BACK:
+            await self.go_back(GATE)
             return
-        await self._store.call(_store_verdict, self._rollout(ring), canary.version, None)
-        self.log.info("version {version} is for all agents: {why}", version=ring.version, why=ring.why)
-        self.published, self.canary, self.ring, self.last_ring = canary, None, None, ring
+        now, place, why = self._clock(), rollout.place, rollout.ring.why
+        after = evolve(rollout, past=list(rollout.past))
+        after.close_ring(now)
+        goes_on = after.advance(self.fleet(), now, self._steady())
+        if not goes_on:
+            after.state, after.why = FINISHED, "it has passed all its rings"
+        entry = self._audit(GATE, "ring-passed", rollout, f"{place}: {why}")
+        current = None if goes_on else rollout.version
+        await self._store.call(store_verdict, rollout_row(after), current, self.refused, entry)
+        self.log.info("version {version} has passed {place}: {why}", version=rollout.version, place=place, why=why)
+        self.on_rollout("passed", rollout)
+        self.last = after
+        if goes_on:
+            self.rollout = after
+            self.on_rollout("opened", after)
+        else:
+            self.published, self.canary, self.rollout = self.canary, None, None
+            self.on_rollout("finished", after)
         self._on_published()
 
     def way_back(self) -> ManifestDocument:
@@ -287,23 +340,74 @@ class Releases:
 
     async def go_back(self, author: str) -> int:
         """Offer N+1, the files that were promoted before, to everybody. Its version."""
-        document = self.way_back()
-        newest, envelope, ring = self.newest, self._undo, self.ring
+        document, now = self.way_back(), self._clock()
+        newest, envelope, rollout = self.newest, self._undo, self.rollout
         assert newest is not None and envelope is not None
         await self._fetch(all_files(document))
-        if ring is not None and ring.verdict is None:
-            ring.verdict, ring.why = "undo", f"undone by {author}"
-        undone = fingerprint(newest.files)
-        rollout = self._rollout(ring) if ring is not None else None
-        await self._store.call(_store_verdict, rollout, document.version, undone)
-        self.log.info("undone by {author}: version {version}", author=author, version=document.version)
-        self.undone, self._undo = undone, None
-        self.published, self.canary, self.ring = self._read(envelope), None, None
-        self.last_ring = ring or self.last_ring
+        after = self._taken_back(author, now)
+        why = f"undone by {author}" if after is None else after.why
+        refusal = refusals.refuse(newest.version, now, why, newest.files, document.files)
+        refused = (
+            self.refused
+            if refusal is None
+            else (*(each for each in self.refused if each.files != refusal.files), refusal)
+        )
+        row = None if after is None else rollout_row(after)
+        entry = AuditEntry(now, author, "undo", f"version {newest.version}", "", why)
+        await self._store.call(store_verdict, row, document.version, refused, entry)
+        self.log.info(
+            "version {old} was taken back ({why}): version {version} for all agents", old=newest.version, why=why,
+            version=document.version,
+        )  # fmt: skip
+        self.refused, self._undo, self.last = refused, None, after or self.last
+        self.published, self.canary, self.rollout = self._read(envelope), None, None
         self._served.append(all_files(document))
         self._prune()
+        if rollout is not None and after is not None:
+            self.on_rollout("undone", after)
         self._on_published()
         return document.version
+
+    def _taken_back(self, author: str, now: float) -> Rollout | None:
+        """The newest rollout as it is when it is taken back; None if it is not known any more."""
+        newest, last = self.newest, self.last
+        if last is None or newest is None or last.version != newest.version:
+            return None
+        after = evolve(last, past=list(last.past), state=UNDONE, paused=None, changed=now, why=f"undone by {author}")
+        if self.rollout is None or after.ring is None:
+            return after
+        if after.ring.verdict != BACK:
+            after.ring = evolve(after.ring, verdict=BACK, why=f"undone by {author}")
+        after.why, after.by_itself = after.ring.why, author == GATE
+        after.close_ring(now)
+        return after
+
+    async def pause(self, author: str, is_paused: bool) -> Rollout:
+        """Stay in the open ring, or go on. Raises PushRefused with a sentence."""
+        rollout = self.rollout
+        if rollout is None:
+            raise PushRefused("no rollout is under way: `helen rollout status` has the last one")
+        if (rollout.paused is not None) == is_paused:
+            raise PushRefused(f"version {rollout.version} is {'paused already' if is_paused else 'not paused'}")
+        now = self._clock()
+        after = evolve(rollout, paused={"by": author, "at": now} if is_paused else None, changed=now)
+        word = "paused" if is_paused else "resumed"
+        entry = self._audit(author, f"rollout-{word}", rollout, rollout.place)
+        await self._store.call(store_verdict, rollout_row(after), None, self.refused, entry)
+        rollout.paused, rollout.changed = after.paused, now
+        if not is_paused:
+            rollout.resume(self._steady())
+        self.on_rollout(word, rollout)
+        return rollout
+
+    async def refuse_only(self, refused: tuple[Refusal, ...]) -> None:
+        """What counts of what was taken back, after a look at the folder."""
+        if refused != self.refused:
+            await self._store.call(records.put, REFUSED, refusals.write(refused))
+            self.refused = refused
+
+    def _audit(self, author: str, action: str, rollout: Rollout, detail: str) -> AuditEntry:
+        return AuditEntry(self._clock(), author, action, f"version {rollout.version}", "", detail)
 
     def reread_tables(self) -> None:
         """Verdicts have come that were not there when the sets were read."""
@@ -311,11 +415,6 @@ class Releases:
             held: Published | None = getattr(self, name)
             if held is not None:
                 setattr(self, name, evolve(held, tables=self._tables_of(held.files)))
-
-    def _rollout(self, ring: Ring) -> Rollout:
-        now = self._clock()
-        detail = {"members": sorted(ring.members), "why": ring.why}
-        return Rollout(ring.version, ring.verdict or "open", "", now, now, detail)
 
     def _worth_undoing(self, undo: bytes, fresh: Published | None = None) -> bytes | None:
         """None for the first set of all, and for one that changes nothing: there is no way back from those."""
@@ -348,49 +447,3 @@ def _build(files: Files, agent: Mapping[str, Any] | None, version: int, created:
         return manifest.build(files, version, created, expires, agent=agent)
     except ValueError as error:
         raise PushRefused(f"no manifest can name these files: {error}") from error
-
-
-def _row(document: ManifestDocument, envelope: bytes, undoes: int | None) -> SignedManifest:
-    files = {name: entry.sha256 for name, entry in all_files(document).items()}
-    return SignedManifest(
-        document.version, document.digest, document.created, document.expires, envelope, files, undoes
-    )
-
-
-def _store_release(
-    db: sqlite3.Connection,
-    rows: Iterable[SignedManifest],
-    contents: Mapping[str, bytes],
-    rollout: Rollout,
-    current: int | None,
-    floor: int,
-    undone: str | None,
-) -> None:
-    """In the store's thread: all that makes a release one, in one transaction."""
-    for row in rows:
-        publications.publish(db, row, contents)
-    publications.put_rollout(db, rollout)
-    records.put(db, _UNDONE, undone or "")
-    if current is not None:
-        records.put(db, _CURRENT, json.dumps(current))
-    publications.forget_below(db, min(floor, rollout.version - KEPT_VERSIONS))
-
-
-def _store_verdict(db: sqlite3.Connection, rollout: Rollout | None, current: int, undone: str | None) -> None:
-    """In the store's thread: how a ring ended, and which version is everybody's from now on."""
-    if rollout is not None:
-        publications.put_rollout(db, rollout)
-    records.put(db, _CURRENT, json.dumps(current))
-    if undone is not None:
-        records.put(db, _UNDONE, undone)
-
-
-def describe(ring: Ring) -> dict[str, Any]:
-    """A ring as the API shows it."""
-    return {
-        "version": ring.version,
-        "members": sorted(ring.members),
-        "confirmed": sorted(ring.confirmed),
-        "state": ring.verdict or "open",
-        "why": ring.why,
-    }

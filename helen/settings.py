@@ -12,16 +12,18 @@ from typing import Any
 
 from attrs import frozen
 
-from helen import network_settings
+from helen import network_settings, rings
 from helen.durations import seconds
 from helen.network_settings import NetworkSettings
+from helen.rings import RingSpec
 
 DEFAULT_PORT = 4166
 DEFAULT_WEB = "127.0.0.1:4167"
 REPEATED = ("name", *network_settings.REPEATED)
-FLAGS = ("rings", "insecure-plaintext", *network_settings.FLAGS)
+FLAGS = ("insecure-plaintext", *network_settings.FLAGS)
 SINGLE = (
-    "state", "listen", "web", "checks", "signing-keys", "minimum-equus", "retention", *network_settings.SINGLE,
+    "state", "listen", "web", "checks", "signing-keys", "minimum-equus", "retention", "rings",
+    *network_settings.SINGLE,
 )  # fmt: skip
 
 
@@ -31,7 +33,7 @@ class SettingsError(Exception):
 
 @frozen
 class Settings:
-    """`listen` and `web` are (host, port); `web` is None for none. `retention` is in seconds."""
+    """`listen` and `web` are (host, port); `web` is None for none. `retention` is in seconds. No `rings`: at once."""
 
     state: Path
     listen: tuple[str, int] = ("*", DEFAULT_PORT)
@@ -42,7 +44,7 @@ class Settings:
     minimum_equus: tuple[int, ...] = ()
     retention: float = 7 * 86_400.0
     insecure_plaintext: bool = False
-    rings: bool = False
+    rings: tuple[RingSpec, ...] | None = None  # None: the usual ones for pushes, none for the folder
     network: NetworkSettings = network_settings.NONE
 
 
@@ -84,6 +86,8 @@ def _judge_kind(path: Path, name: str, value: Any) -> None:
         good, wanted = all(isinstance(each, str) for each in listed), "a text, or a list of them"
     elif name == "retention":
         good, wanted = isinstance(value, str | int | float) and not isinstance(value, bool), 'a duration such as "7d"'
+    elif name == "rings":
+        good, wanted = isinstance(value, str | bool), f'rings such as "{rings.USUAL}", or true or false'
     else:
         good, wanted = isinstance(value, str), "a text in quotes"
     if not good:
@@ -117,7 +121,7 @@ def read(found: Mapping[str, Any]) -> Settings:
         minimum_equus=_version(str(found.get("minimum-equus", ""))),
         retention=_seconds(found.get("retention", "7d"), "--retention"),
         insecure_plaintext=bool(found.get("insecure-plaintext", False)),
-        rings=bool(found.get("rings", False)),
+        rings=_rings(found.get("rings")),
         network=_network(found),
     )
 
@@ -143,6 +147,18 @@ def _version(text: str) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise SettingsError(f"--minimum-equus {text!r}: write a version such as 1.4.0")
     return tuple(int(part) for part in parts)
+
+
+def _rings(value: Any) -> tuple[RingSpec, ...] | None:
+    """`1`, `true` and `yes` are the usual ones; `0`, `false` and `no` are none."""
+    if value is None:
+        return None
+    said = str(value).lower()
+    text = rings.USUAL if said in ("1", "true", "yes") else rings.OFF if said in ("0", "false", "no") else str(value)
+    try:
+        return rings.read_rings(text)
+    except ValueError as error:
+        raise SettingsError(f"--rings: {error}") from error
 
 
 def _seconds(text: Any, setting: str) -> float:

@@ -30,6 +30,7 @@ from helen.judged import (
     Again,
     AgentAway,
     AgentBack,
+    Approved,
     Condition,
     Event,
     Expect,
@@ -46,8 +47,11 @@ from helen.judged import (
     Rule,
     Seen,
     State,
+    TakenBack,
     Tick,
     Transition,
+    Trial,
+    Tried,
     Unacknowledge,
     numbered,
 )
@@ -92,7 +96,19 @@ def _result(state: State, given: Result, rule: Rule) -> Stepped:
     shown, flap = state.shown, state.flap
     calm = not (shown.attempt or flap.bits or state.notice.decided or _waits(state.holds))
     if calm and given.status == shown.status and given.reason == shown.reason:  # nearly every result ends here
-        return State(shown, state.hard, seen, flap, state.notice, state.holds, state.ack, state.lost, state.number), ()
+        return State(
+            shown,
+            state.hard,
+            seen,
+            flap,
+            state.notice,
+            state.holds,
+            state.ack,
+            state.lost,
+            state.number,
+            None,
+            state.trial,
+        ), ()
     events: list[Event] = []
     changed = shown.known and given.status != shown.status
     holds = tuple(hold for hold in state.holds if hold.kind != AWAITING)
@@ -291,6 +307,41 @@ def _retired(state: State, given: Retired, rule: Rule) -> Stepped:
     return numbered(state, events)
 
 
+# ------------------------------------------------------------------------------------------------ rollouts
+
+
+def _tried(state: State, given: Tried, rule: Rule) -> Stepped:
+    """Before the first of several trials in a row was the last time that an approved version said how things are."""
+    held = state.trial
+    hard, flapping = (state.hard, state.flap.on) if held is None else (held.hard, held.flapping)
+    return _decide(evolve(state, trial=Trial(given.ref, given.detail, hard, flapping)), given.at, [])
+
+
+def _approved(state: State, given: Approved, rule: Rule) -> Stepped:
+    """Whatever was held back for it is told now."""
+    if state.trial is None or state.trial.ref != given.ref:
+        return state, ()
+    notice = state.notice
+    if notice.told == OK:
+        notice = evolve(notice, owed=_owed(state, given.why))
+    return _decide(evolve(state, trial=None, notice=notice), given.at, [])
+
+
+def _taken_back(state: State, given: TakenBack, rule: Rule) -> Stepped:
+    """As it was; but what is said of the agent's absence is no word of that version's."""
+    trial = state.trial
+    if trial is None or trial.ref != given.ref:
+        return state, ()
+    events: list[Event] = []
+    if not trial.flapping:
+        state = _end_flapping(state, given.at, trial.hard.status, given.why, events)
+        state = evolve(state, flap=Flap())
+    state = evolve(state, trial=None)
+    if state.hard.reason != AWAY and trial.hard.reason != AWAY:
+        state = _turn(state, trial.hard, given.why, given.at, events)
+    return _decide(state, given.at, events)
+
+
 # ------------------------------------------------------------------------------------------------ common
 
 
@@ -338,4 +389,5 @@ def _without(holds: tuple[Hold, ...], kind: str, ref: str) -> tuple[Hold, ...]:
 _STEPS: dict[type[Any], Callable[[State, Any, Rule], Stepped]] = {
     Result: _result, Tick: _tick, Acknowledge: _acknowledge, Unacknowledge: _unacknowledge, Expect: _expect,
     Held: _held, Released: _released, Link: _link, AgentAway: _agent_away, AgentBack: _agent_back, Retired: _retired,
+    Tried: _tried, Approved: _approved, TakenBack: _taken_back,
 }  # fmt: skip

@@ -41,6 +41,7 @@ from helen.checkfolder import FolderWatch
 from helen.credentials import forgotten
 from helen.draining import Drain, NoNetwork
 from helen.eventlog import EventLog
+from helen.gatekeeper import Gatekeeper
 from helen.house import House
 from helen.journal.journal import Journal
 from helen.journal.retention import Retention
@@ -55,7 +56,7 @@ from helen.one_shots import OneShots
 from helen.outside import Outside
 from helen.pipeline_watch import LOOK_SECONDS, PipelineWatch
 from helen.releases import PushRefused
-from helen.rollout import DEFAULT_FRACTION
+from helen.rollout import AT_ONCE, USUAL_PLAN, Plan
 from helen.settings import Settings, SettingsError
 from helen.statedir import StateError, write_whole
 from helen.store import Store, StoreFailed
@@ -97,6 +98,7 @@ class Options(PlainOptions):
         ["signing-keys", None, None, "File of public keys: check sets are signed elsewhere, with helen push --key"],
         ["minimum-equus", None, None, "Agents older than this version are told to reload"],
         ["retention", None, None, "How long history segments are kept once the pipeline has them (7d)"],
+        ["rings", None, None, "How every push goes out, changes of the folder too: 1%,10%,100%, or off for at once"],
         ["scale0-identity", None, None, "Her name in a Scale0 network (the first --name)"],
         ["embed-scale0", None, None, "Configuration of a Scale0 broker that runs in this process"],
         ["network-key", None, None, "Key of a network of Helens who share checks, assignments, agents, downtimes"],
@@ -107,7 +109,6 @@ class Options(PlainOptions):
         ["config", None, None, "TOML file with any of these settings"],
     ]
     optFlags = [
-        ["rings", None, "Changes of the folder go to 1 % of the agents first, as helen push --canary 1% does"],
         ["embed-zerotask", None, "Host a ZeroTask broker in this process: questions that last, helen jobs"],
         ["insecure-plaintext", None, "Speak TCP without TLS: anybody may be any agent"],
     ]
@@ -245,8 +246,10 @@ class Helen(Service):
             self._published,
         )  # fmt: skip
         self.library.threshold = self.keys.root.threshold
-        self.library.fraction = DEFAULT_FRACTION if chosen.rings else None
-        self.library.fleet = lambda: [agent.name for agent in self.house.roster.connected() if agent.version == 2]
+        self._take_rings()
+        self.gatekeeper = Gatekeeper(
+            self.house, self.library, self.judge, self.state / "history", wall=time.time, steady=time.monotonic
+        )
         self.library.aside = self.state / "replaced"
         self.library.load(loaded)
         self.house.supply.library = self.library
@@ -353,6 +356,7 @@ class Helen(Service):
         await self.book.start(self._newest_revision)
         self.outside.begin()
         newest, recovered = self._before
+        self.gatekeeper.start(recovered)
         await self.notifier.start(newest, functools.partial(deferToThread, missed, self.state / "history", recovered))
         del self._before  # as much as a segment
         if self._ending:
@@ -362,6 +366,7 @@ class Helen(Service):
         self._every(TICK_SECONDS, self.house.sweep)
         self._every(TICK_SECONDS, self.judge.tick)
         self._every(SWEEP_SECONDS, lambda: self.parts.api.tokens.sweep(time.time()))
+        self._every(TICK_SECONDS, self.gatekeeper.tick)
         self._every(REFRESH_SECONDS, self._refresh)
         self._every(LOOK_SECONDS, self.pipeline.look)
         watchdog = systemd.watchdog_seconds()
@@ -424,8 +429,11 @@ class Helen(Service):
 
     async def rotate_keys(self, root: bytes | None, dry_run: bool = False) -> None:
         """A new root from elsewhere, or a new key of Helen's own; then the set is signed, or staged, anew."""
-        if self.library.releases.ring is not None:
-            raise PushRefused("a first ring is open: rotate keys once it has been promoted or undone")
+        rollout = self.library.releases.rollout
+        if rollout is not None:
+            raise PushRefused(
+                f"version {rollout.version} is on its way, {rollout.place}: rotate keys once that is over"
+            )
         if dry_run:
             if root is None:
                 self.keys.check_own()
@@ -490,7 +498,7 @@ class Helen(Service):
             self.log.warn("changed, but only a restart makes it so: {names}", names=names)
         self.settings = attrs.evolve(self.settings, **{name: getattr(fresh, name) for name in changed})
         self.house.minimum = self.settings.minimum_equus
-        self.library.fraction = DEFAULT_FRACTION if self.settings.rings else None
+        self._take_rings()
         host, _ = self.settings.listen
         self.authority.answer_to(self.settings.names, "" if host == "*" else host)
         self.journal.retain(_retention(self.settings))
@@ -502,12 +510,19 @@ class Helen(Service):
             self.library.take_keys(self.keys.private, self.keys.root.keys, self.keys.root.threshold)
             self._tell_keys()
 
+    def _take_rings(self) -> None:
+        """How pushes go out that don't say it themselves."""
+        rings = self.settings.rings
+        self.library.plan = USUAL_PLAN if rings is None else Plan(rings)
+        self.library.folder_plan = AT_ONCE if rings is None else Plan(rings)
+
     def _on_durable(self, batch: Any) -> None:
         self.telemetry.durable(record for record in batch.records if isinstance(record, StoredResult))
         self.house.on_durable(batch)
         self.judge.durable(batch.records)
         self.events.take(batch.records)
         self.changes.durable(batch.records)
+        self.gatekeeper.durable(batch.records)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.trouble = None if trouble.over else trouble.sentence

@@ -28,6 +28,7 @@ from helen.judged import (
     Acknowledge,
     AgentAway,
     AgentBack,
+    Approved,
     Event,
     Expect,
     Held,
@@ -39,10 +40,14 @@ from helen.judged import (
     Retired,
     Rule,
     State,
+    TakenBack,
     Tick,
+    Trial,
+    Tried,
     Unacknowledge,
 )
 from helen.states import deadline, step
+from helen.trials import BACK, OPEN, PASSED, UNDONE, TrialScope
 from helen.windows import Window, next_edge, on_at, read_window
 
 RESERVED = "equus:"  # check ids of an agent's own reports, such as gaps: they are facts about the history, not checks
@@ -94,6 +99,8 @@ class Timeline:
         self.clocks: dict[str, AgentClock] = {}
         self.ended: deque[tuple[Window, float]] = deque(maxlen=ENDED_KEPT)  # windows that are no more, and since when
         self.ignored: dict[Key, tuple[str, ...]] = {}  # parents that would make a circle
+        self.trial: TrialScope | None = None  # the ring that is open
+        self.tried: dict[str, set[Key]] = {}  # version -> checks that it is being tried on, or was and is not gone yet
         self.history = 0  # results that were late or older than what is known
         self._up: dict[str, float | None] = {}  # agents that ever linked -> since when they are connected
         self._rules: dict[Key, Rule] = {}  # the same as `rules`, for one look-up instead of three
@@ -209,6 +216,8 @@ class Timeline:
             else:
                 fields = {name: value for name, value in document.items() if name not in ("action", "agent")}
                 yield from self.open_window(read_window({"kind": kind, **fields}, self.clock))
+        elif kind == "rollout":
+            yield from self.rollout(document)
 
     def helen_started(self, at: float) -> Spoken:
         """She was not there to hear anybody: nobody is late, and every deadline counts from here anew."""
@@ -346,6 +355,52 @@ class Timeline:
         rules = self.rules.get(key[0])
         return window.scope.covers(*key, rules.labels if rules is not None else {})
 
+    # ---------------------------------------------------------------------------------------------- rollouts
+
+    def rollout(self, document: Mapping[str, Any]) -> Spoken:
+        """A version is tried on a ring, has passed there, is taken back, or has gone from some agents."""
+        action, ref = document["action"], str(document["version"])
+        if action == OPEN:
+            yield from self._try(TrialScope.from_json(document))
+        elif action == PASSED:
+            self.trial = None
+            yield from self._end_trial(ref, None, Approved(self.clock, ref, document["why"]))
+        elif action == UNDONE:
+            self.trial = None
+        elif action == BACK:
+            yield from self._end_trial(ref, frozenset(document["agents"]), TakenBack(self.clock, ref, document["why"]))
+
+    def _try(self, scope: TrialScope) -> Spoken:
+        self.trial = scope
+        agents = self._checks if scope.agents is None else scope.agents & self._checks.keys()
+        for at, agent in enumerate(sorted(agents)):
+            if at % PAUSE_KEYS == 0:
+                yield None
+            for check_id in sorted(self._checks[agent] & scope.checks) if scope.has(agent) else ():
+                self._mark_trial((agent, check_id), scope.ref)
+                yield from self._step((agent, check_id), Tried(self.clock, scope.ref, scope.detail))
+
+    def _mark_trial(self, key: Key, ref: str) -> None:
+        held = self.states[key].trial
+        if held is not None:
+            self._forget_trial(key, held.ref)
+        self.tried.setdefault(ref, set()).add(key)
+
+    def _forget_trial(self, key: Key, ref: str) -> None:
+        keys = self.tried.get(ref, set())
+        keys.discard(key)
+        if not keys:
+            self.tried.pop(ref, None)
+
+    def _end_trial(self, ref: str, agents: frozenset[str] | None, given: Input) -> Spoken:
+        """On these agents, or everywhere."""
+        for at, key in enumerate(sorted(self.tried.get(ref, ()))):
+            if at % PAUSE_KEYS == 0:
+                yield None
+            if agents is None or key[0] in agents:
+                self._forget_trial(key, ref)
+                yield from self._step(key, given)
+
     # ---------------------------------------------------------------------------------------------- one check
 
     def _bear(self, key: Key) -> State:
@@ -357,7 +412,11 @@ class Timeline:
         link = self.states.get((key[0], LINK))
         if link is not None and link.hard.reason == AWAY and key[1] != LINK and not self.rule(key).passive:
             holds.append(Hold(DEPENDENCY, _ref((key[0], LINK)), "its agent is away"))
-        state = self.states[key] = evolve(State.born(self.clock), holds=tuple(holds))
+        state = evolve(State.born(self.clock), holds=tuple(holds))
+        if self.trial is not None and self.trial.covers(*key):
+            state = evolve(state, trial=Trial(self.trial.ref, self.trial.detail, state.hard))
+            self.tried.setdefault(self.trial.ref, set()).add(key)
+        self.states[key] = state
         self._checks.setdefault(key[0], set()).add(key[1])
         return state
 
@@ -367,7 +426,9 @@ class Timeline:
         if key not in self.states:
             return
         yield from self._step(key, Retired(self.clock))
-        del self.states[key]
+        trial = self.states.pop(key).trial
+        if trial is not None:
+            self._forget_trial(key, trial.ref)
         self._planned.pop(key, None)
         self._checks[key[0]].discard(key[1])
 
@@ -456,6 +517,7 @@ class Timeline:
         copy.windows, copy.active, copy.clocks = dict(self.windows), dict(self.active), dict(self.clocks)
         copy.ended = self.ended.copy()
         copy.states, copy.rules, copy._up = dict(self.states), dict(self.rules), dict(self._up)
+        copy.trial = self.trial
         return copy
 
     def header(self) -> dict[str, Any]:
@@ -470,6 +532,7 @@ class Timeline:
             "clocks": {agent: clock.to_json() for agent, clock in self.clocks.items()},
             "rules": {agent: rules_to_json(rules) for agent, rules in self.rules.items()},
             "history": self.history,
+            "trial": None if self.trial is None else self.trial.to_json(),
         }
 
     @classmethod
@@ -490,6 +553,10 @@ class Timeline:
         for agent, check_id, state in states:
             made.states[agent, check_id] = state
             made._checks.setdefault(agent, set()).add(check_id)
+            if state.trial is not None:
+                made.tried.setdefault(state.trial.ref, set()).add((agent, check_id))
+        if header.get("trial") is not None:
+            made.trial = TrialScope.from_json(header["trial"])
         for key, state in made.states.items():
             made._plan(key, state)
         for window in made.windows.values():

@@ -33,7 +33,7 @@ FOLDERS = {"helen_checks": "checks"}  # installed under another name than its fo
 # The judgement of results: pure, and run by the server and by the pipeline alike.
 JUDGEMENT = (
     "helen.states", "helen.timeline", "helen.judged", "helen.notices", "helen.flapping", "helen.windows",
-    "helen.clocks", "helen.coverage", "helen.matchers", "helen.expressions",
+    "helen.clocks", "helen.coverage", "helen.matchers", "helen.expressions", "helen.trials",
 )  # fmt: skip
 # Narrower than the above: the beginning of a module's name -> the only modules of ours that it may import.
 NARROW: dict[str, tuple[str, ...]] = {
@@ -50,10 +50,10 @@ NEVER: dict[str, tuple[str, ...]] = {
 # These import no I/O, no clock and no Twisted: bytes and `now` come in as arguments.
 PURE = (
     "equus_protocol/*.py", "equus/schedule.py", "equus/schedule_document.py", "equus/route.py", "helen/policy.py",
-    "helen/states.py", "helen/notices.py", "helen/flapping.py", "helen/rollout.py", "helen/runs.py",
-    "helen/dispatch.py", "helen/roster.py", "helen/taking_up.py", "helen/repl_source.py", "helen/top/board.py",
-    "helen/notify/routing.py", "helen/notify/grouping.py",
-    "scale0/broker.py", "zerotask/ledger.py",
+    "helen/states.py", "helen/notices.py", "helen/flapping.py", "helen/rollout.py", "helen/rings.py", "helen/gates.py",
+    "helen/gate_limits.py", "helen/refusals.py", "helen/trials.py", "helen/runs.py", "helen/dispatch.py",
+    "helen/roster.py", "helen/taking_up.py", "helen/repl_source.py", "helen/top/board.py", "helen/notify/routing.py",
+    "helen/notify/grouping.py", "scale0/broker.py", "zerotask/ledger.py",
 )  # fmt: skip
 IO = frozenset(
     "asyncio datetime fcntl glob http io logging mmap multiprocessing os pathlib secrets select selectors shelve"

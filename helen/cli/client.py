@@ -77,8 +77,8 @@ class Client:
     def get(self, path: str) -> Any:
         return self._answer(self._send("GET", path))
 
-    def post(self, path: str, body: Any = None) -> Any:
-        return self._answer(self._send("POST", path, body))
+    def post(self, path: str, body: Any = None, patience: float = CONNECT_SECONDS) -> Any:
+        return self._answer(self._send("POST", path, body, patience))
 
     def get_tagged(self, path: str) -> tuple[Any, str]:
         """An answer and its ETag."""

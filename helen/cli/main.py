@@ -29,6 +29,7 @@ COMMANDS = {
     "quickstart": ("helen.cli.quickstart", "quickstart", "Server and agent on this machine, in one go."),
     "repl": ("helen.cli.repl", "repl", "Lua, line by line, on an agent."),
     "revoke": ("helen.cli.identity", "revoke", "Shut an agent out."),
+    "rollout": ("helen.cli.rollout", "rollout", "How a push goes from ring to ring; pause it, take it back."),
     "route": ("helen.cli.route", "route", "Who would be told of an alert, rule by rule."),
     "run": ("helen.cli.run", "run", "Run a check now on agents."),
     "silence": ("helen.cli.judgement", "silence", "Quiet for a time, once or each night."),

@@ -12,13 +12,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equus_protocol import manifest
 from helen import signing
+from helen.cli import rollout
 from helen.cli.client import Client, Failed
 from helen.cli.options import for_a_helen, output, plain, print_json
-from helen.rollout import read_fraction
+from helen.cli.rollout import CURRENT, follow
+from helen.gate_limits import read_limits
+from helen.rings import read_fraction, read_rings
 from helen.statedir import StateError
 
-WATCH_SECONDS = 60.0  # that a push is watched; it goes on without us
-LOOK_SECONDS = 0.2
+NAMED = 5  # members of a ring that a dry run names
+LINT_SECONDS = 75.0  # that Helen has for an answer: twice the start of a linter, on a machine that is busy
 
 
 @click.command()
@@ -37,8 +40,14 @@ LOOK_SECONDS = 0.2
     multiple=True,
     help="A wheel of a newer Equus, which goes out with the set; hosts take it if their policy allows it.",
 )
-@click.option("--canary", metavar="PERCENT", help="The share of the agents that runs it first, such as 1%.")
-@click.option("--dry-run", is_flag=True, help="Say what would be published, and change nothing.")
+@click.option("--rings", metavar="RINGS", help="Who runs it first: 1%,10%,100%, or role=canary,100%; off: all at once.")
+@click.option("--canary", metavar="PERCENT", help="The share of the agents that runs it first: 1% is --rings 1%,100%.")
+@click.option(
+    "--gate", "gates", metavar="NAME=VALUE", multiple=True, help="What a ring must keep to, such as errors=5%."
+)
+@click.option("--replace", is_flag=True, help="Take back the rollout that is under way, if there is one.")
+@click.option("--detach", is_flag=True, help="Don't watch how it goes.")
+@click.option("--dry-run", is_flag=True, help="Say what would be published, and to whom first, and change nothing.")
 @click.option("--undo", is_flag=True, help="Go back to the set before the newest one.")
 @output
 @for_a_helen
@@ -47,42 +56,100 @@ def push(
     files: tuple[Path, ...],
     keys: tuple[Path, ...],
     wheels: tuple[Path, ...],
+    rings: str | None,
     canary: str | None,
+    gates: tuple[str, ...],
+    replace: bool,
+    detach: bool,
     dry_run: bool,
     undo: bool,
     as_json: bool,
 ) -> None:
-    """Bring FILES into Helen's folder of checks and to all agents.
+    """Bring FILES into Helen's folder of checks and, ring by ring, to all agents.
 
     Tests that lie beside a file (tests/NAME.lua) come along and must pass. Without FILES the folder is taken as it is:
-    that is how a staged set is signed with --key.
+    that is how a staged set is signed with --key. Exit status 1: it was taken back, or an agent can't use a file.
     """
-    if undo and (files or wheels or dry_run or canary):
-        raise click.UsageError("--undo goes back as a whole and at once: it takes no FILES, --dry-run or --canary")
+    plan = read_plan(rings, canary, gates)
+    if undo and (files or wheels or dry_run or plan or replace):
+        raise click.UsageError(
+            "--undo goes back as a whole and at once: it takes no FILES, --dry-run, --rings or --gate"
+        )
     if wheels and (files or dry_run):
         raise click.UsageError("--agent goes out with the published set: push FILES by themselves, before or after")
     private = [read_key(key) for key in keys]
-    if canary is not None:
-        read_canary(canary)
+    done: dict[str, Any] = {"warnings": []}
     if undo:
         client.post("/api/v1/push/undo")
-        click.echo(
-            "the folder of checks stays as it is, and the next push or change publishes all of it: mend it first",
-            err=True,
-        )
     elif wheels:
-        client.post("/api/v1/push/agent", {"wheels": read_wheels(wheels), "canary": canary})
+        client.post("/api/v1/push/agent", {"wheels": read_wheels(wheels)} | plan, LINT_SECONDS)
     elif files:
-        done = client.post("/api/v1/push", read_files(files) | {"canary": canary, "dry_run": dry_run})
-        for warning in done["warnings"] if not as_json else ():
-            click.echo(plain(warning), err=True)
+        done = client.post(
+            "/api/v1/push", read_files(files) | plan | {"dry_run": dry_run, "replace": replace}, LINT_SECONDS
+        )
+    for warning in done["warnings"] if not as_json else ():
+        click.echo(plain(warning), err=True)
     state = client.get("/api/v1/push")
-    if state["staged"] is not None and not dry_run:
-        state = sign(client, state, private, canary)
+    if state["staged"] is not None and not dry_run and not undo:
+        sign(client, state, private, plan)
     if dry_run:
-        print_json(state) if as_json else show_plan(state, files)
+        print_json(state | {"plan": done.get("plan", [])}) if as_json else show_plan(state, files, done.get("plan", []))
         return
-    watch(client, state["version"], as_json)
+    if undo:
+        raise SystemExit(wait_for_all(client, as_json))
+    if not detach:
+        raise SystemExit(follow(client, as_json))
+    shown = client.get(CURRENT)
+    print_json(shown) if as_json else click.echo(f"version {shown['version']}: `helen rollout watch` shows how it goes")
+
+
+def read_plan(rings: str | None, canary: str | None, gates: tuple[str, ...]) -> dict[str, Any]:
+    """What of it was said, for the API; whatever can't be is found out before anything is sent."""
+    if rings is not None and canary is not None:
+        raise click.UsageError("--canary is short for --rings: give one of them")
+    said: dict[str, Any] = {}
+    try:
+        if rings is not None:
+            read_rings(rings)
+            said["rings"] = rings
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--rings") from error
+    try:
+        if canary is not None:
+            read_fraction(canary)
+            said["canary"] = canary
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--canary") from error
+    named = dict(gate.partition("=")[::2] for gate in gates)
+    try:
+        read_limits(named)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--gate") from error
+    return said | ({"gates": named} if named else {})
+
+
+def wait_for_all(client: Client, as_json: bool) -> int:
+    """Until every connected agent has gone back."""
+    until = time.monotonic() + rollout.WATCH_SECONDS
+    while True:
+        state = client.get("/api/v1/push")
+        if state["loaded"] >= state["agents"]:
+            break
+        if time.monotonic() >= until:
+            waited = f"after {rollout.WATCH_SECONDS:g} s {state['loaded']} of {state['agents']}"
+            raise Failed(f"{waited} agents run it; it goes on")
+        time.sleep(rollout.LOOK_SECONDS)
+    if as_json:
+        print_json(state)
+        return 0
+    last = state["rollout"]
+    click.echo(f"version {state['version']}: {state['loaded']} of {state['agents']} agents run it")
+    click.echo(f"version {last['version']} was taken back: {plain(last['why'])}")
+    click.echo(
+        "the folder of checks stays as it is; what was taken back waits there for a change (`helen checks` lists it)",
+        err=True,
+    )
+    return 0
 
 
 def read_files(files: tuple[Path, ...]) -> dict[str, Any]:
@@ -120,64 +187,23 @@ def read_key(path: Path) -> Ed25519PrivateKey:
         raise Failed(str(error)) from error
 
 
-def read_canary(text: str) -> float:
-    try:
-        return read_fraction(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--canary") from error
-
-
-def sign(client: Client, state: dict[str, Any], private: list[Ed25519PrivateKey], canary: str | None) -> dict[str, Any]:
+def sign(client: Client, state: dict[str, Any], private: list[Ed25519PrivateKey], plan: dict[str, Any]) -> None:
     """Bring the signatures for what is staged: for the set, and for its undoing."""
     if not private:
         raise Failed("the set is staged, and Helen holds no key to sign it: run `helen push --key FILE`")
     staged = state["staged"]
     new, back = (manifest.sign(staged[name].encode(), private).decode() for name in ("manifest", "undo"))
-    client.post("/api/v1/push/signed", {"manifest": new, "undo": back, "canary": canary})
-    answer: dict[str, Any] = client.get("/api/v1/push")
-    return answer
+    client.post("/api/v1/push/signed", {"manifest": new, "undo": back} | plan)
 
 
-def show_plan(state: dict[str, Any], files: tuple[Path, ...]) -> None:
+def show_plan(state: dict[str, Any], files: tuple[Path, ...], plan: list[dict[str, Any]]) -> None:
     staged = state["staged"]
     if staged is not None:
         click.echo(f"version {staged['version']} waits for a signature: {len(staged['files'])} files")
     for path in files:
         click.echo(f"{path.name}: fine")
+    for ring in plan:
+        names = ", ".join(ring["members"][:NAMED]) + (" ..." if ring["size"] > NAMED else "")
+        named = f": {plain(names)}" if names else ""
+        click.echo(f"ring {ring['number']} ({plain(ring['ring'])}): {ring['size']} agents{named}")
     click.echo(f"{state.get('agents', 0)} agents would be told; published now: version {state['version']}")
-
-
-def watch(client: Client, version: int | None, as_json: bool) -> None:
-    """Say how it goes until every connected agent runs the set, or something keeps it from that."""
-    until = time.monotonic() + WATCH_SECONDS
-    said = ""
-    while True:
-        state = client.get("/api/v1/push")
-        line = progress(state)
-        if line != said and not as_json:
-            click.echo(line)
-        said = line
-        ring = state["ring"]
-        over = ring is None or ring["state"] != "open"
-        if over and state["loaded"] >= state["agents"]:
-            break
-        if time.monotonic() >= until:
-            raise Failed(f"after {WATCH_SECONDS:g} s {state['loaded']} of {state['agents']} agents run it; it goes on")
-        time.sleep(LOOK_SECONDS)
-    if as_json:
-        print_json(state)
-    for agent, broken in state["kept_old"].items():
-        for file, error in broken.items():
-            click.echo(f"{plain(agent)} keeps the old {plain(file)}: {plain(error)}", err=True)
-    undone = state["ring"] is not None and state["ring"]["state"] == "undo" and state["version"] != version
-    raise SystemExit(1 if state["kept_old"] or undone else 0)
-
-
-def progress(state: dict[str, Any]) -> str:
-    line = f"version {state['version']}: {state['loaded']} of {state['agents']} agents run it"
-    ring = state["ring"]
-    if ring is not None and ring["state"] == "open":
-        line += f" (first ring: {len(ring['confirmed'])} of {len(ring['members'])} confirmed)"
-    elif ring is not None and ring["state"] == "undo":
-        line += f" (version {ring['version']} was taken back: {plain(ring['why'])})"
-    return line

@@ -112,6 +112,12 @@ def checks(client: Client, as_json: bool) -> None:
     for problem in found["problems"]:
         line = f":{problem['line']}" if problem["line"] else ""
         click.echo(f"{plain(problem['file'])}{line}: {problem['severity']}: {plain(problem['text'])}", err=True)
+    for each in found["refused"]:
+        what = "its removal was" if each["removed"] else "it was"
+        text = f"{what} taken back with version {each['version']} ({plain(each['why'])}); the version before is kept"
+        click.echo(f"{plain(each['file'])}: {text} until it changes, or until `helen push` names it", err=True)
+    if found["waits"]:
+        click.echo(plain(found["waits"]), err=True)
 
 
 @click.command()

@@ -28,6 +28,7 @@ CHANGE_KINDS = (
     "silence",
     "link",
     "rule",
+    "rollout",  # a version is tried on a ring, has passed, or is taken back: helen.trials
     "helen_start",
     "helen_stop",  # its inputs besides results
 )

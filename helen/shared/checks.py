@@ -21,7 +21,8 @@ from equus_protocol import manifest
 from equus_protocol.manifest import FileEntry, ManifestDocument, ManifestRefused
 from helen.library import Library
 from helen.lint import LintFailed
-from helen.releases import PushRefused, all_files
+from helen.release_rows import all_files
+from helen.releases import PushRefused
 from helen.shared.commons import NotYet
 from helen.store import StoreFailed
 

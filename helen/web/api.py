@@ -38,6 +38,7 @@ from helen.web import (
     pings,
     pushes,
     reporting,
+    rollouts,
     shown,
 )  # fmt: skip
 from helen.web.bodies import (
@@ -308,6 +309,7 @@ one_shots.add_routes(Api.app, Question)
 alertmanager.add_routes(Api.app)
 pushes.add_routes(Api.app)
 draining.add_routes(Api.app)
+rollouts.add_routes(Api.app)
 add_error_answers(Api.app)
 
 

@@ -7,10 +7,13 @@ import json
 import math
 from typing import Any
 
+from attrs import evolve
 from twisted.internet.threads import deferToThread
 
 from helen.durations import seconds
-from helen.rollout import read_fraction
+from helen.gate_limits import read_limits
+from helen.rings import read_fraction, read_rings
+from helen.rollout import Plan
 from helen.runs import MAX_ASKED_SECONDS
 from helen.web.problems import Problem
 
@@ -119,14 +122,36 @@ def read_base64(body: dict[str, Any], key: str) -> dict[str, bytes]:
         raise Problem(400, "bad request", f"`{key}` is an object of file names and their bytes in base64") from error
 
 
-def read_share(body: dict[str, Any]) -> float | None:
-    """`canary`: the share of the agents that run it first, or None for all at once."""
-    if body.get("canary") is None:
-        return None
+def read_plan(body: dict[str, Any], usual: Plan) -> Plan:
+    """How a push goes out: `rings`, or `canary` for the first of two; `gates` by name. What isn't said is as usual."""
+    rings, canary = read_optional_text(body, "rings"), body.get("canary")
+    if rings is not None and canary is not None:
+        raise Problem(
+            400, "bad request", "`rings` and `canary` at once: `canary` is short for rings of which the last is all"
+        )
+    if canary is not None:
+        rings = _read_canary(canary)
+    said = read_object(body, "gates")
+    if not all(isinstance(value, str) for value in said.values()):
+        raise Problem(400, "bad request", '`gates` is an object of names and texts, such as {"errors": "5%"}')
     try:
-        return read_fraction(str(body["canary"]))
+        limits = read_limits(said, usual.limits)
+    except ValueError as error:
+        raise Problem(400, "bad request", f"`gates`: {error}") from error
+    if rings is None:
+        return evolve(usual, limits=limits)
+    try:
+        return Plan(read_rings(rings), limits)
+    except ValueError as error:
+        raise Problem(400, "bad request", f"`rings`: {error}") from error
+
+
+def _read_canary(canary: Any) -> str:
+    try:
+        read_fraction(str(canary))
     except ValueError as error:
         raise Problem(400, "bad request", f"`canary`: {error}") from error
+    return str(canary)
 
 
 def read_optional_seconds(body: dict[str, Any], key: str) -> float | None:

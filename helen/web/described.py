@@ -26,6 +26,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{V1}/checks", "read", "The published checks"),
     Route("GET", f"{V1}/assignments", "read", "What runs where, as text"),
     Route("GET", f"{V1}/push", "read", "How far the newest set of checks has come"),
+    Route("GET", f"{V1}/rollouts", "read", "The rollouts of the last versions"),
+    Route("GET", f"{V1}/rollouts/current", "read", "How far the newest one has come"),
     Route("GET", f"{V1}/keys", "read", "Who signs sets of checks"),
     Route("GET", f"{V1}/jobs", "read", "Questions that last"),
     Route("GET", f"{V1}/jobs/<job_id>", "read", "One of them"),
@@ -67,6 +69,9 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", f"{V1}/push/undo", "push", "Go back to the set before", "push-undo"),
     Route("POST", f"{V1}/drain", "admin", "Let this Helen's agents go to others", "drain"),
     Route("POST", f"{V1}/drain/undo", "admin", "Take agents again", "drain-undo"),
+    Route("POST", f"{V1}/rollouts/pause", "push", "Stay in the open ring"),
+    Route("POST", f"{V1}/rollouts/resume", "push", "Go on"),
+    Route("POST", f"{V1}/rollouts/undo", "push", "Take the rollout back"),
     Route("POST", f"{V1}/keys", "admin", "Change who signs", "keys"),
     # ---------------------------------------------------------------------------------------------- from outside
     Route("POST", f"{V1}/passive/results", None, "A result from outside", own=True),

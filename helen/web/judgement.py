@@ -18,7 +18,7 @@ from helen.dispatch import next_due
 from helen.explaining import AROUND, DAY, Facts, explain
 from helen.journal.values import Origin
 from helen.judge import Judge
-from helen.judged import PENDING, State
+from helen.judged import PENDING, ROLLOUT, State
 from helen.looking_back import Lookback
 from helen.replaying import Past
 from helen.timeline import Key
@@ -50,9 +50,16 @@ def show_state(judge: Judge, agent: str, check_id: str) -> dict[str, Any] | None
         "confirmed": state.hard.to_json(),
         "flapping": state.flap.on,
         "acknowledged": None if state.ack is None else _show_ack(state),
-        "held_by": [{"kind": hold.kind, "ref": hold.ref, "detail": hold.detail} for hold in state.holds],
+        "held_by": [{"kind": hold.kind, "ref": hold.ref, "detail": hold.detail} for hold in state.holds]
+        + _trial(state),
         "told": state.to_json()["notice"]["told"],
     }
+
+
+def _trial(state: State) -> list[dict[str, str]]:
+    """A version that is being tried holds back as well."""
+    trial = state.trial
+    return [] if trial is None else [{"kind": ROLLOUT, "ref": trial.ref, "detail": trial.detail}]
 
 
 def _show_ack(state: State) -> dict[str, Any]:

@@ -6,17 +6,20 @@ from typing import Any
 
 from klein import Klein
 
+from helen.rings import write_rings
 from helen.web import shown
 from helen.web.bodies import (
     read_base64,
     read_body,
     read_files,
+    read_flag,
     read_optional_text,
-    read_share,
+    read_plan,
     read_text,
     wants_dry_run,
 )
 from helen.web.problems import Problem, write_json
+from helen.web.rollouts import show_rollout
 from helen.wheels import NotAnEquus, version_of
 
 
@@ -27,30 +30,35 @@ def add_routes(app: Klein) -> None:
     def pushed(api: Any, request: Any) -> bytes:
         """How far the newest set has come, and what waits for a signature."""
         connected = [agent for agent in api._helen.house.roster.connected() if agent.version == 2]
-        return write_json(request, shown.show_push(api._helen.library, connected))
+        answer = shown.show_push(api._helen.library, connected)
+        last = api._helen.library.releases.last
+        answer["rollout"] = None if last is None else show_rollout(api._helen, last)
+        return write_json(request, answer)
 
     @app.route("/api/v1/push", methods=["POST"])
     async def push(api: Any, request: Any) -> bytes:
         """Files by name; in a dry run they are judged and nothing changes."""
         body = await read_body(request)
-        files, tests, share = read_files(body, "files"), read_files(body, "tests"), read_share(body)
-        dry_run = wants_dry_run(request, body)
+        files, tests, library = read_files(body, "files"), read_files(body, "tests"), api._helen.library
+        plan, replace, dry_run = read_plan(body, library.plan), read_flag(body, "replace"), wants_dry_run(request, body)
         request.subject = " ".join(sorted(files))
-        library = api._helen.library
-        verdicts = await library.push(files, tests, request.caller.actor, share, dry_run)
+        verdicts = await library.push(files, tests, request.caller.actor, plan, dry_run, replace)
         warnings = [problem.at(name) for name, found in verdicts.items() for problem in found.problems]
         newest = library.releases.newest
         made = {"version": newest.version if newest is not None else None, "warnings": warnings}
+        preview = library.releases.preview(plan) if dry_run else []
+        made |= {"rings": write_rings(plan.rings), "plan": preview}
         return write_json(request, made, 200 if dry_run else 201)
 
     @app.route("/api/v1/push/signed", methods=["POST"])
     async def push_signed(api: Any, request: Any) -> bytes:
         body = await read_body(request)
         envelope, undo = read_text(body, "manifest").encode(), read_text(body, "undo").encode()
-        share, library = read_share(body), api._helen.library
+        library = api._helen.library
+        plan = read_plan(body, library.plan)
         if wants_dry_run(request, body):
-            return write_json(request, {"version": library.check_signed(envelope, undo).version})
-        version = await library.accept(envelope, undo, request.caller.actor, share)
+            return write_json(request, {"version": library.check_signed(envelope, undo, plan).version})
+        version = await library.accept(envelope, undo, request.caller.actor, plan)
         request.subject = f"version {version}"
         return write_json(request, {"version": version}, 201)
 
@@ -58,7 +66,7 @@ def add_routes(app: Klein) -> None:
     async def push_agent(api: Any, request: Any) -> bytes:
         """`wheels`: base64 by file name. They go out with the set that is published."""
         body = await read_body(request)
-        wheels, share = read_base64(body, "wheels"), read_share(body)
+        wheels, plan = read_base64(body, "wheels"), read_plan(body, api._helen.library.plan)
         try:
             version = version_of(wheels)
         except NotAnEquus as error:
@@ -66,7 +74,7 @@ def add_routes(app: Klein) -> None:
         request.subject = version
         if wants_dry_run(request, body):
             return write_json(request, {"agent": version})
-        await api._helen.library.offer_agent(version, wheels, request.caller.actor, share)
+        await api._helen.library.offer_agent(version, wheels, request.caller.actor, plan)
         return write_json(request, {"agent": version}, 201)
 
     @app.route("/api/v1/push/undo", methods=["POST"])

@@ -12,7 +12,8 @@ from helen import signing
 from helen.keyring import KeyRing
 from helen.library import Library
 from helen.policy import ScheduleEntry
-from helen.releases import Published, describe
+from helen.refusals import show
+from helen.releases import Published
 from helen.roster import Agent, Latest
 from helen.web import notifications
 
@@ -137,7 +138,8 @@ def show_checks(library: Library) -> dict[str, Any]:
         for p in found
     ]
     version = published.version if published is not None else None
-    return {"version": version, "checks": listed, "problems": problems}
+    refused = show(library.releases.refused)
+    return {"version": version, "checks": listed, "problems": problems, "refused": refused, "waits": library.waits}
 
 
 def show_keys(keys: KeyRing, library: Library) -> dict[str, Any]:
@@ -155,16 +157,14 @@ def show_keys(keys: KeyRing, library: Library) -> dict[str, Any]:
 def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
     """How far the newest set has come, and what waits for a signature. `connected` are those of version 2."""
     releases, staged = library.releases, library.staged
-    newest, ring = releases.newest, releases.ring or releases.last_ring
-    shown: dict[str, Any] = {"version": None, "staged": None, "ring": None, "can_sign": bool(library.private)}
+    newest = releases.newest
+    shown: dict[str, Any] = {"version": None, "staged": None, "can_sign": bool(library.private)}
     shown |= {"agents": len(connected), "loaded": 0, "kept_old": {}, "agent": None}
     if newest is not None:
         have = [agent for agent in connected if agent.digest == newest.digest]
         shown |= {"version": newest.version, "digest": newest.digest, "loaded": len(have)}
         shown["agent"] = newest.document.agent["version"] if newest.document.agent is not None else None
         shown["kept_old"] = {agent.name: agent.not_active for agent in have if agent.not_active}
-    if ring is not None:
-        shown["ring"] = describe(ring)
     if staged is not None:
         shown["staged"] = {
             "version": staged.version,

@@ -304,8 +304,10 @@ def test_push_and_undo(helen: Shell, tmp_path: Path) -> None:
     path.write_text(pulse("one", "1h"))
     before = helen.json("checks")["version"]
     dry = helen("push", str(path), "--dry-run").stdout
-    assert (dry.splitlines()[0], helen.json("checks")["version"]) == ("pushed.lua: fine", before)
-    said = helen("push", str(path)).stdout
+    assert (dry.splitlines()[:2], helen.json("checks")["version"]) == (
+        ["pushed.lua: fine", "ring 1 (1%): 1 agents: web-1"], before
+    )  # fmt: skip
+    said = helen("push", str(path), "--rings", "off").stdout
     version = helen.json("checks")["version"]
     assert f"version {version}: 1 of 1 agents run it" in said
     assert helen.json("run", "pushed", "--on", "web-1")["targets"][0]["result"]["summary"] == "one"
@@ -313,6 +315,8 @@ def test_push_and_undo(helen: Shell, tmp_path: Path) -> None:
     assert (back["version"], back["loaded"], back["agents"]) == (version + 1, 1, 1)
     assert "pushed" not in {check["name"] for check in helen.json("checks")["checks"]}
     assert "there is nothing to undo" in helen("push", "--undo", status=1).output
+    checks = helen("checks")
+    assert f"pushed.lua: it was taken back with version {version} (undone by operator); the version" in checks.stderr
 
 
 def test_push_of_something_broken(helen: Shell, tmp_path: Path) -> None:
@@ -329,6 +333,9 @@ def test_push_of_something_broken(helen: Shell, tmp_path: Path) -> None:
         (["none.lua"], 2, "does not exist"),
         (["--canary", "0%"], 2, "is no share of the agents"),
         (["--undo", "--dry-run"], 2, "--undo goes back as a whole"),
+        (["--rings", "5"], 2, "'5' is no share of the agents"),
+        (["--rings", "off", "--canary", "1%"], 2, "--canary is short for --rings"),
+        (["--gate", "errors"], 2, "write a share"),
         (["--key", "none.key"], 1, "none.key cannot be read"),
     ],
 )
@@ -337,15 +344,56 @@ def test_push_that_cannot_be(helen: Shell, words: list[str], status: int, senten
     assert sentence in helen("push", *words, status=status).output
 
 
-def test_push_by_a_first_ring(helen: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The members run it and are waited for; whoever doesn't want to wait is told that it goes on. Then back."""
-    monkeypatch.setattr("helen.cli.push.WATCH_SECONDS", 1.0)
+QUICK = ("--canary", "50%", "--gate", "window=500ms", "--gate", "results=1")
+
+
+def test_push_ring_by_ring(helen: Shell, tmp_path: Path) -> None:
+    """It is watched to its end; what is worse than before goes back by itself, and says why; nobody's file is lost."""
     path = tmp_path / "ringed.lua"
-    path.write_text(pulse("ring", "1h"))
-    said = helen("push", str(path), "--canary", "50%", status=1).output
-    assert "(first ring: " in said
-    assert "it goes on" in said
-    assert "was taken back: undone by operator" in helen("push", "--undo", status=0).stdout
+    path.write_text(pulse("ring"))
+    said = helen("push", str(path), *QUICK).stdout
+    assert "goes to 50%, 100%; new: ringed.lua" in said
+    assert "ring 1 of 2 (50%): 1 of 1 agents run it" in said
+    assert "is for all agents: it has passed all its rings" in said
+    path.write_text(pulse("ring").replace('return "ok", args.word', 'return "critical", "no such mount"'))
+    lines = [
+        json.loads(line) for line in helen("push", str(path), *QUICK, "--output", "json", status=1).stdout.splitlines()
+    ]
+    events = [line["event"] for line in lines]
+    assert (events[:2], events[-2:]) == (["begin", "ring"], ["undone", "end"])
+    why = "ringed: 1 of 1 agents went from ok to bad or back (100.0 %, the limit is 5.0 %)"
+    why += "; web-1: critical, no such mount"
+    assert (lines[-1]["why"], lines[-1]["state"], lines[-1]["by_itself"]) == (why, "undone", True)
+    assert why in helen("rollout", "status").stdout
+    assert f"ringed.lua: it was taken back with version {lines[-1]['version']} ({why})" in helen("checks").stderr
+    explained = helen("explain", "web-1/ringed").stdout
+    assert f"version {lines[-1]['version']} was taken back: {why}" in explained
+    assert "held back: problem, critical because of" in explained
+
+
+def test_a_rollout_is_steered(helen: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C leaves it alone; a second push is refused; paused, resumed, taken back; each once."""
+    path = tmp_path / "steered.lua"
+    path.write_text(pulse("one"))
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("helen.cli.rollout.time.sleep", interrupted)
+        said = helen("push", str(path), "--canary", "50%", status=130)
+    assert "the rollout goes on: `helen rollout watch` shows it" in said.stderr
+    path.write_text(pulse("other"))
+    assert "is on its way, ring 1 of 2 (50%): wait for it" in helen("push", str(path), status=1).output
+    assert "is paused" in helen("rollout", "pause").stdout
+    assert "is paused already" in helen("rollout", "pause", status=1).output
+    assert helen.json("rollout", "resume", "--dry-run")["state"] == "paused"
+    assert helen.json("rollout", "resume")["state"] == "open"
+    path.write_text(pulse("two"))
+    assert "`helen rollout watch` shows how it goes" in helen("push", str(path), "--replace", "--detach").stdout
+    assert helen.json("rollout", "undo")["why"] == "undone by operator"
+    assert "no rollout is under way" in helen("rollout", "undo", status=1).output
+    assert helen("rollout", "watch", status=1).stdout.startswith("version ")
 
 
 # ---------------------------------------------------------------------------------------------- keys
@@ -372,7 +420,7 @@ def test_keys(helen: Shell, tmp_path: Path) -> None:
     path.write_text(pulse("twice", "1h"))
     one = ["--key", str(paths[0])]
     assert "1 good signature(s) of pinned keys, 2 needed" in helen("push", str(path), *one, status=1).output
-    assert "1 of 1 agents run it" in helen("push", *one, "--key", str(paths[1])).stdout
+    assert "1 of 1 agents run it" in helen("push", *one, "--key", str(paths[1]), "--rings", "off").stdout
     assert helen.json("run", "twice", "--on", "web-1")["targets"][0]["result"]["summary"] == "twice"
     assert "not enough of the signing keys lie here" in helen("keys", "rotate", status=1).output
     stranger = tmp_path / "mallory.key"

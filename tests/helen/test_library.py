@@ -13,17 +13,20 @@ from twisted.internet.defer import Deferred, fail, succeed
 
 from equus_protocol import manifest
 from equus_protocol.manifest import key_id
-from helen import checkfolder
+from helen import checkfolder, records
+from helen.gate_limits import Limits
 from helen.library import Library
 from helen.lint import LintFailed, Problem, Verdict
 from helen.policy import CheckTable
 from helen.releases import LIFE_SECONDS, PushRefused
-from helen.rollout import HOLD_SECONDS
+from helen.rings import Candidate, read_rings
+from helen.rollout import AT_ONCE, Plan, show_ring
 from helen.store import Store, StoreFailed
 
 KEY = Ed25519PrivateKey.generate()
 PUBLIC = {key_id(KEY.public_key()): KEY.public_key()}
-DAY = 86_400.0
+HOLD_SECONDS, PATIENCE_SECONDS = 10.0, 600.0
+RINGED = Plan(read_rings("2%,100%"), Limits(window=HOLD_SECONDS, patience=PATIENCE_SECONDS))
 
 
 class Lint:
@@ -71,7 +74,10 @@ class World:
         self.library = Library(
             self.folder, self.store, self.lint, lambda: self.now, lambda: self.steady, self.private, PUBLIC, self.tell
         )
-        self.library.fleet = lambda: [f"agent-{n}" for n in range(100)]
+        self.library.plan = AT_ONCE
+        self.steps: list[str] = []
+        self.library.releases.on_rollout = lambda event, rollout: self.steps.append(event)
+        self.library.releases.fleet = lambda: [Candidate(f"agent-{n}") for n in range(100)]
         self.library.load(loaded)
         self.inbox.wait(self.library.load_contents())
 
@@ -96,9 +102,18 @@ class World:
         self.inbox.wait(self.library.look())
         return self
 
-    def push(self, canary: float | None = None, dry: bool = False, tests: Any = None, **files: str) -> Any:
+    def push(
+        self, plan: Plan | None = None, dry: bool = False, tests: Any = None, replace: bool = False, **files: str
+    ) -> Any:
         contents = {n.replace("lib_", "lib/") + ".lua": text.encode() for n, text in files.items()}
-        return self.inbox.wait(self.library.push(contents, tests or {}, "operator", canary, dry))
+        return self.inbox.wait(self.library.push(contents, tests or {}, "operator", plan, dry, replace))
+
+    def undo_is_refused(self) -> bool:
+        try:
+            self.undo()
+        except PushRefused:
+            return True
+        return False
 
     def undo(self) -> int:
         return self.inbox.wait(self.library.undo("operator"))
@@ -119,14 +134,29 @@ class World:
         return published.version, {name.removesuffix(".lua"): text.decode() for name, text in texts.items()}
 
     @property
-    def members(self) -> list[str]:
-        ring = self.library.releases.ring
-        return sorted(ring.members) if ring is not None else []
+    def ring(self) -> Any:
+        rollout = self.library.releases.rollout
+        return rollout.ring if rollout is not None else None
 
-    def confirm(self, **failed: str) -> None:
-        ring = self.library.releases.ring
-        for name in self.members:
-            ring.heard(name, ring.digest, failed, self.steady)
+    @property
+    def members(self) -> list[str]:
+        return sorted(self.ring.members or ()) if self.ring is not None else []
+
+    @property
+    def why(self) -> str:
+        return self.library.releases.last.why
+
+    def confirm(self, *names: str, **failed: str) -> None:
+        for name in names or self.members:
+            self.ring.loaded(name, failed, self.steady)
+
+    def go_all_the_way(self) -> None:
+        """Both rings of RINGED."""
+        members = self.members
+        self.confirm()
+        self.tick(HOLD_SECONDS, *members)
+        self.confirm("other")
+        self.tick(HOLD_SECONDS, *members, "other")
 
 
 @pytest.fixture
@@ -412,30 +442,34 @@ def test_a_folder_that_cannot_be_written(world: World, monkeypatch: pytest.Monke
     assert world.offered() == (1, {"a": "old"})
 
 
-# ---------------------------------------------------------------------------------------------- rings
+# ---------------------------------------------------------------------------------------------- rollouts
 
 
 def ring_of(world: World) -> list[str]:
     """cpu="a" everywhere, cpu="b" on 2 % of the fleet."""
     world.write(cpu="a").look()
-    world.push(canary=0.02, cpu="b")
+    world.push(RINGED, cpu="b")
     assert len(world.members) == 2
     return world.members
 
 
 def test_a_ring_runs_it_first(world: World) -> None:
-    """Its members and nobody else; once they have confirmed and nothing happened, everybody."""
+    """Its members and nobody else; then everybody, who are watched as well; then it is what all run, also later."""
     members = ring_of(world)
     assert (world.offered(members[0]), world.offered("other")) == ((3, {"cpu": "b"}), (1, {"cpu": "a"}))
     world.confirm()
     world.tick(HOLD_SECONDS - 1, *members)
     assert world.offered("other") == (1, {"cpu": "a"})
-    world.tick(1, *members)
-    assert (world.offered("other"), world.members) == ((3, {"cpu": "b"}), [])
-    assert world.library.releases.last_ring.verdict == "promote"
+    world.tick(1, *members, "other")
+    assert (world.offered("other"), world.library.published.version) == ((3, {"cpu": "b"}), 1)
+    world.confirm("other")
+    world.tick(HOLD_SECONDS, *members, "other")
+    assert (world.offered("other"), world.library.published.version, world.ring) == ((3, {"cpu": "b"}), 3, None)
+    assert world.steps == ["at-once", "opened", "passed", "opened", "passed", "finished"]
     world.restart()
-    assert world.offered("other") == (3, {"cpu": "b"})
+    assert (world.offered("other"), world.library.releases.last.state) == ((3, {"cpu": "b"}), "finished")
     assert (world.undo(), world.offered()) == (4, (4, {"cpu": "a"}))
+    assert (world.library.releases.last.state, world.why) == ("undone", "undone by operator")
 
 
 def test_a_ring_that_fails_goes_back(world: World) -> None:
@@ -449,56 +483,110 @@ def test_a_ring_that_fails_goes_back(world: World) -> None:
     world.look()
     world.restart()
     world.look()
-    assert (world.offered(), world.library.releases.last_ring.verdict) == ((4, {"cpu": "a"}), "undo")
-    assert "can't use cpu.lua: no such capability" in world.library.releases.last_ring.why
+    last = world.library.releases.last
+    assert (world.offered(), last.state, last.by_itself) == ((4, {"cpu": "a"}), "undone", True)
+    assert "can't use cpu.lua: no such capability" in last.why
+    assert [(ring["state"], ring["why"]) for ring in last.past] == [("undone", last.why)]
 
 
-def test_undo_while_a_ring_is_open(world: World) -> None:
-    """By hand; the ring is over."""
+def test_what_is_in_the_audit(world: World) -> None:
+    """Who has pushed, what has passed, what was taken back and why."""
     members = ring_of(world)
-    assert world.undo() == 4
-    assert (world.offered(members[0]), world.members) == ((4, {"cpu": "a"}), [])
-    assert world.library.releases.last_ring.why == "undone by operator"
-
-
-def test_a_restart_in_the_middle_of_a_ring(world: World) -> None:
-    """It is still a ring: the same members run the new set, all others the old one, and the way back is there."""
-    members = ring_of(world)
-    world.restart()
-    world.look()
-    assert world.members == members
-    assert (world.offered(members[0]), world.offered("other")) == ((3, {"cpu": "b"}), (1, {"cpu": "a"}))
     world.confirm()
     world.tick(HOLD_SECONDS, *members)
-    assert world.offered("other") == (3, {"cpu": "b"})
+    world.undo()
+    audit = world.inbox.wait(world.store.call(records.audit_page))
+    assert [(each.actor, each.action, each.subject, each.detail) for each in reversed(audit)] == [
+        ("folder", "publish", "version 1", "new: cpu.lua; to all agents at once"),
+        ("operator", "publish", "version 3", "changed: cpu.lua; ring 1 of 2 (2%)"),
+        ("the gate", "ring-passed", "version 3",
+         "ring 1 of 2 (2%): 2 agents run it; none of them runs a changed check"),
+        ("operator", "undo", "version 3", "undone by operator"),
+    ]  # fmt: skip
 
 
-def test_a_restart_in_the_middle_and_then_back(world: World) -> None:
-    """Members hold version 3, so only 4 will do."""
+def test_undo_in_the_middle(world: World) -> None:
+    """By hand; the rollout is over."""
     members = ring_of(world)
+    assert world.undo() == 4
+    assert (world.offered(members[0]), world.ring) == ((4, {"cpu": "a"}), None)
+    assert (world.why, world.library.releases.last.by_itself) == ("undone by operator", False)
+    assert world.steps[-1] == "undone"
+
+
+@pytest.mark.parametrize("ring", [1, 2])
+def test_a_restart_in_the_middle(world: World, ring: int) -> None:
+    """The same ring with the same members is open, and the way back is there."""
+    members = ring_of(world)
+    if ring == 2:
+        world.confirm()
+        world.tick(HOLD_SECONDS, *members)
+    shown = show_ring(world.ring, "open") | {"confirmed": 0}
     world.restart()
+    world.look()
+    assert show_ring(world.ring, "open") == shown
+    assert world.offered(members[0]) == (3, {"cpu": "b"})
+    assert world.offered("other") == ((1, {"cpu": "a"}) if ring == 1 else (3, {"cpu": "b"}))
     assert (world.undo(), world.offered(members[0]), world.offered("other")) == (
         4, (4, {"cpu": "a"}), (4, {"cpu": "a"})
     )  # fmt: skip
 
 
-def test_the_folder_does_not_break_out_of_a_ring(world: World) -> None:
-    """A save while it is open would otherwise bring the untried set to everybody."""
-    members = ring_of(world)
-    world.write(disk="new").look()
-    assert world.members == members
-    assert world.offered(members[0]) == (5, {"cpu": "b", "disk": "new"})
-    assert world.offered("other") == (1, {"cpu": "a"})
-    assert (world.undo(), world.offered("other")) == (6, (6, {"cpu": "a"}))
-
-
-def test_many_versions_of_an_open_ring(world: World) -> None:
-    """Old versions are let go, but not the one that everybody runs."""
+def test_a_rollout_goes_on_after_a_restart(world: World) -> None:
+    """Members say anew what they have loaded; patience begins anew."""
     ring_of(world)
-    for n in range(15):
-        world.write(disk=f"v{n}").look()
+    world.steady += PATIENCE_SECONDS
     world.restart()
+    world.tick(0, "other")
     assert world.offered("other") == (1, {"cpu": "a"})
+    world.go_all_the_way()
+    assert (world.library.published.version, world.library.releases.last.state) == (3, "finished")
+
+
+def test_the_folder_waits_for_the_end(world: World) -> None:
+    """A save would else break out of the ring; afterwards it goes out, and what was taken back does not with it."""
+    members = ring_of(world)
+    world.write(disk="new").look().look()
+    assert (world.offered(members[0]), world.offered("other")) == ((3, {"cpu": "b"}), (1, {"cpu": "a"}))
+    assert world.library.waits == "the changes wait until version 3 is out or back"
+    world.undo()
+    world.tick(1)
+    assert (world.offered("other"), world.library.waits) == ((5, {"cpu": "a", "disk": "new"}), None)
+
+
+def test_a_second_push_is_refused(world: World) -> None:
+    """The sentence names the first one and what to do; --replace does it."""
+    members = ring_of(world)
+    with pytest.raises(PushRefused, match=r"version 3 is on its way, ring 1 of 2 \(2%\): wait for it .* --replace"):
+        world.push(RINGED, disk="x")
+    assert not (world.folder / "disk.lua").exists()
+    world.push(RINGED, cpu="b")  # the same again is no second one
+    assert world.members == members
+    with pytest.raises(PushRefused, match="version 3 is on its way"):
+        world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator"))
+    world.push(RINGED, replace=True, cpu="c")
+    assert (world.offered("other"), world.ring is not None) == ((4, {"cpu": "a"}), True)
+    assert world.offered(world.members[0]) == (5, {"cpu": "c"})
+    assert members != world.members
+
+
+def test_pause(world: World) -> None:
+    """It stays in its ring, over a restart, too; and only what is under way can be paused, once."""
+    with pytest.raises(PushRefused, match="no rollout is under way"):
+        world.inbox.wait(world.library.pause("eva", True))
+    members = ring_of(world)
+    world.inbox.wait(world.library.pause("eva", True))
+    with pytest.raises(PushRefused, match="version 3 is paused already"):
+        world.inbox.wait(world.library.pause("eva", True))
+    world.restart()
+    world.confirm()
+    world.tick(PATIENCE_SECONDS, *members)
+    assert (world.members, world.library.releases.rollout.paused["by"]) == (members, "eva")
+    world.inbox.wait(world.library.pause("eva", False))
+    world.tick(0, *members)
+    assert (world.members, world.offered("other")) == ([], (3, {"cpu": "b"}))
+    with pytest.raises(PushRefused, match="version 3 is not paused"):
+        world.inbox.wait(world.library.pause("eva", False))
 
 
 def test_a_verdict_that_cannot_be_written_down(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -510,7 +598,7 @@ def test_a_verdict_that_cannot_be_written_down(world: World, monkeypatch: pytest
     world.tick(HOLD_SECONDS, *members)
     world.tick(1, *members)
     assert (world.offered("other"), world.members) == ((1, {"cpu": "a"}), members)
-    assert world.library.problems[""] == (Problem("the ring stays open: disk full"),)
+    assert world.library.problems[""] == (Problem("the rollout stays as it is: disk full"),)
     monkeypatch.setattr(world.store, "call", works)
     world.tick(5, *members)
     assert world.offered("other") == (3, {"cpu": "b"})
@@ -518,13 +606,84 @@ def test_a_verdict_that_cannot_be_written_down(world: World, monkeypatch: pytest
 
 def test_rings_for_the_folder(world: World) -> None:
     """With --rings; a fleet of nobody has none."""
-    world.library.fraction = 0.01
+    world.library.folder_plan = RINGED
     world.write(cpu="a").look()
     world.write(cpu="b").look()
-    assert (len(world.members), world.offered("other")) == (1, (1, {"cpu": "a"}))
-    world.library.fleet = list
+    assert (len(world.members), world.offered("other")) == (2, (1, {"cpu": "a"}))
+    world.undo()
+    world.library.releases.fleet = list
     world.write(cpu="c").look()
     assert (world.members, world.offered("other")) == ([], (5, {"cpu": "c"}))
+
+
+def test_a_label_that_nobody_has(world: World) -> None:
+    """A slip: the ring after it would be the first one. Nothing is written."""
+    world.write(cpu="a").look()
+    with pytest.raises(PushRefused, match="no agent of version 2 has the label role=canary"):
+        world.push(Plan(read_rings("role=canary,100%")), cpu="b")
+    assert (world.folder / "cpu.lua").read_text() == "a"
+
+
+def test_who_would_be_in_it(world: World) -> None:
+    """A preview names those whom the push then takes."""
+    world.write(cpu="a").look()
+    preview = world.library.releases.preview(RINGED)
+    world.push(RINGED, cpu="b")
+    assert [(each["size"], each["members"]) for each in preview] == [(2, world.members), (98, [])]
+
+
+# ---------------------------------------------------------------------------------------------- what was taken back
+
+
+def test_what_was_taken_back_does_not_come_back(world: World) -> None:
+    """Neither with another file's change nor with a push of another file, a restart or not; `checks` can say why."""
+    world.write(cpu="a", disk="a").look()
+    world.push(cpu="b", extra="new")
+    (world.folder / "disk.lua").unlink()
+    world.look()
+    assert world.undo() == 6  # of the removal alone
+    assert world.undo_is_refused()
+    world.write(net="x").look()
+    assert world.offered() == (7, {"cpu": "b", "disk": "a", "extra": "new", "net": "x"})
+    world.push(mem="y")
+    world.restart()
+    assert world.look().offered() == (9, {"cpu": "b", "disk": "a", "extra": "new", "mem": "y", "net": "x"})
+    assert [(each.version, each.files) for each in world.library.releases.refused] == [(5, {"disk.lua": None})]
+
+
+def test_files_that_were_taken_back_together_come_back_together(world: World) -> None:
+    """Once one of them changes; nobody knows which of them was at fault."""
+    world.write(cpu="a", disk="a").look()
+    world.push(cpu="b", disk="b", extra="new")
+    world.undo()
+    world.write(net="x").look()
+    assert world.offered() == (5, {"cpu": "a", "disk": "a", "net": "x"})
+    world.write(cpu="c").look()
+    assert world.offered() == (7, {"cpu": "c", "disk": "b", "extra": "new", "net": "x"})
+    assert world.library.releases.refused == ()
+
+
+def test_somebody_asks_for_what_was_taken_back(world: World) -> None:
+    """By its name; taken back again it stays back again, and once."""
+    world.write(cpu="a", disk="a").look()
+    for version in (3, 5):
+        world.push(cpu="b")
+        assert world.offered() == (version, {"cpu": "b", "disk": "a"})
+        world.undo()
+    assert [each.version for each in world.library.releases.refused] == [5]
+    world.push(disk="b")
+    assert world.offered() == (7, {"cpu": "a", "disk": "b"})
+
+
+def test_what_was_taken_back_and_is_mended_by_itself(world: World) -> None:
+    """The folder is as before: nothing is refused any more, and the same content later is new."""
+    world.write(cpu="a").look()
+    world.write(cpu="b").look()
+    world.undo()
+    world.write(cpu="a").look()
+    world.restart()
+    assert world.library.releases.refused == ()
+    assert world.write(cpu="b").look().offered() == (5, {"cpu": "b"})
 
 
 def test_a_renewal_after_going_back(world: World) -> None:
@@ -565,7 +724,7 @@ WHEEL = "helen_equus-0.2.0-py3-none-any.whl"
 def test_an_equus_goes_out_with_the_set(world: World) -> None:
     """Named beside the checks, served by its hash, kept through later pushes and restarts; undone like all else."""
     world.write(cpu="a").look()
-    world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator", None))
+    world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator"))
     entry = manifest.entry(b"wheel")
     agent = {"version": "0.2.0", "files": {WHEEL: {"sha256": entry.sha256, "size": entry.size}}}
     assert (world.offered(), world.library.published.document.agent) == ((3, {"cpu": "a"}), agent)
@@ -574,7 +733,7 @@ def test_an_equus_goes_out_with_the_set(world: World) -> None:
     assert (world.look().offered(), world.library.file(entry.sha256)) == ((3, {"cpu": "a"}), b"wheel")
     world.write(cpu="b").look()
     assert (world.offered(), world.library.published.document.agent) == ((5, {"cpu": "b"}), agent)
-    world.inbox.wait(world.library.offer_agent("0.3.0", {WHEEL.replace("2", "3"): b"newer"}, "operator", None))
+    world.inbox.wait(world.library.offer_agent("0.3.0", {WHEEL.replace("2", "3"): b"newer"}, "operator"))
     assert (world.undo(), world.library.published.document.agent) == (8, agent)
     assert world.look().offered() == (8, {"cpu": "b"})
 
@@ -582,8 +741,8 @@ def test_an_equus_goes_out_with_the_set(world: World) -> None:
 def test_an_equus_of_the_first_ring(world: World) -> None:
     """A few agents hear of it before all others."""
     world.write(cpu="a").look()
-    world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator", 0.01))
-    [member] = world.library.releases.ring.members
+    world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator", RINGED))
+    member = world.members[0]
     assert world.library.offered(member).document.agent is not None
     assert world.library.offered("nobody").document.agent is None
 
@@ -622,7 +781,7 @@ def test_staged_until_somebody_signs(keyless: World) -> None:
 def test_an_equus_that_is_signed_elsewhere(keyless: World) -> None:
     """Staged with the set; nothing of it is offered before."""
     sign(keyless.write(cpu="a").look())
-    keyless.inbox.wait(keyless.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator", None))
+    keyless.inbox.wait(keyless.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator"))
     assert keyless.library.published.document.agent is None
     sign(keyless)
     assert keyless.library.published.document.agent["version"] == "0.2.0"

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from helen.rings import read_rings
 from helen.settings import Settings, SettingsError, gather, read
 
-FLAGS = {"state": "/flag", "listen": "1.1.1.1:1", "name": ["flag"], "rings": True}
+FLAGS = {"state": "/flag", "listen": "1.1.1.1:1", "name": ["flag"], "rings": "5%"}
 ENVIRONMENT = {
     "HELEN_STATE": "/env", "HELEN_LISTEN": "2.2.2.2:2", "HELEN_NAME": "one, two,", "HELEN_RINGS": "1",
     "HELEN_RETENTION": "1d", "HELEN_WEB": "",
@@ -36,7 +37,13 @@ def test_the_environment_over_the_file(config: Path) -> None:
     """A variable for each; an empty one is none."""
     found = read(gather({}, ENVIRONMENT, config))
     assert found == Settings(
-        Path("/env"), ("2.2.2.2", 2), None, names=("one", "two"), minimum_equus=(1, 2), retention=86_400.0, rings=True
+        Path("/env"),
+        ("2.2.2.2", 2),
+        None,
+        names=("one", "two"),
+        minimum_equus=(1, 2),
+        retention=86_400.0,
+        rings=read_rings("1%,10%,100%"),
     )
 
 
@@ -44,7 +51,13 @@ def test_flags_over_all(config: Path) -> None:
     """What isn't given as a flag comes from elsewhere."""
     found = read(gather({**FLAGS, "web": None, "insecure-plaintext": False}, ENVIRONMENT, config))
     assert found == Settings(
-        Path("/flag"), ("1.1.1.1", 1), None, names=("flag",), minimum_equus=(1, 2), retention=86_400.0, rings=True
+        Path("/flag"),
+        ("1.1.1.1", 1),
+        None,
+        names=("flag",),
+        minimum_equus=(1, 2),
+        retention=86_400.0,
+        rings=read_rings("5%,100%"),
     )
 
 
@@ -76,7 +89,8 @@ def test_an_address_of_ipv6() -> None:
     [
         ("stat = 1", "'stat' is no setting. There are: state, listen"),
         ("state = 5", "state is 5: write a text in quotes"),
-        ('rings = "no"', "rings is 'no': write true or false"),
+        ("rings = 5", 'rings is 5: write rings such as "1%,10%,100%", or true or false'),
+        ('insecure_plaintext = "no"', "insecure-plaintext is 'no': write true or false"),
         ("name = [1]", "name is \\[1\\]: write a text, or a list of them"),
         ("retention = true", "retention is True: write a duration"),
         ("state = ", "is no TOML"),
@@ -98,6 +112,22 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_switch_of_the_environment() -> None:
     """1 or 0, and nothing that could mean either."""
-    assert gather({}, {"HELEN_RINGS": "no"}, None) == {"rings": False}
-    with pytest.raises(SettingsError, match="HELEN_RINGS is 'maybe': write 1 or 0"):
-        gather({}, {"HELEN_RINGS": "maybe"}, None)
+    assert gather({}, {"HELEN_INSECURE_PLAINTEXT": "no"}, None) == {"insecure-plaintext": False}
+    with pytest.raises(SettingsError, match="HELEN_INSECURE_PLAINTEXT is 'maybe': write 1 or 0"):
+        gather({}, {"HELEN_INSECURE_PLAINTEXT": "maybe"}, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "rings"), [("role=canary", "role=canary,100%"), ("1", "1%,10%,100%"), (True, "1%,10%,100%")]
+)
+def test_rings(said: object, rings: str) -> None:
+    """As `helen push` takes them, or a switch for the usual ones."""
+    assert read({"state": "/s", "rings": said}).rings == read_rings(rings)
+
+
+def test_no_rings() -> None:
+    """Said, it is for pushes, too; not said, pushes have the usual ones and the folder has none."""
+    assert [read({"state": "/s", "rings": said}).rings for said in ("off", "0", False)] == [(), (), ()]
+    assert read({"state": "/s"}).rings is None
+    with pytest.raises(SettingsError, match="--rings: 'some' is no share of the agents"):
+        read({"state": "/s", "rings": "some"})

@@ -148,6 +148,12 @@ def test_only_under_our_names(web: Web, host: str, status: int) -> None:
         ("POST", "/api/v1/push", {"files": {"x.lua": "\ud800"}}, (400, "bad request", "no text")),
         ("POST", "/api/v1/push", {"files": {"../x.lua": ""}}, (409, "push refused", "a check's file is called")),
         ("POST", "/api/v1/push", {"files": {}, "canary": "0%"}, (400, "bad request", "`canary`")),
+        ("POST", "/api/v1/push", {"files": {}, "canary": "1%", "rings": "off"}, (400, "bad request", "at once")),
+        ("POST", "/api/v1/push", {"files": {}, "rings": "5"}, (400, "bad request", "`rings`: '5' is no share")),
+        ("POST", "/api/v1/push", {"files": {}, "gates": {"x": "1"}}, (400, "bad request", "`gates`: 'x' is no gate")),
+        ("POST", "/api/v1/push", {"files": {}, "gates": {"errors": 1}}, (400, "bad request", "`gates` is an object")),
+        ("POST", "/api/v1/rollouts/pause", {}, (409, "push refused", "no rollout is under way")),
+        ("POST", "/api/v1/rollouts/undo", {"dry_run": True}, (409, "push refused", "no rollout is under way")),
         ("POST", "/api/v1/push", {"files": {"x.lua": "return {"}}, (409, "push refused", "x.lua:1: ")),
         ("POST", "/api/v1/push/signed", {"manifest": "x", "undo": "y"}, (409, "push refused", "nothing is staged")),
     ],
@@ -257,4 +263,7 @@ def test_a_dry_push_over_tcp(web: Web) -> None:
     before = web.ask("GET", "/api/v1/push").json["version"]
     body = json.dumps({"files": {"new.lua": pulse("x")}, "dry_run": True}).encode()
     answer = web.ask("POST", "/api/v1/push", body)
-    assert (answer.status, answer.json) == (200, {"version": before, "warnings": []})
+    plan = [{"number": 1, "ring": "1%", "size": 1, "members": ["web-1"]}, {"number": 2, "ring": "10%", "size": 0}]
+    plan = [plan[0], {**plan[1], "members": []}, {"number": 3, "ring": "100%", "size": 0, "members": []}]
+    said = {"version": before, "warnings": [], "rings": "1%,10%,100%", "plan": plan}
+    assert (answer.status, answer.json) == (200, said)

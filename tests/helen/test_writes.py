@@ -163,6 +163,9 @@ WRITES: dict[tuple[str, str], tuple[dict[str, str], dict[str, Any], int, dict[st
     ("POST", f"{V1}/push/signed"): ({}, {"manifest": "x", "undo": "y"}, 409, {"title": "push refused"}),
     ("POST", f"{V1}/push/agent"): ({}, {"wheels": a_wheel()}, 400, {"title": "bad request"}),
     ("POST", f"{V1}/push/undo"): ({}, {}, 200, {"version": 2}),
+    ("POST", f"{V1}/rollouts/pause"): ({}, {}, 409, {"title": "push refused"}),
+    ("POST", f"{V1}/rollouts/resume"): ({}, {}, 409, {"title": "push refused"}),
+    ("POST", f"{V1}/rollouts/undo"): ({}, {}, 409, {"title": "push refused"}),
     ("POST", f"{V1}/keys"): ({}, {}, 200, {"version": 1}),
 }  # fmt: skip
 PURE = {("POST", f"{V1}/notifications/route"), ("POST", f"{V1}/notifications/check")}  # they do nothing anyway
@@ -189,7 +192,7 @@ def test_a_dry_run_changes_nothing(stage: Stage, key: tuple[str, str]) -> None:
     first = ask(stage.helen, method, path, body | {"dry_run": True})
     second = ask(stage.helen, method, f"{path}?dry_run=true", body)
     assert (first.status, second.status) == (status, status), first.raw
-    if path.endswith("/undo"):
+    if path.endswith("/push/undo"):
         words = {"version": stage.everything()["push"]["version"] + 1}
     wanted = {name: stage.over if value == "OVER" else value for name, value in words.items()}
     assert {name: first.json.get(name) for name in wanted} == wanted

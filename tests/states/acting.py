@@ -85,6 +85,8 @@ class Play:
             known = self.timeline.rules[agent]
             left = evolve(known, checks={name: rule for name, rule in known.checks.items() if name != check_id})
             yield from self.timeline.change("rule", time, agent, None, rules_to_json(left))
+        elif word in ("open", "passed", "undone", "back"):
+            yield from self.timeline.change("rollout", time, None, None, _rollout(word, **options))
         else:
             assert word in ("helen_start", "helen_stop"), word
             yield from self.timeline.change(word, time, None, None, {})
@@ -95,6 +97,15 @@ class Play:
         sequence = int(options.get("sequence", self.sequence))
         spool, reason = options.get("spool", "s"), options.get("reason")
         return Result(time, STATUS_WORDS.index(word), ended, spool, sequence, reason)
+
+
+def _rollout(action: str, version: str, agents: str = "*", without: str = "", checks: str = "c") -> dict[str, Any]:
+    """The document of a step of a rollout."""
+    return {
+        "action": action, "version": int(version), "ring": 1, "agents": None if agents == "*" else agents.split(","),
+        "without": [name for name in without.split(",") if name], "checks": checks.split(","), "detail": "it is tried",
+        "why": f"version {version} {action}",
+    }  # fmt: skip
 
 
 def _numbers(options: dict[str, str]) -> dict[str, Any]:

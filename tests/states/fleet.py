@@ -51,6 +51,7 @@ class Fleet:
     every: float = 1_800.0
     restarts: int = 4
     windows: int = 12
+    rollouts: int = 0  # half of them are taken back
     absences: list[Span] = field(factory=list)
     announced: list[bool] = field(factory=list)
 
@@ -102,6 +103,26 @@ class Fleet:
                 cancelled = {"action": "cancel", "id": f"w{at}", "author": "eva"}
                 then = self._awake(begin + rng.uniform(0.05, 0.9) * DAY)
                 yield Record(then, order + 200 + at, "downtime", None, None, cancelled)
+
+        yield from self._rollouts(rng)
+
+    def _rollouts(self, rng: random.Random) -> Iterator[Record]:
+        """One after the other, of half of the agents each."""
+        order, span = -(10**8), self.days * DAY / max(1, self.rollouts)
+        for at in range(self.rollouts):
+            members = [name for name in self.names() if rng.random() < 0.5]
+            begin = self._awake(START + at * span + rng.uniform(0.0, 0.3) * span)
+            end = max(begin + 1.0, self._awake(begin + rng.uniform(0.1, 0.6) * span))
+            step = {"version": at, "why": "it is over"}
+            scope = {"ring": 1, "agents": members if at % 3 else None, "without": [], "checks": [CHECK], "detail": ""}
+            yield Record(begin, order + 10 * at, "rollout", None, None, {"action": "open", **step, **scope})
+            action = "undone" if at % 2 else "passed"
+            yield Record(end, order + 10 * at + 1, "rollout", None, None, {"action": action, **step})
+            for half in (members[::2], self.names()) if at % 2 else ():
+                end += 1.0
+                yield Record(
+                    end, order + 10 * at + 2, "rollout", None, None, {"action": "back", **step, "agents": half}
+                )
 
     def _awake(self, time: float) -> float:
         """Nobody gives a command to a Helen who isn't there."""

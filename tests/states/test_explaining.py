@@ -84,12 +84,113 @@ def test_what_else_broke_and_what_changed() -> None:
         "same agent, its parent, a/p: ok to critical: the result says critical",
     ]
     assert texts(found, "what_changed") == [
-        "the agent's link: up", "from here on by the code new, before by old",
+        "the agent connected", "from here on by the code new, before by old",
     ]  # fmt: skip
     assert texts(found, "why_not_run") == [
         "it is not scheduled there", "a result came", "a result came, 60 s after its run ended: it waited in the spool",
     ]  # fmt: skip
     assert texts(found, "why_no_alert")[-1].startswith("held back: problem, critical because of dependency a/p")
+
+
+def changed(*given: tuple[float, str, dict[str, Any]]) -> list[str]:
+    """What is said of these records under "What changed?" of a/c."""
+    past = [
+        Past(at, moment, kind, None, None, document=json.dumps(said)) for at, (moment, kind, said) in enumerate(given)
+    ]
+    return texts(explain(Facts("a", "c", 1_000.0, None, RULE, changes=past)), "what_changed")
+
+
+def rules(agent: str = "a", labels: dict[str, str] | None = None, **checks: dict[str, Any]) -> dict[str, Any]:
+    return {"agent": agent, "labels": labels or {}, "checks": checks, "link": {}}
+
+
+def test_rules_and_labels_are_told_as_sentences() -> None:
+    """What of it is another, and nothing where nothing is; other checks and agents are none of its own."""
+    stale = {"stale": 150.0}
+    assert changed(
+        (1, "rule", rules(c=stale)), (2, "rule", rules(c=stale)), (3, "rule", rules("b", c={"attempts": 9})),
+        (4, "rule", rules(labels={"role": "web"}, c=stale)), (5, "rule", rules(labels={"role": "db"}, c=stale, d={})),
+        (6, "rule", rules(c={"stale": 60.0, "attempts": 5, "depends": ["a/p"], "flap_start": None})),
+        (7, "rule", rules()), (8, "rule", rules(c={})),
+    ) == [
+        "it is scheduled, and judged as usual but for seconds without a result until it is unknown: 150",
+        "the agent has a new label, role=web",
+        "the agent's label role is db, it was web",
+        "the agent has lost the label role=db",
+        "bad results that confirm a problem: 5, 3 before",
+        "seconds without a result until it is unknown: 60, 150 before",
+        "per cent of changes at which flapping begins: none, 30 before",
+        "what it depends on: a/p, nothing before",
+        "it is not scheduled any more",
+        "it is scheduled from here on",
+    ]  # fmt: skip
+
+
+def test_what_repeats_is_counted() -> None:
+    """A link that blinks is one line, and many blinks are one, too."""
+    blinks = [(60.0 + 60.0 * n + moment, "link", {"agent": "a", "event": event}) for n in range(3)
+              for moment, event in ((0.0, "down"), (2.0, "up"))]  # fmt: skip
+    assert changed(
+        (1, "helen_start", {"version": "0.2"}), (2, "link", {"agent": "a", "event": "up"}), (3, "helen_stop", {}),
+        *blinks, (900, "link", {"agent": "a", "event": "down"}), (990, "link", {"agent": "a", "event": "up"}),
+    ) == [
+        "Helen started, version 0.2", "the agent connected", "Helen stopped",
+        "the agent's connection ended, and it came back within a minute (3 times)",
+        "the agent's connection ended", "the agent connected",
+    ]  # fmt: skip
+
+
+def test_windows_are_told_where_they_cover() -> None:
+    """What they are, not their JSON; others' are left out."""
+    window = {
+        "action": "add",
+        "id": "d",
+        "agents": ["a"],
+        "until": 900.0,
+        "begin": 5.0,
+        "author": "eva",
+        "comment": "x",
+    }
+    other = {**window, "id": "e", "agents": ["b"]}
+    assert changed(
+        (5, "downtime", window), (6, "downtime", other), (7, "downtime", {**window, "until": 950.0}),
+        (8, "downtime", {"action": "cancel", "id": "d", "author": "kim"}),
+        (9, "downtime", {"action": "cancel", "id": "e", "author": "kim"}),
+    ) == [
+        "downtime d by eva: x: opened", "downtime d by eva: x: changed", "downtime d was cancelled by kim",
+    ]  # fmt: skip
+
+
+def test_pushes_are_told_where_they_were_tried() -> None:
+    """From the ring to the way back, and those that went to all at once; another check's are left out."""
+    scope = {"ring": 1, "agents": ["a"], "without": [], "checks": ["c"], "detail": ""}
+    opened = {
+        "action": "open",
+        "version": 7,
+        **scope,
+        "author": "eva",
+        "files": "changed: c.lua",
+        "place": "ring 1 of 2 (1%)",
+    }
+    at_once = {"action": "at-once", "author": "eva", "files": "changed: c.lua"}
+    assert changed(
+        (1, "rollout", opened), (2, "rollout", {"action": "undone", "version": 7, "why": "c: it is bad"}),
+        (3, "rollout", {"action": "back", "version": 7, "agents": ["b"], "why": ""}),
+        (4, "rollout", {"action": "back", "version": 7, "agents": ["a"], "why": ""}),
+        (5, "rollout", {**opened, "version": 9}),
+        (6, "rollout", {"action": "passed", "version": 9, "why": "version 9 has passed"}),
+        (7, "rollout", {**opened, "version": 11, "agents": ["b"]}),
+        (8, "rollout", {"action": "passed", "version": 11, "why": "version 11 has passed"}),
+        (9, "rollout", {**at_once, "version": 13, "checks": ["c"]}),
+        (10, "rollout", {**at_once, "version": 15, "checks": ["d"]}),
+    ) == [
+        "version 7 is being tried here, ring 1 of 2 (1%), pushed by eva; changed: c.lua",
+        "version 7 was taken back: c: it is bad",
+        "the agent runs what it ran before version 7; its state is as it was then",
+        "version 9 is being tried here, ring 1 of 2 (1%), pushed by eva; changed: c.lua",
+        "version 9 has passed",
+        "version 13 went to all agents at once, pushed by eva; changed: c.lua",
+    ]  # fmt: skip
 
 
 def test_the_past_is_told_as_it_was() -> None:

@@ -18,6 +18,7 @@ from helen.judged import (
     Acknowledge,
     AgentAway,
     AgentBack,
+    Approved,
     Held,
     Hold,
     Input,
@@ -27,7 +28,9 @@ from helen.judged import (
     Retired,
     Rule,
     State,
+    TakenBack,
     Tick,
+    Tried,
     Unacknowledge,
     input_from_json,
     input_to_json,
@@ -36,7 +39,7 @@ from helen.states import step
 from helen.timeline import Said, Timeline, run
 
 SEEDS = st.integers(0, 10_000)
-FLEET = {"agents": 10, "days": 2, "every": 1_800.0, "windows": 6}
+FLEET = {"agents": 10, "days": 2, "every": 1_800.0, "windows": 6, "rollouts": 4}
 
 
 def broken_up(fleet: Fleet, rng: random.Random) -> list[Said]:
@@ -120,6 +123,8 @@ INPUTS: list[Input] = [
     Result(1.5, 2, 1.25, "s", 7, "timeout", "abc", "text"), Result(1.0, 0), Tick(2.0, None, 1.0), Tick(2.0, 1.5, 1.0),
     Acknowledge(3.0, Ack("eva", "mine", 9.0, True, 2)), Unacknowledge(3.0, "kim"),
     Held(4.0, Hold("downtime", "d", "downtime d")), Released(5.0, "downtime", "d", "downtime d has ended"),
+    Tried(5.5, "7", "it is tried"), Tried(5.6, "9", "it is tried"), Approved(5.7, "7", "it has passed"),
+    TakenBack(5.8, "9", "it was taken back"),
     Link(6.0, True), AgentAway(7.0, f"a/{LINK}"), AgentBack(8.0, f"a/{LINK}"), Retired(9.0, "gone"),
 ]  # fmt: skip
 

@@ -89,7 +89,7 @@ class Options(PlainOptions):
 
     program = "helen"
     synopsis = "[options]"
-    longdesc = "The server that Equus agents report to. docs/server.rst explains each option."
+    longdesc = "The server that Equus agents report to. Each flag is a HELEN_* variable and a line of --config, too."
     optParameters = [
         ["state", None, None, "Directory of all that must not be forgotten; made if missing"],
         ["listen", None, None, f"HOST:PORT for agents (*:{settings.DEFAULT_PORT}); port 0 is any free one"],

@@ -158,7 +158,7 @@ def show(target: dict[str, Any], file: Path) -> None:
 
 def show_place(result: dict[str, Any], file: Path) -> None:
     """The lines of the file around the one that a fault names."""
-    found = re.match(rf"(?:.*?\b)?{re.escape(file.name)}:(\d+):", result.get("summary") or "")
+    found = re.match(rf"{re.escape(file.name)}:(\d+):", result.get("summary") or "")
     if found is None or result.get("reason") not in BROKEN:
         return
     lines, fault = file.read_text("utf-8", "replace").splitlines(), int(found[1])

@@ -6,6 +6,9 @@ done in threads that end with the program.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -144,6 +147,8 @@ class Top(App[None]):
         yield Static(Text(KEYS, style=HEAD), id="foot")
 
     def on_mount(self) -> None:
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # elsewhere than in the main thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit)  # the terminal is given back
         self.view.focus()
         self.set_interval(1.0, self._draw)
         self._feed.start(lambda told: self._from_thread(Heard(told)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -276,6 +278,20 @@ def test_pause_and_wide() -> None:
         await screen.press("q")
 
     play(scene, size=(140, 30))
+
+
+def test_sigterm() -> None:
+    """Ends it in order: the terminal is as it was before."""
+
+    async def scene(screen: Screen) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(200):
+            await asyncio.sleep(0.01)
+            if screen.app._exit:
+                return
+        raise AssertionError("it goes on")
+
+    play(scene)
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:

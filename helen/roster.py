@@ -81,6 +81,7 @@ class Agent:
     clock_offset: float | None = None  # seconds that its clock is ahead of ours, at best
     latest: dict[str, Latest] = field(factory=dict)
     counts: list[int] = field(factory=lambda: [0, 0, 0, 0])  # of `latest`, by status: nobody has to go through it
+    kept: int = 0  # of `latest`: those that are of before this start
     enrolled: bool = True  # False: no agent, only a name that reports from outside
 
     @property
@@ -96,7 +97,7 @@ class Agent:
         """It is nobody's agent any more, and what it said last says nothing of the present."""
         self.revoked_at = now
         self.latest.clear()
-        self.counts = [0, 0, 0, 0]
+        self.counts, self.kept = [0, 0, 0, 0], 0
 
     def took(self, latest: Latest) -> Latest:
         """Keep a result, with the time since which its status holds. They come in order; clocks may not."""
@@ -108,15 +109,20 @@ class Agent:
             latest = evolve(latest, since=known.since if same and known is not None else latest.received)
         self.latest[latest.check_id] = latest
         if known is not None:
-            self.counts[known.status] -= 1
+            self._uncount(known)
         self.counts[latest.status] += 1
+        self.kept += latest.kept
         return latest
 
     def drop(self, check_id: str) -> None:
         """A check that is watched no more."""
         gone = self.latest.pop(check_id, None)
         if gone is not None:
-            self.counts[gone.status] -= 1
+            self._uncount(gone)
+
+    def _uncount(self, latest: Latest) -> None:
+        self.counts[latest.status] -= 1
+        self.kept -= latest.kept
 
 
 @define

@@ -62,7 +62,7 @@ def show_agents(agents: list[dict[str, Any]], now: float) -> None:
             ", ".join(f"{key}={value}" for key, value in sorted(agent["labels"].items())),
             agent["equus"],
             agent["isolation"],
-            counts(agent["checks"]),
+            counts(agent["checks"]) + (f" ({agent['kept']} of before Helen's start)" if agent["kept"] else ""),
         ]
         for agent in agents
     ]

@@ -80,6 +80,7 @@ def show_agent(agent: Agent, offered: Published | None, now: float) -> dict[str,
         "revoked": agent.revoked_at,
         "current": offered is not None and agent.digest == offered.digest,
         "checks": counted([agent]),
+        "kept": agent.kept,
     }
 
 

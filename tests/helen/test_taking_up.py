@@ -28,7 +28,7 @@ def test_states_become_the_latest_that_is_known() -> None:
         "disk": Latest("disk", 2, "", 90.0, None, "c0de", since=50.0, kept=True),
         "load": Latest("load", 3, "", 90.0, STALE, "c0de", since=50.0, kept=True),
     }
-    assert agents["web-1"].counts == [0, 0, 1, 1]
+    assert (agents["web-1"].counts, agents["web-1"].kept) == ([0, 0, 1, 1], 2)
 
 
 def test_a_new_result_takes_its_place() -> None:
@@ -38,7 +38,7 @@ def test_a_new_result_takes_its_place() -> None:
     agent.took(Latest("disk", 2, "full", 100.0))
     assert agent.latest["disk"] == Latest("disk", 2, "full", 100.0, since=50.0)
     agent.took(Latest("disk", 0, "fine", 110.0))
-    assert (agent.latest["disk"].since, agent.counts) == (110.0, [1, 0, 0, 0])
+    assert (agent.latest["disk"].since, agent.counts, agent.kept) == (110.0, [1, 0, 0, 0], 0)
 
 
 def test_what_was_recovered_keeps_its_words() -> None:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,26 @@ def _read_one(folder: Path, name: str, faults: dict[str, str]) -> bytes | None:
 def _open_at_once(path: str, flags: int) -> int:
     """A FIFO called x.lua must not keep the thread waiting for a writer."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def read_tests(folder: Path) -> dict[str, bytes]:
+    """The tests beside the checks, by the name of what they test. Those that can't be read are left out."""
+    place = folder / "tests"
+    names = sorted(os.listdir(place)) if place.is_dir() else []
+    found, size = {}, 0
+    for name in [name for name in names if FILE_NAME.fullmatch(name)][:MAX_FILES]:
+        content = _read_one(place, name, {})
+        if content is not None and size + len(content) <= MAX_SET:
+            size += len(content)
+            found[name] = content
+    return found
+
+
+def take_away(folder: Path, names: Iterable[str]) -> None:
+    """Blocking: files that are there no more are no fault. Raises OSError."""
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).unlink()
 
 
 def put(folder: Path, files: dict[str, bytes]) -> None:

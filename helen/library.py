@@ -269,21 +269,24 @@ class Library:
         plan: Plan | None = None,
         dry_run: bool = False,
         replace: bool = False,
+        gone: Collection[str] = (),
     ) -> Deferred[dict[str, Verdict]]:
         """Judge these files, tests and all, and put them into the folder. Fails with PushRefused, nothing changed.
 
-        `plan`: None is as always. `replace`: a rollout that is under way is taken back first.
+        `plan`: None is as always. `replace`: a rollout that is under way is taken back first. `gone`: files that leave
+        the folder with it, tests/NAME.lua too.
         """
         return self._lock.run(
-            lambda: Deferred.fromCoroutine(self._push(files, tests, author, plan or self.plan, dry_run, replace))
+            lambda: Deferred.fromCoroutine(self._push(files, tests, author, plan or self.plan, dry_run, replace, gone))
         )
 
     async def _push(
         self, files: Mapping[str, bytes], tests: Mapping[str, bytes], author: str, plan: Plan, dry_run: bool,
-        replace: bool,
+        replace: bool, gone: Collection[str],
     ) -> dict[str, Verdict]:  # fmt: skip
         _check_names(files, tests)
-        is_said_again = self._is_under_way(files)
+        _check_names(dict.fromkeys((name.removeprefix("tests/") for name in gone), b""), {})
+        is_said_again = self._is_under_way(files) and not gone
         if not replace and not is_said_again:
             self._refuse_a_second()
         self._check_labels(plan)
@@ -297,9 +300,10 @@ class Library:
             await self._go_back(author)
         try:
             await deferToThread(checkfolder.put, self.folder, {**files, **_beside(tests)})
+            await deferToThread(checkfolder.take_away, self.folder, gone)
         except OSError as error:
             raise PushRefused(f"the folder {self.folder} can't be written: {error.strerror}") from error
-        await self._refresh(author, plan, files.keys())
+        await self._refresh(author, plan, {*files, *gone})
         return judged
 
     def _is_under_way(self, files: Mapping[str, bytes]) -> bool:

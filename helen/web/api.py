@@ -28,6 +28,7 @@ from helen.web import (
     alertmanager,
     draining,
     events,
+    files,
     health,
     history,
     jobs,
@@ -307,6 +308,7 @@ reporting.add_routes(Api.app)
 pings.add_routes(Api.app)
 one_shots.add_routes(Api.app, Question)
 alertmanager.add_routes(Api.app)
+files.add_routes(Api.app)
 pushes.add_routes(Api.app)
 draining.add_routes(Api.app)
 rollouts.add_routes(Api.app)

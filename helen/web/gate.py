@@ -99,7 +99,8 @@ class Gate:
         except Problem as problem:
             return refuse_problem(request, problem)
         request.is_shielded = route is not None and route.is_write and not route.streams
-        if request.method == b"POST" and route is not None and request.getHeader(b"idempotency-key") is not None:
+        keyed = request.method == b"POST" and request.getHeader(b"idempotency-key") is not None
+        if keyed and route is not None and not route.own:  # whose callers have no names: their ids are looked at there
             return self._once.render(request, route)
         return self._inner.render(request)
 

@@ -15,9 +15,11 @@ from helen.web.bodies import (
     read_flag,
     read_optional_text,
     read_plan,
+    read_strings,
     read_text,
     wants_dry_run,
 )
+from helen.web.files import demand_folder
 from helen.web.problems import Problem, write_json
 from helen.web.rollouts import show_rollout
 from helen.wheels import NotAnEquus, version_of
@@ -42,7 +44,10 @@ def add_routes(app: Klein) -> None:
         files, tests, library = read_files(body, "files"), read_files(body, "tests"), api._helen.library
         plan, replace, dry_run = read_plan(body, library.plan), read_flag(body, "replace"), wants_dry_run(request, body)
         request.subject = " ".join(sorted(files))
-        verdicts = await library.push(files, tests, request.caller.actor, plan, dry_run, replace)
+        gone = read_strings(body, "remove") if body.get("remove") else []
+        if request.getHeader(b"if-match") is not None:
+            await demand_folder(api, request)
+        verdicts = await library.push(files, tests, request.caller.actor, plan, dry_run, replace, gone)
         warnings = [problem.at(name) for name, found in verdicts.items() for problem in found.problems]
         newest = library.releases.newest
         made = {"version": newest.version if newest is not None else None, "warnings": warnings}

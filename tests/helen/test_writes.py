@@ -167,6 +167,7 @@ WRITES: dict[tuple[str, str], tuple[dict[str, str], dict[str, Any], int, dict[st
     ("POST", f"{V1}/rollouts/resume"): ({}, {}, 409, {"title": "push refused"}),
     ("POST", f"{V1}/rollouts/undo"): ({}, {}, 409, {"title": "push refused"}),
     ("POST", f"{V1}/keys"): ({}, {}, 200, {"version": 1}),
+    ("PUT", f"{V1}/notifications/file"): ({}, {"text": None}, 200, {"version": "none"}),
 }  # fmt: skip
 PURE = {("POST", f"{V1}/notifications/route"), ("POST", f"{V1}/notifications/check")}  # they do nothing anyway
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, field, fields
 
+from equus_protocol.results import STATUS_WORDS
 from helen.judged import Rule
 from helen.replaying import Past
 from helen.timeline import AgentRules, rules_from_json
@@ -26,6 +27,7 @@ _WORDS = {
     "retry": "seconds until a retry", "stale": "seconds without a result until it is unknown",
     "flap_start": "per cent of changes at which flapping begins", "flap_stop": "per cent at which flapping ends",
     "depends": "what it depends on", "away": "seconds until its agent is away",
+    "passive": "its results come from outside", "missing": "what it is when none came in time",
 }  # fmt: skip
 Line = dict[str, Any]
 
@@ -70,18 +72,18 @@ class _Teller:
         if before is not None:
             yield from _labels(before.labels, self.rules.labels)
             if was is None and now is not None:
-                yield "it is scheduled from here on"
+                yield f"it is {_expected(now)} from here on"
             elif was is not None and now is None:
-                yield "it is not scheduled any more"
+                yield f"it is not {_expected(was)} any more"
             elif was is not None and now is not None:
                 yield from _rule(was, now)
         elif now is not None:
             usual = Rule()
             other = [
-                f"{_WORDS[each.name]}: {_value(getattr(now, each.name))}" for each in fields(Rule)
-                if getattr(now, each.name) != getattr(usual, each.name)
+                f"{_WORDS[each.name]}: {_value(each.name, getattr(now, each.name))}" for each in fields(Rule)
+                if getattr(now, each.name) != getattr(usual, each.name) and each.name != "passive"
             ]  # fmt: skip
-            yield f"it is scheduled, and judged as usual{' but for ' if other else ''}{'; '.join(other)}"
+            yield f"it is {_expected(now)}, and judged as usual{' but for ' if other else ''}{'; '.join(other)}"
 
     def link(self, said: dict[str, Any], past: Past) -> Iterator[str]:
         if self._is_own(said):
@@ -168,10 +170,18 @@ def _rule(before: Rule, now: Rule) -> Iterator[str]:
     for name in (each.name for each in fields(Rule)):
         was, is_now = getattr(before, name), getattr(now, name)
         if was != is_now:
-            yield f"{_WORDS[name]}: {_value(is_now)}, {_value(was)} before"
+            yield f"{_WORDS[name]}: {_value(name, is_now)}, {_value(name, was)} before"
 
 
-def _value(value: Any) -> str:
+def _expected(rule: Rule) -> str:
+    return "expected from outside" if rule.passive else "scheduled"
+
+
+def _value(name: str, value: Any) -> str:
+    if name == "missing":
+        return STATUS_WORDS[value]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, tuple):
         return ", ".join(value) or "nothing"
     return "none" if value is None else f"{value:g}"

@@ -22,5 +22,6 @@ class PlainOptions(usage.Options):  # type: ignore[misc]
         except usage.UsageError as error:
             if self.parent is None:
                 raise
-            print(f"{self.program}: {error}. `twistd {self.program} --help` lists the options.", file=sys.stderr)
+            sentence = str(error).rstrip(".")
+            print(f"{self.program}: {sentence}. `twistd {self.program} --help` lists the options.", file=sys.stderr)
             raise SystemExit(1) from error

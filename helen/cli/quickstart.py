@@ -109,7 +109,7 @@ def tell(local: Local) -> None:
     click.echo(f"  your own checks    put NAME.lua into {local.state / 'checks'}: all agents run it within seconds")
     click.echo(f"  signing key        {local.state / 'signing.key'}: whoever has it decides what all agents run")
     click.echo("                     `helen keys rotate --new FILE` hands that to a key that lies elsewhere")
-    click.echo(f"  ask her            helen agents | checks | status | run --state {local.state}")
+    click.echo(f"  ask her            helen agents | checks | status | top | run --state {local.state}")
     click.echo("Ctrl-C stops it. Results as they come:\n")
 
 

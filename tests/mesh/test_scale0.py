@@ -51,6 +51,7 @@ REFUSED: dict[str, tuple[str, list[bytes], dict[str, Any], tuple[int, str]]] = {
     "nobody of this name": ("equus.web-9", [b"echo"], {}, (404, "unknown_agent")),
     "no answer in time": ("equus.web-1", [b"silence"], {"timeout_ms": 300}, (504, "deadline")),
     "no name of a check": ("equus.web-1", [b"no check"], {}, (400, "malformed")),
+    "a name of the protocol's own": ("equus.web-1", [b"equus:once", b"{}"], {}, (400, "malformed")),
     "too many frames": ("equus.web-1", [b"echo", b"{}", b"x"], {}, (400, "malformed")),
     "too large": ("equus.web-1", [b"echo", bytes(1_048_577)], {}, (413, "too_large")),
     "no such file": ("helen.h1", [b"file", b"00"], {}, (404, "unknown_file")),

@@ -64,6 +64,7 @@ from helen.taking_up import take_up
 from helen.telemetry import Telemetry
 from helen.tls import ServerTLS
 from helen.web import shown
+from helen.web.board import Board
 from helen.web.pings import Pings
 from helen.web.site import Parts, control_site, web_site
 from helen.web.streams import Streams
@@ -223,6 +224,7 @@ class Helen(Service):
         for sentence in self.judge.open(recovery.records):
             self.log.info("{sentence}", sentence=sentence)
         take_up(self.house.roster.agents, self.judge.timeline.states, forgotten(loaded.kv))
+        self.board = Board(self.judge)
         self.changes = Changes(self.reactor, self.journal, lambda: self.judge.at)
         self.events = self._open_events(loaded.kv, recovery.records)
         self.streams = Streams(self.reactor, self.events, self.telemetry.cut)

@@ -472,6 +472,10 @@ class Timeline:
         for agent in sorted(self._checks):
             yield from self.keys_of(agent)
 
+    def agents(self) -> list[str]:
+        """Those that have a state, by name."""
+        return sorted(self._checks)
+
     def keys_of(self, agent: str) -> list[Key]:
         """Its checks that have a state, its link included."""
         return [(agent, check_id) for check_id in sorted(self._checks.get(agent, ()))]

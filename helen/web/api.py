@@ -42,6 +42,7 @@ from helen.web import (
     rollouts,
     shown,
 )  # fmt: skip
+from helen.web.board import show_state
 from helen.web.bodies import (
     read_asking_time,
     read_body,
@@ -53,6 +54,8 @@ from helen.web.bodies import (
     wants_dry_run,
 )
 from helen.web.cursors import read_page
+from helen.web.described import ROUTES
+from helen.web.openapi import build
 from helen.web.preconditions import demand
 from helen.web.problems import Problem, add_error_answers, write_json
 from helen.web.rows import write_rows
@@ -73,6 +76,11 @@ class Api:
     def __init__(self, helen: Helen, tokens: WebTokens) -> None:
         self._helen = helen
         self.tokens = tokens
+
+    @app.route("/api/v1/openapi.json", methods=["GET"])
+    def openapi(self, request: Any) -> bytes:
+        """What there is, for programs."""
+        return write_json(request, build(ROUTES, self._helen.version))
 
     @app.route("/api/v1/status", methods=["GET"])
     def status(self, request: Any) -> bytes:
@@ -96,7 +104,7 @@ class Api:
             | {
                 "files": agent.files,
                 "results": [
-                    shown.show_latest(each) | {"state": judgement.show_state(self._helen.judge, name, each.check_id)}
+                    shown.show_latest(each) | {"state": show_state(self._helen.judge, name, each.check_id)}
                     for each in latest
                 ],
                 "schedule": [shown.show_entry(entry) for entry in self._helen.house.supply.schedule_of(agent)],

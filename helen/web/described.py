@@ -12,6 +12,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/healthz", None, "The same as /readyz"),
     Route("GET", "/metrics", "metrics", "Figures of Helen and her fleet for Prometheus"),
     # ---------------------------------------------------------------------------------------------- reading
+    Route("GET", f"{V1}/openapi.json", None, "This description"),
     Route("GET", f"{V1}/status", "read", "All in all"),
     Route("GET", f"{V1}/agents", "read", "The agents, connected or not"),
     Route("GET", f"{V1}/agents/<name>", "read", "One agent, its files, results and schedule"),

@@ -5,6 +5,7 @@ A command is checked here against what is there now, written into the journal, a
 
 from __future__ import annotations
 
+import json
 import time
 from itertools import islice
 from secrets import token_hex
@@ -14,6 +15,7 @@ from klein import Klein
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.threads import deferToThread
 
+from equus_protocol.results import STATUS_WORDS
 from helen.dispatch import next_due
 from helen.explaining import AROUND, DAY, Facts, explain
 from helen.journal.values import Origin
@@ -22,10 +24,12 @@ from helen.judged import PENDING, ROLLOUT, State
 from helen.looking_back import Lookback
 from helen.replaying import Past
 from helen.timeline import Key
+from helen.web.board import Wanted, is_well, show_state, write_board
 from helen.web.bodies import read_body, read_optional_text, read_text, wants_dry_run
 from helen.web.cursors import read_page
 from helen.web.preconditions import demand
 from helen.web.problems import Problem, write_json
+from helen.web.rows import write_pieces
 from helen.web.tags import tag_of_document
 from helen.windows import MAX_COMMENT, Window, WindowRefused, on_at, read_window, spans
 
@@ -34,38 +38,6 @@ PREVIEW_SPANS = 10  # of a recurring window
 PREVIEW_CHECKS = 200  # names of checks that a preview lists; all of them are counted
 WINDOWS = DeferredLock()  # one command about windows at a time, from its look at what is there to the disk
 RESULTS_SHOWN = 10  # results that an explanation looks at
-
-
-def show_state(judge: Judge, agent: str, check_id: str) -> dict[str, Any] | None:
-    """A state for people and programs; None where nothing is known of the check."""
-    state = judge.timeline.states.get((agent, check_id))
-    if state is None:
-        return None
-    rule = judge.timeline.rule((agent, check_id))
-    return {
-        "agent": agent,
-        "check_id": check_id,
-        **state.shown.to_json(),
-        "attempts": rule.recover if state.shown.status == 0 else rule.attempts,
-        "confirmed": state.hard.to_json(),
-        "flapping": state.flap.on,
-        "acknowledged": None if state.ack is None else _show_ack(state),
-        "held_by": [{"kind": hold.kind, "ref": hold.ref, "detail": hold.detail} for hold in state.holds]
-        + _trial(state),
-        "told": state.to_json()["notice"]["told"],
-    }
-
-
-def _trial(state: State) -> list[dict[str, str]]:
-    """A version that is being tried holds back as well."""
-    trial = state.trial
-    return [] if trial is None else [{"kind": ROLLOUT, "ref": trial.ref, "detail": trial.detail}]
-
-
-def _show_ack(state: State) -> dict[str, Any]:
-    assert state.ack is not None
-    ack = state.ack
-    return {"owner": ack.owner, "comment": ack.comment, "until": ack.until, "sticky": ack.sticky}
 
 
 def _show_window(judge: Judge, window: Window) -> dict[str, Any]:
@@ -80,13 +52,19 @@ def add_routes(app: Klein) -> None:
 
     @app.route("/api/v1/states", methods=["GET"])
     async def judged_states(api: Any, request: Any) -> bytes:
-        """Those of `?agent=`; without it those that are not ok, or not sure to be."""
-        judge: Judge = api._helen.judge
-        agent = _argument(request, "agent")
-        keys = judge.timeline.keys_of(agent) if agent else await deferToThread(_unwell, dict(judge.timeline.states))
-        shown = [show_state(judge, *key) for key in keys]
-        at = api._helen.events.id_of(judge.at)
-        return write_json(request, {"states": [each for each in shown if each is not None], "at": at})
+        """Those of `?agent=`, of `?status=`, or of `?all=true`; else those that are not ok, or not sure to be."""
+        wanted, given = read_wanted(request)
+        page = read_page(request, "states", (str, str), given)
+        helen, place = api._helen, None if page.after is None else (page.after[0], page.after[1])
+        at = helen.events.id_of(helen.judge.at)  # before the first row: what comes meanwhile is in events since then
+
+        def end(last: Key | None) -> bytes:
+            following = None if last is None else page.next(last)
+            return f', "at": {json.dumps(at)}, "next": {json.dumps(following)}}}\n'.encode()
+
+        rows = helen.board.rows(wanted, place)
+        return await write_pieces(request, lambda write, gone: write_board(rows, page.limit, write, end, gone),
+                                  whole=page.limit is not None)  # fmt: skip
 
     @app.route("/api/v1/states/<agent>/<path:check>", methods=["GET"])
     def judged_state(api: Any, request: Any, agent: str, check: str) -> bytes:
@@ -201,13 +179,20 @@ def _tag(window: Window) -> str:
     return tag_of_document(window.to_json())
 
 
-def _is_well(state: State) -> bool:
-    return state.shown.status == 0 and not state.shown.attempt and not state.flap.on
-
-
-def _unwell(states: dict[Key, State]) -> list[Key]:
-    """In a thread: a great fleet has 100,000 of them, at half a microsecond each."""
-    return sorted(key for key, state in states.items() if not _is_well(state))
+def read_wanted(request: Any) -> tuple[Wanted, list[str]]:
+    """Which states, and the same in words. Raises Problem."""
+    agent = _argument(request, "agent")
+    words = sorted({value.decode("utf-8", "replace") for value in request.args.get(b"status", [])})
+    unknown = [word for word in words if word not in STATUS_WORDS]
+    if unknown:
+        raise Problem(400, "bad request", f"{unknown[0]!r} is no status: {', '.join(STATUS_WORDS)}")
+    everything = (_argument(request, "all") or "false").lower()
+    if everything not in ("true", "false"):
+        raise Problem(400, "bad request", "`all` is true or false")
+    statuses = {STATUS_WORDS.index(word) for word in words}
+    if not words and (everything == "true" or agent is not None):
+        statuses = set(range(len(STATUS_WORDS)))
+    return Wanted(agent, frozenset(statuses) or None), [agent or "", everything, *words]
 
 
 def _argument(request: Any, name: str) -> str | None:
@@ -242,7 +227,7 @@ async def _written(
 def _preview(judge: Judge, states: dict[Key, State], window: Window, now: float) -> dict[str, Any]:
     """What it would cover now, and when. In a thread, on a copy of the states."""
     covered = [key for key in states if judge.timeline.covers(window, key)]
-    broken = [key for key in covered if not _is_well(states[key])]
+    broken = [key for key in covered if not is_well(states[key])]
     return {
         "window": window.to_json(),
         "active": on_at(window, now) is not None,

@@ -33,7 +33,7 @@ def test_the_table_of_scopes() -> None:
     """Reads need no more than `read` but where secrets or everybody's deeds are; each row is there once."""
     assert len(BY_KEY) == len(ROUTES)
     wide = [route.path for route in ROUTES if route.scope is None and not route.own]
-    assert wide == ["/livez", "/readyz", "/healthz"]
+    assert wide == ["/livez", "/readyz", "/healthz", "/api/v1/openapi.json"]
     assert {route.scope for route in ROUTES} == {None, *SCOPES}
     assert [route.key for route in ROUTES if route.is_write and route.scope == "read"] == [
         ("POST", "/api/v1/notifications/route"), ("POST", "/api/v1/notifications/check")

@@ -1,0 +1,128 @@
+"""The board: rows that are kept are those that would be written, pages have each once, the reactor has its turns."""
+
+from __future__ import annotations
+
+import json
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from helen.judged import Ack, Result, Rule
+from helen.timeline import AgentRules, Timeline, run
+from helen.web import board
+from helen.web.board import Board, Wanted, show_state, write_board
+
+ALL = Wanted(statuses=frozenset(range(4)))
+
+
+class Fleet:
+    """A timeline that things happen to."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance, self.timeline, self.now = random.Random(seed), Timeline(), 1_000.0
+        self.judge: Any = SimpleNamespace(timeline=self.timeline)
+        self.board = Board(self.judge)
+
+    def go_on(self) -> None:
+        """A few results, a rule, an acknowledgement, an agent that goes."""
+        for _ in range(self.chance.randrange(30)):
+            self.now += 1.0
+            agent, check = f"a{self.chance.randrange(6)}", f"c{self.chance.randrange(5)}"
+            run(self.timeline.result(agent, check, Result(self.now, self.chance.choice((0, 0, 1, 2)))))
+        agent = f"a{self.chance.randrange(6)}"
+        what = self.chance.random()
+        if what < 0.2:
+            rules = AgentRules({}, {"c0": Rule(attempts=self.chance.randrange(1, 9))})
+            run(self.timeline.set_rules(agent, rules))
+        elif what < 0.3:
+            run(self.timeline.forget(agent))
+        elif what < 0.5:
+            for key in self.timeline.keys_of(agent)[:1]:
+                state = self.timeline.states[key]
+                self.timeline.states[key] = evolve(state, ack=Ack("anna") if state.ack is None else None)
+
+    def rows(self, wanted: Wanted = ALL, after: Any = None) -> list[tuple[Any, Any]]:
+        found = self.board.rows(wanted, after)
+        return [(row[0], json.loads(row[1])) for row in found if row is not None]
+
+    def fresh(self) -> list[tuple[Any, Any]]:
+        return [(key, show_state(self.judge, *key)) for key in sorted(self.timeline.states)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_that_are_kept(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens between two answers, each row is what it would be if nothing was kept."""
+    monkeypatch.setattr(board, "MOST_KEPT", 20)
+    fleet = Fleet(seed)
+    for _ in range(30):
+        fleet.go_on()
+        assert fleet.rows() == fleet.fresh()
+        assert len(fleet.board._kept) <= 20
+
+
+def test_what_is_not_changed_is_not_written_again() -> None:
+    """The same bytes, the same object."""
+    fleet = Fleet(1)
+    fleet.go_on()
+    first = [row for row in fleet.board.rows(ALL) if row is not None]
+    second = [row for row in fleet.board.rows(ALL) if row is not None]
+    assert first
+    assert all(one[1] is other[1] for one, other in zip(first, second, strict=True))
+
+
+def test_what_is_wanted() -> None:
+    """Those that are not well; those of a status; those of an agent; those after a place."""
+    fleet = Fleet(3)
+    for _ in range(5):
+        fleet.go_on()
+    rows = dict(fleet.fresh())
+    well = {key for key, row in rows.items() if row["status"] == "ok" and row["kind"] == "hard" and not row["flapping"]}
+    assert 0 < len(well) < len(rows)
+    assert [key for key, _ in fleet.rows(Wanted())] == sorted(rows.keys() - well)
+    critical = [key for key, row in rows.items() if row["status"] == "critical"]
+    assert [key for key, _ in fleet.rows(Wanted(statuses=frozenset({2})))] == critical
+    one = [key for key in rows if key[0] == "a1"]
+    assert [key for key, _ in fleet.rows(Wanted("a1", frozenset(range(4))))] == one
+    assert fleet.rows(Wanted("nobody", frozenset(range(4)))) == []
+    for place in [*rows, ("a1", ""), ("zzz", "")]:
+        assert [key for key, _ in fleet.rows(after=place)] == [key for key in rows if key > place]
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2, 7, 1_000])
+def test_pages(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON whatever the pieces are; all pages together are the whole, and the last one has no next."""
+    monkeypatch.setattr(board, "ROWS_A_TURN", 3)
+    fleet = Fleet(4)
+    for _ in range(5):
+        fleet.go_on()
+    found, after = list[Any](), None
+    for _ in range(100):
+        parts, places = list[bytes](), list[Any]()
+
+        def end(place: Any, places: list[Any] = places) -> bytes:
+            places.append(place)
+            return b"}"
+
+        list(write_board(fleet.board.rows(ALL, after), limit, parts.append, end, lambda: False))
+        found += json.loads(b"".join(parts))["states"]
+        (after,) = places
+        if after is None:
+            break
+    assert found == [row for _, row in fleet.fresh()]
+
+
+def test_the_reactor_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few are wanted, and however many are written anew; whoever hangs up ends it."""
+    monkeypatch.setattr(board, "ROWS_A_TURN", 50)
+    monkeypatch.setattr(board, "FRESH_A_TURN", 10)
+    fleet = Fleet(5)
+    for number in range(200):
+        run(fleet.timeline.result(f"a{number}", "c", Result(1.0, 0)))
+    assert sum(row is None for row in fleet.board.rows(ALL)) >= 19
+    assert sum(row is None for row in fleet.board.rows(Wanted(statuses=frozenset({2})))) == 4
+    parts: list[bytes] = []
+    list(write_board(fleet.board.rows(ALL), None, parts.append, lambda place: b"}", lambda: True))
+    assert not b"".join(parts).endswith(b"]}")

@@ -1,0 +1,126 @@
+"""The OpenAPI document: of every route that there is and of no other, and what it says is what is answered."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from helen_running import Running, pulse, wait_until
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS
+from test_web import Web, ask
+
+from helen.web.api import Api
+from helen.web.contents import CONTENTS
+from helen.web.described import ROUTES
+from helen.web.openapi import PARAMETER, build, path_of
+
+DOCUMENT = build(ROUTES, "0")
+EXAMPLES = 5  # of each operation: some 250 requests in all
+LIVE = ("HEAD", "OPTIONS")  # which Klein adds by itself
+
+
+def klein_routes() -> dict[tuple[str, str], Any]:
+    """Method and path -> the function that answers."""
+    found = {}
+    for rule in Api.app.url_map.iter_rules():
+        for method in (rule.methods or set()) - set(LIVE):
+            found[method, rule.rule] = Api.app.endpoints[rule.endpoint]
+    return found
+
+
+def test_every_route_has_a_row_and_every_row_a_route() -> None:
+    """In both directions; the rows of ours have contents, and no contents are left over."""
+    assert set(klein_routes()) == {route.key for route in ROUTES}
+    ours = {route.key for route in ROUTES if not route.own and not route.path.startswith("/api/v2/")}
+    assert CONTENTS.keys() == ours
+
+
+def test_no_route_answers_for_another() -> None:
+    """Klein finds a function by its name: two of one name, and one of them takes the other's requests."""
+    wrong = []
+    for (method, path), answer in klein_routes().items():
+        names = set(inspect.signature(inspect.unwrap(answer)).parameters)
+        if not set(PARAMETER.findall(path)) <= names:
+            wrong.append(f"{method} {path}: {names}")
+    assert wrong == []
+
+
+def test_the_document() -> None:
+    """Of each row one operation with a name of its own; every reference leads somewhere; dry runs for writes."""
+    operations = [each for path in DOCUMENT["paths"].values() for each in path.values()]
+    assert len(operations) == len(ROUTES)
+    assert len({each["operationId"] for each in operations}) == len(operations)
+    known = set(DOCUMENT["components"]["schemas"])
+    assert set(re.findall(r"#/components/schemas/(\w+)", str(DOCUMENT))) <= known
+    for route in ROUTES:
+        operation = DOCUMENT["paths"][path_of(route)][route.method.lower()]
+        given = {each["name"] for each in operation.get("parameters", ())}
+        assert operation["x-scope"] == route.scope
+        if route.key in CONTENTS:
+            assert ("dry_run" in given) == route.is_write
+            assert ("Idempotency-Key" in given) == (route.method == "POST" and not route.streams)
+
+
+def test_the_document_is_openapi() -> None:
+    """By the schema of OpenAPI 3.1 itself: schemathesis refuses another."""
+    assert schemathesis.openapi.from_dict(DOCUMENT).statistic.operations.total == len(ROUTES)
+
+
+# ---------------------------------------------------------------------------------------------- a real one
+
+STREAMS = {route.path for route in ROUTES if route.streams}
+# What would end the tests' own way in, or what a name of somebody else's decides.
+LEFT_OUT = {"/api/v1/keys", "/api/v1/agents/<name>/forget"}
+TESTED = [
+    route for route in ROUTES
+    if route.key in CONTENTS and route.path not in STREAMS and not (route.is_write and route.path in LEFT_OUT)
+]  # fmt: skip
+SPEC = schemathesis.openapi.from_dict(DOCUMENT)
+
+
+@pytest.fixture(scope="module")
+def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """A Helen of their own: they push, revoke and assign whatever comes to their mind."""
+    folder = tmp_path_factory.mktemp("openapi")
+    (folder / "checks").mkdir()
+    (folder / "checks" / "pulse.lua").write_text(pulse())
+    helen = Running(folder).up()
+    agent = helen.agent("web-1")
+    try:
+        wait_until(lambda: helen.client.get("/api/v1/results")["results"], "result")
+        ask(helen, "POST", "/api/v1/windows", {"kind": "silence", "id": "held", "agents": ["x"], "until": 3e9})
+        yield Web(helen)
+    finally:
+        agent.end()
+        helen.end()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("route", TESTED, ids=lambda route: f"{route.method} {route.path}")
+def test_answers_are_as_described(living: Web, route: Any) -> None:
+    """Whatever is asked, by a fixed seed: no 5xx, a status and a form that the document names, and problems as such."""
+    operation = SPEC[path_of(route)][route.method]
+    checks = [CHECKS.get_one(name) for name in (
+        "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"
+    )]  # fmt: skip
+
+    strategy = operation.as_strategy(GenerationMode.POSITIVE) | operation.as_strategy(GenerationMode.NEGATIVE)
+
+    @settings(
+        max_examples=EXAMPLES, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(case=strategy)
+    def asked(case: Any) -> None:
+        case.call_and_validate(
+            base_url=f"http://{living.host}:{living.port}", headers={"authorization": f"Bearer {living.token}"},
+            checks=checks,
+        )  # fmt: skip
+
+    asked()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -105,6 +105,7 @@ class Timeline:
         self._up: dict[str, float | None] = {}  # agents that ever linked -> since when they are connected
         self._rules: dict[Key, Rule] = {}  # the same as `rules`, for one look-up instead of three
         self._checks: dict[str, set[str]] = {}  # agent -> check ids with a state
+        self._keys: dict[str, Sequence[Key]] = {}  # the same in order, as far as somebody has asked
         self._parents: dict[Key, tuple[Key, ...]] = {}
         self._children: dict[Key, set[Key]] = {}
         self._heap: list[tuple[float, int, str, str]] = []
@@ -246,6 +247,7 @@ class Timeline:
         self._up.pop(agent, None)
         self.clocks.pop(agent, None)
         self._checks.pop(agent, None)
+        self._keys.pop(agent, None)
 
     def set_rules(self, agent: str, rules: AgentRules) -> Spoken:
         """All that an agent runs from now on. What it ran before and runs no more is retired."""
@@ -418,6 +420,7 @@ class Timeline:
             self.tried.setdefault(self.trial.ref, set()).add(key)
         self.states[key] = state
         self._checks.setdefault(key[0], set()).add(key[1])
+        self._keys.pop(key[0], None)
         return state
 
     def _retire(self, key: Key) -> Spoken:
@@ -431,6 +434,7 @@ class Timeline:
             self._forget_trial(key, trial.ref)
         self._planned.pop(key, None)
         self._checks[key[0]].discard(key[1])
+        self._keys.pop(key[0], None)
 
     def _step(self, key: Key, given: Input) -> Spoken:
         state = self.states[key]
@@ -476,9 +480,12 @@ class Timeline:
         """Those that have a state, by name."""
         return sorted(self._checks)
 
-    def keys_of(self, agent: str) -> list[Key]:
-        """Its checks that have a state, its link included."""
-        return [(agent, check_id) for check_id in sorted(self._checks.get(agent, ()))]
+    def keys_of(self, agent: str) -> Sequence[Key]:
+        """Its checks that have a state, its link included. The same list until one comes or goes."""
+        keys = self._keys.get(agent)
+        if keys is None:
+            keys = self._keys[agent] = [(agent, check_id) for check_id in sorted(self._checks.get(agent, ()))]
+        return keys
 
     # ---------------------------------------------------------------------------------------------- parents
 

@@ -48,6 +48,7 @@ AGENT = Query("agent", s.TEXT, "an agent by its name")
 SUBJECT = Query("subject", s.TEXT, "what it was done to")
 ALL = Query("all", a("boolean"), "those that are well, too")
 STATUS = Query("status", s.STATUS, "only these", many=True)
+KEPT = Query("kept", s.TEXT, "1: those as well that are known from before this start")
 VERBOSE = Query("verbose", s.TEXT, "every part")
 
 ACK = {"agent": s.TEXT, "check": s.TEXT, "owner": s.TEXT}
@@ -68,7 +69,7 @@ CONTENTS: dict[tuple[str, str], Content] = {
     ("GET", f"{V1}/status"): Content(ref("Status")),
     ("GET", f"{V1}/agents"): Content(ref("Agents"), query=(ON,), paged=True),
     ("GET", f"{V1}/agents/<name>"): Content(ref("AgentInFull")),
-    ("GET", f"{V1}/results"): Content(ref("Results"), query=(SINCE, ON), paged=True),
+    ("GET", f"{V1}/results"): Content(ref("Results"), query=(SINCE, ON, KEPT), paged=True),
     ("GET", f"{V1}/states"): Content(ref("States"), query=(AGENT, ALL, STATUS), paged=True),
     ("GET", f"{V1}/states/<agent>/<path:check>"): Content(ref("State")),
     ("GET", f"{V1}/explain/<agent>/<path:check>"): Content(ref("Explanation"), query=(AT,)),

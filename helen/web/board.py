@@ -15,7 +15,7 @@ from attrs import define, frozen
 
 from equus_protocol.results import STATUS_WORDS
 from helen.judge import Judge
-from helen.judged import Rule, State
+from helen.judged import ROLLOUT, Rule, State
 from helen.timeline import AgentRules, Key
 
 MOST_KEPT = 50_000  # rows; some 300 bytes each make 15 MB
@@ -53,9 +53,16 @@ def _show(key: Key, state: State, rule: Rule) -> dict[str, Any]:
         "confirmed": state.hard.to_json(),
         "flapping": state.flap.on,
         "acknowledged": None if state.ack is None else _show_ack(state),
-        "held_by": [{"kind": hold.kind, "ref": hold.ref, "detail": hold.detail} for hold in state.holds],
+        "held_by": [{"kind": hold.kind, "ref": hold.ref, "detail": hold.detail} for hold in state.holds]
+        + _trial(state),
         "told": STATUS_WORDS[state.notice.told],
     }
+
+
+def _trial(state: State) -> list[dict[str, str]]:
+    """A version that is being tried holds back as well."""
+    trial = state.trial
+    return [] if trial is None else [{"kind": ROLLOUT, "ref": trial.ref, "detail": trial.detail}]
 
 
 def _show_ack(state: State) -> dict[str, Any]:
@@ -157,10 +164,11 @@ class Board:
 
 def _looks_alike(held: State, state: State) -> bool:
     """Whether a row shows the same of both. A result that changes nothing leaves these parts as they are."""
-    return held is state or (
-        held.shown is state.shown and held.hard is state.hard and held.holds is state.holds
-        and held.ack is state.ack and held.flap.on == state.flap.on and held.notice.told == state.notice.told
-    )  # fmt: skip
+    if held is state:
+        return True
+    same = held.shown is state.shown and held.hard is state.hard and held.holds is state.holds
+    same = same and held.ack is state.ack and held.trial is state.trial
+    return same and held.flap.on == state.flap.on and held.notice.told == state.notice.told
 
 
 def write_board(

@@ -51,6 +51,13 @@ STATUS = Query("status", s.STATUS, "only these", many=True)
 KEPT = Query("kept", s.TEXT, "1: those as well that are known from before this start")
 VERBOSE = Query("verbose", s.TEXT, "every part")
 
+HISTORY = tuple(
+    Query(name, s.TEXT, about) for name, about in (
+        ("agent", "its name"), ("check", "its id"), ("since", "unix seconds, or a duration"),
+        ("until", "unix seconds"), ("metric", "a name; may be repeated"), ("step", "a duration"),
+    )
+)  # fmt: skip
+
 ACK = {"agent": s.TEXT, "check": s.TEXT, "owner": s.TEXT}
 WINDOW = body(
     "kind", kind=a("string", enum=["downtime", "silence"]), id=a("string", pattern="^[A-Za-z0-9._-]{1,64}$"),
@@ -73,12 +80,16 @@ CONTENTS: dict[tuple[str, str], Content] = {
     ("GET", f"{V1}/states"): Content(ref("States"), query=(AGENT, ALL, STATUS), paged=True),
     ("GET", f"{V1}/states/<agent>/<path:check>"): Content(ref("State")),
     ("GET", f"{V1}/explain/<agent>/<path:check>"): Content(ref("Explanation"), query=(AT,)),
+    ("GET", f"{V1}/history"): Content(s.OBJECT, query=HISTORY),
+    ("GET", f"{V1}/drain"): Content(ref("Drain")),
     ("GET", f"{V1}/windows"): Content(ref("Windows"), paged=True),
     ("GET", f"{V1}/windows/<name>"): Content(ref("Window")),
     ("GET", f"{V1}/events"): Content(s.TEXT, kind=STREAM, query=(KIND, ON, CHECK, SINCE_ID)),
     ("GET", f"{V1}/checks"): Content(ref("Checks")),
     ("GET", f"{V1}/assignments"): Content(ref("Assignments")),
     ("GET", f"{V1}/push"): Content(ref("Push")),
+    ("GET", f"{V1}/rollouts"): Content(ref("Rollouts")),
+    ("GET", f"{V1}/rollouts/current"): Content(ref("Rollout")),
     ("GET", f"{V1}/keys"): Content(ref("Keys")),
     ("GET", f"{V1}/jobs"): Content(ref("Jobs"), paged=True),
     ("GET", f"{V1}/jobs/<job_id>"): Content(ref("Job")),
@@ -109,6 +120,10 @@ CONTENTS: dict[tuple[str, str], Content] = {
     ("POST", f"{V1}/windows/<name>/cancel"): Content(
         s.obj(id=s.TEXT, kind=s.TEXT, cancelled=s.FLAG), body=body(author=s.TEXT_OR_NONE), replaces=True),
     ("POST", f"{V1}/jobs"): Content(ref("Job"), 201, body=body("check on", **ASKED, wait_for_offline=s.DURATION)),
+    ("POST", f"{V1}/jobs/once"): Content(
+        ref("Job"), 201, body=body("files", files=s.FILES, **ASKED, wait_for_offline=s.DURATION)),
+    ("POST", f"{V1}/drain"): Content(ref("Drain"), 202, body=body(over=s.DURATION, force=s.FLAG)),
+    ("POST", f"{V1}/drain/undo"): Content(ref("Drain"), body=body()),
     ("POST", f"{V1}/jobs/<job_id>/cancel"): Content(ref("Job"), body=body()),
     ("POST", f"{V1}/jobs/<job_id>/retry"): Content(ref("Job"), 201, body=body()),
     ("POST", f"{V1}/notifications/route"): Content(
@@ -126,5 +141,8 @@ CONTENTS: dict[tuple[str, str], Content] = {
         ref("Version"), 201, body=body("manifest undo", manifest=s.TEXT, undo=s.TEXT, **CANARY)),
     ("POST", f"{V1}/push/agent"): Content(s.obj(agent=s.TEXT), 201, body=body("wheels", wheels=s.FILES, **CANARY)),
     ("POST", f"{V1}/push/undo"): Content(ref("Version"), 201, body=body()),
+    ("POST", f"{V1}/rollouts/pause"): Content(ref("Rollout"), 201, body=body()),
+    ("POST", f"{V1}/rollouts/resume"): Content(ref("Rollout"), 201, body=body()),
+    ("POST", f"{V1}/rollouts/undo"): Content(ref("Rollout"), 201, body=body()),
     ("POST", f"{V1}/keys"): Content(ref("Keys"), 201, body=body(root=s.TEXT_OR_NONE)),
 }  # fmt: skip

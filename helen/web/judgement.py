@@ -20,7 +20,7 @@ from helen.dispatch import next_due
 from helen.explaining import AROUND, DAY, Facts, explain
 from helen.journal.values import Origin
 from helen.judge import Judge
-from helen.judged import PENDING, ROLLOUT, State
+from helen.judged import PENDING, State
 from helen.looking_back import Lookback
 from helen.replaying import Past
 from helen.timeline import Key

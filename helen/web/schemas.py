@@ -133,6 +133,12 @@ COMPONENTS: dict[str, Schema] = {
         "digest", version=INTEGER_OR_NONE, digest=TEXT, agents=INTEGER, loaded=INTEGER, kept_old=table(OBJECT),
         can_sign=FLAG, ring=maybe(OBJECT), staged=maybe(OBJECT), agent=TEXT_OR_NONE,
     ),
+    "Rollouts": obj(rollouts=listed(obj(version=INTEGER, state=TEXT, author=TEXT, started=NUMBER, changed=NUMBER,
+                                        why=TEXT_OR_NONE, rings=listed(OBJECT)))),
+    "Rollout": obj(version=INTEGER, base=INTEGER_OR_NONE, author=TEXT, started=NUMBER, changed=NUMBER, state=TEXT,
+                   why=TEXT_OR_NONE, paused=ANYTHING, by_itself=FLAG, files=ANYTHING, checks=listed(TEXT), gates=OBJECT,
+                   newest=INTEGER_OR_NONE, kept_old=OBJECT, rings=listed(OBJECT), agents=INTEGER, loaded=INTEGER),
+    "Drain": obj("over", questions=INTEGER, others=listed(ANYTHING), over=NUMBER),
     "Pushed": obj(version=INTEGER_OR_NONE, warnings=listed(TEXT)),
     "Version": obj(version=INTEGER),
     "Keys": obj(

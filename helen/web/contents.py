@@ -53,8 +53,8 @@ VERBOSE = Query("verbose", s.TEXT, "every part")
 
 HISTORY = tuple(
     Query(name, s.TEXT, about) for name, about in (
-        ("agent", "its name"), ("check", "its id"), ("since", "unix seconds, or a duration"),
-        ("until", "unix seconds"), ("metric", "a name; may be repeated"), ("step", "a duration"),
+        ("agent", "its name"), ("check", "its id"), ("from", "unix seconds"), ("to", "unix seconds"),
+        ("metric", "a name; may be repeated"), ("resolution", "of the rows"), ("limit", "rows"), ("cursor", "`next`"),
     )
 )  # fmt: skip
 

@@ -166,7 +166,7 @@ WRITES: dict[tuple[str, str], tuple[dict[str, str], dict[str, Any], int, dict[st
     ("POST", f"{V1}/rollouts/pause"): ({}, {}, 409, {"title": "push refused"}),
     ("POST", f"{V1}/rollouts/resume"): ({}, {}, 409, {"title": "push refused"}),
     ("POST", f"{V1}/rollouts/undo"): ({}, {}, 409, {"title": "push refused"}),
-    ("POST", f"{V1}/drain"): ({}, {"force": True}, 200, {"over": 60.0}),
+    ("POST", f"{V1}/drain"): ({}, {"force": True}, 200, {"over": 30.0}),
     ("POST", f"{V1}/drain/undo"): ({}, {}, 200, {"questions": 0}),
     ("POST", f"{V1}/keys"): ({}, {}, 200, {"version": 1}),
     ("PUT", f"{V1}/notifications/file"): ({}, {"text": None}, 200, {"version": "none"}),

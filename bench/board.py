@@ -4,8 +4,9 @@
 
 A real Helen (twistd, plaintext, HTTP over TCP) with that many checks on 100 agents, one in twenty of them broken. While
 they are asked for, each second a hundredth of them reports again. `api` is from the request to the last byte, read by
-this process; `event` from the write of a report that changes a state to its frame on a stream. `lag` is what Helen's
-own /metrics say of her reactor in that time.
+this process, and `cpu` what one answer costs Helen's; `event` is from the write of a report that changes a state to its
+frame on a stream. `lag` is what her own /metrics say of her reactor in that time. On a busy machine only `cpu` is a
+figure: times are what its other programs leave over.
 """
 
 from __future__ import annotations
@@ -131,6 +132,12 @@ async def keep_busy(agents: list[Agent], checks: int) -> None:
         await asyncio.sleep(1.0)
 
 
+def cpu_of(pid: int) -> float:
+    """Milliseconds that a process has used, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1_000 / os.sysconf("SC_CLK_TCK")
+
+
 async def measure(api: Api, path: str, times: int) -> tuple[list[float], int]:
     took, size = [], 0
     for _ in range(times):
@@ -169,7 +176,7 @@ def lag_of(page: bytes) -> dict[str, int]:
     return {bound.decode(): int(count) for bound, count in found}
 
 
-async def run(local: dict[str, str], token: str, checks: int, times: int) -> None:
+async def run(local: dict[str, str], pid: int, token: str, checks: int, times: int) -> None:
     agents = [Agent(number) for number in range(AGENTS)]
     port = int(local["agents"].rpartition(":")[2])
     await asyncio.gather(*(agent.connect(port) for agent in agents))
@@ -180,9 +187,14 @@ async def run(local: dict[str, str], token: str, checks: int, times: int) -> Non
         await asyncio.sleep(0.2)
     before = lag_of(await api.ask("/metrics?on=nobody"))
     busy = asyncio.create_task(keep_busy(agents, checks))
+    began, cpu = time.perf_counter(), cpu_of(pid)
+    await asyncio.sleep(5.0)
+    idle = (cpu_of(pid) - cpu) / (time.perf_counter() - began)  # ms of a second, for the reports alone
     for path in ("/api/v1/states", "/api/v1/states?all=true", "/api/v1/states?all=true&limit=100"):
+        began, cpu = time.perf_counter(), cpu_of(pid)
         took, size = await measure(api, path, times)
-        told(f"api {path.removeprefix('/api/v1')}", took, f"{size / 1_000:.0f} kB")
+        spent = cpu_of(pid) - cpu - idle * (time.perf_counter() - began)
+        told(f"api {path.removeprefix('/api/v1')}", took, f"cpu {spent / times:5.1f} ms  {size / 1_000:.0f} kB")
     told("event to stream", await events(api, agents[0], times))
     after = lag_of(await api.ask("/metrics?on=nobody"))
     late = {bound: after[bound] - before[bound] for bound in after}
@@ -214,7 +226,7 @@ def main() -> None:
             token = (state / "web.token").read_text().strip()
             print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} CPUs, {chosen.checks} checks", flush=True)
             with contextlib.suppress(KeyboardInterrupt):
-                asyncio.run(run(local, token, chosen.checks, chosen.times))
+                asyncio.run(run(local, helen.pid, token, chosen.checks, chosen.times))
         finally:
             helen.terminate()
             helen.wait()

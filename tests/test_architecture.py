@@ -53,7 +53,8 @@ PURE = (
     "helen/states.py", "helen/notices.py", "helen/flapping.py", "helen/rollout.py", "helen/rings.py", "helen/gates.py",
     "helen/gate_limits.py", "helen/refusals.py", "helen/trials.py", "helen/runs.py", "helen/dispatch.py",
     "helen/roster.py", "helen/taking_up.py", "helen/repl_source.py", "helen/top/board.py", "helen/notify/routing.py",
-    "helen/notify/grouping.py", "scale0/broker.py", "zerotask/ledger.py",
+    "helen/notify/grouping.py", "helen/telemetry.py", "helen/web/board.py", "helen/web/cursors.py",
+    "helen/web/exposition.py", "helen/web/openapi.py", "helen/web/tags.py", "scale0/broker.py", "zerotask/ledger.py",
 )  # fmt: skip
 IO = frozenset(
     "asyncio datetime fcntl glob http io logging mmap multiprocessing os pathlib secrets select selectors shelve"

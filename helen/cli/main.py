@@ -11,6 +11,7 @@ COMMANDS = {
     "ack": ("helen.cli.judgement", "ack", "Take a problem over: no alerts of it until it changes."),
     "agents": ("helen.cli.show", "agents", "The agents, connected or not."),
     "assign": ("helen.cli.assign", "assign", "Show, check or change what runs where."),
+    "audit": ("helen.cli.audit", "audit", "Who did what."),
     "certificate": ("helen.cli.identity", "certificate", "Make an identity for an agent without a token."),
     "check": ("helen.cli.check", "check", "Begin a check; try it on agents before anybody runs it."),
     "checks": ("helen.cli.show", "checks", "The published checks, and what is wrong with others."),

@@ -131,10 +131,10 @@ COMPONENTS: dict[str, Schema] = {
     "Assigned": obj(revision=INTEGER, unknown_checks=listed(TEXT)),
     "Push": obj(
         "digest", version=INTEGER_OR_NONE, digest=TEXT, agents=INTEGER, loaded=INTEGER, kept_old=table(OBJECT),
-        can_sign=FLAG, ring=maybe(OBJECT), staged=maybe(OBJECT), agent=TEXT_OR_NONE,
+        can_sign=FLAG, rollout=maybe(OBJECT), staged=maybe(OBJECT), agent=TEXT_OR_NONE,
     ),
     "Rollouts": obj(rollouts=listed(obj(version=INTEGER, state=TEXT, author=TEXT, started=NUMBER, changed=NUMBER,
-                                        why=TEXT_OR_NONE, rings=listed(OBJECT)))),
+                                        why=TEXT_OR_NONE, rings=ANYTHING))),
     "Rollout": obj(version=INTEGER, base=INTEGER_OR_NONE, author=TEXT, started=NUMBER, changed=NUMBER, state=TEXT,
                    why=TEXT_OR_NONE, paused=ANYTHING, by_itself=FLAG, files=ANYTHING, checks=listed(TEXT), gates=OBJECT,
                    newest=INTEGER_OR_NONE, kept_old=OBJECT, rings=listed(OBJECT), agents=INTEGER, loaded=INTEGER),

@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 from helen_running import Running, wait_until
 from test_web import Web, ask
 
+from helen import schema, web_tokens
 from helen.cli.main import main
 from helen.cli.web_token import SCOPES as CLI_SCOPES
 from helen.web.access import INCLUDES, SCOPES, Caller, including
 from helen.web.described import BY_KEY, ROUTES
+from helen.web.problems import Problem
+from helen.web.tokens import WebTokens
+from helen.web_tokens import TokenRefused, WebToken
 
 
 def test_what_includes_what() -> None:
@@ -38,6 +43,26 @@ def test_the_table_of_scopes() -> None:
     assert [route.key for route in ROUTES if route.is_write and route.scope == "read"] == [
         ("POST", "/api/v1/notifications/route"), ("POST", "/api/v1/notifications/check")
     ]  # fmt: skip
+
+
+def test_one_token_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused in memory and in the database; one that has expired makes room."""
+    monkeypatch.setattr(web_tokens, "MOST", 2)
+    monkeypatch.setattr("helen.web.tokens.MOST", 2)
+    db = schema.connect(tmp_path / "helen.db")
+    brief = WebToken("a", b"1", ("read",), 100.0, "operator", expires=150.0)
+    for token in (brief, WebToken("b", b"2", ("read",), 100.0, "operator")):
+        web_tokens.add(db, token)
+    third = WebToken("c", b"3", ("read", "push"), 149.0, "operator")
+    tokens = WebTokens(None, web_tokens.tokens(db), "master", lambda name: None)  # type: ignore[arg-type]
+    with pytest.raises(Problem, match="there are 2 tokens"):
+        tokens.checked("c", ["read"], None, "operator", 149.0)
+    with pytest.raises(TokenRefused, match="there are 2 tokens"):
+        web_tokens.add(db, third)
+    assert tokens.checked("c", ["read"], 60.0, "operator", 150.0).expires == 210.0
+    web_tokens.add(db, evolve(third, created=150.0))
+    assert [(each.name, each.scopes) for each in web_tokens.tokens(db)] == [("b", ("read",)), ("c", ("read", "push"))]
+    db.close()
 
 
 # ---------------------------------------------------------------------------------------------- a real one
@@ -200,6 +225,8 @@ def test_the_command(fleet: Running, web: Web, tmp_path: Path) -> None:
     assert json.loads(helen("list", "--output", "json"))["tokens"]
     url = f"http://{fleet.run['web']}"
     denied = CliRunner().invoke(main, ["web-token", "list", "--url", url, "--token", token])
+    audited = CliRunner().invoke(main, ["audit", "--subject", "cli", "--state", str(fleet.state)]).output
+    assert [line.split()[3:5] for line in audited.splitlines()[1:]] == [["operator", "web-token"]]
     assert (denied.exit_code, "lacks the scope `admin`" in denied.output) == (1, True)
     helen("revoke", "cli")
     helen("revoke", "cli", status=3)

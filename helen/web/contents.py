@@ -64,6 +64,9 @@ WINDOW = body(
     agents=s.listed(s.TEXT), checks=s.listed(s.TEXT), labels=s.table(s.TEXT), begin=s.NUMBER, until=s.NUMBER_OR_NONE,
     recurrence=s.maybe(s.RECURRENCE), author=s.TEXT, comment=s.TEXT,
 )  # fmt: skip
+FILE = s.obj(text=s.TEXT_OR_NONE, version=s.TEXT, fault=s.TEXT_OR_NONE)
+WRITTEN = s.obj(version=s.TEXT_OR_NONE, fault=s.TEXT_OR_NONE)
+WHOLE = body("text", text=s.TEXT_OR_NONE, version=s.TEXT_OR_NONE)
 ASKED = {"check": s.TEXT, "on": s.PATTERNS, "args": s.OBJECT, "timeout": s.DURATION}
 CANARY = {"canary": a(["string", "null"], examples=["1%", None])}
 
@@ -95,6 +98,8 @@ CONTENTS: dict[tuple[str, str], Content] = {
     ("GET", f"{V1}/jobs/<job_id>"): Content(ref("Job")),
     ("GET", f"{V1}/jobs/<job_id>/follow"): Content(s.OBJECT, kind=LINES),
     ("GET", f"{V1}/notifications"): Content(ref("Notifications"), paged=True),
+    ("GET", f"{V1}/notifications/file"): Content(FILE),
+    ("GET", f"{V1}/checks/files"): Content(s.OBJECT),
     ("GET", f"{V1}/audit"): Content(ref("Audit"), query=(SUBJECT,), paged=True),
     ("GET", f"{V1}/web-tokens"): Content(ref("WebTokens"), paged=True),
     ("GET", f"{V1}/passive"): Content(ref("Passive")),
@@ -133,9 +138,8 @@ CONTENTS: dict[tuple[str, str], Content] = {
     ("POST", f"{V1}/notifications/test"): Content(ref("ChannelTest"), body=body("channel", channel=s.TEXT)),
     ("POST", f"{V1}/notifications/<name>/retry"): Content(ref("Message"), body=body()),
     ("POST", f"{V1}/notifications/<name>/drop"): Content(ref("Message"), body=body()),
-    ("PUT", f"{V1}/passive"): Content(
-        s.obj(version=s.TEXT_OR_NONE, fault=s.TEXT_OR_NONE),
-        body=body("text", text=s.TEXT_OR_NONE, version=s.TEXT_OR_NONE)),
+    ("PUT", f"{V1}/passive"): Content(WRITTEN, body=WHOLE, replaces=True),
+    ("PUT", f"{V1}/notifications/file"): Content(WRITTEN, body=WHOLE, replaces=True),
     ("POST", f"{V1}/push"): Content(ref("Pushed"), 201, body=body(files=s.FILES, tests=s.FILES, **CANARY)),
     ("POST", f"{V1}/push/signed"): Content(
         ref("Version"), 201, body=body("manifest undo", manifest=s.TEXT, undo=s.TEXT, **CANARY)),

@@ -11,6 +11,7 @@ the parameters and what comes back.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ PUSH_LIMIT = 300.0  # seconds of a push: linting a great folder takes a minute o
 RETURN_SECONDS = 1.0  # in which those who come back are gathered, and find their checks
 RESTART_GRACE = 15.0  # seconds of a further attempt in which nobody counts as offline: agents are still coming back
 TELL_SECONDS = 1.0  # between two partial statuses, each of which is a write of the broker's
+A_TURN = 200  # targets that get their outcome in one go, some 20 us each: a fleet must not hold the reactor up
 WRITE_SECONDS = 0.2  # between two writes to the file of a question
 
 Tell = Callable[[Any, dict[str, Any]], None]
@@ -139,9 +141,11 @@ class FleetTasks:
         return Question(targets)
 
     def _targets(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        found = {agent.name for agent in self._house.roster.askable(patterns)}
+        plain = dict.fromkeys(plain_names(patterns))
+        wild = [pattern for pattern in patterns if pattern not in plain]
+        found = {agent.name for agent in self._house.roster.askable(wild)} if wild else set()
         try:
-            found.update(map(checked_name, plain_names(patterns)))
+            found.update(map(checked_name, plain))
         except BadRequest as error:
             raise TaskFailed(errors.INVALID_PARAMS, str(error), retry=False) from error
         if not found:
@@ -191,6 +195,7 @@ class Asking:
         self._back: set[str] = set()
         self._runs: dict[int, Run] = {}
         self._timers: dict[str, Any] = {}
+        self._missing: deque[Outcome] = deque()  # known, and not settled yet
         self._unwritten: list[Outcome] = []
         self._writing: Deferred[None] | None = None
         self._news: list[Deferred[None]] = []
@@ -246,6 +251,7 @@ class Asking:
                 self._is_away(name, "not connected" if agent is not None else "no agent of this name is known")
             else:
                 here.append(agent)
+        self._miss()
         if here:
             self._ask_them(here)
 
@@ -264,8 +270,8 @@ class Asking:
     def _again(self, names: list[str], why: str) -> None:
         """Too many questions are open: in a moment there may be fewer, if the time for that is not over."""
         if self._wall() >= self._gives_up_at:
-            for name in names:
-                self._settle({"agent": name, "outcome": "expired", "result": None, "why": why})
+            self._missing.extend({"agent": name, "outcome": "expired", "result": None, "why": why} for name in names)
+            self._miss()
             return
         self._away.update(names)
         self._back.update(names)
@@ -280,6 +286,7 @@ class Asking:
     def _target(self, target: Target) -> None:
         if target.outcome == "offline":
             self._is_away(target.agent, target.why or "not connected")
+            self._miss()
         else:
             self._settle(target.to_json())
 
@@ -290,14 +297,22 @@ class Asking:
         if self._wall() < self._waits_until:
             self._away.add(name)
         else:
-            self._settle({"agent": name, "outcome": "offline", "result": None, "why": why})
+            self._missing.append({"agent": name, "outcome": "offline", "result": None, "why": why})
+
+    def _miss(self) -> None:
+        """Settle some of those that nobody can ask; the others in the next turns."""
+        for _ in range(min(A_TURN, len(self._missing))):
+            self._settle(self._missing.popleft())
+        if self._missing and not self._done.called:
+            self._later("miss", 0.0, self._miss)
 
     def _stop_waiting(self) -> None:
         """Who has not come by now is offline; who was asked just now still has its time."""
         away, self._away = sorted(self._away - self._back), set(self._back)
         self._waits_until = 0.0
         for name in away:
-            self._settle({"agent": name, "outcome": "offline", "result": None, "why": "it did not come back in time"})
+            self._is_away(name, "it did not come back in time")
+        self._miss()
 
     # ---------------------------------------------------------------------------------------------- outcomes
 

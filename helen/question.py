@@ -24,6 +24,7 @@ LONGEST_WAIT = 30 * 86_400.0  # seconds for which agents may be waited for
 ANSWER_MOST = 16 * 1024  # bytes of one outcome in its file; the journal has the whole of every answer
 RESULT_MOST = 1024 * 1024  # bytes of all outcomes together, in memory and in ZeroTask: JSON of some milliseconds
 LEAST = 80  # bytes of the shortest outcome, besides the agent's name
+MOST_PATTERNS = 64  # beside plain names: each is held against every agent's name and labels
 RECENT = 20  # outcomes in a partial status, which has to fit into 64 KiB
 BRIEF = 200  # characters of a summary or a reason that has to be short
 NAMES = ("agents", "check", "args", "deadline", "timeout")  # of the parameters, in order
@@ -52,6 +53,8 @@ def read_params(params: Any, now: float) -> Asked:
     agents = [agents] if isinstance(agents, str) else agents
     if not isinstance(agents, list) or not agents or not all(isinstance(name, str) and name for name in agents):
         raise ValueError("`agents` is an array of names, patterns such as web*, or KEY=PATTERN")
+    if len(agents) - len(plain_names(agents)) > MOST_PATTERNS:
+        raise ValueError(f"`agents` has more than {MOST_PATTERNS} patterns: name the agents, or ask in parts")
     timeout = _number(given, "timeout", DEFAULT_TIMEOUT)
     if not 0 < timeout <= MAX_ASKED_SECONDS:
         raise ValueError(f"`timeout` is more than 0 and at most {MAX_ASKED_SECONDS:g} s")

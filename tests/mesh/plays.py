@@ -28,11 +28,13 @@ class House:
         self.roster = SimpleNamespace(agents=self.agents, askable=self._matching)
         self.on_attached: list[Any] = []
         self.asked: list[str] = []
+        self.matched: list[list[str]] = []  # patterns that were held against all agents
         self.cancelled: list[int] = []
         self.full = False
         self.runs = Runs(self._ask, lambda link, message_id: self.cancelled.append(message_id))
 
     def _matching(self, patterns: Any) -> list[Agent]:
+        self.matched.append(list(patterns))
         return [agent for name, agent in self.agents.items() if "*" in patterns or name in patterns]
 
     def _ask(self, link: FakeLink, check: str, args: bytes) -> int:

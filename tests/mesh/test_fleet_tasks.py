@@ -42,6 +42,19 @@ def test_without_a_deadline_nobody_is_waited_for(play: Play) -> None:
     })  # fmt: skip
 
 
+def test_a_great_fleet_that_is_away(play: Play) -> None:
+    """A few in each turn of the reactor; and names are looked up, not held against every agent."""
+    names = [f"a{number}" for number in range(3 * fleet_tasks.A_TURN)]
+    for name in names:
+        play.house.agents[name] = Agent(name)
+    play.ask(agents=[*names, "b*"])
+    assert play.house.matched == [["b*"]]
+    assert len(play.tasks.open["t1"].question.outcomes) == fleet_tasks.A_TURN
+    play.clock.advance(0)
+    assert len(play.outcomes) == len(names)
+    assert set(play.outcomes.values()) == {"offline"}
+
+
 def test_those_who_come_back_are_asked_together(play: Play) -> None:
     """A second later; at the deadline the others are offline, and who is asked then still has a second."""
     play.house.has("a")

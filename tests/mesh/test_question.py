@@ -44,6 +44,7 @@ def test_parameters_by_name_and_by_position(params: Any, asked: Asked) -> None:
     [
         ({"agents": []}, "`agents` is an array"),
         ({"agents": [7]}, "`agents` is an array"),
+        ({"agents": ["a*"] * 65}, "more than 64 patterns"),
         ({"check": None}, "`check` is the name"),
         ({"check": "two words"}, "no check can be called"),
         ({"args": [1]}, "`args` is a JSON object"),

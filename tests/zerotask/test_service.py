@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+import zmq
+from click.testing import CliRunner
+
+from zerotask import errors
+from zerotask.cli import main
 
 BESIDE = Path(sys.executable).parent
 PATIENCE = 20.0
@@ -46,6 +50,7 @@ class House:
 
     def __init__(self, folder):
         self.folder, self.state, self.processes = folder, folder / "state", []
+        self.context = zmq.Context()
         (folder / "functions.py").write_text(FUNCTIONS)
         self.broker = self.start_broker()
 
@@ -80,11 +85,25 @@ class House:
         command = [str(BESIDE / "zerotask"), *where, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=self.folder)
 
-    def row(self, task_id):
-        with sqlite3.connect(self.state / "tasks.db") as database:
-            row = database.execute("SELECT state FROM tasks WHERE id = ?", (task_id,)).fetchone()
-        database.close()
-        return row
+    def ask(self, socket, method, /, **params):
+        """A call without a command, which takes a second to start: the result, or the code of the error."""
+        request = {"jsonrpc": "2.0", "method": f"zerotask.broker.{method}", "params": params, "id": 1}
+        socket.send(json.dumps(request).encode())
+        assert socket.poll(60_000), "no answer"
+        answer = json.loads(socket.recv())
+        return answer["error"]["code"] if "error" in answer else answer["result"]
+
+    def operate(self, method, /, **params):
+        with self.context.socket(zmq.REQ) as socket:
+            socket.connect(self.run["control"])
+            return self.ask(socket, method, **params)
+
+    def submit(self, method, task_id, *params, **options):
+        with self.context.socket(zmq.REQ) as socket:
+            socket.connect(self.run["listen"])
+            name = self.ask(socket, "client_connect")
+            order = {"client_id": name, "method": method, "params": list(params), "task_id": task_id}
+            assert self.ask(socket, "client_new_task", **order, **options) == task_id
 
     def end(self):
         for process in reversed(self.processes):
@@ -92,6 +111,7 @@ class House:
                 process.terminate()
         for process in self.processes:
             process.wait(10)
+        self.context.destroy(0)
 
 
 @pytest.fixture(scope="module")
@@ -136,36 +156,45 @@ def test_a_second_broker_on_the_folder_says_why_it_does_not_start(house):
 
 @pytest.mark.integration
 def test_a_task_through_the_command(house, node):
-    """Submitted, run in a child process, its result printed; unknown ids are 3, failed tasks 1."""
+    """Submitted, run in a child process, its result printed; unknown ids are 3."""
     assert said(house.call("submit", "add", "--params", "[1, 2]", "--wait", "20")) == (0, "3\n", "")
-    dead = house.call("submit", "dies", "--wait", "20")
-    assert dead.returncode == 1 and "ended before it answered" in dead.stderr
     assert house.call("status", "none").returncode == 3
-    assert house.call("submit", "add", "--params", "no json").returncode == 2
-    assert house.call("tasks").returncode == 2
+    house.submit("dies", "dead")
+    assert house.operate("task_result", task_id="dead", wait=20) == errors.CHILD_DIED
+
+
+def test_wrong_words_are_told_before_anything_is_asked():
+    """Usage errors are 2."""
+    for words, told in (
+        (["submit", "add", "--params", "no json"], "not JSON"),
+        (["tasks"], "say --state DIR"),
+        (["--curve-key", "x", "status", "t"], "--curve-key and --broker-key belong together"),
+        (["--state", "/nowhere", "nodes"], "no broker runs in /nowhere"),
+    ):
+        done = CliRunner().invoke(main, words)
+        assert (done.exit_code, told in done.output) == (2, True), done.output
 
 
 @pytest.mark.integration
 def test_a_time_limit_kills_and_a_cancelled_task_is_stopped(house, node):
-    late = house.call("submit", "slow", "--params", "[60]", "--time-limit", "0.3", "--wait", "20")
-    assert late.returncode == 1 and "(-32027)" in late.stderr
-    assert house.call("submit", "slow", "--params", "[60]", "--task-id", "long").stdout == "long\n"
-    eventually(lambda: house.row("long") == ("running",))
+    house.submit("slow", "late", 60, time_limit=0.3)
+    assert house.operate("task_result", task_id="late", wait=20) == errors.TIME_LIMIT
+    house.submit("slow", "long", 60)
+    eventually(lambda: house.operate("task", task_id="long")["state"] == "running")
     assert house.call("cancel", "long", as_operator=True).stdout == "long is cancelled\n"
     done = house.call("result", "long", as_operator=True)
     assert done.returncode == 1 and "(-32028)" in done.stderr
-    nodes = json.loads(house.call("--output", "json", "nodes", as_operator=True).stdout)
-    assert [(one["node"], one["tasks"]) for one in nodes] == [("n", [])]
+    assert [(one["node"], one["tasks"]) for one in house.operate("nodes")] == [("n", [])]
 
 
 @pytest.mark.integration
 def test_a_broker_killed_and_started_again_has_everything(house, node):
     """Also the node comes back by itself."""
-    assert house.call("submit", "slow", "--params", "[0]", "--delay", "2", "--task-id", "later").returncode == 0
+    house.submit("slow", "later", 0, delay=2)
     house.broker.send_signal(signal.SIGKILL)
     house.broker.wait()
     house.broker = house.start_broker(house.run["listen"])
-    assert said(house.call("result", "later", "--wait", "30", as_operator=True)) == (0, "1\n", "")
+    assert house.operate("task_result", task_id="later", wait=60) == 1
 
 
 @pytest.mark.integration

@@ -1,7 +1,10 @@
-"""docs/security.rst names tests for what it promises: each of them exists, and each case and limit has a line."""
+"""docs/security.rst names tests for what it promises: they exist, each case has a line, each limit its constant."""
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import functools
 import re
 from pathlib import Path
 
@@ -25,3 +28,72 @@ def test_every_test_that_the_page_names_exists() -> None:
 def test_all_forty_four_cases_are_there() -> None:
     """Each once, in order: a test, or why it can't be here."""
     assert [int(number) for number in re.findall(r"^   \* - (\d+)\.", PAGE, re.MULTILINE)] == list(range(1, 45))
+
+
+def rows_of_limits() -> list[tuple[str, list[str], list[str], list[str]]]:
+    """The table of limits: the limit, its constants, the tests within, the tests beyond."""
+    table = PAGE.partition("\nLimits\n------\n")[2].partition("\nWhat it costs\n")[0].partition("\n   * - limit\n")[2]
+    rows = []
+    for row in re.split(r"^   \* - ", table, flags=re.MULTILINE)[1:]:
+        limit, constants, within, beyond = re.split(r"^     - ", row, flags=re.MULTILINE)
+        tests = re.findall(r"``([^`]+::[^`]+)``", within)
+        same = beyond.strip() == "the same"
+        beyond_tests = tests if same else re.findall(r"``([^`]+::[^`]+)``", beyond)
+        rows.append((limit.strip(), re.findall(r"``([^`]+)``", constants), tests, beyond_tests))
+    return rows
+
+
+def constants_of(body: list[ast.stmt]) -> dict[str, object]:
+    """What stands in a module or a class as `NAME = ...`, if it is made of numbers and of names before it."""
+    found: dict[str, object] = {}
+    for statement in body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        value = getattr(statement, "value", None)
+        if len(targets) == 1 and isinstance(targets[0], ast.Name) and isinstance(value, ast.expr):
+            with contextlib.suppress(Exception):  # most of them are something else
+                found[targets[0].id] = eval(compile(ast.Expression(value), "", "eval"), {"__builtins__": {}} | found)
+    return found
+
+
+@functools.cache
+def body_of(module: str) -> list[ast.stmt]:
+    return ast.parse((ROOT / module.replace(".", "/")).with_suffix(".py").read_text()).body
+
+
+def value_of(name: str) -> object:
+    """What stands under `package.module.NAME`, or as a default under `package.module.Class().field`.
+
+    It is read and not imported: this file is run before each landing, and all of Helen takes seconds to import.
+    """
+    module, owner, field = re.fullmatch(r"([a-z0-9_.]+)\.(\w+)(?:\(\)\.(\w+))?", name).groups()
+    body = body_of(module)
+    found = constants_of(body)
+    if field:
+        (owned,) = [one.body for one in body if isinstance(one, ast.ClassDef) and one.name == owner]
+        simple = [one for one in body if isinstance(one, ast.Assign)]
+        return constants_of([*simple, *owned])[field]
+    return found[owner]
+
+
+def test_each_limit_is_a_constant_of_that_value() -> None:
+    """What the page says is what the code has."""
+    named = [constant for _, constants, _, _ in rows_of_limits() for constant in constants]
+    assert len(named) > 50
+    wrong = {}
+    for constant in named:
+        name, _, value = constant.partition(" = ")
+        if value_of(name) != ast.literal_eval(value):
+            wrong[name] = value_of(name)
+    assert wrong == {}
+
+
+def test_each_limit_has_tests_on_both_sides() -> None:
+    """That they exist is held above; here, that no limit is without."""
+    rows = rows_of_limits()
+    assert len(rows) > 30
+    assert [limit for limit, constants, _, _ in rows if not constants] == [
+        "numbers of JSON: NaN and 1e999 are kept as text",
+        "a peer that is gone is told to the sender (ROUTER_MANDATORY)",
+        "ZeroMQ beyond loopback: CURVE, by known keys; who speaks is the key",
+    ]
+    assert [limit for limit, _, within, beyond in rows if not (within and beyond)] == []

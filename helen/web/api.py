@@ -291,7 +291,7 @@ class Question:
         line = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         self._written += len(line)
         if self._written > MAX_UNREAD:
-            self._written = unsent(self._request.transport, self._written)
+            self._written = unsent(self._request.transport, self._written - len(line)) + len(line)
             if self._written > MAX_UNREAD:
                 self._request.transport.abortConnection()
                 return

@@ -54,7 +54,7 @@ class Lines:
         text = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         self._written += len(text)
         if self._written > MAX_UNREAD:
-            self._written = unsent(self._request.transport, self._written)
+            self._written = unsent(self._request.transport, self._written - len(text)) + len(text)
             if self._written > MAX_UNREAD:
                 self._request.transport.abortConnection()
                 return

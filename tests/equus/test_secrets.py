@@ -142,6 +142,7 @@ def test_limits_on_the_good_side(tmp_path):
     """As short and as long as can be."""
     found = known(tmp_path, f'a = "{"x" * LEAST}"\nb = "{"y" * MAX_VALUE}"\n')
     assert found.resolve("c", b'{"a": {"secret": "a"}, "b": {"secret": "b"}}').values == ("x" * LEAST, "y" * MAX_VALUE)
+    assert len(found.resolve("c", json.dumps({"p": [{"secret": "b"}] * MAX_OF_RUN}).encode()).values) == MAX_OF_RUN
 
 
 def test_no_file_at_all():

@@ -409,7 +409,9 @@ def test_a_refusal_while_it_does_not_read(admitted: Peer) -> None:
     admitted.house.turn()
     admitted.connection.refuse("not-enrolled")
     assert (admitted.transport.ended, slugs(admitted)) == ("lost", ["not-enrolled"])
-    admitted.pass_time(CLOSE_SECONDS)
+    admitted.pass_time(CLOSE_SECONDS - 0.5)
+    assert admitted.transport.ended == "lost"
+    admitted.pass_time(0.5)
     assert admitted.transport.ended == "aborted"
 
 

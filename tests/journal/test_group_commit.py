@@ -24,7 +24,7 @@ class CountingDisk(Disk):
 
 
 def test_an_idle_journal_writes_at_once_and_a_busy_one_waits(start: Callable[..., Running]) -> None:
-    """The first result of a quiet hour is durable now; what follows shares one sync when the time of a group is over."""
+    """The first result of a quiet hour is durable now; what follows shares one sync when a group's time is over."""
     disk = CountingDisk()
     running = start(Limits(group_seconds=NEVER), disk=disk)
     running.journal.append(entry(1))

@@ -13,7 +13,7 @@ import pytest
 
 from equus_protocol import messages as m
 from equus_protocol.codec import BY_WORD, read_error, read_fields, split_line
-from equus_protocol.conversation import Conversation, Role, State
+from equus_protocol.conversation import TURN_BYTES, Conversation, Role, State
 from equus_protocol.errors import LocalProtocolError, RemoteProtocolError
 
 HELEN, EQUUS = Role.HELEN, Role.EQUUS
@@ -295,6 +295,16 @@ def test_a_turn_has_limits() -> None:
     with pytest.raises(RemoteProtocolError, match="unknown-command"):
         next(rest)
     assert not helen.more
+
+
+@pytest.mark.parametrize(("size", "taken"), [(TURN_BYTES - 1, 2), (TURN_BYTES, 1)])
+def test_a_turn_has_a_limit_of_bytes(size: int, taken: int) -> None:
+    """256 KiB: after a message that has a byte less there is room for one more."""
+    helen = play(HELEN, HELLO_2).ours
+    blob = size - len("report s 1 cpu 262000\n\n")
+    helen.feed(f"report s 1 cpu {blob}\n".encode() + b"x" * blob + b"\nping 1\nping 2\n")
+    assert len(list(helen.turn())) == taken
+    assert helen.more
 
 
 def test_a_turn_counts_bytes() -> None:

@@ -152,10 +152,12 @@ def test_a_message_beyond_the_limits_arrives_as_its_first_frame(monkeypatch, pum
     monkeypatch.setattr(reader, "MESSAGE_FRAMES", 4)
     monkeypatch.setattr(reader, "MESSAGE_BYTES", 100)
     dealer, _ = ends.dealer()
-    for message in ([b"a"] * 4, [b"x" * 60] * 2, [b"a"] * 3):
+    address = 5  # bytes that libzmq calls a peer by; they are the first frame, and count
+    whole = [b"x" * 50, b"x" * (50 - address)]
+    for message in ([b"a"] * 4, [whole[0], whole[1] + b"x"], whole, [b"a"] * 3):
         dealer.send(message)
-    pump.until(lambda: len(ends.heard) == 3)
-    assert [len(frames) for frames, _ in ends.heard] == [1, 1, 4]
+    pump.until(lambda: len(ends.heard) == 4)
+    assert [len(frames) for frames, _ in ends.heard] == [1, 1, 3, 4]
 
 
 def test_an_exception_costs_one_message(pump, ends):

@@ -9,6 +9,7 @@ local check = {
     user = { type = "string", default = "monitoring", help = "whom to log in as; it needs no privilege, or REPLICATION CLIENT for replica" },
     password = { type = "string", help = "a secret: { secret = \"NAME\" }" },
     tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on takes any certificate, verify a good one" },
+    ca = { type = "string", help = "PEM text of the authorities to trust with tls = \"verify\" instead of the system's" },
     warn = { type = "range", default = "80", help = "connections in percent of what the server takes" },
     crit = { type = "range", default = "95", help = "connections in percent of what the server takes" },
     running_warn = { type = "range", help = "threads that are at work" },

@@ -10,6 +10,7 @@ local check = {
     password = { type = "string", help = "a secret: { secret = \"NAME\" }" },
     database = { type = "string", default = "postgres", help = "the database to log in to" },
     tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on takes any certificate, verify a good one" },
+    ca = { type = "string", help = "PEM text of the authorities to trust with tls = \"verify\" instead of the system's" },
     warn = { type = "range", default = "80", help = "connections in percent of what the server takes" },
     crit = { type = "range", default = "95", help = "connections in percent of what the server takes" },
     oldest_warn = { type = "range", help = "seconds that the oldest transaction is open" },

@@ -8,6 +8,7 @@ local check = {
     user = { type = "string", help = "whom to log in as, where it is not the default user" },
     password = { type = "string", help = "a secret: { secret = \"NAME\" }" },
     tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on takes any certificate, verify a good one" },
+    ca = { type = "string", help = "PEM text of the authorities to trust with tls = \"verify\" instead of the system's" },
     plain = { type = "boolean", default = false, help = "say the password to another host where others may hear it" },
     warn = { type = "range", help = "memory in percent of maxmemory, where one is set" },
     crit = { type = "range", help = "memory in percent of maxmemory, where one is set" },
@@ -45,7 +46,7 @@ function check.run(args, host)
   -- QUIT makes the server close, so the whole answer has come when it ends.
   local answer, code, text = host.tcp {
     host = args.host, port = args.port, send = login_of(args) .. "INFO\r\nQUIT\r\n", expect = "\r\n+OK\r\n", limit = 65536, timeout = 8,
-    tls = args.tls ~= "off", verify = args.tls == "verify",
+    tls = args.tls ~= "off", verify = args.tls == "verify", ca = args.tls == "verify" and args.ca or nil,
   }
   if not answer then
     if code == "denied" or code == "bad-arguments" then return "unknown", text end

@@ -105,7 +105,7 @@ local function finish(connection, host, login, plugin)
   stream.fail("protocol", "the server does not end the login")
 end
 
--- A connection that is logged in, and the server's version. login: user, password or nil, database or nil, tls.
+-- A connection that is logged in, and the server's version. login: user, password or nil, database or nil, tls, ca.
 function mysql.connect(host, where, login, seconds)
   local connection = stream.open(host, where, seconds)
   connection.turn = 0
@@ -118,7 +118,7 @@ function mysql.connect(host, where, login, seconds)
   local head = string.pack("<I4I4B", flags, MOST_PACKET, UTF8MB4) .. ("\0"):rep(23)
   if login.tls ~= "off" then
     say(connection, head)
-    connection:secure(login.tls)
+    connection:secure(login.tls, login.ca)
     connection.is_tls = true
   end
   -- A plugin that we do not know may be the server's default and not this account's: the server then switches.

@@ -100,13 +100,13 @@ local function log_in(connection, host, login)
   if what ~= 0 then continued(connection, 0) end
 end
 
--- A connection that is logged in. login: user, password or nil, database, tls ("off", "on", "verify").
+-- A connection that is logged in. login: user, password or nil, database, tls ("off", "on", "verify"), ca.
 function postgres.connect(host, where, login, seconds)
   local connection = stream.open(host, where, seconds)
   if login.tls ~= "off" then
     connection:send(string.pack(">I4I4", 8, SSL_REQUEST))
     if connection:take(1) ~= "S" then stream.fail("tls", "the server does not offer TLS") end
-    connection:secure(login.tls)
+    connection:secure(login.tls, login.ca)
   end
   local names = { user = login.user, database = login.database, application_name = "monitoring" }
   local parts = { string.pack(">I4", VERSION) }

@@ -63,19 +63,19 @@ function Connection:take(count)
   return taken
 end
 
--- TLS from here on: "on" takes any certificate, "verify" only a good one.
-function Connection:secure(how)
-  if self.unsent ~= "" then self:_call { keep = true } end
+-- TLS from here on: "on" takes any certificate, "verify" only a good one, by the system's authorities or those of `ca`.
+function Connection:secure(how, ca)
+  if self.unsent ~= "" then self:_call { keep = true, limit = 0 } end
   -- What came before TLS began was not protected by it, and must not be taken for what comes after.
   if self.ahead ~= "" then stream.fail("protocol", "the server speaks before TLS has begun") end
-  self:_call { tls = true, verify = how == "verify", keep = true }
+  self:_call { tls = true, verify = how == "verify", ca = how == "verify" and ca or nil, keep = true }
   self.is_verified = how == "verify"
 end
 
 -- Says goodbye; nothing depends on whether it is heard.
 function Connection:close(text)
   self:send(text)
-  if self.number then pcall(self._call, self, {}) end
+  if self.number then pcall(self._call, self, { limit = 0 }) end
 end
 
 -- What `act` returns, or nil, code, text when a step of it failed.

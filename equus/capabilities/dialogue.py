@@ -54,7 +54,7 @@ class Dialogue:
             None if expect is None else as_bytes(call, "expect", expect, as_hex),
             None if until is None else as_bytes(call, "until", until, as_hex),
             some,
-            fields.whole("limit", RECEIVE_DEFAULT, 1, RECEIVE_LIMIT),
+            fields.whole("limit", RECEIVE_DEFAULT, 0, RECEIVE_LIMIT),
             as_hex,
         )
         if some and (len(items) > 1 or found.expect or found.until):

@@ -75,6 +75,15 @@ def test_some_is_at_least_a_byte_and_at_most_the_limit(run, serve):
     assert run("tcp", connection=first["connection"], some=True, limit=100)["received"] == "cdef"
 
 
+def test_nothing_is_read_where_nothing_is_wanted(run, serve):
+    """A limit of 0: what is said needs no answer, and one that comes waits for the next call."""
+    port, began = serve(echo), time.monotonic()
+    first = run("tcp", host="127.0.0.1", port=port, send="a", limit=0, keep=True)
+    assert (first["received"], first["closed"]) == ("", False)
+    assert time.monotonic() - began < 2
+    assert run("tcp", connection=first["connection"], some=True)["received"] == "A"
+
+
 def test_a_peer_that_ends_it(run, serve):
     """There is nothing left to keep."""
     answer = run("tcp", host="127.0.0.1", port=serve(lambda one: None), some=True, keep=True)

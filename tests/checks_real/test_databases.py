@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 from conftest import Check
-from servers import Home, Server, free_port, program
+from servers import Home, Server, certificate, free_port, program
 
 PASSWORD, WRONG = "correct horse battery", "another one"
 REDIS_PASSWORD = "correct-horse"  # a file of accounts has no quotes
@@ -31,6 +31,13 @@ class Up:
     server: Server
     port: int
     socket: Path
+    ca: str = ""  # what makes its certificate a good one
+
+
+def with_tls(home: Home, folder: Path) -> tuple[Path, Path, str]:
+    """Files with a certificate and its key, and the certificate as a text."""
+    made, key = certificate(days=10)
+    return home.write(folder / "tls.pem", made.decode()), home.write(folder / "tls.key", key.decode()), made.decode()
 
 
 def postgresql(home: Home) -> Up:
@@ -42,9 +49,11 @@ def postgresql(home: Home) -> Up:
     logins = {"old": "md5", "told": "password", "idle": "trust", "owner": "scram-sha-256", "watch": "scram-sha-256"}
     lines = [f"host all {name} 127.0.0.1/32 {how}" for name, how in logins.items()]
     home.write(data / "pg_hba.conf", "\n".join(["local all all trust", *lines, ""]))
+    pem, key, ca = with_tls(home, folder)
     settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, "fsync": "off",
                 "max_connections": 12, "superuser_reserved_connections": 2, "max_wal_senders": 0,
-                "shared_buffers": "1MB", "wal_level": "minimal", "autovacuum": "off"}  # fmt: skip
+                "shared_buffers": "1MB", "wal_level": "minimal", "autovacuum": "off",
+                "ssl": "on", "ssl_cert_file": pem, "ssl_key_file": key}  # fmt: skip
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     server = home.start(program("postgres", "postgresql"), "-D", data, *options, folder=folder)
     path = folder / f".s.PGSQL.{port}"
@@ -57,7 +66,7 @@ def postgresql(home: Home) -> Up:
     server.until(lambda: "ready to accept connections" in server.said)
     home.run(program("psql", "postgresql"), "-h", folder, "-p", str(port), "-U", "owner", "-d", "postgres",
              "-v", "ON_ERROR_STOP=1", "-c", sql, folder=folder)  # fmt: skip
-    return Up(server, port, path)
+    return Up(server, port, path, ca)
 
 
 def mariadb(home: Home) -> Up:
@@ -78,13 +87,14 @@ CREATE USER bare@localhost;
 CREATE USER elsewhere@localhost IDENTIFIED VIA unix_socket;
 GRANT REPLICA MONITOR ON *.* TO watch@localhost;
 """)  # fmt: skip
+    pem, key, ca = with_tls(home, folder)
     server = home.start(
-        mariadbd, "--no-defaults", f"--datadir={data}", f"--socket={path}", f"--port={port}",
+        mariadbd, "--no-defaults", f"--datadir={data}", f"--socket={path}", f"--port={port}", f"--ssl-cert={pem}",
         "--bind-address=127.0.0.1", f"--pid-file={folder / 'pid'}", f"--init-file={users}", "--max-connections=10",
-        *SMALL, folder=folder,
+        f"--ssl-key={key}", *SMALL, folder=folder,
     )  # fmt: skip
     server.until(lambda: "ready for connections" in server.said)
-    return Up(server, port, path)
+    return Up(server, port, path, ca)
 
 
 def redis(home: Home) -> Up:
@@ -170,7 +180,7 @@ def test_postgresql_with_a_wrong_password(up: dict[str, Up], check: Check, user:
 
 
 def test_postgresql_that_is_not_as_expected(up: dict[str, Up], check: Check) -> None:
-    """No password, no such database, no TLS, no standby."""
+    """No password, no such database, no standby."""
     port = up["postgresql"].port
     assert check("postgresql", port=port, user="watch").summary == "the server wants a password for watch"
     found = check("postgresql", port=port, user="watch", password=GOOD, database="nowhere")
@@ -178,8 +188,6 @@ def test_postgresql_that_is_not_as_expected(up: dict[str, Up], check: Check) -> 
         "critical",
         'the server refuses: database "nowhere" does not exist (3D000)',
     )
-    found = check("postgresql", port=port, user="watch", password=GOOD, tls="on")
-    assert (found.status, found.summary) == ("critical", "the server does not offer TLS")
     found = check("postgresql", port=port, user="watch", password=GOOD, replica=True)
     assert found.status == "critical" and found.summary.endswith("it should be a standby")
 
@@ -236,7 +244,7 @@ def test_mariadb_over_its_socket(up: dict[str, Up], check: Check) -> None:
 
 
 def test_mariadb_that_is_not_as_expected(up: dict[str, Up], check: Check) -> None:
-    """A wrong password, an account of another kind, no TLS, no replica."""
+    """A wrong password, an account of another kind, no replica."""
     port = up["mariadb"].port
     found = check("mysql", port=port, user="watch", password=BAD)
     assert (found.status, found.summary) == (
@@ -248,8 +256,6 @@ def test_mariadb_that_is_not_as_expected(up: dict[str, Up], check: Check) -> Non
         {},
         True,
     )
-    found = check("mysql", port=port, user="watch", password=GOOD, tls="on")
-    assert (found.status, found.summary) == ("critical", "the server does not offer TLS")
     found = check("mysql", port=port, user="watch", password=GOOD, replica=True)
     assert (found.status, found.summary.endswith(", it is no replica")) == ("critical", True), found
     found = check("mysql", port=port, user="bare", replica=True)
@@ -268,6 +274,19 @@ def test_mariadb_that_is_full(up: dict[str, Up], check: Check) -> None:
             assert stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)).recv(4)
         found = check("mysql", port=port, user="watch", password=GOOD)
         assert (found.status, found.summary) == ("critical", "the server refuses: Too many connections (1040)")
+
+
+@pytest.mark.parametrize(("name", "server"), [("postgresql", "postgresql"), ("mysql", "mariadb")])
+def test_inside_tls(up: dict[str, Up], check: Check, name: str, server: str) -> None:
+    """Any certificate, or one that is good by its authority; else not a word of the login is said."""
+    one = up[server]
+    login: dict[str, Any] = {"host": "localhost", "port": one.port, "user": "watch", "password": GOOD}
+    assert check(name, tls="on", **login).status == "ok"
+    found = check(name, tls="verify", ca=one.ca, **login)
+    assert found.status == "ok", found
+    found = check(name, tls="verify", **login)
+    assert (found.status, found.metrics) == ("critical", {})
+    assert "certificate not accepted: self-signed certificate" in found.summary, found
 
 
 # ------------------------------------------------------------------------------------------------ Redis and memcached

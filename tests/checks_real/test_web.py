@@ -5,18 +5,12 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from typing import Any
 
 import pytest
 from attrs import frozen
 from conftest import Check
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from servers import Home, Server, free_port, program
+from servers import Home, Server, certificate, free_port, program
 
 
 @frozen
@@ -27,23 +21,6 @@ class Up:
     port: int
     tls: int = 0
     ca: str = ""
-
-
-def certificate(days: float) -> tuple[bytes, bytes]:
-    """For localhost, by itself."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(hours=1), now + timedelta(days=days))
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    return made.public_bytes(pem), key.private_bytes(
-        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
 
 
 def nginx(home: Home) -> Up:

@@ -103,6 +103,12 @@ class Written:
                 path.write_bytes(memoryview(segments.to_parquet(table(), self._at)))
 
 
+@pytest.fixture(scope="session")
+def new_history() -> Any:
+    """Makes an empty history in a folder."""
+    return Written
+
+
 @pytest.fixture
 def history(tmp_path: Path) -> Written:
     """An empty history."""
@@ -115,7 +121,7 @@ def histories(tmp_path: Path) -> list[Written]:
     return [Written(tmp_path / "helen-1"), Written(tmp_path / "helen-2")]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def take_in() -> Any:
     """The histories of some Helens into a lake, without Spark."""
     return plainly.take_all

@@ -40,7 +40,9 @@ _OF_RUN: dict[str, type] = {"max_segments": int, "keep": dict}
 _OF_COMPACT: dict[str, type] = {"all": bool, "keep": dict}
 _REPORTS: dict[str, dict[str, type]] = {
     "availability": _DAYS | {"profile": str, "each_day": bool, "target": float, "store": bool},
+    "sla": _DAYS | {"profile": str, "target": float},
     "offenders": _DAYS | {"top": int},
+    "flapping": _DAYS | {"top": int},
     "cost": _DAYS | {"top": int},
     "capacity": _DAYS | {"within": float},
     "anomalies": _DAYS | {"threshold": float},

@@ -89,7 +89,7 @@ def test_a_report_as_text(ask: Ask) -> None:
 
 
 REFUSED: dict[str, tuple[str, Any, str]] = {
-    "another report": ("report", ["sql"], "there is no such report: availability, offenders"),
+    "another report": ("report", ["sql"], "there is no such report: availability, sla, offenders, flapping"),
     "another format": ("report", ["cost", [], "--out=/etc/passwd"], "`output` is one of json, csv"),
     "a folder": ("run", {"state": "/etc"}, "'state' is no parameter; there are max_segments, keep"),
     "an option of another report": ("report", {"report": "cost", "profile": "strict"}, "'profile' is no parameter"),

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, field, frozen
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from helen.pipeline import telemetry, upkeep
@@ -28,14 +27,14 @@ from helen.pipeline.histories import open_history
 from helen.pipeline.ingest import Sink
 from helen.pipeline.lake import Lake
 from helen.pipeline.naming import Names
-from helen.pipeline.offsets import MAX_SEGMENTS
+from helen.pipeline.offsets import EVERYTHING, MAX_SEGMENTS, Options, initial, latest
 from helen.pipeline.telemetry import BEAT, Batch, Told
 
 TRIGGER = 10.0  # a batch costs about the same however small it is: at 1 s it took a third of two cores
 CASCADE = 300.0  # seconds from one cascade to the next
 UPKEEP = 3600.0
 LOOK = 1.0  # how often the main thread looks whether it is to end, or something is due
-RETRIES = 5  # failures in a row at one place: a machine that swaps lets Spark's own timeouts of 10 s pass
+RETRIES = 10  # failures in a row at one place: a machine that swaps lets Spark's own timeouts of 10 s pass
 RETRY_SECONDS = 0.5
 Say = Callable[[str], None]
 
@@ -82,7 +81,7 @@ class Driver:
             sink = Sink(self._lake, names, names.number(self.histories), self._reached)
             self._published = sink.start()
             try:
-                self._stream(sink, ending or threading.Event())
+                self._keep_at_it(sink, ending or threading.Event())
                 sink.commit()
             except Exception as error:
                 self._told = evolve(self._told, error=str(error))
@@ -94,27 +93,41 @@ class Driver:
         finally:
             self._lake.unlock()
 
-    def _stream(self, sink: Sink, ending: threading.Event) -> None:
-        """The stream, started again after a failure: what is published already is left out, so that is always safe."""
-        failures = 0
-        while True:
-            place = sink.start()
+    def _keep_at_it(self, sink: Sink, ending: threading.Event) -> None:
+        """Begun again after a failure: what is published already is left out, so that is always safe."""
+        work, failures = self._take_what_is_there if self._settings.once else self._stream, 0
+        while not failures or not ending.is_set():
+            place, self._failure = sink.start(), None
             try:
-                self._one_stream(sink, ending)
+                work(sink, ending)
                 break
-            except PySparkException as error:
+            except PipelineError:
+                raise
+            except Exception as error:
                 reason = self._failure or PipelineError(first_line(error))
                 failures = failures + 1 if place == sink.start() else 1
                 if failures > RETRIES:
-                    raise PipelineError(f"The stream has failed: {reason}") from reason
-                self._say(f"the stream has failed and is started again: {reason}")
+                    raise PipelineError(f"It has failed {failures} times at one place: {reason}") from error
+                self._say(f"failed, and begun again: {reason}")
                 ending.wait(RETRY_SECONDS * failures)
         if self._settings.once and self._settings.upkeep:
             with self._busy:
                 cascade(self._spark, self._lake)
 
-    def _one_stream(self, sink: Sink, ending: threading.Event) -> None:
-        self._failure = None
+    def _take_what_is_there(self, sink: Sink, ending: threading.Event) -> None:
+        """Batch by batch, without a stream: a stream has a process of its own, to which Spark gives 10 s to start."""
+        options = self._options(sink)
+        given = Options(options)
+        start = initial(given)
+        until = latest(given, start, EVERYTHING)
+        while start != until and not ending.is_set():
+            end = latest(given, start, self._settings.max_segments, until)
+            part = options | {"start": json.dumps(start), "end": json.dumps(end)}
+            self._take(sink, self._spark.read.format("helen").options(**part).load())
+            sink.commit()
+            start = end
+
+    def _stream(self, sink: Sink, ending: threading.Event) -> None:
         query = self._start(sink)
         began = time.monotonic()
         due = {"beat": began, "cascade": began + CASCADE, "upkeep": began + UPKEEP}
@@ -124,23 +137,23 @@ class Driver:
                     due["beat"] = time.monotonic() + BEAT
                     with self._busy:
                         self._tell(sink)
-                if self._settings.upkeep and not self._settings.once:
+                if self._settings.upkeep:
                     self._look_after(due)
         finally:
             query.stop()
 
-    def _start(self, sink: Sink) -> Any:
-        numbers = [int(helen) for helen in sink.start()]
+    def _options(self, sink: Sink) -> dict[str, str]:
         folders = {helen: str(history.folder) for helen, history in sink.histories.items()}
-        options = {
-            "histories": json.dumps([folders[helen] for helen in numbers]), "helens": json.dumps(numbers),
-            "start": json.dumps(sink.start()), "commit": "true", "rows": "segments",
-            "maxSegments": str(self._settings.max_segments),
+        return {
+            "histories": json.dumps(list(folders.values())), "helens": json.dumps(list(folders)),
+            "start": json.dumps(sink.start()), "rows": "segments",
         }  # fmt: skip
+
+    def _start(self, sink: Sink) -> Any:
+        options = self._options(sink) | {"commit": "true", "maxSegments": str(self._settings.max_segments)}
         stream = self._spark.readStream.format("helen").options(**options).load().writeStream
         stream = stream.option("checkpointLocation", str(self._checkpoint()))
-        seconds = f"{self._settings.trigger} seconds"
-        timed = stream.trigger(availableNow=True) if self._settings.once else stream.trigger(processingTime=seconds)
+        timed = stream.trigger(processingTime=f"{self._settings.trigger} seconds")
         return timed.foreachBatch(lambda batch, number: self._take(sink, batch)).start()
 
     def _checkpoint(self) -> Path:

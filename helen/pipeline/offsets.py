@@ -47,6 +47,7 @@ class Options:
         numbers = json.loads(given.get("helens") or "null") or list(range(len(folders)))
         self.histories = {str(number): folder for number, folder in zip(numbers, folders, strict=True)}
         self.start: Offset = json.loads(given.get("start") or "{}")
+        self.end: Offset | None = json.loads(given.get("end") or "null")
         self.max_segments = int(given.get("maxsegments") or MAX_SEGMENTS)
         self.per_task = int(given.get("pertask") or PER_TASK)
         self.segments = (given.get("rows") or "results") == "segments"

@@ -9,8 +9,9 @@ tasks read them in Arrow, since turning a million wide rows into JVM rows and ba
 them. With `rows` = `results`, the default, there is one row per result: for whoever asks in SQL.
 
 Options: `histories` (JSON list of folders, instead of the path), `helens` (JSON list of their numbers in the lake),
-`start` (JSON object: number of a Helen -> the last segment that is done), `maxSegments` in a micro-batch, `perTask`,
-`commit` (true: tell Helen what is published, so that she may delete it).
+`start` and, for batches, `end` (JSON objects: number of a Helen -> the last segments that are done, and those that come
+last), `maxSegments` in a micro-batch, `perTask`, `commit` (true: tell Helen what is published, so that she may delete
+it).
 
 Which segments come when is the matter of offsets.py. Arrow batches go to the JVM as they are: rows as tuples cost
 eleven times as much.
@@ -56,17 +57,19 @@ class HelenSource(DataSource):  # type: ignore[misc]
 
 
 class HelenBatch(DataSourceReader):  # type: ignore[misc]
-    """Everything that is there, or everything after `start`."""
+    """Everything that is there, or everything after `start` and up to `end`."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
         start = initial(self._options)
-        return [Segments(part) for part in ranges(self._options, start, latest(self._options, start, EVERYTHING))]
+        end = self._options.end or latest(self._options, start, EVERYTHING)
+        return [Segments(part) for part in ranges(self._options, start, end)]
 
-    def read(self, partition: Segments) -> Iterator[pa.RecordBatch]:
-        return read(partition.part, self._options.segments)
+    def read(self, partition: Segments | None) -> Iterator[pa.RecordBatch]:
+        """Where there are no parts Spark asks for the rows of None."""
+        return iter(()) if partition is None else read(partition.part, self._options.segments)
 
 
 class HelenStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]

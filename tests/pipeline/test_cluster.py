@@ -88,7 +88,10 @@ def run_on_cluster(state: Path, lake: Path, scratch: Path, quick: dict[str, str]
             assert cluster.stdout is not None
             master = cluster.stdout.readline().strip()
             assert master.startswith("spark://127.0.0.1:"), master
-            more = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}
+            more = {
+                "spark.executor.memory": "512m",
+                "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            }
             jobs = [sys.executable, "-c", JOBS, master, str(state), str(lake), str(scratch), json.dumps(quick | more)]
             with open(log, "wb") as errors:
                 done = subprocess.run(

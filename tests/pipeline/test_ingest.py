@@ -195,39 +195,47 @@ def test_the_stream_waits_for_more_and_ends_when_asked(spark: Any, lake: Lake, h
     }  # fmt: skip
 
 
-def test_a_stream_that_fails_is_started_again(spark: Any, lake: Lake, history: Any) -> None:
+@pytest.mark.parametrize("once", [True, False], ids=["once", "stream"])
+def test_what_fails_is_begun_again(spark: Any, lake: Lake, history: Any, once: bool) -> None:
     """After some points once, by an exception: nothing lost, nothing twice, and it is said each time."""
     points = ("written", "m5-published", "results-published")
     for n in range(3):
         history.segment(history.result("web1/disk", T + n), history.change("link", T, "web1", event="up"))
-    failing, said = list(points), []
+    failing, said, ending = list(points), [], threading.Event()
 
     def reached(point: str) -> None:
         if failing and failing[0] == point:
             failing.pop(0)
             raise OSError(f"no space at {point}")
 
-    settings = Settings(once=True, upkeep=False, max_segments=1)
-    Driver(spark, lake, [history.state], settings, said.append, reached).run()
+    def say(line: str) -> None:
+        said.append(line)
+        if line.endswith(" 0 segments behind") and not once:
+            ending.set()
+
+    settings = Settings(once=once, trigger=0.1, upkeep=False, max_segments=1)
+    Driver(spark, lake, [history.state], settings, say, reached).run(ending)
     assert [row["at"] for row in stored(lake, "results")] == [1, 3, 5]
     assert sum(row["n"] for row in lake.rows("m5")) == len(lake.rows("changes")) == 3
     assert [line for line in said if "no space" in line] == [
-        f"the stream has failed and is started again: no space at {point}" for point in points
+        f"failed, and begun again: no space at {point}" for point in points
     ]
 
 
 def test_what_fails_again_and_again_is_the_end(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its own words, not Spark's."""
+    """With its own words, not Spark's; whoever looks from outside can read them, too."""
     monkeypatch.setattr(driver, "RETRIES", 1)
     history.segment(history.result("web1/disk", T))
 
     def reached(point: str) -> None:
         raise OSError("no space left on device")
 
-    with pytest.raises(PipelineError, match="The stream has failed: no space left on device"):
+    with pytest.raises(PipelineError, match="It has failed 2 times at one place: no space left on device"):
         Driver(spark, lake, [history.state], ONCE, reached=reached).run()
+    told = json.loads((history.folder / "pipeline.json").read_text())
+    assert (told["running"], told["error"]) == (False, "It has failed 2 times at one place: no space left on device")
 
 
 def test_one_writer(lake: Lake) -> None:

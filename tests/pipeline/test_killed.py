@@ -41,7 +41,7 @@ BOTH_KILLS = (("wal-written", 30, "written:1"), ("segment-renamed", 2, "m5-publi
 VICTIM = Path(__file__).parents[1] / "journal" / "journal_victim.py"
 RANDOM_KILLS = int(os.environ.get("HELEN_PIPELINE_KILLS", "10"))
 CHILD = """
-import os, signal, sys
+import os, signal, sys, threading
 from pathlib import Path
 from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.lake import Lake
@@ -59,8 +59,14 @@ def reached(name):
 
 quick = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 spark = start_spark("killed", "local[2]", quick, Path(scratch))
-settings = Settings(once=True, upkeep=False, max_segments=1)
-Driver(spark, Lake(Path(lake)), [Path(state)], settings, reached=reached).run()
+ending = threading.Event()
+
+def say(line):
+    if line.endswith(" 0 segments behind"):
+        ending.set()
+
+settings = Settings(trigger=0.1, upkeep=False, max_segments=1)
+Driver(spark, Lake(Path(lake)), [Path(state)], settings, say, reached).run(ending)
 spark.stop()
 """
 

@@ -284,6 +284,7 @@ def test_sigterm() -> None:
     """Ends it in order: the terminal is as it was before."""
 
     async def scene(screen: Screen) -> None:
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # else the next line would end all tests
         os.kill(os.getpid(), signal.SIGTERM)
         for _ in range(200):
             await asyncio.sleep(0.01)

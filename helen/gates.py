@@ -7,7 +7,7 @@ of it: too bad for good, all there, or neither yet. docs/rollouts.rst has the ru
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -224,9 +224,10 @@ class Evidence:
             return Weighed(None, False)
         return Weighed(self.too_heavy(), True)
 
-    def silent(self) -> frozenset[str]:
-        """Members without enough results of some check."""
-        return frozenset(agent for (agent, _), pair in self.pairs.items() if len(pair.new) < self.limits.results)
+    def silent(self) -> Iterator[str]:
+        """Members without enough results of some check; a great ring has many, and people want to hear of a few."""
+        if any(tally.ready < tally.pairs for tally in self.tallies.values()):
+            yield from (agent for (agent, _), pair in self.pairs.items() if len(pair.new) < self.limits.results)
 
     def too_heavy(self) -> str | None:
         """Why it takes too much time or memory, by what is there; None if it doesn't."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from equus_protocol import manifest
@@ -197,7 +198,7 @@ class Releases:
         for document in documents:
             await self._fetch(all_files(document))
         fresh = self._read(new)
-        rollout = self._begin(fresh, author, plan)
+        rollout = await self._begin(fresh, author, plan)
         if author == RENEWAL and self.last is not None:
             rollout.by_itself = self.last.by_itself  # the same files: nobody has mended anything
         is_open = rollout.state == OPEN
@@ -268,9 +269,12 @@ class Releases:
         self.on_rollout("at-once", rollout)
         self._on_published()
 
-    def preview(self, plan: Plan) -> list[dict[str, Any]]:
+    async def preview(self, plan: Plan) -> list[dict[str, Any]]:
         """Who would be in which ring, were it pushed now; of the ring of all only how many."""
-        fleet, taken, shown = self.fleet(), frozenset[str](), []
+        return await deferToThread(self._preview, self.fleet(), plan)
+
+    def _preview(self, fleet: list[Candidate], plan: Plan) -> list[dict[str, Any]]:
+        taken, shown = frozenset[str](), []
         for number, spec in enumerate(plan.rings, 1):
             members = frozenset(each.name for each in fleet) if spec.is_all else choose(
                 fleet, spec, taken, self._next_version
@@ -280,12 +284,12 @@ class Releases:
             taken = members
         return shown
 
-    def _begin(self, fresh: Published, author: str, plan: Plan) -> Rollout:
+    async def _begin(self, fresh: Published, author: str, plan: Plan) -> Rollout:
         now, base = self._clock(), self.published
         touched = self._touched(fresh)
         if base is not None and plan.rings:
             rollout = Rollout(fresh.version, fresh.digest, base.version, author, plan, now, touched, changed=now)
-            if rollout.advance(self.fleet(), now, self._steady()):
+            if await deferToThread(rollout.advance, self.fleet(), now, self._steady()):
                 return rollout
         return all_at_once(fresh.version, fresh.digest, 0 if base is None else base.version, author, now, touched)
 
@@ -310,7 +314,7 @@ class Releases:
         now, place, why = self._clock(), rollout.place, rollout.ring.why
         after = evolve(rollout, past=list(rollout.past))
         after.close_ring(now)
-        goes_on = after.advance(self.fleet(), now, self._steady())
+        goes_on = await deferToThread(after.advance, self.fleet(), now, self._steady())
         if not goes_on:
             after.state, after.why = FINISHED, "it has passed all its rings"
         entry = self._audit(GATE, "ring-passed", rollout, f"{place}: {why}")

@@ -8,6 +8,7 @@ when patience is over. What is then done (the next ring, publishing to all, publ
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from attrs import define, field, frozen
@@ -143,9 +144,10 @@ class Ring:
             return f"{_few(sorted(late)) or 'a member that is connected'} to load it"
         if gone:
             return f"{_few(sorted(gone))} to come back"
-        silent = self.evidence.silent()
+        silent = list(islice(self.evidence.silent(), NAMED + 1))
         if silent:
-            return f"results of {_few(sorted(silent))}"
+            more = " and others" if len(silent) > NAMED else ""
+            return f"results of {_few(silent[:NAMED])}{more}"
         return f"the end of its window, {max(0.0, self.confirmed_at + self.evidence.limits.window - now):.0f} s"
 
     def _as_compared(self) -> str:
@@ -155,7 +157,7 @@ class Ring:
 
     def _give_up(self, late: frozenset[str], gone: frozenset[str]) -> None:
         """Patience is over: what is there decides, if it is enough."""
-        limits, silent = self.evidence.limits, self.evidence.silent() - gone
+        limits, silent = self.evidence.limits, frozenset(self.evidence.silent()) - gone
         missing, all_of_them = late | gone | silent, len(late | self.confirmed.keys())
         words = [f"{word}: {_few(sorted(names))}" for word, names in
                  (("not loaded", late), ("gone", gone), ("without enough results", silent)) if names]  # fmt: skip

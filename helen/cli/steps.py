@@ -116,9 +116,9 @@ def figures_text(figures: dict[str, Any]) -> str:
         f"errors {100 * figures['errors']:.1f} % (before: {100 * figures['errors_before']:.1f} %)",
         f"changed {figures['changed']} of {figures['comparable']}",
     ]
-    if figures["run_ms"] is not None:
+    if figures["run_ms"] is not None and figures["run_ms_before"] is not None:
         said.append(f"{figures['run_ms']:.1f} ms ({figures['run_ms_before']:.1f} ms)")
-    if figures["peak_kib"] is not None:
+    if figures["peak_kib"] is not None and figures["peak_kib_before"] is not None:
         said.append(f"{figures['peak_kib'] / 1024:.1f} MiB ({figures['peak_kib_before'] / 1024:.1f} MiB)")
     return f"{plain(figures['check'])}: {figures['results']} of {figures['wanted']} results; {', '.join(said)}"
 

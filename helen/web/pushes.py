@@ -51,7 +51,7 @@ def add_routes(app: Klein) -> None:
         warnings = [problem.at(name) for name, found in verdicts.items() for problem in found.problems]
         newest = library.releases.newest
         made = {"version": newest.version if newest is not None else None, "warnings": warnings}
-        preview = library.releases.preview(plan) if dry_run else []
+        preview = await library.releases.preview(plan) if dry_run else []
         made |= {"rings": write_rings(plan.rings), "plan": preview}
         return write_json(request, made, 200 if dry_run else 201)
 

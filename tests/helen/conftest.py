@@ -34,7 +34,7 @@ def inbox() -> Inbox:
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What Helen does in a thread of the reactor's is done at once: there is no reactor here."""
-    for module in ("assigning", "checkfolder", "gatekeeper", "house", "library", "lint", "web.bodies"):
+    for module in ("assigning", "checkfolder", "gatekeeper", "house", "library", "lint", "releases", "web.bodies"):
         monkeypatch.setattr(f"helen.{module}.deferToThread", maybeDeferred)
     yield
 

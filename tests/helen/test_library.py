@@ -627,7 +627,7 @@ def test_a_label_that_nobody_has(world: World) -> None:
 def test_who_would_be_in_it(world: World) -> None:
     """A preview names those whom the push then takes."""
     world.write(cpu="a").look()
-    preview = world.library.releases.preview(RINGED)
+    preview = world.inbox.wait(Deferred.fromCoroutine(world.library.releases.preview(RINGED)))
     world.push(RINGED, cpu="b")
     assert [(each["size"], each["members"]) for each in preview] == [(2, world.members), (98, [])]
 

@@ -50,7 +50,8 @@ def test_an_equus_that_helen_sends_out(tmp_path: Path) -> None:
         rows = lambda: {row["name"]: row for row in helen.client.get("/api/v1/agents")["agents"]}  # noqa: E731
         wait_until(lambda: len([row for row in rows().values() if row["connected"]]) == 2, "both agents")
         assert {row["equus"] for row in rows().values()} == {"0.1.0"}
-        pushed = CliRunner().invoke(main, ["push", "--state", str(helen.state), "--agent", str(wheel(tmp_path / NAME))])
+        words = ["push", "--state", str(helen.state), "--agent", str(wheel(tmp_path / NAME)), "--rings", "off"]
+        pushed = CliRunner().invoke(main, words)
         assert "agents run it" in pushed.output, (pushed.output, pushed.exception)
         wait_until(lambda: rows()["web-1"]["equus"] == "0.2.0" and rows()["web-1"]["connected"], "newer agent")
         wait_until(lambda: "upgrade" in rows()["web-2"]["troubles"], "refusal")

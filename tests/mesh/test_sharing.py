@@ -70,7 +70,7 @@ def test_fresh_helens_agree_on_keys(pair: Stage) -> None:
 def test_a_push_at_one_is_a_push_at_all(pair: Stage, at: str, other: str) -> None:
     """Files are fetched by hash; they lie in the folder of the other, too, so that a change there builds on them."""
     here, there = getattr(pair, at), getattr(pair, other)
-    here.client.post("/api/v1/push", {"files": {f"{at}.lua": pulse(at)}})
+    here.client.post("/api/v1/push", {"files": {f"{at}.lua": pulse(at)}, "rings": "off"})
     wait_until(lambda: at in checks(there), "check", SOON)
     assert (there.checks / f"{at}.lua").read_text() == pulse(at)
     wait_until(lambda: settled(pair.h1, pair.h2), "peace", SOON)
@@ -81,7 +81,7 @@ def test_a_push_at_one_is_a_push_at_all(pair: Stage, at: str, other: str) -> Non
 def test_undone_at_the_other(pair: Stage) -> None:
     """The way back is everybody's as well."""
     before = checks(pair.h1)
-    pair.h1.client.post("/api/v1/push", {"files": {"wrong.lua": pulse("wrong")}})
+    pair.h1.client.post("/api/v1/push", {"files": {"wrong.lua": pulse("wrong")}, "rings": "off"})
     wait_until(lambda: "wrong" in checks(pair.h2), "push", SOON)
     pair.h2.client.post("/api/v1/push/undo", {})
     wait_until(lambda: checks(pair.h1) == before, "way back", SOON)
@@ -187,7 +187,7 @@ def test_what_is_in_force_outlives_the_brokers(pair: Stage) -> None:
     pair.h2 = start(pair, "h2", broker.run["backend"]).up()
     assert "h1" in checks(pair.h2)
     assert shared(pair.h2)["joined"]
-    pair.h2.client.post("/api/v1/push", {"files": {"alone.lua": pulse("alone")}})
+    pair.h2.client.post("/api/v1/push", {"files": {"alone.lua": pulse("alone")}, "rings": "off"})
     assert "alone" in checks(pair.h2)
     broker.again()
     wait_until(lambda: "alone" in checks(pair.h1), "check that was pushed while the broker was away", SOON)

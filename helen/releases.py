@@ -161,7 +161,10 @@ class Releases:
             if newest is not None and signed.undoes == newest.version:
                 self._undo = self._worth_undoing(signed.envelope)
 
-    def _read_rollout(self, row: publications.Rollout) -> Rollout:
+    def _read_rollout(self, row: publications.Rollout) -> Rollout | None:
+        """None for one of a Helen who knew no rings: whatever it was, it is over."""
+        if "limits" not in row.detail:
+            return None
         return Rollout.from_json(
             row.version, row.state, row.author, row.started, row.changed, row.detail, self._steady()
         )  # fmt: skip

@@ -310,6 +310,17 @@ def test_a_restart_offers_what_was_offered(world: World) -> None:
     assert world.undo() == 4
 
 
+def test_a_state_of_a_helen_who_knew_no_rings(world: World) -> None:
+    """What she wrote of a rollout holds nothing that counts now: the set is offered, and pushes go on."""
+    world.write(cpu="a").look()
+    old = '{"members": [], "why": ""}'
+    world.inbox.wait(world.store.call(lambda db: db.execute("UPDATE rollouts SET detail = ?", (old,)) and None))
+    world.restart()
+    assert world.offered() == (1, {"cpu": "a"})
+    world.write(cpu="b").look()
+    assert world.offered() == (3, {"cpu": "b"})
+
+
 def test_a_renewal_half_way(world: World) -> None:
     """The same files under a new signature, with the folder unchanged; the way back still leads to the set before."""
     world.write(cpu="a").look()

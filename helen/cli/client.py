@@ -77,8 +77,10 @@ class Client:
     def get(self, path: str) -> Any:
         return self._answer(self._send("GET", path))
 
-    def post(self, path: str, body: Any = None, patience: float = CONNECT_SECONDS) -> Any:
-        return self._answer(self._send("POST", path, body, patience))
+    def post(
+        self, path: str, body: Any = None, patience: float = CONNECT_SECONDS, more: Mapping[str, str] | None = None
+    ) -> Any:
+        return self._answer(self._send("POST", path, body, patience, more))
 
     def get_tagged(self, path: str) -> tuple[Any, str]:
         """An answer and its ETag."""

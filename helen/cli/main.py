@@ -10,6 +10,7 @@ import click
 COMMANDS = {
     "ack": ("helen.cli.judgement", "ack", "Take a problem over: no alerts of it until it changes."),
     "agents": ("helen.cli.show", "agents", "The agents, connected or not."),
+    "apply": ("helen.cli.apply", "apply", "Bring Helen to what a folder declares, after a plan."),
     "assign": ("helen.cli.assign", "assign", "Show, check or change what runs where."),
     "audit": ("helen.cli.audit", "audit", "Who did what."),
     "certificate": ("helen.cli.identity", "certificate", "Make an identity for an agent without a token."),
@@ -20,6 +21,7 @@ COMMANDS = {
     "events": ("helen.cli.events", "events", "What changes, as it changes."),
     "drain": ("helen.cli.drain", "drain", "Let this Helen's agents go to others, before she is stopped."),
     "explain": ("helen.cli.explain", "explain", "Why this state, why no alert, why not run, what changed."),
+    "export": ("helen.cli.apply", "export", "Write what is declared into a folder, for `helen apply`."),
     "jobs": ("helen.cli.jobs", "jobs", "Questions that last: list, follow, cancel, retry."),
     "keys": ("helen.cli.keys", "keys", "Who signs check sets; change them."),
     "notify": ("helen.cli.notify", "notify", "Try a channel; what could not be delivered."),

@@ -11,7 +11,7 @@ backend says READY before it is ACTIVE.
 | CHECKING   | CONFIG or CONFIGACK -> CONFIGURED; 2 s, 3 tries -> LOST                                            |
 | CONFIGURED | READY sent -> ACTIVE (frontends at once)                                                           |
 | ACTIVE     | FORCENEGOTIATE -> CHECKING; 3 intervals of silence, a broken connection, or a second handshake     |
-|            | (the broker was restarted, of which a DEALER says nothing) -> LOST                                 |
+|            | (the broker was restarted, of which a DEALER says nothing), or 408 heartbeat_lost -> LOST          |
 | BACKOFF    | retry_after_ms is over -> LOST; 503 and 421 ask the others for a broker instead                    |
 | STOPPED    | by nothing: the broker will never have us (401, 403, 426)                                          |
 """
@@ -35,6 +35,7 @@ LIVENESS = 3
 DEFAULT_RETRY = 30.0  # seconds after an error that names none
 NEVER = frozenset({401, 403, 426})
 ELSEWHERE = frozenset({421, 503})
+LAPSED = 408
 
 
 class State(enum.Enum):
@@ -258,6 +259,8 @@ class Negotiation:
             self._become(State.STOPPED, why, o.code)
         elif self.state is State.ASKING:
             self._ask_next(now, why)
+        elif o.code == LAPSED:
+            self._lose(now, why)  # one of us stood still for a while: nothing is wrong with either
         elif o.code in ELSEWHERE and self._others():
             self._note_failed()
             self._to_ask = self._others()

@@ -207,3 +207,12 @@ def test_leaving_is_said():
     client = Client().active()
     client.run(client.machine.leave())
     assert client.told() == ["DISCONNECT"] and client.machine.due is None
+
+
+def test_who_stood_still_for_a_while_is_back_at_once():
+    """408: nobody was wrong, so nobody waits for the 30 s that an error without a delay costs."""
+    client = Client("backend").active()
+    client.hear("DISCONNECTERROR", code=408, reason="heartbeat_lost", message="nothing heard")
+    assert client.machine.state is State.LOST
+    client.wait(0.5)
+    assert client.dials() == ["tcp://home"]

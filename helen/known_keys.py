@@ -72,6 +72,8 @@ class KnownKeys:
         for one in known:
             self._known.setdefault(one.key_hash, one)
             self._names[self._known[one.key_hash].name].add(one.key_hash)
+            if self.revoked.get(one.name, one.issued_at) < one.issued_at:
+                del self.revoked[one.name]  # it was given after the name was revoked
 
     def forget_expired(self, now: float) -> None:
         for one in [one for one in self._known.values() if one.not_after <= now]:

@@ -57,7 +57,7 @@ class WindowsPart:
             self._catch_up(said)
         self._known = prune(newest(said, self._known), self._wall())
         is_news = any(entry["at"] > said.get(id_, {"at": 0})["at"] for id_, entry in self._known.items())
-        return {"windows": self._known} if is_news else None
+        return {"windows": dict(self._known)} if is_news else None
 
     def _catch_up(self, said: Entries) -> None:
         """Once after the start: what happened here while nobody could be told."""

@@ -2,7 +2,8 @@
 
     python bench/scale0.py cost [--requests 20000] [--rounds 3]      the ratios; two to three minutes
     python bench/scale0.py storm [--peers 1000]                      a broker restarts: how long until all are back
-    python bench/scale0.py soak [--services 10000] [--bounces 5]     three brokers, a Helen bounced: digests, memory
+    python bench/scale0.py soak [--services 10000] [--bounces 5]     three brokers, each minute a Helen is bounced:
+                                [--every 60]                         digests, memory
 
 `cost` runs four brokers in turn, interleaved, each in a process of its own, over loopback, RFC 18 frames and 256 bytes
 of body, 8 clients with a window of 16, 16 workers:
@@ -38,7 +39,7 @@ sys.path.pop(0)  # this folder, where a file is named as the package is
 
 import zmq
 import zmq.asyncio
-from twisted.internet import reactor
+from twisted.internet import reactor, task
 from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 
 from scale0.keys import AuthorizedKeys, Pair, text_of
@@ -307,7 +308,7 @@ def storm(peers: int) -> Any:
 
 
 @inlineCallbacks
-def soak(services: int, bounces: int) -> Any:
+def soak(services: int, bounces: int, every: float) -> Any:
     """Three brokers that know each other, three Helens with a third of the services each; one is bounced at a time."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         brokers: list[BrokerService] = []
@@ -322,6 +323,7 @@ def soak(services: int, bounces: int) -> Any:
         print(f"{3 * third} services known everywhere after {took:.1f} s; RSS {rss()} MiB")
         first, worst = rss(), 0.0
         for _ in range(bounces):
+            yield task.deferLater(reactor, every, lambda: None)
             number = random.randrange(3)
             yield maybeDeferred(helens[number].stopService)
             gone = yield until(lambda: agree(brokers, 2 * third), 60)
@@ -372,6 +374,7 @@ def main() -> None:
     long_run = actions.add_parser("soak")
     long_run.add_argument("--services", type=int, default=10_000)
     long_run.add_argument("--bounces", type=int, default=5)
+    long_run.add_argument("--every", type=float, default=60.0, help="seconds between two bounces")
     server = actions.add_parser("serve")
     server.add_argument("variant", choices=VARIANTS)
     server.add_argument("secret", nargs="?")
@@ -382,7 +385,11 @@ def main() -> None:
     elif options.action == "cost":
         cost(options.requests, options.rounds)
     else:
-        run = storm(options.peers) if options.action == "storm" else soak(options.services, options.bounces)
+        run = (
+            storm(options.peers)
+            if options.action == "storm"
+            else soak(options.services, options.bounces, options.every)
+        )
         run.addErrback(lambda failure: print(failure.getTraceback())).addBoth(lambda ignored: reactor.stop())
         reactor.run()
 

@@ -118,6 +118,10 @@ def test_drained(pair: Stage) -> None:
     wait_until(kept.exists, "list of Helens at the agent", SOON)
     assert [each["address"] for each in json.loads(kept.read_text())] == [pair.h2.run["agents"]]
     wait_until(lambda: settled(pair.h1, pair.h2) and reports(pair.h1, "web-1"), "peace, and a result", SOON)
+    for broker in pair.brokers.values():  # a client of Majordomo finds it at either of them
+        desk = pair.asker(broker.run["frontend"])
+        desk.wait_for("equus.web-1")
+        assert json.loads(desk.mdp1("equus.web-1", b"h1")[0])["summary"] == "h1"
     shown = helen(pair.h1, "drain", "--dry-run", "--output", "json")
     assert json.loads(shown.stdout)["others"] == [pair.h2.run["agents"]]
     assert connected(pair.h1, "web-1")

@@ -201,6 +201,8 @@ def random_frames(dice: random.Random) -> list[bytes]:
     ]
     words += [b'{"services": ["svc"], "heartbeat": true, "time": 1, "config_version": "7"}', b'{"id": "zz", "code": 1}']
     words += [b'{"seq": 1, "full": true, "digest": "x", "entries": {"svc": [1, 1, 0]}}', b'{"add": ["svc"], "seq": 1}']
+    words += [b'{"name": "doc%d", "version": %d}' % (dice.randrange(400), dice.randrange(1, 9))]
+    words += [b'{"have": {"doc1": [%d, "x"]}, "want": true}' % dice.randrange(1, 9)]
     noise = [dice.randbytes(dice.randrange(40)) for _ in range(4)]
     if dice.random() < 0.5:  # a whole Scale0 message more often than chance would make one
         command = dice.choice(list(opt.TO_BROKER)).encode()

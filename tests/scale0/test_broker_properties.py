@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections import Counter
@@ -16,9 +17,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from stage import BEAT, Address, Stage, broker_config, random_frames
 
+from scale0.documents import MOST, MOST_TOTAL
 from scale0.queues import QUEUE_EXPIRY
 from scale0.zap import Origin
 
+RANDOM_MESSAGES = int(os.environ.get("SCALE0_RANDOM_MESSAGES", "5000"))  # by hand: 100,000
 NAMES = [b"one", b"two", b"three"]
 SERVICES = ["tea", "coffee"]
 
@@ -174,11 +177,11 @@ def sizes(stage: Stage) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_5000_random_messages_never_raise_or_grow_memory(seed):
-    """Four times 5,000, on all ports, from many connections; afterwards the broker has forgotten all, and serves."""
+@pytest.mark.parametrize("seed", range(2))
+def test_random_messages_never_raise_or_grow_memory(seed):
+    """On all ports, from many connections; afterwards the broker has forgotten all, and serves."""
     dice, stage = random.Random(seed), Stage(broker_config(state="active"))
-    for number in range(5000):
+    for number in range(RANDOM_MESSAGES):
         address = (dice.choice(["frontend", "backend", "peer"]), b"%d" % dice.randrange(50))
         origin = Origin(f"10.{dice.randrange(256)}.{dice.randrange(256)}.{dice.randrange(256)}", "")
         stage.hear(address, *random_frames(dice), origin=origin)
@@ -187,6 +190,8 @@ def test_5000_random_messages_never_raise_or_grow_memory(seed):
             stage.sent.clear()
             stage.effects.clear()
     stage.check()
+    sharing = stage.broker.sharing
+    assert max(len(sharing.documents), len(sharing._refused)) <= MOST and sharing.documents._total <= MOST_TOTAL
     stage.gone.update(stage.broker.sessions.all)
     stage.wait(2 * QUEUE_EXPIRY, step=1.0)
     assert sizes(stage) == dict.fromkeys(sizes(stage), 0)

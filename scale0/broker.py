@@ -20,10 +20,12 @@ from scale0 import options as opt
 from scale0.config import BrokerConfig
 from scale0.context import BACKEND, FRONTEND, PEER, Context, Effect, Entered, Options, Publish, Send, Store
 from scale0.fellows import Fellows
-from scale0.frames import CLIENT, EITHER, Dialect, Message, Nonsense, is_service_name, parse, to_client
+from scale0.frames import CLIENT, EITHER, Dialect, Message, Nonsense, is_service_name, parse
 from scale0.lru import Address
+from scale0.majordomo import Majordomo
 from scale0.management import Asked, Management
 from scale0.options import Fault
+from scale0.places import belongs
 from scale0.publication import Publication
 from scale0.queues import Row
 from scale0.routing import Routing
@@ -35,13 +37,6 @@ LOCAL = "local"  # the socket name of management requests that come by HTTP or f
 COUNTED = frozenset({400, 401, 403, 412, 413, 422, 426})  # refusals that are the peer's own doing
 LOG_EVERY = 60.0  # seconds between two lines about one peer's nonsense
 LOGGED = 10_000  # peers remembered for that
-
-FROM_WORKERS = frozenset({"READY", "SERVICES"})
-REPLIES = frozenset({"PARTIAL", "FINAL"})
-FROM_FELLOWS = frozenset({"FORWARD", "TABLE", "TABLEREQ"})
-SHARED = frozenset({"PUBLISH", "DOCUMENTS"})
-ON_LINKS = frozenset({"CONFIG", "CONFIGACK", "FORCENEGOTIATE", "DISCONNECTERROR"})
-ANYWHERE = frozenset({"CHECKCONFIG", "HEARTBEAT", "NEEDBROKER", "MANAGEMENTREQ", "DISCONNECT"})
 
 
 class Broker:
@@ -61,6 +56,7 @@ class Broker:
         self.fellows = Fellows(self._c, self.sessions, self.routing)
         self.management = Management(self._c, self.sessions, self.routing, self.fellows)
         self.management.enter = self._enter
+        self.majordomo = Majordomo(self._c, self.sessions, self.routing, self.fellows)
         self.sharing = Sharing(self._c, self.sessions, self.fellows)
         self.sessions.beat_extras = self._extras
         self._bound_to, self._is_authorized = bound_to, is_authorized
@@ -287,9 +283,9 @@ class Broker:
             if address[0] != FRONTEND:
                 self._nonsense(origin, "a client's command on another port than the frontend's")
             else:
-                self._plain_request(address, message)
+                self.majordomo.request(address, message)
         elif address[0] == BACKEND or (self._c.one_port and address[0] == FRONTEND):
-            self._plain_worker(address, origin, message)
+            self.majordomo.worker(address, origin, message)
         else:
             self._nonsense(origin, "a worker's command on another port than the backend's")
 
@@ -306,66 +302,13 @@ class Broker:
     def _scale0(self, address: Address, origin: Origin, message: Message, o: Any) -> None:
         command, socket = message.command, address[0]
         is_link = socket not in (FRONTEND, BACKEND, PEER)
-        if not self._belongs(command, socket, is_link):
+        if not belongs(command, socket, is_link, self._c.one_port):
             raise Fault(400, "malformed", f"{command} does not belong on this port")
         if self._c.state == "joining" and socket in (FRONTEND, BACKEND) and command != "MANAGEMENTREQ":
             fault = Fault(503, "joining", "this broker has no configuration yet")
             self.sessions.refuse(address, message.dialect, fault)
             return
         self._on_command[command](address, origin, message, o)
-
-    def _belongs(self, command: str, socket: str, is_link: bool) -> bool:
-        if command in ("REQUEST", "CANCEL"):
-            return socket in (FRONTEND, BACKEND) or command == "CANCEL"  # a backend may want something, too
-        if command in SHARED:
-            return socket != FRONTEND or self._c.one_port
-        if command in FROM_WORKERS:
-            return socket == BACKEND or (self._c.one_port and socket == FRONTEND)
-        if command in REPLIES:
-            return socket != FRONTEND or self._c.one_port
-        if command in FROM_FELLOWS:
-            return socket == PEER or is_link
-        return command in ANYWHERE or is_link
-
-    # -------------------------------------------------------------------------------- Majordomo
-
-    def _plain_request(self, address: Address, message: Message) -> None:
-        c, service = self._c, message.service
-        if not c.config.allow_plain_mdp:
-            c.counts["dropped_plain"] += 1
-        elif service.startswith("mmi."):
-            code = self._mmi(service, message.body)
-            c.send(address, to_client(message.dialect, True, service, [code]))
-        elif not c.serves(service):
-            c.counts["dropped_elsewhere"] += 1
-        else:
-            policy = c.policy(service)
-            row = Row(
-                c.token(), address, message.dialect, service, "", message.body, 4, policy.idempotent, deadline=None
-            )
-            self.routing.accept(row)
-
-    def _mmi(self, service: str, body: Sequence[bytes]) -> bytes:
-        """RFC 8. Nobody but the broker answers mmi.*"""
-        if service != "mmi.service":
-            return b"501"
-        wanted = body[0].decode("utf-8", "replace") if body else ""
-        return b"200" if self.fellows.knows(wanted) else b"404"
-
-    def _plain_worker(self, address: Address, origin: Origin, message: Message) -> None:
-        session = self.sessions.all.get(address)
-        if message.command == "READY":
-            self.sessions.plain_ready(address, origin, message.dialect, message.service)
-        elif message.command == "DISCONNECT":
-            if session is not None:
-                self.sessions.drop(session)
-        elif session is None or not session.is_plain or session.worker is None:
-            self.sessions.force(address, message.dialect, "unknown worker")
-        elif message.command != "HEARTBEAT":
-            final = message.command == "FINAL"
-            if not self.routing.reply(session.worker, message.token, message.body, final):
-                self.sessions.drop(session)
-                self.sessions.disconnect(address, message.dialect)
 
     # ---------------------------------------------------------------------------------- Scale0
 
@@ -415,7 +358,7 @@ class Broker:
         if session is None:
             self.sessions.force(address, message.dialect, "unknown here")  # served all the same
         if service.startswith("mmi."):
-            code = self._mmi(service, message.body)
+            code = self.majordomo.mmi(service, message.body)
             c.tell(address, message.dialect, "FINAL", {"id": o.id, "code": 200}, [code])
             return
         idempotent = c.policy(service).idempotent and o.idempotent is not False

@@ -11,8 +11,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import random
 import time
@@ -39,6 +37,7 @@ from scale0.context import Announce, Effect, Entered, Log, Probe, Publish, Reloa
 from scale0.documents import SCOPE, Refused
 from scale0.folder import Folder, Record, StoredDocument
 from scale0.frames import parse as parse_frames
+from scale0.loading import Loaded, first_state, load_file, password_is_right
 from scale0.lru import Address
 from scale0.ports import Ports, Security
 from scale0.publication import ALL, NotAPublication, Publication, Seen
@@ -53,38 +52,6 @@ IN_THREAD = 64 << 10  # bytes of a document from which on it is read in a thread
 LOCAL_WAITING = 100  # management requests from within this process that wait for their answer
 
 log = Logger()
-
-
-@attrs.frozen
-class Loaded:
-    """A configuration file, read."""
-
-    config: BrokerConfig
-    digest: str
-    changed_ms: int  # when it was written, UNIX ms: its version, unless there was a later one
-
-
-def load_file(path: Path) -> Loaded:
-    """The file in the form that its ending names, or ConfigFault. Blocks."""
-    form = forms.FORMS.get(path.suffix)
-    if form is None:
-        raise ConfigFault(str(path), [cfg.Fault(1, "", f"its name ends in {', '.join(forms.FORMS)}")])
-    try:
-        raw, changed = path.read_bytes(), path.stat().st_mtime
-    except OSError as e:
-        raise ConfigFault(str(path), [cfg.Fault(1, "", e.strerror or "cannot be read")]) from None
-    return Loaded(cfg.load(raw, form, str(path)), cfg.digest(raw), int(changed * 1000))
-
-
-def password_is_right(stored: str, password: str) -> bool:
-    """Against `scrypt$N$r$p$SALT$KEY`. Takes some 50 ms on purpose; call it in a thread."""
-    _, n, r, p, salt, key = stored.split("$")
-    wanted = bytes.fromhex(key)
-    memory = 130 * int(n) * int(r) + (1 << 20)
-    given = hashlib.scrypt(
-        password.encode(), salt=bytes.fromhex(salt), n=int(n), r=int(r), p=int(p), dklen=len(wanted), maxmem=memory
-    )
-    return hmac.compare_digest(given, wanted)
 
 
 class BrokerService(Service):
@@ -145,7 +112,7 @@ class BrokerService(Service):
             security.authorized.is_authorized if security else lambda key: True,
         )
         self._take_up_documents(config.network)
-        self._first_state = _first_state(record, same_file, config.state, bool(self._seen.newest))
+        self._first_state = first_state(record, same_file, config.state, bool(self._seen.newest))
         self.ports = Ports(Network.of(self._reactor), config, security, self._is_banned)
 
     def _take_up_documents(self, network: str) -> None:
@@ -499,15 +466,6 @@ class BrokerService(Service):
             told["data"] = msgspec.json.decode(message.body[0])
         waiting.callback(told)
         return Sent.OK
-
-
-def _first_state(record: Record | None, same_file: bool, wanted: str, has_received: bool) -> str:
-    """Disabled stays disabled, and enabled stays enabled while the file is the same; what was received is enough."""
-    if record is not None and record.state == "disabled":
-        return "disabled"
-    if wanted == "disabled" and record is not None and same_file:
-        return record.state
-    return "active" if wanted == "joining" and has_received else wanted
 
 
 def _reachable(endpoint: str) -> str:

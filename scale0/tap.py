@@ -14,10 +14,11 @@ from twisted.python.reflect import namedAny
 
 from scale0.config import ConfigFault
 from scale0.keys import AuthorizedKeys, KeyFault, load_pair
+from scale0.loading import load_file
 from scale0.plain_usage import PlainOptions
 from scale0.ports import Security, host_of
 from scale0.reader import Network
-from scale0.service import BrokerService, load_file
+from scale0.service import BrokerService
 
 FRONT_END = "scale0.web.FrontEnd"  # by name: it brings a web framework, a fifth of the start, and is off by default
 

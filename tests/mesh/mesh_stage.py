@@ -18,8 +18,6 @@ class Stage:
     web1: Agent
     desk: Asker
     rpc: Rpc
-    network_key: Path
-    agent1: Program
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

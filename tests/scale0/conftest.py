@@ -16,7 +16,7 @@ from scale0.ports import Security
 from scale0.reader import Network
 from scale0.service import BrokerService
 
-PATIENCE = 5.0  # seconds for what must come
+PATIENCE = 20.0  # seconds for what must come; only what is broken comes near it
 
 
 class Pump:

@@ -178,8 +178,9 @@ def test_an_exception_costs_one_message(pump, ends):
 def test_a_monitor_tells_of_handshakes_and_of_a_restart(pump, network, ends):
     """A broker's restart is invisible to a DEALER otherwise: it reconnects and says nothing."""
     events: list[str] = []
-    dealer, _ = ends.dealer()
-    dealer.watch(lambda event, endpoint: events.append(event))
+    dealer = network.socket(Kind.DEALER, lambda f, o: None)
+    dealer.watch(lambda event, endpoint: events.append(event))  # before there is anything to see
+    dealer.connect(ends.endpoint)
     pump.until(lambda: "handshake" in events)
     ends.router.close()
     pump.until(lambda: "disconnected" in events)

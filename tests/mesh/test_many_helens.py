@@ -1,0 +1,209 @@
+"""Many Helens that are one: what is shared, and what each of them, and each broker, may suffer.
+
+Three brokers, three Helens, sixty agents, and clients that never stop asking, while each process is killed, stopped and
+restarted in turn: every request ends, once, by an answer or by a code; agents of a Helen who is dead, or does not move,
+report to another within 15 s; nothing that was acknowledged is in no history. By hand with more rounds:
+`HELEN_MATRIX_ROUNDS=5 python -m pytest tests/mesh/test_many_helens.py -s`, which prints what each step took.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from helen_running import Running, pulse, wait_until
+from many_helens import AGENTS, PATIENCE, Fleet
+from mesh_stage import Stage
+
+from helen.cli.client import Failed
+from helen.cli.main import main
+from helen.journal.together import check_together
+
+pytestmark = pytest.mark.integration
+ROUNDS = int(os.environ.get("HELEN_MATRIX_ROUNDS", "1"))
+NEWS_SECONDS = 15.0  # in which agents of a dead Helen report to another
+CUT_SECONDS = 3.0  # in which a revoked agent is cut at every Helen
+SERVED = {"200"}
+# What a request may end by while processes die: the agent was between two Helens, or was lost while it was asked;
+# nobody answered in time; its broker went down.
+LOST = {"404 unknown_agent", "502 worker_lost", "504 deadline", "503 draining", "503 no_broker", "408 expired"}
+
+
+@pytest.fixture(scope="module")
+def fleet(common: Stage) -> Iterator[Fleet]:
+    yield Fleet(common)
+
+
+def helen(running: Running, *words: str) -> Result:
+    return CliRunner().invoke(main, [*words, "--state", str(running.state)], catch_exceptions=False)
+
+
+def checks(running: Running) -> set[str]:
+    return {check["name"] for check in running.client.get("/api/v1/checks")["checks"]}
+
+
+def windows(running: Running) -> dict[str, str]:
+    return {each["id"]: each["author"] for each in running.client.get("/api/v1/windows")["windows"]}
+
+
+def ready(running: Running) -> str:
+    """Why she isn't."""
+    try:
+        running.client.get("/readyz")
+    except Failed as failed:
+        return str(failed)
+    return ""
+
+
+# ---------------------------------------------------------------------------------------------- what is shared
+
+
+def test_fresh_helens_agree_on_keys(fleet: Fleet) -> None:
+    """Each made keys of her own; those of one are everybody's now, so that agents may move."""
+    keys = [each.client.get("/api/v1/keys") for each in fleet.helens]
+    assert keys[0] == keys[1] == keys[2]
+    assert ([key["here"] for key in keys[0]["keys"]], keys[0]["waiting"]) == ([True], False)
+
+
+def test_a_push_at_one_is_a_push_at_all_and_so_is_the_way_back(fleet: Fleet) -> None:
+    """Files are fetched by hash, and lie in the folders of the others, so that a change there builds on them."""
+    before = checks(fleet.helens[0])
+    fleet.helens[1].client.post("/api/v1/push", {"files": {"new.lua": pulse("new", "1h")}, "rings": "off"})
+    for other in (fleet.helens[0], fleet.helens[2]):
+        wait_until(lambda o=other: "new" in checks(o), "check", PATIENCE)
+        assert (other.checks / "new.lua").read_text() == pulse("new", "1h")
+    wait_until(fleet.settled, "peace", PATIENCE)
+    fleet.helens[2].client.post("/api/v1/push/undo", {})
+    wait_until(lambda: checks(fleet.helens[0]) == checks(fleet.helens[1]) == before, "way back", PATIENCE)
+    wait_until(fleet.settled, "peace", PATIENCE)
+
+
+def test_assignments_and_downtimes(fleet: Fleet) -> None:
+    """Written at one, in force at all; cancelled at another, over at all."""
+    first, second, third = fleet.helens
+    text = '[[assign]]\ncheck = "pulse"\nagents = "*"\nevery = "1s"\n'
+    third.client.put("/api/v1/assignments", {"text": text})
+    window = {"kind": "downtime", "id": "move", "until": time.time() + 3_600, "agents": ["web-*"], "author": "ann"}
+    first.client.post("/api/v1/windows", window)
+    wait_until(lambda: first.client.get("/api/v1/assignments")["text"] == text, "assignments", PATIENCE)
+    wait_until(lambda: windows(second) == windows(third) == {"move": "ann"}, "downtime", PATIENCE)
+    second.client.post("/api/v1/windows/move/cancel", {})
+    wait_until(lambda: windows(first) == windows(third) == {}, "end of the downtime", PATIENCE)
+
+
+def test_a_client_of_majordomo_finds_an_agent_at_any_broker(fleet: Fleet) -> None:
+    """Whichever Helen has it."""
+    for number in range(3):
+        agent = min(fleet.members(number))
+        for broker in fleet.brokers:
+            desk = fleet.stage.asker(broker.run["frontend"])
+            desk.wait_for(f"equus.{agent}")
+            assert json.loads(desk.mdp1(f"equus.{agent}", b"pulse")[0])["status"] == "ok"
+
+
+def test_a_revoked_agent_is_cut_at_every_helen(fleet: Fleet) -> None:
+    """Said at one who hasn't got it."""
+    agent = max(fleet.members(1))
+    wait_until(fleet.settled, "peace", PATIENCE)
+    fleet.helens[0].client.post(f"/api/v1/agents/{agent}/revoke", {})
+    wait_until(lambda: agent not in fleet.members(1), "end of its connection", CUT_SECONDS)
+    fleet.revoked.add(agent)
+
+
+def test_drained(fleet: Fleet) -> None:
+    """`helen drain` empties a Helen, with every result; she is not ready before it is undone, and misses nobody."""
+    first, since = fleet.helens[0], time.time()
+    fleet.fill(0)
+    hers = fleet.members(0)
+    shown = json.loads(helen(first, "drain", "--dry-run", "--output", "json").stdout)
+    assert (sorted(shown["others"]), shown["phase"]) == (sorted(fleet.ports[1:]), "off")
+    done = helen(first, "drain", "--over", "2s")
+    assert (done.exit_code, "This Helen is drained. Agents here: 0" in done.stdout) == (0, True), done.output
+    assert "drained" in ready(first)
+    fleet.wait_for_news(hers, since, (1, 2))
+    assert fleet.members(0) == set()
+    assert helen(first, "drain", "--undo").exit_code == 0
+    assert ready(first) == ""
+    assert check_together([each.state for each in fleet.helens]).problems == ()
+    wait_until(lambda: not first.client.get(f"/api/v1/states?agent={min(hers)}")["states"], "rest", PATIENCE)
+
+
+# ---------------------------------------------------------------------------------------------- what they suffer
+
+
+def test_each_is_killed_stopped_and_restarted_in_turn(fleet: Fleet) -> None:
+    took: dict[str, float] = {}
+    fleet.moved.clear()
+    clients = fleet.start_clients()
+    for turn in range(3 * ROUNDS):
+        number, following, last = (each % 3 for each in range(turn, turn + 3))
+        began = time.monotonic()
+        fleet.fill(number)
+        took[f"{turn}: h{number} stopped"] = stop_her_and_try_a_broker(fleet, number)
+        fleet.wait_for(following)  # she was ended in the turn before
+        fleet.fill(following)
+        took[f"{turn}: h{following} killed"] = fleet.leave_her(following, signal.SIGKILL)
+        fleet.revive(following)
+        fleet.wait_for(following)  # else all would be with the one who is left
+        fleet.fill(last)
+        took[f"{turn}: h{last} ended"] = fleet.leave_her(last, signal.SIGTERM)
+        assert fleet.helens[last].program.wait() == 0
+        fleet.revive(last)
+        print(f"turn {turn}: {time.monotonic() - began:.1f} s")
+    print(json.dumps(took, indent=1), "agents that had to go:", fleet.moved)
+    fleet.wait_for(last)
+    wait_until(fleet.settled, "network that has settled", PATIENCE)
+    clients.process.terminate()
+    assert clients.wait() == 0
+    judge_requests(json.loads(clients.said.splitlines()[-1]))
+    found = check_together([each.state for each in fleet.helens])
+    print(found.results, "results,", found.repeated, "with two Helens")
+    assert found.problems == ()
+    assert found.results > AGENTS * 10
+    assert min(fleet.moved[how] for how in (signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM)) >= AGENTS // 4
+    assert {name: seconds for name, seconds in took.items() if seconds > NEWS_SECONDS} == {}
+
+
+def stop_her_and_try_a_broker(fleet: Fleet, number: int) -> float:
+    """While a Helen stands still, a broker goes through everything."""
+    hers, since, began = fleet.members(number), time.time(), time.monotonic()
+    fleet.moved[signal.SIGSTOP] += len(hers)
+    fleet.helens[number].signal(signal.SIGSTOP)
+    fleet.try_broker(number)
+    fleet.wait_for_news(hers, since, [other for other in range(3) if other != number])
+    took = time.monotonic() - began
+    fleet.helens[number].signal(signal.SIGCONT)
+    fleet.wait_for(number)
+    return took
+
+
+def judge_requests(told: dict[str, Any]) -> None:
+    """Each ended once, nearly all of them well, and the others by a code that says what happened."""
+    print(told)
+    assert sum(told["ended"].values()) == told["asked"]
+    assert told["twice"] == []
+    assert set(told["ended"]) <= SERVED | LOST
+    assert told["ended"]["200"] > told["asked"] / 2
+
+
+def test_what_is_in_force_outlives_all_brokers(fleet: Fleet) -> None:
+    """A restarted Helen goes on with what she has; what she changes is told when there is a broker again."""
+    for broker in fleet.brokers:
+        broker.program.process.kill()
+        broker.program.wait()
+    fleet.helens[0].end()
+    fleet.revive(0)
+    fleet.helens[0].up()
+    assert "pulse" in checks(fleet.helens[0])
+    fleet.helens[0].client.post("/api/v1/push", {"files": {"alone.lua": pulse("alone", "1h")}, "rings": "off"})
+    assert "alone" in checks(fleet.helens[0])
+    for broker in fleet.brokers:
+        broker.again()
+    wait_until(lambda: "alone" in checks(fleet.helens[1]), "check that was pushed without a broker", PATIENCE)
+    assert (fleet.brokers[0].folder / "state" / "documents" / "checks.document").exists()

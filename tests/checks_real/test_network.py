@@ -1,9 +1,8 @@
-"""exim, OpenSSH, dnsmasq and chrony: they greet, answer and know the time; and what is said when they do not."""
+"""chasquid, OpenSSH, dnsmasq and chrony: they greet, answer and know the time; and what is said when they do not."""
 
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 from conftest import Check
-from servers import Home, Server, free_port, program
+from servers import Home, Server, certificate, free_port, program
 
 import helen_checks
 
@@ -25,27 +24,22 @@ class Up:
 
     server: Server
     port: int
+    ca: str = ""  # what makes its certificate a good one
 
 
-def exim(home: Home) -> Up:
-    folder, port = home.folder("exim"), free_port()
-    settings = home.write(folder / "exim.conf", f"""
-primary_hostname = mail.example.test
-spool_directory = {folder}/spool
-log_file_path = {folder}/exim.%slog
-pid_file_path = {folder}/pid
-exim_user = {os.geteuid() or 65534}
-exim_group = {os.getegid() or 65534}
-local_interfaces = 127.0.0.1
-daemon_smtp_ports = {port}
-tls_advertise_hosts =
-acl_smtp_connect = accept
-begin acl
-begin routers
-begin transports
-""")  # fmt: skip
-    server = home.start(program("exim4", "exim4-daemon-light"), "-C", settings, "-bdf", folder=folder)
-    return Up(server.listening(port), port)
+def chasquid(home: Home) -> Up:
+    """A mail server that replaces no other one where it is installed."""
+    folder, port = home.folder("chasquid"), free_port()
+    for name in ("certs", "certs/mail.example.test", "domains", "domains/example.test", "data"):
+        home.folder(f"chasquid/{name}")
+    made, key = certificate(days=10)
+    home.write(folder / "certs/mail.example.test/fullchain.pem", made.decode())
+    home.write(folder / "certs/mail.example.test/privkey.pem", key.decode())
+    lines = ['hostname: "mail.example.test"', f'smtp_address: "127.0.0.1:{port}"', 'submission_address: "127.0.0.1:0"',
+             f'data_dir: "{folder}/data"', 'mail_log_path: "<stderr>"', ""]  # fmt: skip
+    home.write(folder / "chasquid.conf", "\n".join(lines))
+    server = home.start(program("chasquid", "chasquid"), f"-config_dir={folder}", folder=folder)
+    return Up(server.listening(port), port, made.decode())
 
 
 def sshd(home: Home) -> Up:
@@ -93,7 +87,7 @@ def lost(home: Home) -> Up:
 @pytest.fixture(scope="module")
 def up(home: Home) -> dict[str, Up]:
     """All of them, started side by side."""
-    makers = (exim, sshd, dnsmasq, chrony, lost)
+    makers = (chasquid, sshd, dnsmasq, chrony, lost)
     with ThreadPoolExecutor(len(makers)) as pool:
         started = {maker.__name__: pool.submit(maker, home) for maker in makers}
         return {name: one.result() for name, one in started.items()}
@@ -105,16 +99,17 @@ def check(checking: Any) -> Check:
 
 
 def test_a_mail_server(up: dict[str, Up], check: Check) -> None:
-    """It greets by its name and answers; STARTTLS is missing where it is wanted."""
-    port = up["exim"].port
-    found = check("smtp", host="127.0.0.1", port=port)
-    assert (found.status, found.summary.startswith("mail.example.test ESMTP Exim 4.")) == ("ok", True), found
-    assert 0 < found.metrics[f"time{{host=127.0.0.1,port={port}}}"] < 2
-    found = check("smtp", host="127.0.0.1", port=port, starttls=True)
-    assert (found.status, found.summary) == ("critical", "the server offers no STARTTLS")
-    found = check("tls_certificate", host="127.0.0.1", port=port, starttls="smtp")
-    assert found.status == "critical", found
-    assert check("smtp", host="127.0.0.1", port=port, warn="0:0").status == "warning"
+    """It greets by its name, answers, and offers STARTTLS; whose certificate that is, and how long it lasts."""
+    where = {"host": "127.0.0.1", "port": up["chasquid"].port}
+    found = check("smtp", starttls=True, **where)
+    assert (found.status, found.summary.startswith("mail.example.test ESMTP chasquid")) == ("ok", True), found
+    assert 0 < found.metrics[f"time{{host=127.0.0.1,port={where['port']}}}"] < 2
+    assert check("smtp", warn="0:0", **where).status == "warning"
+    found = check("tls_certificate", starttls="smtp", ca=up["chasquid"].ca, warn="9:", **where)
+    assert found.status == "ok", found
+    assert 9.9 < found.metrics[f"days_left{{host=127.0.0.1,port={where['port']}}}"] <= 10
+    found = check("smtp", host="127.0.0.1", port=up["sshd"].port)
+    assert (found.status, "is no ready mail server" in found.summary) == ("critical", True), found
 
 
 def test_an_ssh_server(up: dict[str, Up], check: Check) -> None:
@@ -124,7 +119,7 @@ def test_an_ssh_server(up: dict[str, Up], check: Check) -> None:
     assert (found.status, found.summary.startswith("OpenSSH_")) == ("ok", True), found
     found = check("ssh_banner", host="127.0.0.1", port=port, expect="dropbear")
     assert (found.status, found.summary.endswith("not dropbear")) == ("critical", True), found
-    found = check("ssh_banner", host="127.0.0.1", port=up["exim"].port)
+    found = check("ssh_banner", host="127.0.0.1", port=up["chasquid"].port)
     assert (found.status, "is no SSH server" in found.summary) == ("critical", True), found
 
 
@@ -162,7 +157,7 @@ def test_by_the_command(up: dict[str, Up], tmp_path: Path) -> None:
     """`equus run` says the same as a plugin would, and ends with the state."""
     command = [sys.executable, "-c", "from equus.main import main; main(prog_name='equus')", "run", "ssh_banner",
                "--checks", helen_checks.FOLDER, "--args"]  # fmt: skip
-    for port, status in ((up["sshd"].port, 0), (up["exim"].port, 2)):
+    for port, status in ((up["sshd"].port, 0), (up["chasquid"].port, 2)):
         words = [*command, json.dumps({"host": "127.0.0.1", "port": port})]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode == status, done
@@ -173,7 +168,7 @@ def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
     """Critical, each of them. (The last test here: it ends the servers.)"""
     for one in up.values():
         one.server.stop()
-    for name, server in (("smtp", "exim"), ("ssh_banner", "sshd"), ("tcp", "sshd")):
+    for name, server in (("smtp", "chasquid"), ("ssh_banner", "sshd"), ("tcp", "sshd")):
         found = check(name, host="127.0.0.1", port=up[server].port)
         assert (found.status, found.summary) == ("critical", f"127.0.0.1:{up[server].port} refused the connection")
     found = check("ntp", host="127.0.0.1", port=up["chrony"].port)

@@ -6,6 +6,7 @@ tables of their own, because SQLite rewrites a whole row for each change of stat
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -105,10 +106,14 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def prepare(path: Path) -> None:
-    """Make the database, or see that it is one of ours. StoreError if it is not."""
+    """Make the database, or see that it is one of ours. StoreError if it is not.
+
+    Its owner's alone, whatever the folder and the umask are: its log and index get the modes that it has.
+    """
     try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = connect(path)
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{path} cannot be opened as a database: {error}") from error
     try:
         _make(connection, path)

@@ -244,6 +244,17 @@ def test_a_folder_has_one_broker(tmp_path, desk):
         Store(desk.store.folder, lambda call: None, lambda call: None).open()
 
 
+def test_tasks_are_their_owners_alone(tmp_path):
+    """Also in a folder that was there and is open to all."""
+    folder = tmp_path / "open"
+    folder.mkdir(mode=0o755)
+    one = Desk(folder)
+    one.run(submitting("t"))
+    modes = {path.name: path.stat().st_mode & 0o077 for path in folder.glob("tasks.db*")}
+    one.end()
+    assert modes == {"tasks.db": 0, "tasks.db-wal": 0, "tasks.db-shm": 0}
+
+
 def test_a_newer_database_is_left_alone(tmp_path):
     with sqlite3.connect(tmp_path / "tasks.db") as database:
         database.execute(f"PRAGMA user_version = {shelf.SCHEMA_VERSION + 1}")

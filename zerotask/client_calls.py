@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from zerotask import errors, methods
+from zerotask import errors, jsonrpc, methods
 from zerotask.errors import RpcError
 from zerotask.ledger import Ledger, Options, Order, Task
 from zerotask.office import Invocation, Office
@@ -34,9 +34,20 @@ class _ClientDesk:
 
     def connect(self, call: Invocation) -> None:
         wanted, results = methods.name_or_none(call.args, "client_id"), methods.flag(call.args, "results", False)
+        if wanted is not None:
+            self._sound(wanted, call)
         name, _ = self._office.clients.check(wanted, call.caller, call.now)
         self._office.clients.grant(name, call.caller, call.now).told = results and not call.caller.shared
         call.answer(name, None)
+
+    def _sound(self, name: str, call: Invocation) -> None:
+        """A holder whose connection is gone, unnoticed so far, gives way at once; only one that takes notifications can
+        be tried."""
+        office, holder = self._office, self._office.clients.get(name)
+        if holder is None or holder.line == call.caller.line or not holder.told:
+            return
+        if not office.send(holder.line, jsonrpc.notification(methods.CLIENT_STATUS, [])):
+            office.clients.remove(name)
 
     def disconnect(self, call: Invocation) -> None:
         """Names of clients are not kept over a restart, so there is nothing to store: it is done when it is said."""

@@ -19,6 +19,7 @@ from zerotask.roster import is_name
 PREFIX = "zerotask.broker."
 NEW_TASK = "zerotask.node.broker_new_task"
 NODE_STATUS = "zerotask.node.broker_node_status"
+CLIENT_STATUS = "zerotask.client.broker_client_status"  # to one whose name somebody else wants; needs no answer
 TASK_ENDED = "zerotask.client.task_ended"  # to a client that asked for results as they come
 CANCEL = "zerotask.node.broker_cancel"  # to the one node that holds a cancelled task
 

@@ -260,6 +260,19 @@ def test_a_client_that_wants_to_be_told_is_told_of_its_own_tasks(bench):
     assert bench.told("d") == []
 
 
+def test_a_client_whose_connection_is_gone_gives_way_at_once(bench):
+    """One that takes notifications can be tried; another keeps its name until it has been silent for a lease."""
+    assert bench.ask("old", "client_connect", client_id="c", results=True) == "c"
+    assert bench.code("new", "client_connect", "c") == errors.CLIENT_TAKEN
+    assert bench.told("old") == [("broker_client_status", [])]
+    bench.gone.add("old")
+    assert bench.ask("new", "client_connect", "c") == "c"
+    bench.gone.add("new")
+    assert bench.code("third", "client_connect", "c") == errors.CLIENT_TAKEN
+    bench.pass_time(LEASE)
+    assert bench.ask("third", "client_connect", "c") == "c"
+
+
 def test_a_cancelled_task_stops_its_node(bench):
     client(bench), node(bench, methods=["m"]), submit(bench)
     bench.ask("n", "node_task_request", "t")

@@ -35,7 +35,7 @@ from zerotask.errors import NoAnswer, RpcError, TaskFailed
 from zerotask.roster import new_task_id
 
 MOST = 1_000  # jobs on record; those that ended first make room
-ANSWER_SECONDS = 9.0  # that the broker may take to answer: it holds the name of a host that vanished for three beats, 7.5 s
+ANSWER_SECONDS = 9.0  # that the broker may take: it keeps the name of a host that vanished for three beats, 7.5 s
 LIMIT_SECONDS = 300.0  # of a task beyond the end of its question: restarts, a busy machine
 LOOK_SECONDS = 0.2  # between two looks at a task that is not open here
 LINES_A_TURN = 50  # some 50 us each

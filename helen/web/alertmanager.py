@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Coroutine
 from typing import Any
 from uuid import uuid4
 
 from klein import Klein
+from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from helen import alertmanager
@@ -24,7 +26,7 @@ from helen.submissions import NoSubmission, NotAllowed, NotDeclared, NotReported
 from helen.timeline import Key
 from helen.web.access import credential
 from helen.web.bodies import MAX_BODY
-from helen.web.judgement import MAX_WINDOWS
+from helen.web.judgement import MAX_WINDOWS, WINDOWS
 from helen.web.problems import Problem, write_json
 from helen.web.reporting import as_problem, judge_reporter
 from helen.windows import Window, WindowRefused, read_window
@@ -73,7 +75,7 @@ def add_routes(app: Klein) -> None:
 
     @app.route(f"{V2}/silences", methods=["POST"])
     async def am_post_silence(api: Any, request: Any) -> bytes:
-        return await _plainly(request, _put_silence(api, request))
+        return await _plainly(request, _one_by_one(_put_silence(api, request)))
 
     @app.route(f"{V2}/silence/<name>", methods=["GET"])
     async def am_silence(api: Any, request: Any, name: str) -> bytes:
@@ -82,7 +84,7 @@ def add_routes(app: Klein) -> None:
 
     @app.route(f"{V2}/silence/<name>", methods=["DELETE"])
     async def am_expire(api: Any, request: Any, name: str) -> bytes:
-        return await _plainly(request, _expire(api, request, name))
+        return await _plainly(request, _one_by_one(_expire(api, request, name)))
 
 
 async def _plainly(request: Any, answer: Any) -> bytes:
@@ -98,6 +100,12 @@ async def _plainly(request: Any, answer: Any) -> bytes:
         return _word(request, 503, str(error))
     except (WindowRefused, BadExpression, ValueError) as error:
         return _word(request, 400, str(error))
+
+
+async def _one_by_one(command: Coroutine[Any, Any, bytes]) -> bytes:
+    """As every command about windows: what it has seen is what it changes."""
+    made: bytes = await WINDOWS.run(lambda: Deferred.fromCoroutine(command))
+    return made
 
 
 def _word(request: Any, status: int, text: str) -> bytes:

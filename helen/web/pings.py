@@ -137,7 +137,8 @@ async def _answer(api: Any, request: Any, found: Declared | None, signal: str) -
     """One word, as the tools that were written for such URLs expect."""
     pings: Pings = api._helen.pings
     if found is None:
-        wait = pings.misses.take(str(request.getClientAddress().host), time.monotonic())
+        address = getattr(request.getClientAddress(), "host", "control.sock")
+        wait = pings.misses.take(address, time.monotonic())
         return _word(request, 429 if wait else 404, "rate limited" if wait else "not found", wait)
     run = request.args.get(b"rid", [b""])[0].decode("utf-8", "replace")[:100]
     body = b"" if request.method != b"POST" else request.content.read(-1)

@@ -161,6 +161,9 @@ def test_pings(stage: Stage) -> None:
     assert stage.curl("-H", f"Authorization: Bearer {token}", f"{stage.web}/ping/nightly") == (200, "OK\n")
     for wrong in ("/ping/nightly", f"/ping/{'0' * 8}-0000-4000-8000-{'0' * 12}", f"{named}/x", "/ping/x/nightly"):
         assert stage.curl(stage.web + wrong) == (404, "not found\n")
+    control = ("--unix-socket", str(stage.helen.state / "control.sock"))
+    assert stage.curl(*control, "http://localhost/ping/none") == (404, "not found\n")
+    assert stage.curl(*control, "http://localhost/ping/nightly") == (200, "OK\n")
     fresh = stage.command("ping", "rotate", "nightly")
     assert (stage.curl(url)[0], stage.curl(fresh)[0]) == (404, 200)
 

@@ -96,11 +96,11 @@ class Gatekeeper:
 
     def fleet(self) -> list[Candidate]:
         """Whom a ring may be made of."""
-        oldest = self._wall() - LAST_SEEN_SECONDS
+        oldest, here = self._wall() - LAST_SEEN_SECONDS, frozenset(self._house.followers())
         return [
-            Candidate(agent.name, agent.version == 2, agent.labels, _facts_of(agent))
+            Candidate(agent.name, agent.name in here, agent.labels, _facts_of(agent))
             for agent in self._house.roster.agents.values()
-            if agent.version == 2 or (agent.link is None and agent.host and (agent.last_seen or 0.0) >= oldest)
+            if agent.name in here or (agent.link is None and agent.host and (agent.last_seen or 0.0) >= oldest)
         ]
 
     # ---------------------------------------------------------------------------------------------- steps

@@ -159,9 +159,18 @@ class House:
         self.roster.sweep(now)
         self.runs.sweep(now)
         if self.library is not None:
-            self.library.tick(now, lambda: [agent.name for agent in self.roster.connected() if agent.version == 2])
+            self.library.tick(now, self.followers)
         if self._held_back and not self.journal.full:
             self._let_go()
+
+    def followers(self) -> list[str]:
+        """Agents that are connected and run a set of ours: those of whom a rollout may expect something."""
+        releases = self.library.releases if self.library is not None else None
+        agents = self.roster.connected() if releases is not None else []
+        return [
+            agent.name for agent in agents
+            if agent.version == 2 and releases.is_ours(agent.digest) and not _holds_back(agent)
+        ]  # fmt: skip
 
     def _attached(self, agent: Agent) -> None:
         connection = agent.link
@@ -477,6 +486,11 @@ class House:
             self._reactor.callLater(LOOK_SECONDS, pause.callback, None)
             await pause
         return True
+
+
+def _holds_back(agent: Agent) -> bool:
+    """Whether its policy says that it takes no other set."""
+    return agent.troubles.get("manifest", "").startswith("held-back")
 
 
 def cancel(link: Any, message_id: int) -> None:

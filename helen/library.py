@@ -212,7 +212,7 @@ class Library:
             if not self._is_renewal_due():
                 return True
             author, plan = RENEWAL, AT_ONCE
-        elif self._must_wait():
+        elif self._must_wait(author, plan):
             return False
         contents = {files[name].sha256: reading.files[name] for name in usable} | self._wheels
         self.releases.keep(contents)
@@ -223,13 +223,15 @@ class Library:
             self._stage(chosen, contents, refused)
         return True
 
-    def _must_wait(self) -> bool:
-        """Whether a rollout is under way, so that what has changed goes out after it."""
+    def _must_wait(self, author: str, plan: Plan) -> bool:
+        """Whether what has changed in the folder goes out later: after a rollout, or once somebody can try it."""
         rollout, before = self.releases.rollout, self.waits
         self.waits = None if rollout is None else f"the changes wait until version {rollout.version} is out or back"
+        if rollout is None and author == FOLDER and self.private and self._nobody_can_try(plan):
+            self.waits = "no agent is there that could try the changes before all others: they wait for one"
         if self.waits is not None and self.waits != before:
             self.log.info("{folder}: {why}", folder=self.folder, why=self.waits)
-        return rollout is not None
+        return self.waits is not None
 
     def _is_renewal_due(self) -> bool:
         """Half its life is over, or others sign now: we sign it anew, or stage it once."""
@@ -237,7 +239,7 @@ class Library:
         return due and (bool(self.private) or self.staged is None)
 
     async def _release(self, files: Files, author: str, plan: Plan) -> None:
-        self._check_labels(plan)
+        self._check_rings(plan)
         pair = self.releases.pair(files, self.agent)
         try:
             new, undo = manifest.sign(pair.new, self.private), manifest.sign(pair.undo, self.private)
@@ -245,8 +247,17 @@ class Library:
             raise PushRefused(str(error)) from error
         await self.releases.publish(new, undo, author, plan)
 
-    def _check_labels(self, plan: Plan) -> None:
+    def _nobody_can_try(self, plan: Plan) -> bool:
+        """Whether there are agents, and all of them are away: without a ring all would get it when they come back."""
+        fleet = self.releases.fleet() if plan.rings and self.releases.published is not None else []
+        return bool(fleet) and not any(each.is_here for each in fleet)
+
+    def _check_rings(self, plan: Plan) -> None:
         """A ring that is named by a label which nobody has is a slip: what follows it would be the first one."""
+        if self._nobody_can_try(plan):
+            raise PushRefused(
+                "no agent is there that could try it before all others: wait for one, or push with --rings off"
+            )
         fleet = self.releases.fleet()
         for spec in plan.rings:
             if spec.label is not None and fleet and not any(matches(each, spec.label) for each in fleet):
@@ -289,7 +300,7 @@ class Library:
         is_said_again = self._is_under_way(files) and not gone
         if not replace and not is_said_again:
             self._refuse_a_second()
-        self._check_labels(plan)
+        self._check_rings(plan)
         try:
             judged = await self._judge_push(files, tests)
         except (LintFailed, OSError) as error:
@@ -342,7 +353,7 @@ class Library:
     def check_signed(self, envelope: bytes, undo: bytes, plan: Plan | None = None) -> Staged:
         """What `accept` would publish. Raises PushRefused."""
         self._refuse_a_second()
-        self._check_labels(plan or self.plan)
+        self._check_rings(plan or self.plan)
         staged = self.staged
         if staged is None:
             raise PushRefused("nothing is staged: change the folder of checks first")
@@ -462,8 +473,8 @@ class Library:
         """Once a second or so: is a ring over? What cannot be written down is tried again."""
         rollout = self.releases.rollout
         if rollout is None:
-            if self.waits is not None:
-                self.waits = None
+            if self.waits is not None and now >= self._decide_at:
+                self._decide_at = now + RETRY_SECONDS
                 self.look()
             return
         if now < self._decide_at or rollout.tick(frozenset(here()), now) is None:

@@ -31,6 +31,7 @@ from helen.store import Loaded, Store
 from helen.verdicts import Files
 
 LIFE_SECONDS = 30 * 86_400.0  # of a manifest; at half of it a new one is due
+KNOWN_SETS = 100  # digests by which agents are known to follow: whoever is further behind has not been here for long
 SERVED_SETS = 4  # whose files are in memory: an agent may still fetch what the manifest before the newest names
 GATE = "the gate"  # who takes a rollout back by itself
 RENEWAL = "renewal"  # who signs the same files anew
@@ -94,6 +95,7 @@ class Releases:
         self._next_version = 1
         self._contents: dict[str, bytes] = {}
         self._served: deque[Mapping[str, FileEntry]] = deque(maxlen=SERVED_SETS)
+        self._known: deque[str] = deque(maxlen=KNOWN_SETS)  # digests
         self._store = store
         self._clock = clock
         self._steady = steady
@@ -112,6 +114,10 @@ class Releases:
         rollout = self.rollout
         runs_it = rollout is not None and rollout.ring is not None and rollout.ring.has(agent)
         return self.canary if runs_it else self.published
+
+    def is_ours(self, digest: str | None) -> bool:
+        """Whether this is a set of ours, of the last KNOWN_SETS: an agent with a folder of its own runs none."""
+        return digest in self._known
 
     def file(self, sha256: str) -> bytes | None:
         """A file that a set of the last few names."""
@@ -147,6 +153,7 @@ class Releases:
         self.refused = refusals.read(loaded.kv.get(REFUSED, ""))
         if not loaded.manifests:
             return
+        self._known.extend(signed.digest for signed in loaded.manifests)
         versions = {signed.version: signed for signed in loaded.manifests}
         self._next_version = loaded.manifests[-1].version + 1
         current = versions.get(json.loads(loaded.kv.get(CURRENT, "null")))
@@ -213,6 +220,7 @@ class Releases:
         entry = self._audit(author, "publish", rollout, f"{rollout.touched.text}; {where}")
         await self._store.call(store_release, rows, needed, rollout_row(rollout), current, floor, self.refused, entry)
         self._undo = self._worth_undoing(undo, fresh)
+        self._known.extend(document.digest for document in documents)
         self._next_version = documents[1].version + 1
         self._served.append(all_files(fresh.document))
         if is_open:
@@ -262,6 +270,7 @@ class Releases:
             store_release, rows, needed, rollout_row(rollout), fresh.version, fresh.version, refused, entry
         )  # fmt: skip
         self._undo, self.refused, self.last = undo, refused, rollout
+        self._known.extend(document.digest for document in documents)
         self._next_version = fresh.version + 2  # N+1 is for the way back, whether or not there is one
         self._served.append(all_files(fresh.document))
         self.published, self.canary, self.rollout = fresh, None, None

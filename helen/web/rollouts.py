@@ -45,7 +45,7 @@ def show_rollout(helen: Any, rollout: Rollout) -> dict[str, Any]:
 def _open_ring(helen: Any, rollout: Rollout) -> dict[str, Any]:
     ring, steady = rollout.ring, helen.house.clocks().steady
     assert ring is not None
-    here = frozenset(agent.name for agent in helen.house.roster.connected() if agent.version == 2)
+    here = frozenset(helen.house.followers())
     mine = here - ring.before if ring.members is None else ring.members - ring.before
     return show_ring(ring, OPEN) | {
         "size": len(mine), "here": len(mine & here), "place": rollout.place,

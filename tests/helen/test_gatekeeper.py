@@ -434,6 +434,19 @@ def test_who_comes_in_the_middle(town: Town) -> None:
     assert {agent.text for agent in town.agents.values()} == {"b"}
 
 
+def test_who_takes_no_set_is_not_waited_for(town: Town) -> None:
+    """A folder of its own, or a policy that says frozen: it is in no ring, and no ring waits for it."""
+    town.populate("web", "web", "web")
+    town.agents["a-01"].obeys, town.agents["a-01"].digest = False, "its-own"
+    town.agents["a-01"].say_loaded()
+    town.pass_time(10)
+    assert sorted(each.name for each in town.gatekeeper.fleet() if each.is_here) == ["a-00", "a-02"]
+    town.push("10%,100%", cpu="b")
+    town.pass_time(30)
+    assert town.library.releases.last.state == "finished"
+    assert {name for name, agent in town.agents.items() if agent.text == "b"} == {"a-00", "a-02"}
+
+
 def test_one_that_cannot_go_back(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     """For BACK_SECONDS nobody is told; then what it says counts: it is what runs there."""
     monkeypatch.setattr("helen.gatekeeper.BACK_SECONDS", 30.0)

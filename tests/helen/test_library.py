@@ -635,6 +635,22 @@ def test_a_label_that_nobody_has(world: World) -> None:
     assert (world.folder / "cpu.lua").read_text() == "a"
 
 
+def test_nobody_is_there_to_try_it(world: World) -> None:
+    """All would get it untried when they come back: a push is refused, the folder waits for somebody."""
+    world.library.folder_plan = RINGED
+    world.write(cpu="a").look()
+    is_here = [False]
+    world.library.releases.fleet = lambda: [Candidate(f"agent-{n}", is_here[0]) for n in range(100)]
+    with pytest.raises(PushRefused, match="wait for one, or push with --rings off"):
+        world.push(RINGED, cpu="b")
+    world.write(cpu="c").look()
+    assert world.offered() == (1, {"cpu": "a"})
+    assert "no agent is there" in world.library.waits
+    is_here[0] = True
+    world.tick(10)
+    assert (len(world.members), world.library.waits) == (2, None)
+
+
 def test_who_would_be_in_it(world: World) -> None:
     """A preview names those whom the push then takes."""
     world.write(cpu="a").look()

@@ -19,6 +19,7 @@ from helen.pipeline.availability import choose
 from helen.pipeline.backtest import backtest, compared, read_overrides, summary, written
 from helen.pipeline.days import MICROS, local_days, parse_day
 from helen.pipeline.driver import TRIGGER, Driver, Settings, tidy
+from helen.pipeline.errors import LakeBusy
 from helen.pipeline.offsets import MAX_SEGMENTS
 from helen.pipeline.options import Where, command, printed, say
 from helen.pipeline.reparse import USUAL, load_parser, reparse
@@ -90,7 +91,10 @@ def recent(where: Where, minutes: float) -> None:
     if not where.states:
         raise click.UsageError("give --state DIR: whose history?")
     with where.spark() as spark:
-        Driver(spark, where.lake, where.states, Settings(once=True, upkeep=False)).run()
+        try:
+            Driver(spark, where.lake, where.states, Settings(once=True, upkeep=False)).run()
+        except LakeBusy:
+            say("somebody else takes results in already; this is what is there")
         series, last = choose(where.lake), recents.span(datetime.now(UTC), minutes)
         shown = [recents.rollup(spark, where.lake, last, series), recents.spent(spark, where.lake, last, series)]
     for each in shown:

@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class PipelineError(Exception):
     """One or two sentences for the operator: what is wrong, and what to do next. Printed without a traceback."""
+
+
+class LakeBusy(PipelineError):
+    """Another process is the writer."""

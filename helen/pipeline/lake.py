@@ -31,7 +31,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from helen.pipeline.disk import sync
-from helen.pipeline.errors import PipelineError
+from helen.pipeline.errors import LakeBusy
 from helen.pipeline.parquet import write_days
 from helen.pipeline.schema import TABLES, Table
 
@@ -71,7 +71,7 @@ class Lake:
     # ------------------------------------------------------------------------------------------- one writer
 
     def lock(self) -> None:
-        """Become the writer. Raises PipelineError if somebody is; the kernel lets go when a process dies."""
+        """Become the writer. Raises LakeBusy if somebody is; the kernel lets go when a process dies."""
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
@@ -79,7 +79,7 @@ class Lake:
         except BlockingIOError:
             holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
-            raise PipelineError(
+            raise LakeBusy(
                 f"Process {holder} is writing to {self.folder}. `helen pipeline run` compacts and reports by itself:"
                 " stop it first if this must be done by hand."
             ) from None

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from helen.pipeline import commands, options
+from helen.pipeline.lake import Lake
 
 Say = Callable[..., Result]
 
@@ -44,6 +45,8 @@ def test_from_run_to_reports(say: Say, history: Any) -> None:
     ran = say("run", "--once", *where)
     assert (ran.exit_code, ran.stdout) == (0, "")
     assert "50 results and 0 changes in" in ran.stderr
+    state = history.state / "history" / "lake" / "status.json"
+    assert json.loads(state.read_text())["results"] == 50
     offenders = json.loads(say("report", "offenders", *where, "--output", "json").stdout)["rows"]
     assert offenders == [{"check": "web1/disk", "bad_percent": 25.0, "changes": 19, "alerts": 0, "messages": 0,
                           "results": 40, "ok": 30, "warning": 0, "critical": 10, "unknown": 0}]  # fmt: skip
@@ -59,14 +62,17 @@ def test_from_run_to_reports(say: Say, history: Any) -> None:
     page = say("report", "sla", *where, "--output", "html", "--out", history.state / "sla.html")
     assert (page.exit_code, page.stdout) == (0, "")
     assert "<svg" in (history.state / "sla.html").read_text()
-    shown = say("recent", *where, "--minutes", "1440").stdout
+    writer = Lake(history.state / "history" / "lake")
+    writer.lock()  # as `run` has it all the time
+    done = say("recent", *where, "--minutes", "1440")
+    writer.unlock()
+    shown = done.stdout
+    assert "somebody else takes results in already" in done.stderr
     assert "Sums of five minutes (UTC):" in shown and "Availability (strict)" in shown
     asked = say("sql", "select agent, count(*) n from results join series using (series) group by agent order by agent",
                 *where, "--output", "json")  # fmt: skip
     assert json.loads(asked.stdout)["rows"] == [{"agent": "web1", "n": 40}, {"agent": "web2", "n": 10}]
     assert say("compact", "--all", *where).exit_code == 0
-    state = history.state / "history" / "lake" / "status.json"
-    assert json.loads(state.read_text())["results"] == 50
     looked = say("doctor", *where)
     assert looked.exit_code == 0, looked.stdout
     assert "segment 1, 0 behind" in looked.stdout

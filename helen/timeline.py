@@ -104,6 +104,7 @@ class Timeline:
         self.history = 0  # results that were late or older than what is known
         self._up: dict[str, float | None] = {}  # agents that ever linked -> since when they are connected
         self._rules: dict[Key, Rule] = {}  # the same as `rules`, for one look-up instead of three
+        self.touched: set[str] = set()  # agents of which something may have changed, for whoever takes them out
         self._checks: dict[str, set[str]] = {}  # agent -> check ids with a state
         self._keys: dict[str, Sequence[Key]] = {}  # the same in order, as far as somebody has asked
         self._parents: dict[Key, tuple[Key, ...]] = {}
@@ -187,6 +188,7 @@ class Timeline:
             self.history += 1
             return
         self.states[key] = stepped
+        self.touched.add(agent)
         # What was expected later than the rule would have it has a place in the heap that is too late from now on.
         if events or stepped.shown is not state.shown or key not in self._planned or state.expected is not None:
             yield from self._after(key, state, stepped, events)
@@ -248,6 +250,7 @@ class Timeline:
         self.clocks.pop(agent, None)
         self._checks.pop(agent, None)
         self._keys.pop(agent, None)
+        self.touched.discard(agent)
 
     def set_rules(self, agent: str, rules: AgentRules) -> Spoken:
         """All that an agent runs from now on. What it ran before and runs no more is retired."""
@@ -441,6 +444,7 @@ class Timeline:
         stepped, events = step(state, given, self.rule(key))
         if stepped is not state:
             self.states[key] = stepped
+            self.touched.add(key[0])
         yield from self._after(key, state, stepped, events)
 
     def _after(self, key: Key, before: State, state: State, events: tuple[Event, ...]) -> Spoken:

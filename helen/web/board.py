@@ -1,12 +1,13 @@
 """All judged states as JSON rows: the board. A row is written once for each change that it shows, whoever asks.
 
-10,000 rows are three megabytes. They are kept by agent, and an agent whose states are those of the last answer costs a
-comparison of two lists. Rows come by agent and check, which is the order of cursors.
+10,000 rows are three megabytes. They are kept by agent, and an agent of which nothing was heard since the last answer
+costs next to nothing. Rows come by agent and check, which is the order of cursors.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ MOST_KEPT = 50_000  # rows; some 300 bytes each make 15 MB
 FRESH_A_TURN = 100  # rows that are written anew, some 10 us each
 ROWS_A_TURN = 2_000  # rows that are taken as they are, or passed over: a tenth of a microsecond each, and their bytes
 
-Rows = tuple[Sequence[Key], Sequence[bytes]]
+BETWEEN = b",\n"
+Rows = tuple[Sequence[Key], Sequence[bytes], bytes | None]  # whose they are, each, and all of them as one text
 
 
 @frozen
@@ -79,22 +81,25 @@ class Block:
     rules: AgentRules | None
     states: list[State]
     rows: list[bytes]
-    unwell: Rows = ((), ())
+    whole: bytes = b""
+    unwell: Rows = ((), (), b"")
 
     @classmethod
     def of(cls, keys: Sequence[Key], rules: AgentRules | None, states: list[State], rows: list[bytes]) -> Block:
         bad = [at for at, state in enumerate(states) if not is_well(state)]
-        return cls(keys, rules, states, rows, ([keys[at] for at in bad], [rows[at] for at in bad]))
+        unwell = [rows[at] for at in bad]
+        shown = [keys[at] for at in bad], unwell, BETWEEN.join(unwell)
+        return cls(keys, rules, states, rows, BETWEEN.join(rows), shown)
 
     def wanted(self, wanted: Wanted) -> Rows:
         if wanted.statuses is None:
             return self.unwell
         if len(wanted.statuses) == len(STATUS_WORDS):
-            return self.keys, self.rows
+            return self.keys, self.rows, self.whole
         found = [
             at for at, state in enumerate(self.states) if state.shown.status in wanted.statuses
         ]  # fmt: skip
-        return [self.keys[at] for at in found], [self.rows[at] for at in found]
+        return [self.keys[at] for at in found], [self.rows[at] for at in found], None
 
 
 NO_BLOCK = Block((), None, [], [])
@@ -107,6 +112,7 @@ class Board:
         self._judge = judge
         self._blocks: dict[str, Block] = {}
         self._kept = 0  # rows in them
+        self._building: Counter[str] = Counter()  # agents whose rows are being written, and how often
 
     def rows(self, wanted: Wanted, after: Key | None = None) -> Iterator[Rows | None]:
         """Every row that is wanted, some of an agent at a time; None is a moment in which other things may be done.
@@ -116,12 +122,12 @@ class Board:
         seen = 0
         for agent in self._agents(wanted, after):
             block = yield from self._block(agent)
-            keys, rows = block.wanted(wanted)
+            keys, rows, text = block.wanted(wanted)
             if after is not None and agent == after[0]:
                 first = bisect_right(keys, after)
-                keys, rows = keys[first:], rows[first:]
+                keys, rows, text = keys[first:], rows[first:], None
             if rows:
-                yield keys, rows
+                yield keys, rows, text
             seen += len(block.keys)
             if seen >= ROWS_A_TURN:
                 seen = 0
@@ -136,23 +142,33 @@ class Board:
     def _block(self, agent: str) -> Generator[None, None, Block]:
         """As it is now; what is shown as before is not written again."""
         timeline = self._judge.timeline
-        keys, rules = timeline.keys_of(agent), timeline.rules.get(agent)
-        states = list(map(timeline.states.__getitem__, keys))
-        held = self._blocks.get(agent, NO_BLOCK)
-        if held.keys is keys and held.rules is rules and held.states == states:  # the same objects, nearly always
+        keys, rules, held = timeline.keys_of(agent), timeline.rules.get(agent), self._blocks.get(agent, NO_BLOCK)
+        is_old = agent in timeline.touched or self._building[agent] > 0
+        if held.keys is keys and held.rules is rules and not is_old:
             return held
-        rows, fresh = list[bytes](), 0
+        timeline.touched.discard(agent)
+        self._building[agent] += 1  # whoever asks meanwhile must not take the block of before for the newest
+        try:
+            block = yield from self._build(keys, rules, held)
+        finally:
+            self._building[agent] -= 1
+            if not self._building[agent]:
+                del self._building[agent]
+        self._keep(agent, block)
+        return block
+
+    def _build(self, keys: Sequence[Key], rules: AgentRules | None, held: Block) -> Generator[None, None, Block]:
+        timeline, rows, fresh = self._judge.timeline, list[bytes](), 0
+        states = list(map(timeline.states.__getitem__, keys))
         for at, (key, state) in enumerate(zip(keys, states, strict=True)):
             if held.keys is keys and held.rules is rules and _looks_alike(held.states[at], state):
                 rows.append(held.rows[at])
-            else:
-                rows.append(msgspec.json.encode(_show(key, state, timeline.rule(key))))
-                fresh += 1
-                if fresh % FRESH_A_TURN == 0:
-                    yield None
-        block = Block.of(keys, rules, states, rows)
-        self._keep(agent, block)
-        return block
+                continue
+            rows.append(msgspec.json.encode(_show(key, state, timeline.rule(key))))
+            fresh += 1
+            if fresh % FRESH_A_TURN == 0:
+                yield None
+        return Block.of(keys, rules, states, rows)
 
     def _keep(self, agent: str, block: Block) -> None:
         self._kept += len(block.rows) - len(self._blocks.get(agent, NO_BLOCK).rows)
@@ -182,8 +198,8 @@ def write_board(
     def flush() -> None:
         nonlocal part, separator
         if part:
-            write(separator + b",\n".join(part))
-            part, separator = [], b",\n"
+            write(separator + BETWEEN.join(part))
+            part, separator = [], BETWEEN
 
     for some in found:
         if some is None:
@@ -192,14 +208,17 @@ def write_board(
             if is_gone():
                 return
             continue
-        keys, rows = some
+        keys, rows, text = some
         if limit is not None and count + len(rows) > limit:
             rows = rows[: limit - count]
             more = True
         if rows:
             count += len(rows)
             last = keys[len(rows) - 1]
-            part.extend(rows)
+            if text is None or more:
+                part.extend(rows)
+            else:
+                part.append(text)
         if more:
             break
     flush()

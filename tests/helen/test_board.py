@@ -8,13 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from attrs import evolve
 
-from helen.judged import Ack, Result, Rule
+from helen.judged import Result, Rule
 from helen.timeline import AgentRules, Timeline, run
 from helen.web import board
 from helen.web.board import Board, Wanted, show_state, write_board
 
+ACK, TAKE_BACK = {"action": "set", "owner": "anna"}, {"action": "clear", "owner": "anna"}
 ALL = Wanted(statuses=frozenset(range(4)))
 
 
@@ -41,13 +41,13 @@ class Fleet:
             run(self.timeline.forget(agent))
         elif what < 0.5:
             for key in self.timeline.keys_of(agent)[:1]:
-                state = self.timeline.states[key]
-                self.timeline.states[key] = evolve(state, ack=Ack("anna") if state.ack is None else None)
+                given = ACK if self.timeline.states[key].ack is None else TAKE_BACK
+                run(self.timeline.change("ack", self.now, *key, given))
 
     def rows(self, wanted: Wanted = ALL, after: Any = None) -> list[tuple[Any, Any]]:
         found = [some for some in self.board.rows(wanted, after) if some is not None]
-        assert all(len(keys) == len(rows) for keys, rows in found)
-        return [(key, json.loads(row)) for keys, rows in found for key, row in zip(keys, rows, strict=True)]
+        assert all(text in (None, b",\n".join(rows)) for _, rows, text in found)
+        return [(key, json.loads(row)) for keys, rows, _ in found for key, row in zip(keys, rows, strict=True)]
 
     def fresh(self) -> list[tuple[Any, Any]]:
         return [(key, show_state(self.judge, *key)) for key in sorted(self.timeline.states)]
@@ -81,6 +81,8 @@ def test_what_shows_no_change_is_not_written_again() -> None:
             assert fleet.timeline.states[key] is not state
             break
     assert all(one is other for one, other in zip(first, rows(), strict=True))
+    whole, again = ([some[2] for some in fleet.board.rows(ALL) if some is not None] for _ in range(2))
+    assert all(one is other for one, other in zip(whole, again, strict=True))  # nothing was heard: nothing is joined
 
 
 def test_what_is_wanted() -> None:
@@ -139,3 +141,33 @@ def test_the_reactor_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: list[bytes] = []
     list(write_board(fleet.board.rows(ALL), None, parts.append, lambda place: b"}", lambda: True))
     assert not b"".join(parts).endswith(b"]}")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_at_a_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that are made in turns: what was there when one began is in it, whatever another is at just then."""
+    monkeypatch.setattr(board, "FRESH_A_TURN", 2)
+    monkeypatch.setattr(board, "ROWS_A_TURN", 4)
+    fleet = Fleet(seed)
+    open_ones: list[tuple[Any, dict[Any, Any], dict[Any, Any]]] = []
+    changed: set[Any] = set()
+    for _ in range(300):
+        before = dict(fleet.timeline.states)
+        fleet.go_on()
+        changed = {
+            key for key in {*before, *fleet.timeline.states} if fleet.timeline.states.get(key) != before.get(key)
+        }
+        for _, then, _ in open_ones:
+            for key in changed:
+                then.pop(key, None)  # it may be as it was, or as it is
+        if len(open_ones) < 4:
+            open_ones.append((fleet.board.rows(ALL), dict(fleet.fresh()), {}))
+        rows, then, got = fleet.chance.choice(open_ones)
+        for some in rows:
+            if some is None:
+                break
+            got.update((key, json.loads(row)) for key, row in zip(some[0], some[1], strict=True))
+        else:
+            assert {key: got.get(key) for key in then} == then
+            open_ones = [each for each in open_ones if each[0] is not rows]
+    assert fleet.rows() == fleet.fresh()

@@ -31,7 +31,7 @@ def a_helen(**changes: Any) -> Any:
         "is_ending": False, "is_serving": True, "trouble": None, "journal.full": False, "store.trouble": None,
         "store.is_open": True, "library.published": SimpleNamespace(version=3, document=document),
         "library.staged": None, "library.problems": {}, "book.fault": None, "notifier.book.fault": None,
-        "notifier.outbox.dead": 0,
+        "notifier.outbox.dead": 0, "drain.phase": "off",
     } | changes  # fmt: skip
     helen = SimpleNamespace()
     for path, value in parts.items():
@@ -65,6 +65,7 @@ BROKEN = {"disk.lua": (SimpleNamespace(severity="error"),)}
         ({"book.fault": "no TOML"}, "assignments", WARN, "no TOML"),
         ({"notifier.book.fault": "no TOML"}, "notifications", WARN, "no TOML"),
         ({"notifier.outbox.dead": 2}, "notifications", WARN, "2 messages"),
+        ({"drain.phase": "over"}, "drain", FAIL, "takes no agents"),
     ],
 )  # fmt: skip
 def test_each_trouble_is_found(changes: dict[str, Any], part: str, status: str, word: str) -> None:
@@ -75,7 +76,7 @@ def test_each_trouble_is_found(changes: dict[str, Any], part: str, status: str, 
 
 
 def test_all_is_well() -> None:
-    """Six parts, and nothing to say of any."""
+    """Nothing is to be said of any part."""
     assert [each for each in examine(a_helen(), 100.0) if each.status != PASS or each.sentence] == []
 
 

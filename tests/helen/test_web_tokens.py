@@ -127,10 +127,14 @@ def test_only_a_hash_is_kept(fleet: Running, tokens: dict[str, str]) -> None:
     """Nowhere in the state directory; and the list shows nothing that opens anything."""
     shown = ask(fleet, "GET", "/api/v1/web-tokens")
     assert {each["name"]: each["scopes"] for each in shown.json["tokens"]} == {f"t-{s}": [s] for s in SCOPES}
-    kept = [path for path in fleet.state.rglob("*") if path.is_file()]
+    kept = []
+    for path in fleet.state.rglob("*"):
+        with contextlib.suppress(OSError):  # Helen goes on: a WAL becomes a segment meanwhile
+            kept.append(path.read_bytes())
+    assert len(kept) > 10
     for token in tokens.values():
         assert token.encode() not in shown.raw
-        assert [path.name for path in kept if token.encode() in path.read_bytes()] == []
+        assert not any(token.encode() in content for content in kept)
 
 
 @integration

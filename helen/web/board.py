@@ -112,6 +112,8 @@ class Board:
         self._judge = judge
         self._blocks: dict[str, Block] = {}
         self._kept = 0  # rows in them
+        self._builds = 0
+        self._numbers: dict[str, int] = {}  # which build a block is of
         self._building: Counter[str] = Counter()  # agents whose rows are being written, and how often
 
     def rows(self, wanted: Wanted, after: Key | None = None) -> Iterator[Rows | None]:
@@ -147,6 +149,7 @@ class Board:
         if held.keys is keys and held.rules is rules and not is_old:
             return held
         timeline.touched.discard(agent)
+        self._builds = number = self._builds + 1
         self._building[agent] += 1  # whoever asks meanwhile must not take the block of before for the newest
         try:
             block = yield from self._build(keys, rules, held)
@@ -154,7 +157,8 @@ class Board:
             self._building[agent] -= 1
             if not self._building[agent]:
                 del self._building[agent]
-        self._keep(agent, block)
+        if number > self._numbers.get(agent, 0):  # else another was begun later, and is done
+            self._keep(agent, block, number)
         return block
 
     def _build(self, keys: Sequence[Key], rules: AgentRules | None, held: Block) -> Generator[None, None, Block]:
@@ -170,10 +174,11 @@ class Board:
                 yield None
         return Block.of(keys, rules, states, rows)
 
-    def _keep(self, agent: str, block: Block) -> None:
+    def _keep(self, agent: str, block: Block, number: int) -> None:
         self._kept += len(block.rows) - len(self._blocks.get(agent, NO_BLOCK).rows)
-        self._blocks[agent] = block
+        self._blocks[agent], self._numbers[agent] = block, number
         if self._kept > MOST_KEPT:
+            self._numbers.clear()
             self._blocks.clear()  # of agents that are no more, most likely; the others are written again
             self._kept = 0
 

@@ -69,8 +69,12 @@ def _rings(before: dict[str, Any] | None, shown: dict[str, Any]) -> Iterator[Ste
     known = {} if before is None else {ring["number"]: ring["state"] for ring in before["rings"]}
     for ring in shown["rings"]:
         state, number = ring["state"], ring["number"]
-        if state == known.get(number) or state not in ("passed", "skipped", "open"):
+        if state == known.get(number) or state not in ("passed", "skipped", "open", "undone"):
             continue
+        for each in ring.get("figures", []) if state in ("passed", "undone") else ():
+            yield Step("figures", figures_text(each), {"ring": number, **each})  # as they were when it was decided
+        if state == "undone":
+            continue  # which is said at the end
         if state == "open":
             place = f"ring {number} of {len(shown['rings'])} ({ring['ring']})"
             text = f"{plain(place)}: {ring['size']} agents"

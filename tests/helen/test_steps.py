@@ -37,7 +37,8 @@ def said(*answers: tuple[float, dict[str, Any]]) -> list[tuple[str, str]]:
 def test_to_its_end() -> None:
     """Rings, who runs it, figures now and then for people and each time for programs."""
     first, later = opened(1, "20%", 0), ring(2, "100%", "to come")
-    passed, full = ring(1, "20%", "passed", why="2 agents run it"), {**FIGURES, "results": 6}
+    full = {**FIGURES, "results": 6}
+    passed = ring(1, "20%", "passed", why="2 agents run it", figures=[full])
     over = ring(2, "100%", "passed", why="8 agents run it")
     assert said(
         (0, shown(first, later)), (1, shown(first, later)), (2, shown({**first, "confirmed": 2}, later)),
@@ -52,6 +53,7 @@ def test_to_its_end() -> None:
         ("loaded", "ring 1 of 2 (20%): 2 of 2 agents run it"),
         ("figures", TOLD),
         ("figures", ""),
+        ("figures", TOLD.replace("3 of 6", "6 of 6")),
         ("passed", "ring 1 of 2 (20%) passed: 2 agents run it"),
         ("ring", "ring 2 of 2 (100%): 8 agents"),
         ("loaded", "ring 2 of 2 (100%): 0 of 8 agents run it"),

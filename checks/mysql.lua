@@ -27,13 +27,15 @@ local COUNTERS = {
 local BYTES = { received = true, sent = true }
 
 local function status_of(mysql, connection)
+  local number = require("words").number
   local wanted = { "'Uptime'", "'Threads_connected'", "'Threads_running'" }
   for _, name in pairs(COUNTERS) do wanted[#wanted + 1] = "'" .. name .. "'" end
   local status = {}
   for _, row in ipairs(mysql.query(connection, "SHOW GLOBAL STATUS WHERE Variable_name IN (" .. table.concat(wanted, ", ") .. ")")) do
-    status[row.Variable_name] = tonumber(row.Value)
+    if row.Variable_name then status[row.Variable_name] = number(row.Value) end
   end
-  status.places = tonumber(mysql.query(connection, "SELECT @@global.max_connections AS places")[1].places)
+  local row = mysql.query(connection, "SELECT @@global.max_connections AS places")[1]
+  status.places = number(row and row.places)
   return status
 end
 
@@ -49,7 +51,7 @@ local function replication_of(mysql, connection)
   return {
     is_replica = rows[1] ~= nil,
     reads = either("Replica_IO_Running", "Slave_IO_Running"), applies = either("Replica_SQL_Running", "Slave_SQL_Running"),
-    lag = tonumber(either("Seconds_Behind_Source", "Seconds_Behind_Master")),
+    lag = require("words").number(either("Seconds_Behind_Source", "Seconds_Behind_Master")),
     fault = row.Last_Error ~= "" and row.Last_Error or (row.Last_IO_Error ~= "" and row.Last_IO_Error) or nil,
   }
 end

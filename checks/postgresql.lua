@@ -47,27 +47,28 @@ local function asked(args, host)
   local postgres = require "postgres"
   local connection = postgres.connect(host, args, args, 8)
   local row = postgres.query(connection, QUERY)[1]
+  if not row then require("stream").fail("protocol", "the server answers the query without a row") end
   postgres.close(connection)
   return row, connection.took
 end
 
 -- The metrics, and the worst that their thresholds say.
 local function measure(args, host, row, took)
-  local worse = require("status").worse
-  local used, places = tonumber(row.backends) or 0, tonumber(row.places) or 0
+  local worse, number = require("status").worse, require("words").number
+  local used, places = number(row.backends) or 0, number(row.places) or 0
   local worst = host.metric("connections_used", places > 0 and used * 100 / places or 100, { unit = "%", warn = args.warn, crit = args.crit, min = 0 })
   local function judged(name, value, unit, warn, crit)
     if value then worst = worse(worst, host.metric(name, value, { unit = unit, warn = warn, crit = crit, min = 0 })) end
   end
-  judged("oldest_transaction", tonumber(row.oldest), "s", args.oldest_warn, args.oldest_crit)
-  judged("transaction_age", tonumber(row.age), "transactions", args.age_warn, args.age_crit)
-  judged("lag", tonumber(row.lag), "s", args.lag_warn, args.lag_crit)
+  judged("oldest_transaction", number(row.oldest), "s", args.oldest_warn, args.oldest_crit)
+  judged("transaction_age", number(row.age), "transactions", args.age_warn, args.age_crit)
+  judged("lag", number(row.lag), "s", args.lag_warn, args.lag_crit)
   host.metric("connections", used, { unit = "connections", min = 0, max = places })
-  host.metric("waiting", tonumber(row.waiting) or 0, { unit = "connections", min = 0 })
-  host.metric("size", tonumber(row.size) or 0, { unit = "B", min = 0, labels = { database = args.database } })
-  host.metric("uptime", tonumber(row.uptime) or 0, { unit = "s", min = 0 })
+  host.metric("waiting", number(row.waiting) or 0, { unit = "connections", min = 0 })
+  host.metric("size", number(row.size) or 0, { unit = "B", min = 0, labels = { database = args.database } })
+  host.metric("uptime", number(row.uptime) or 0, { unit = "s", min = 0 })
   for name, unit in pairs(COUNTERS) do
-    local value = tonumber(row[name])
+    local value = number(row[name])
     if value then host.metric(name, value, { unit = unit, kind = "counter" }) end
   end
   host.metric("time", took, { unit = "s", min = 0 })
@@ -84,7 +85,8 @@ function check.run(args, host)
   local worst, used, places = measure(args, host, row, took)
   local standby = row.standby == "t"
   local told = string.format("version %s, %s, %d of %d connections", (row.version or "?"):match("^%S+"), standby and "standby" or "primary", used, places)
-  if standby and row.lag then told = told .. string.format(", %s behind", words.duration(tonumber(row.lag))) end
+  local lag = standby and words.number(row.lag)
+  if lag then told = told .. string.format(", %s behind", words.duration(lag)) end
   if args.replica and not standby then return "critical", told .. ": it should be a standby" end
   return worst, told
 end

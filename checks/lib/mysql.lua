@@ -153,7 +153,7 @@ end
 local function column_of(body)
   local at, name = 1, nil
   for _ = 1, 5 do name, at = text_at(body, at) end -- catalog, schema, table, table's own name, name
-  return name
+  return name or ""
 end
 
 -- The rows of a query as tables of texts; a NULL is not there.

@@ -135,7 +135,7 @@ local function row_of(body, names)
     local length
     length, at = string.unpack(">i4", body, at)
     if length >= 0 then
-      row[names[index]] = body:sub(at, at + length - 1)
+      row[names[index] or ""] = body:sub(at, at + length - 1)
       at = at + length
     end
   end

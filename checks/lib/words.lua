@@ -24,6 +24,12 @@ function words.duration(seconds)
   return string.format("%d d %d h", whole // 86400, whole % 86400 // 3600)
 end
 
+-- A number that a text from outside says, or nil: also for nan and what is beyond all bounds.
+function words.number(text)
+  local number = tonumber(text)
+  if number and number == number and math.abs(number) < math.huge then return number end
+end
+
 -- (1, "process", "processes") -> "1 process"
 function words.count(number, one, many)
   return string.format("%d %s", number, number == 1 and one or many)

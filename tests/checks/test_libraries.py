@@ -132,3 +132,14 @@ def test_digits_and_base64():
         *(f"{one.hex()}\t{told}\t{one.hex()}\t{bytes(len(one)).hex()}" for one, told in zip(data, sums, strict=True)),
         "\t".join(["nil"] * 5),
     ]
+
+
+def test_numbers_from_outside():
+    """What is none, or not finite, is nil: a metric must never be that."""
+    source = b"""return { summary = "a test", args = { texts = { type = "list" } }, run = function(args, host)
+      for _, text in ipairs(args.texts) do print((require("words").number(text))) end
+      print((require("words").number(nil)))
+      return "ok", "done"
+    end }"""
+    texts = ["1", "-2.5", "1e3", "1e999", "-1e999", "nan", "inf", "", "x", "0x10"]
+    assert run(source, texts=texts) == ["1", "-2.5", "1000.0", *["nil"] * 6, "16", "nil"]

@@ -40,7 +40,6 @@ RETRY_SECONDS = 5.0  # until a run is asked for again that could not be
 LAST_SEEN_SECONDS = 86_400.0  # an agent that was away for longer is none of the fleet
 BACK_SECONDS = 600.0  # that a connected agent has to go back; then what it says counts, whatever it runs
 SETTLE_SECONDS = 1.0  # beside the checks' timeout: the way of the last result
-NOBODY = "Helen", "rollout"  # agent and check under which people are told; no agent may have a capital letter
 FACTS = ("os", "kernel", "arch")
 
 
@@ -179,7 +178,7 @@ class Gatekeeper:
     def _tell(self, what: str, status: int, version: int, why: str) -> None:
         """People, of the rollout itself."""
         decision = Decision(version * 2 + (status == OK), self._wall(), "notify", what, status, why)
-        self._judge.say(*NOBODY, decision)
+        self._judge.say(*trials.HERSELF, decision)
 
     # ---------------------------------------------------------------------------------------------- the open ring
 

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 OPEN, PASSED, UNDONE, BACK = "open", "passed", "undone", "back"  # actions
+HERSELF = "Helen", "rollout"  # agent and check under which people are told of a rollout; no agent has a capital letter
 
 
 @frozen

@@ -28,6 +28,7 @@ from helen.pipeline.lake import Lake
 from helen.pipeline.schema import ASKED, ddl
 from helen.pipeline.shown import Report
 from helen.timeline import AgentRules, Said, Timeline, run
+from helen.trials import HERSELF
 
 WARM_UP = 86_400 * MICROS  # of results before the days that count, so that states are known when these begin
 GROUPS = 64  # more than any machine of this size has cores; a timeline of its own for each costs little
@@ -214,7 +215,7 @@ def written(lake: Lake, spark: SparkSession, begin: int, end: int) -> Counter[Ha
     for row in told.select("series", "kind", "document").collect():
         document = json.loads(row.document)
         what = _what(row.kind, document)
-        if what is not None and begin <= document["at"] * MICROS < end:
+        if what is not None and begin <= document["at"] * MICROS < end and names[row.series] != HERSELF:
             found[(*names[row.series], row.kind, what, round(document["at"], 3))] += 1
     return found
 

@@ -193,7 +193,7 @@ def test_what_covers_all() -> None:
     assert matchers_of(Scope(matchers=own)) == own
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text("ab*?[]!-.\\", max_size=8), st.text("ab-.\\!]", max_size=6))
 def test_a_pattern_as_an_expression(glob: str, name: str) -> None:
     """Matches the same names, where it is one that both can say."""

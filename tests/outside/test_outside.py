@@ -155,6 +155,7 @@ def test_a_host_reports_so_often(stage: Stage) -> None:
     """One more is told when it may again; others are not concerned."""
     for _ in range(RESULTS_AT_ONCE):
         stage.submit("nas", "smart")
+        stage.disk.pop()[1].callback(None)
     (refused,) = stage.submit("nas", "smart")
     assert (type(refused), 0 < refused.wait <= 0.01) == (TooOften, True)
     stage.clock.advance(0.01)

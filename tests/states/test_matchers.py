@@ -25,7 +25,7 @@ PATTERNS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(PATTERNS, st.text("abc.-1\n", max_size=8))
 @example("", "")
 @example("(|a)b", "b")

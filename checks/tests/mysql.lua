@@ -128,6 +128,23 @@ return {
       summary = 'the server wants the password itself: use tls = "verify" (on this host "on" is enough), or the socket'  },
   },
   {
+    name = "the same over its socket, where the password can be said",
+    args = { socket = "/run/mysqld/mysqld.sock", password = "correct horse" },
+    host = {
+      unix = {
+        { args = { { path = "/run/mysqld/mysqld.sock", keep = true } }, once = true, value = { seconds = 0.002, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { seconds = 0.002, received = MYSQL, closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { seconds = 0.002, received = FULL_LOGIN, closed = false, connection = 1 } },
+        { args = { { connection = 1, send = "0e000003636f727265637420686f72736500" } }, once = true, value = { seconds = 0.002, received = GOOD_4, closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { seconds = 0.002, received = STATUS, closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { seconds = 0.002, received = PLACES, closed = false, connection = 1 } },
+        { args = { { connection = 1, send = "0100000001" } }, value = { seconds = 0, received = "", closed = false } },
+      },
+      ["crypto.digest"] = { { value = "4104d36f8da2c254349f85836793ebe029e0c957063a34c91c2e9203187b5631", once = true }, { value = "bf7ffba958c798f80e3cf8ebea1cbc781495cadb8880a7f2bbc73d530712b52d", once = true }, { value = "b06a98b0921da68d5f258f04d39b588b8877f097370770a2a645d366d94716cd", once = true } },
+    },
+    expect = { status = "ok", summary = "version 8.0.36, 12 of 151 connections" },
+  },
+  {
     name = "a login that is not known here",
     host = {
       tcp = {

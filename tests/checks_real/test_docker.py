@@ -1,6 +1,7 @@
 """The check of containers against dockerd itself, and against a peer that says what dockerd says.
 
-Only root can start dockerd. So an ordinary user's run has the peer alone: a real HTTP server on a Unix socket whose
+Only root can start dockerd, and only outside of a container that may not make containers itself. Elsewhere there is the
+peer alone: a real HTTP server on a Unix socket whose
 answers were recorded from Debian 12's dockerd (20.10.24), less fields that nobody reads.
 """
 
@@ -28,6 +29,7 @@ from conftest import Check
 from servers import Home, program
 
 PATIENCE = 20.0
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21  # linux/capability.h
 
 
 class Engine(Protocol):
@@ -179,7 +181,14 @@ class Recorded:
         self._thread.join(PATIENCE)
 
 
-@pytest.fixture(params=[Recorded, *([Dockerd] if os.geteuid() == 0 else [])])
+def may_contain() -> bool:
+    """Root of a machine: with all that mounts, networks and control groups of containers take."""
+    held = int(re.findall(r"^CapEff:\s*(\w+)$", Path("/proc/self/status").read_text(), re.MULTILINE)[0], 16)
+    needed = (1 << CAP_NET_ADMIN) | (1 << CAP_SYS_ADMIN)
+    return os.geteuid() == 0 and held & needed == needed and os.access("/sys/fs/cgroup", os.W_OK)
+
+
+@pytest.fixture(params=[Recorded, *([Dockerd] if may_contain() else [])])
 def engine(request: pytest.FixtureRequest, home: Home) -> Iterator[Engine]:
     made: Engine = request.param(home)
     yield made

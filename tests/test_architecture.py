@@ -54,7 +54,8 @@ PURE = (
     "helen/gate_limits.py", "helen/refusals.py", "helen/trials.py", "helen/runs.py", "helen/dispatch.py",
     "helen/roster.py", "helen/taking_up.py", "helen/repl_source.py", "helen/top/board.py", "helen/notify/routing.py",
     "helen/notify/grouping.py", "helen/telemetry.py", "helen/web/board.py", "helen/web/cursors.py",
-    "helen/web/exposition.py", "helen/web/openapi.py", "helen/web/tags.py", "scale0/broker.py", "zerotask/ledger.py",
+    "helen/web/exposition.py", "helen/web/openapi.py", "helen/web/tags.py", "scale0/broker.py", "scale0/documents.py",
+    "scale0/majordomo.py", "scale0/places.py", "scale0/sharing.py", "zerotask/ledger.py",
 )  # fmt: skip
 IO = frozenset(
     "asyncio datetime fcntl glob http io logging mmap multiprocessing os pathlib secrets select selectors shelve"

@@ -43,7 +43,9 @@ class Fleet:
             helen.up()
         self.ports = [helen.run["agents"] for helen in self.helens]
         wait_until(self.settled, "network that has settled", PATIENCE)
-        self.helens[0].client.post("/api/v1/push", {"files": {"pulse.lua": pulse(every="1s")}, "rings": "off"})
+        self.helens[0].client.post(
+            "/api/v1/push", {"files": {"pulse.lua": pulse(every="1s")}, "rings": "off"}, PATIENCE
+        )
         wait_until(self.settled, "push at all three", PATIENCE)
         self.agents = self.start_agents()
         wait_until(lambda: len(self.reporting(range(3), 0.0)) == AGENTS, "report of every agent", PATIENCE)

@@ -74,7 +74,7 @@ def test_fresh_helens_agree_on_keys(fleet: Fleet) -> None:
 def test_a_push_at_one_is_a_push_at_all_and_so_is_the_way_back(fleet: Fleet) -> None:
     """Files are fetched by hash, and lie in the folders of the others, so that a change there builds on them."""
     before = checks(fleet.helens[0])
-    fleet.helens[1].client.post("/api/v1/push", {"files": {"new.lua": pulse("new", "1h")}, "rings": "off"})
+    fleet.helens[1].client.post("/api/v1/push", {"files": {"new.lua": pulse("new", "1h")}, "rings": "off"}, PATIENCE)
     for other in (fleet.helens[0], fleet.helens[2]):
         wait_until(lambda o=other: "new" in checks(o), "check", PATIENCE)
         assert (other.checks / "new.lua").read_text() == pulse("new", "1h")
@@ -201,7 +201,9 @@ def test_what_is_in_force_outlives_all_brokers(fleet: Fleet) -> None:
     fleet.revive(0)
     fleet.helens[0].up()
     assert "pulse" in checks(fleet.helens[0])
-    fleet.helens[0].client.post("/api/v1/push", {"files": {"alone.lua": pulse("alone", "1h")}, "rings": "off"})
+    fleet.helens[0].client.post(
+        "/api/v1/push", {"files": {"alone.lua": pulse("alone", "1h")}, "rings": "off"}, PATIENCE
+    )
     assert "alone" in checks(fleet.helens[0])
     for broker in fleet.brokers:
         broker.again()

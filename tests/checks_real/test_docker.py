@@ -1,8 +1,8 @@
 """The check of containers against dockerd itself, and against a peer that says what dockerd says.
 
 Only root can start dockerd, and only outside of a container that may not make containers itself. Elsewhere there is the
-peer alone: a real HTTP server on a Unix socket whose answers were recorded from Debian 12's dockerd (20.10.24), less fields
-that nobody reads.
+peer alone: a real HTTP server on a Unix socket whose answers were recorded from Debian 12's dockerd (20.10.24), less
+fields that nobody reads.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ elif PEER == "rq":
     import redis
     import rq
 
-    QUEUE = rq.Queue(connection=redis.Redis.from_url(URL))
+    QUEUE = rq.Queue(connection=redis.Redis.from_url(URL, socket_timeout=None))  # results are waited for, blocking
 
     def echo(text: str) -> list[str]:
         return [text]

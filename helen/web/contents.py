@@ -68,7 +68,10 @@ FILE = s.obj(text=s.TEXT_OR_NONE, version=s.TEXT, fault=s.TEXT_OR_NONE)
 WRITTEN = s.obj(version=s.TEXT_OR_NONE, fault=s.TEXT_OR_NONE)
 WHOLE = body("text", text=s.TEXT_OR_NONE, version=s.TEXT_OR_NONE)
 ASKED = {"check": s.TEXT, "on": s.PATTERNS, "args": s.OBJECT, "timeout": s.DURATION}
-CANARY = {"canary": a(["string", "null"], examples=["1%", None])}
+CANARY = {
+    "canary": a(["string", "null"], examples=["1%", None]), "rings": a(["string", "null"], examples=["1%, 10%, 100%"]),
+    "gates": s.table(s.TEXT),
+}  # fmt: skip
 
 CONTENTS: dict[tuple[str, str], Content] = {
     ("GET", "/livez"): Content(s.TEXT, kind=PLAIN),

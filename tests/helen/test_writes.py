@@ -69,7 +69,7 @@ class Stage:
         wait_until(lambda: helen.client.get("/api/v1/results")["results"], "result")
         agent.end()
         wait_until(lambda: self.state()["reason"] == "agent-away", "absence")
-        ask(helen, "POST", "/api/v1/push", {"files": {"pulse.lua": pulse("other")}})
+        ask(helen, "POST", "/api/v1/push", {"files": {"pulse.lua": pulse("other")}, "rings": "off"})
         ask(helen, "POST", "/api/v1/web-tokens", {"name": "held", "scopes": ["read"]})
         ask(helen, "POST", "/api/v1/windows", {"kind": "silence", "id": "held", "agents": ["x"], "until": 3e9})
         asked = {"check": "pulse", "on": "web-1", "wait_for_offline": "1h"}
@@ -159,7 +159,7 @@ WRITES: dict[tuple[str, str], tuple[dict[str, str], dict[str, Any], int, dict[st
     ("POST", f"{V1}/notifications/test"): ({}, {"channel": "hook"}, 200, {"ok": None, "said": None}),
     ("POST", f"{V1}/notifications/<name>/retry"): ({"name": "gone"}, {}, 200, {"state": "waiting"}),
     ("POST", f"{V1}/notifications/<name>/drop"): ({"name": "gone"}, {}, 200, {"state": "dropped"}),
-    ("POST", f"{V1}/push"): ({}, {"files": {"new.lua": pulse("new")}}, 200, {"warnings": []}),
+    ("POST", f"{V1}/push"): ({}, {"files": {"new.lua": pulse("new")}, "rings": "off"}, 200, {"warnings": []}),
     ("POST", f"{V1}/push/signed"): ({}, {"manifest": "x", "undo": "y"}, 409, {"title": "push refused"}),
     ("POST", f"{V1}/push/agent"): ({}, {"wheels": a_wheel()}, 400, {"title": "bad request"}),
     ("POST", f"{V1}/push/undo"): ({}, {}, 200, {"version": 2}),

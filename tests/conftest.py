@@ -7,6 +7,7 @@ import pytest
 ONE_PIECE = ("pipeline",)  # folders whose files share something dear: a Spark of their own would cost 10 s each
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long pieces first, or one process would still be at them when the others have nothing left to do."""
     for item in items:

@@ -2,7 +2,8 @@
 
 Theory of operation. Servers are tried in order, the next one after each failure, and the first again after a connection
 that lived. The wait between two attempts is exponential with *full* jitter (uniform between nothing and the cap of the
-moment), so that ten thousand agents that lost the same Helen don't come back together. What Helen asks for with
+moment), so that ten thousand agents that lost the same Helen don't come back together. The cap grows once all servers
+have failed, so that the loss of one Helen after another keeps nobody from those who live. What Helen asks for with
 `retry-after=N` is a least: the backoff is added to it.
 """
 
@@ -17,6 +18,7 @@ from equus.settings import Server
 BASE = 1.0  # seconds: the first wait is uniform in 0..1
 CAP = 300.0  # seconds: five minutes, docs/protocol.rst section 3
 LIVED = 60.0  # seconds after which a connection counts as good, and backoff begins anew
+LIVED_WITH_CHOICE = 10.0  # seconds, the same with another server to go to: longer than a crash at start takes
 MAX_RETRY_AFTER = 86_400  # seconds; what goes beyond is taken for this: a day's silence must be a person's decision
 VERSION_MEMORY = 3_600.0  # seconds for which a Helen that refused `hello 2` is greeted with `hello 1` at once
 
@@ -96,7 +98,9 @@ class Route:
             self.failures, self._index = 0, 0
         else:
             self._index = (self._index + 1) % len(self.servers)
+        if lived >= LIVED_WITH_CHOICE and self.has_choice():
+            self.failures = 0  # one Helen has gone, and the next one has done nothing yet
         # 2**9 is beyond the cap already; the bound keeps the power from growing for ever.
-        ceiling = min(CAP, BASE * 2.0 ** min(self.failures, 9))
+        ceiling = min(CAP, BASE * 2.0 ** min(self.failures // len(self.servers), 9))
         self.failures += 1
         self.delay = least + self._random.uniform(0.0, ceiling)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from equus.route import BASE, CAP, LIVED, MAX_RETRY_AFTER, VERSION_MEMORY, Route, retry_after
+from equus.route import BASE, CAP, LIVED, LIVED_WITH_CHOICE, MAX_RETRY_AFTER, VERSION_MEMORY, Route, retry_after
 from equus.settings import parse_server
 
 A, B, C = (parse_server(f"{name}.example:4166") for name in "abc")
@@ -116,3 +116,20 @@ def test_coming_back_with_a_new_certificate_needs_no_wait():
     route.ended(0.0)
     route.ended(0.0, at_once=True)
     assert (route.server, route.delay, route.failures) == (B, 0.0, 0)
+
+
+def test_with_several_servers_the_ceiling_grows_once_all_have_failed():
+    """And is low again after a connection of ten seconds: that its Helen has gone is no fault of the next one's."""
+    route = Route([A, B], [C], rng=Longest())
+    delays = []
+    for _ in range(7):
+        route.ended(0.0)
+        delays.append(route.delay)
+    assert delays == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0]
+    server = route.server
+    route.ended(0.0, lived=LIVED_WITH_CHOICE)
+    assert (route.delay, route.server != server) == (1.0, True)
+    alone = Route([A], rng=Longest())
+    for _ in range(3):
+        alone.ended(0.0, lived=LIVED_WITH_CHOICE)
+    assert alone.delay == 4.0

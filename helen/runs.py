@@ -157,13 +157,13 @@ class Runs:
         self._give_up(run, "whoever asked has gone")
 
     def _give_up(self, run: Run, why: str) -> None:
-        unasked = [agent for agent, _ in run.unasked]
-        run.unasked.clear()
-        for agent, (link, message_id) in list(run.open.items()):
+        left = [*run.open, *(agent for agent, _ in run.unasked)]
+        for link, message_id in run.open.values():
             if self._forget(link, message_id) is not None:  # else its answer is here already, if not yet on disk
                 self._cancel(link, message_id)
-            self._close(run, Target(agent, "expired", why=why))
-        for agent in unasked:
+        run.open.clear()
+        run.unasked.clear()
+        for agent in left:  # all of them before the end is told
             run.on_target(Target(agent, "expired", why=why))
         self._end_if_done(run)
 

@@ -138,6 +138,7 @@ def test_drained(fleet: Fleet) -> None:
 # ---------------------------------------------------------------------------------------------- what they suffer
 
 
+@pytest.mark.long
 def test_each_is_killed_stopped_and_restarted_in_turn(fleet: Fleet) -> None:
     took: dict[str, float] = {}
     fleet.moved.clear()
@@ -201,6 +202,7 @@ def judge_requests(told: dict[str, Any]) -> None:
     assert told["ended"]["200"] > told["asked"] / 4
 
 
+@pytest.mark.long
 def test_what_is_in_force_outlives_all_brokers(fleet: Fleet) -> None:
     """A restarted Helen goes on with what she has; what she changes is told when there is a broker again."""
     for broker in fleet.brokers:

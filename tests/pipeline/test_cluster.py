@@ -16,6 +16,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from helen.pipeline.availability import availability, choose
 from helen.pipeline.cascade import cascade
 from helen.pipeline.days import local_days
@@ -115,6 +117,7 @@ def rows(lake: Lake, table: str, key: tuple[str, ...]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "version"} for row in found]
 
 
+@pytest.mark.long
 def test_the_same_numbers_on_a_cluster(
     spark: Any, quick: dict[str, str], history: Any, take_in: Any, tmp_path: Path
 ) -> None:

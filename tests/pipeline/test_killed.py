@@ -158,6 +158,7 @@ def test_kills_lose_nothing_and_double_nothing(history: Any, plainly: Any, tmp_p
     check_lake(history, lake, len(PLAIN_KILLS) * 2)
 
 
+@pytest.mark.long
 def test_kills_at_any_time(history: Any, plainly: Any, tmp_path: Path) -> None:
     """Not at points that we thought of, but whenever; HELEN_PIPELINE_KILLS makes it more of them, by hand."""
     lake, segments, rng = Lake(tmp_path / "lake"), 0, random.Random()

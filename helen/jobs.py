@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,11 @@ class Job(msgspec.Struct, frozen=True):
     deadline: float | None = None
     of: str | None = None
     code: str | None = None
+
+    @property
+    def place(self) -> tuple[float, str]:
+        """By which the newest come first, and no two are alike."""
+        return -self.submitted, self.id
 
     @property
     def ends_at(self) -> float:
@@ -249,7 +255,7 @@ class Jobs:
 
     def newest(self) -> list[Job]:
         """All on record, the newest first."""
-        return sorted(self._jobs.values(), key=order)
+        return sorted(self._jobs.values(), key=attrgetter("place"))
 
     async def _counts(self, job: Job, state: State) -> dict[str, int]:
         """Those of a job that is over are counted once."""
@@ -356,11 +362,6 @@ class Jobs:
             self._ended.pop(job.id, None)
         if over:
             await self._disk.run(deferToThread, _drop, self._tasks.folder, [job.id for job in over])
-
-
-def order(job: Job) -> tuple[float, str]:
-    """By which the newest come first, and no two are alike."""
-    return -job.submitted, job.id
 
 
 def _why(state: State) -> str:

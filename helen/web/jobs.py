@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from klein import Klein
 from twisted.logger import Logger
 
-from helen.jobs import order
 from helen.once_jobs import order_of
 from helen.one_shots import Code
 from helen.outgoing import unsent
@@ -122,7 +122,9 @@ def add_routes(app: Klein) -> None:
     @app.route("/api/v1/jobs", methods=["GET"])
     async def list_jobs(self: Any, request: Any) -> bytes:
         jobs = jobs_of(self)
-        rows, following = read_page(request, "jobs", (float, str), default=SHOWN).cut(jobs.newest(), order)
+        rows, following = read_page(request, "jobs", (float, str), default=SHOWN).cut(
+            jobs.newest(), attrgetter("place")
+        )
         return write_json(request, {"jobs": [await jobs.show(job) for job in rows], "next": following})
 
     @app.route("/api/v1/jobs/<job_id>", methods=["GET"])

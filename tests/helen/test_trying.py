@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from helen_running import Running
+from helen_running import Running, a_fleet_of_one
 
 from equus.capabilities.names import CAPABILITIES
 from equus.commands import lint
@@ -48,8 +49,10 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def helen(fleet: Running) -> Shell:
-    return Shell(fleet)
+def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Not the fleet of all: test_cli gives its signing keys away, and what is tried here is signed by Helen herself."""
+    with a_fleet_of_one(tmp_path_factory.mktemp("trying")) as running:
+        yield Shell(running)
 
 
 @pytest.fixture

@@ -32,8 +32,9 @@ class Stage:
         self.folder, self.receiver = folder, receiver
         (folder / "checks").mkdir()
         (folder / "checks" / "pulse.lua").write_text(pulse())
+        (folder / "state").mkdir(mode=0o700)
+        (folder / "state" / "notifications.toml").write_text(NOTIFY.format(url=receiver.url))
         self.helen = Running(folder).up()
-        (self.helen.state / "notifications.toml").write_text(NOTIFY.format(url=receiver.url))
         self.agent = self.helen.agent("web-1")
         wait_until(lambda: self.state("web-1/pulse"), "result of the agent")
 

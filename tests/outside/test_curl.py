@@ -84,7 +84,8 @@ def test_a_ttl_ends(stage: Stage) -> None:
     action = f"{stage.web}/v1/actions/process-check-result?service=nas!smart"
     stage.curl("-u", f"x:{key}", action, "-d", '{"exit_status": 0, "plugin_output": "OK", "ttl": 1}')
     stage.becomes("nas/smart", "unknown (stale)")
-    assert "it was expected within 1 s (by its ttl)" in stage.command("explain", "nas/smart")
+    reason = "it was expected within 1 s (by its ttl)"  # is told once it is on disk, a moment after the state itself
+    wait_until(lambda: reason in stage.command("explain", "nas/smart"), "reason")
     stage.curl("-u", f"x:{key}", action, "-d", '{"exit_status": 0, "plugin_output": "OK"}')
     stage.becomes("nas/smart", "ok")
 

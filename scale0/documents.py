@@ -1,9 +1,10 @@
 """Documents of a network: named, versioned, signed contents that every broker carries and repeats. Pure.
 
 What they say is a matter of those who share them (Helens: what must be the same at all of them). A broker keeps the
-newest version of each, as publication.py has it: a newer one replaces it, another one of the same version is a lie or a
-fault, and the first is kept. Two holders compare a digest with every beat, and names, versions and digests where those
-differ; so what was lost on its way, or slept through, is made up for.
+newest version of each. Of two that were made in the same millisecond the one with the greater digest is kept, whichever
+came first: else the two halves of a network that got them in another order would differ for ever. Two holders compare a
+digest with every beat, and names, versions and digests where those differ; so what was lost on its way, or slept
+through, is made up for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 from scale0.config import digest
-from scale0.publication import Publication, Seen, Verdict
+from scale0.publication import Publication, Verdict
 
 SCOPE = "doc/"  # before the name; no identity of a broker has a slash
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -22,7 +23,9 @@ MOST_BYTES = 4 << 20  # of one: half of the longest message
 MOST_TOTAL = 64 << 20  # bytes of all: what a broker may be made to hold, and a restart to repeat
 AHEAD_MS = 86_400_000  # a version is a time in ms; one of after tomorrow would keep all later ones out
 
-Have = Mapping[str, tuple[int, str]]  # name -> version, digest
+Rank = tuple[int, str]  # version and digest: the greater one is kept
+Have = Mapping[str, Rank]
+NOTHING: Rank = (0, "")
 
 
 class Refused(Exception):
@@ -38,6 +41,10 @@ def name_of(publication: Publication) -> str | None:
     return publication.scope.removeprefix(SCOPE) if publication.scope.startswith(SCOPE) else None
 
 
+def rank_of(publication: Publication) -> Rank:
+    return publication.version, digest(publication.document)[:16]
+
+
 def next_version(held: int, wall: float) -> int:
     """max(previous + 1, UNIX ms): rising, and comparable between publishers as far as their clocks agree."""
     return max(held + 1, int(1000 * wall))
@@ -49,39 +56,44 @@ class Documents:
     def __init__(self, network: str, keys: Iterable[str] = ()) -> None:
         self.network = network
         self.keys = tuple(keys)
-        self._seen = Seen()
+        self._newest: dict[str, Publication] = {}
+        self._ranks: dict[str, Rank] = {}
         self._total = 0
         self._digest = 0
 
     def __len__(self) -> int:
-        return len(self._seen.newest)
+        return len(self._newest)
 
     def get(self, name: str) -> Publication | None:
-        return self._seen.newest.get(scope_of(name))
+        return self._newest.get(name)
 
     def all(self) -> list[Publication]:
-        return list(self._seen.newest.values())
+        return list(self._newest.values())
 
     @property
     def digest(self) -> str:
         """Of names, versions and contents: who has the same says the same."""
         return format(self._digest, "016x")
 
-    def have(self) -> dict[str, tuple[int, str]]:
+    def have(self) -> dict[str, Rank]:
         """For DOCUMENTS."""
-        return {p.scope.removeprefix(SCOPE): (p.version, digest(p.document)[:16]) for p in self.all()}
+        return dict(self._ranks)
 
     def newer_than(self, theirs: Have) -> list[Publication]:
         """What somebody lacks who has these."""
-        return [p for p in self.all() if p.version > theirs.get(p.scope.removeprefix(SCOPE), (0, ""))[0]]
+        return [self._newest[name] for name, rank in self._ranks.items() if rank > theirs.get(name, NOTHING)]
 
     def lacks(self, theirs: Have) -> bool:
         """Whether somebody who has these has something that is newer than ours."""
-        ours = self.have()
-        return any(version > ours.get(name, (0, ""))[0] for name, (version, _) in theirs.items())
+        return any(tuple(rank) > self._ranks.get(name, NOTHING) for name, rank in theirs.items())
+
+    def is_twin(self, new: Publication) -> bool:
+        """Whether another document of the same version is held."""
+        held = self._ranks.get(name_of(new) or "", NOTHING)
+        return held[0] == new.version and held != rank_of(new)
 
     def judge(self, new: Publication, wall: float) -> Verdict:
-        """What `take` would do with it. Raises Refused."""
+        """What `take` would do with it; `conflict` is a twin that gives way to the one that is held. Raises Refused."""
         name = name_of(new)
         if name is None or new.network != self.network or not NAME.fullmatch(name) or new.is_keepalive:
             raise Refused(f"no document of the network {self.network}")
@@ -89,15 +101,18 @@ class Documents:
             raise Refused(f"{name} has more than {MOST_BYTES} bytes")
         if new.version > 1000 * wall + AHEAD_MS:
             raise Refused(f"version {new.version} of {name} is of after tomorrow: a clock is wrong")
-        verdict = self._seen.judge(new)
-        if verdict == "news":
-            self._judge_room(name, new)
-            if self.keys and not new.is_signed_by(self.keys):
-                raise Refused(f"{name} is not signed by a key of this network")
-        return verdict
+        held, rank = self._ranks.get(name, NOTHING), rank_of(new)
+        if rank == held:
+            return "known"
+        if rank < held:
+            return "conflict" if rank[0] == held[0] else "old"
+        self._judge_room(name, new)
+        if self.keys and not new.is_signed_by(self.keys):
+            raise Refused(f"{name} is not signed by a key of this network")
+        return "news"
 
     def _judge_room(self, name: str, new: Publication) -> None:
-        held = self._seen.newest.get(new.scope)
+        held = self._newest.get(name)
         if held is None and len(self) >= MOST:
             raise Refused(f"{name} would be one document more than {MOST}")
         if self._total - (len(held.document) if held else 0) + len(new.document) > MOST_TOTAL:
@@ -107,13 +122,14 @@ class Documents:
         """Keep it if it is news. Raises Refused."""
         verdict = self.judge(new, wall)
         if verdict == "news":
-            held = self._seen.newest.get(new.scope)
+            name = new.scope.removeprefix(SCOPE)
+            held = self._newest.get(name)
             if held is not None:
                 self._total -= len(held.document)
                 self._digest ^= _hash(held)
             self._total += len(new.document)
             self._digest ^= _hash(new)
-            self._seen.take(new)
+            self._newest[name], self._ranks[name] = new, rank_of(new)
         return verdict
 
 

@@ -50,7 +50,7 @@ class Sharer:
         self._tell = None
 
     def publish(self, publication: Publication) -> str:
-        """One of ours: kept, and told. Raises Refused; the verdict is `conflict` if its version is another one's."""
+        """One of ours: kept, and told, if it is the newest. Raises Refused."""
         verdict = self.documents.take(publication, self._wall())
         if verdict == "news":
             self._send(publication)
@@ -62,8 +62,8 @@ class Sharer:
             self._published(o, body)
         elif command == "DOCUMENTS":
             self._compare(o)
-        elif command == "PUBLISHED" and o.verdict in ("refused", "conflict"):
-            self._on_refused(o.name, o.reason or f"version {o.version} is another document at the broker")
+        elif command == "PUBLISHED" and o.verdict == "refused":  # after `conflict` comes the one that counts
+            self._on_refused(o.name, o.reason)
         elif command == "HEARTBEAT" and o.documents not in ("", self.documents.digest):
             now = self._wall()
             if not 0 <= now - self._asked < ASK_AGAIN:
@@ -82,7 +82,9 @@ class Sharer:
         if verdict == "news":
             self._on_heard(new)
         elif verdict == "conflict":
-            self._on_refused(o.name, f"there are two of version {o.version}; the first one is kept")
+            held = self.documents.get(o.name)
+            assert held is not None
+            self._send(held)
 
     def _compare(self, o: opt.DocumentsTold) -> None:
         for publication in self.documents.newer_than(o.have):

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 
 from scale0 import options as opt
 from scale0.context import Announce, Context, Options
-from scale0.documents import MOST, Documents, Refused, name_of, scope_of
+from scale0.documents import MOST, NOTHING, Documents, Rank, Refused, name_of, rank_of, scope_of
 from scale0.fellows import Fellows
 from scale0.options import Fault
 from scale0.publication import Publication
 from scale0.sessions import Session, Sessions
-
-NOTHING = (0, "")
 
 
 class Sharing:
@@ -25,7 +23,7 @@ class Sharing:
         self._c, self._sessions, self._fellows = context, sessions, fellows
         self.documents = Documents(context.config.network, context.config.config_key)
         self.alarms: list[str] = []  # for the broker, which shows them
-        self._refused: dict[str, tuple[int, str]] = {}  # what would be refused again: nobody need send it
+        self._refused: dict[str, Rank] = {}  # what would be refused again: nobody need send it
         fellows.joined.append(self._compare)
 
     def configured(self) -> None:
@@ -47,37 +45,47 @@ class Sharing:
             raise Fault(400, "malformed", "`signature` is hexadecimal") from None
         new = Publication(self.documents.network, scope_of(o.name), o.version, o.type, bytes(body[0]), signature)
         verdict, why = self.heard(new, session)
+        if verdict == "conflict":
+            self._give_way(session, o.name)
         if session.role != "peer":
             told: Options = {"name": o.name, "version": o.version, "verdict": verdict}
             self._c.tell(session.address, session.dialect, "PUBLISHED", told | ({"reason": why} if why else {}))
 
     def heard(self, new: Publication, source: Session | None = None) -> tuple[str, str]:
         """From a session, or (without one) from config_sub_ports: the verdict, and why if it is refused."""
+        is_twin = self.documents.is_twin(new)
         try:
             verdict = self.documents.take(new, self._c.wall)
         except Refused as refused:
             self._c.counts["documents_refused"] += 1
             self._note_refused(new)
             return "refused", str(refused)
-        if verdict == "conflict":
-            self.alarms.append(f"two documents {name_of(new)} of version {new.version}; the first one is kept")
+        if is_twin:
+            text = f"two documents {name_of(new)} of version {new.version}; the one with the greater digest is kept"
+            self.alarms.append(text)
         if verdict == "news":
             self._c.counts["documents"] += 1
             self._c.effects.append(Announce(new))
             self._pass_on(new, source)
         return verdict, ""
 
+    def _give_way(self, session: Session, name: str) -> None:
+        """The other one of that version is the one that counts: whoever holds this one takes it."""
+        held = self.documents.get(name)
+        if held is not None:
+            self._send(session, held)
+
     def _note_refused(self, new: Publication) -> None:
         name = name_of(new)
         if name is not None and (name in self._refused or len(self._refused) < MOST):
-            self._refused[name] = (new.version, "")
+            self._refused[name] = rank_of(new)
 
     def compared(self, session: Session, o: opt.DocumentsTold) -> None:
         """What somebody has: they are sent what they lack, and told what we have if they want to know, or have more."""
         session.shares = True
         for publication in self.documents.newer_than(o.have):
             self._send(session, publication)
-        missing = {name: one for name, one in o.have.items() if one[0] > self._refused.get(name, NOTHING)[0]}
+        missing = {name: rank for name, rank in o.have.items() if rank > self._refused.get(name, NOTHING)}
         if o.want or self.documents.lacks(missing):
             self._tell_have(session, want=False)
 
@@ -101,7 +109,7 @@ class Sharing:
     def _tell_have(self, session: Session, want: bool) -> None:
         have = self.documents.have()
         for name, refused in self._refused.items():
-            if refused[0] > have.get(name, NOTHING)[0] and len(have) < MOST:
+            if refused > have.get(name, NOTHING) and len(have) < MOST:
                 have[name] = refused
         options: Options = {"have": have, "want": want}
         self._c.tell(session.address, session.dialect, "DOCUMENTS", options)

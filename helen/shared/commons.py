@@ -152,6 +152,8 @@ class Commons:
         self.log.info("the network has {name} {version}", name=name, version=publication.version)
         self._values.pop(name, None)
         self.refused.pop(name, None)
+        if self._applied.get(name) == publication.version:
+            del self._applied[name]  # our own of the same millisecond, which gives way
         self._keep_soon(publication)
         if self._running:
             self._adopt_soon(name)

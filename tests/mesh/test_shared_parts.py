@@ -446,6 +446,25 @@ def test_who_has_not_met_the_network_says_nothing(clock: Clock, tmp_path: Path) 
     assert a.value == 3
 
 
+def test_two_who_publish_in_one_millisecond_agree(clock: Clock, tmp_path: Path) -> None:
+    """Brokers that had them in another order would have kept one each, and no network settled."""
+    both = [make(clock, tmp_path / name) for name in "ab"]
+    for number, (commons, part) in enumerate(both):
+        part.value = number
+        commons.sharer.listen("DOCUMENTS", DocumentsTold({}), [])
+    clock.advance(SOON)
+    held = [commons.sharer.documents.get("number") for commons, _ in both]
+    assert (held[0].version, held[0].document) == (held[1].version, b'{"number":0}')
+    meet(both[0][0], both[1][0])
+    clock.advance(SOON)
+    assert both[0][1].value == both[1][1].value
+    assert both[0][0].sharer.documents.digest == both[1][0].sharer.documents.digest
+    assert all(commons.overview()["settled"] for commons, _ in both)
+    again, part = make(clock, tmp_path / "a")
+    clock.advance(SOON)
+    assert (part.value, again.sharer.documents.digest) == (None, both[0][0].sharer.documents.digest)
+
+
 def test_what_was_in_force_is_so_after_a_restart_and_what_changed_meanwhile_is_told(
     clock: Clock, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from stage import WALL, Stage, broker_config
 
 from scale0 import documents as docs
 from scale0.asking import Asking, NotAnswered
-from scale0.documents import MOST, MOST_BYTES, Documents, Refused, next_version, scope_of
+from scale0.documents import MOST, MOST_BYTES, Documents, Refused, next_version, rank_of, scope_of
 from scale0.options import DocumentsTold, Publish, Reply
 from scale0.publication import Publication
 from scale0.sharer import Sharer
@@ -34,17 +34,22 @@ def document(name: str, version: int, content: bytes = b"{}", key: Ed25519Privat
 # ------------------------------------------------------------------------------------------- what is kept
 
 
-def test_the_newest_is_kept_and_a_twin_is_a_conflict() -> None:
+def test_the_newest_is_kept_and_of_twins_the_greater() -> None:
+    low, high = sorted((document("a", 5, b"1"), document("a", 5, b"3")), key=rank_of)
     held = Documents("")
-    verdicts = [held.take(document("a", version, content), NOW) for version, content in
-                [(5, b"1"), (4, b"2"), (5, b"1"), (5, b"3"), (6, b"4")]]  # fmt: skip
-    assert verdicts == ["news", "old", "known", "conflict", "news"]
+    verdicts = [held.take(each, NOW) for each in (low, document("a", 4, b"2"), low, high, low, high)]
+    assert verdicts == ["news", "old", "known", "news", "conflict", "known"]
+    assert held.get("a") == high
+    assert (held.is_twin(low), held.is_twin(high), held.is_twin(document("a", 6))) == (True, False, False)
+    assert (held.newer_than({"a": rank_of(low)}), held.lacks({"a": rank_of(low)})) == ([high], False)
+    assert held.take(document("a", 6, b"4"), NOW) == "news"
     assert held.get("a") == document("a", 6, b"4")
 
 
 def test_the_digest_is_of_what_is_held_whatever_the_way_to_it() -> None:
-    """Every order in which the same documents come gives the same."""
-    news = [document(name, version, bytes([version])) for name in "abc" for version in range(1, 5)]
+    """Every order in which the same documents come gives the same, twins among them."""
+    news = [document(name, version, bytes([version, twin])) for name in "abc" for version in range(1, 5)
+            for twin in range(2)]  # fmt: skip
     digests = set()
     for seed in range(20):
         held, order = Documents(""), news[:]
@@ -128,9 +133,15 @@ def test_a_lie_is_refused_and_a_twin_is_an_alarm() -> None:
     signed = document("checks", 7, b"a", KEY)
     assert publish(stage, one, "checks", 7, b"a") == "refused"
     assert publish(stage, one, "checks", 7, b"a", signature=signed.signature.hex()) == "news"
-    twin = document("checks", 7, b"b", KEY)
-    assert publish(stage, one, "checks", 7, b"b", signature=twin.signature.hex()) == "conflict"
-    assert [text for text in stage.broker.management.alarms if "two documents checks of version 7" in text]
+    twins = sorted((document("alike", 7, content, KEY) for content in (b"a", b"b")), key=rank_of, reverse=True)
+    verdicts = []
+    for twin in twins:
+        words = {"name": "alike", "version": 7, "signature": twin.signature.hex()}
+        stage.scale0(one, "PUBLISH", twin.document, **words)
+        said = told(stage, one, "PUBLISHED", "PUBLISH")
+        verdicts += [(each[1].get("verdict"), each[2]) for each in said]
+    assert verdicts == [("news", []), (None, [twins[0].document]), ("conflict", [])]
+    assert [text for text in stage.broker.management.alarms if "two documents alike of version 7" in text]
 
 
 def test_what_was_refused_is_not_asked_for_again() -> None:
@@ -187,7 +198,7 @@ class Wire:
         self.stage, self.dice = Stage(), dice
         self.sharers = [Sharer(Documents(""), self.heard, lambda: None, lambda: self.stage.wall) for _ in range(count)]
         self.up: set[int] = set()
-        self.version = 0
+        self.version = 1
 
     def heard(self, publication: Publication) -> None:
         assert publication.version <= self.version
@@ -210,9 +221,11 @@ class Wire:
         self.sharers[number].end()
         self.stage.scale0(self.address(number), "DISCONNECT")
 
-    def publish(self, number: int, name: str) -> None:
-        self.version += 1
-        self.sharers[number].publish(document(name, self.version, b"%d" % self.version))
+    def publish(self, number: int, name: str, later: int) -> Publication:
+        self.version += later
+        new = document(name, self.version, self.dice.randbytes(4))
+        self.sharers[number].publish(new)
+        return new
 
     def deliver(self) -> None:
         """What the broker has said; a part of it is lost."""
@@ -234,18 +247,22 @@ class Wire:
             self.deliver()
 
 
+@pytest.mark.parametrize("earliest", [0, 1])
 @pytest.mark.parametrize("seed", range(25))
-def test_whoever_was_away_and_whatever_was_lost_all_come_to_have_the_same(seed: int) -> None:
-    """The newest of each, at every Helen and at the broker; even if the broker has forgotten everything."""
+def test_whoever_was_away_and_whatever_was_lost_all_come_to_have_the_same(seed: int, earliest: int) -> None:
+    """The newest of each, at every Helen and at the broker; even if the broker has forgotten everything.
+
+    And with `earliest` 0 if some are published in the same millisecond.
+    """
     dice = random.Random(seed)
-    wire, newest = Wire(3, dice), {}
+    wire, newest = Wire(3, dice), dict[str, Publication]()
     for _ in range(60):
         number = dice.randrange(3)
         act = dice.choice(["publish", "publish", "deliver", "connect", "cut", "forget"])
         if act == "publish":
             name = dice.choice("abcd")
-            wire.publish(number, name)
-            newest[name] = b"%d" % wire.version
+            new = wire.publish(number, name, dice.randint(earliest, 1))
+            newest[name] = max(newest.get(name, new), new, key=rank_of)
         elif act == "deliver":
             wire.deliver()
         elif act == "connect" and number not in wire.up:
@@ -257,7 +274,7 @@ def test_whoever_was_away_and_whatever_was_lost_all_come_to_have_the_same(seed: 
     wire.settle()
     held = [sharer.documents for sharer in wire.sharers] + [wire.stage.broker.sharing.documents]
     assert {each.digest for each in held} == {held[0].digest}
-    assert {name: held[0].get(name).document for name in newest} == newest
+    assert {name: held[0].get(name) for name in newest} == newest
 
 
 # -------------------------------------------------------------------------------------------- asking

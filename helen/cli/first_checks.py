@@ -7,7 +7,9 @@ from pathlib import Path
 
 import helen_checks
 
-FIRST = ("load.lua", "memory.lua", "uptime.lua")  # quick to judge, quick to run, and granted by every policy
+# quick to judge, quick to run, granted by every policy; LIBRARIES are what they require
+FIRST = ("load.lua", "memory.lua", "uptime.lua")
+LIBRARIES = ("lib/status.lua", "lib/words.lua")
 _FILLING = ".filling"  # in the folder of checks while the others are still to come
 
 
@@ -17,7 +19,7 @@ def fill(folder: Path) -> None:
         return
     (folder / "lib").mkdir(parents=True)
     (folder / _FILLING).touch()
-    for name in (*FIRST, *(f"lib/{path.name}" for path in Path(helen_checks.FOLDER, "lib").glob("*.lua"))):
+    for name in (*FIRST, *LIBRARIES):
         shutil.copyfile(helen_checks.FOLDER / name, folder / name)
 
 

@@ -28,6 +28,8 @@ The rules of ZMQ_FD that this file keeps:
 3. A turn of the reactor receives at most TURN_BUDGET messages, spread over the sockets that are due, then gives way.
 4. Only reading is watched; room for sending is learnt from the same edge.
 5. The reader is removed before the socket is closed, and LINGER is always explicit.
+6. libzmq's own thread tells a monitor of events by a send that waits, under a lock which ending the monitor needs: the
+   pipe of a monitor has no bound (it is drained in every turn), and its far end is closed only once it has been ended.
 """
 
 from __future__ import annotations
@@ -190,6 +192,14 @@ class Network:
             raise SocketError(f"a {kind.name} socket cannot be made: {e}") from e
         return Socket(self, raw, received or _discard, kind.name)
 
+    def pair(self, endpoint: str) -> zmq.Socket[bytes]:
+        """The far end of a monitor."""
+        raw = self._context.socket(zmq.PAIR)
+        raw.set(zmq.LINGER, 0)
+        raw.set(zmq.RCVHWM, 0)
+        raw.connect(endpoint)
+        return raw
+
     def admit(self, domain: str, rule: zap.Rule) -> None:
         """From now on this rule decides who may connect in the domain."""
         self._rules[domain] = rule
@@ -208,8 +218,8 @@ class Network:
 
     def close(self) -> Deferred[None]:
         """Close what is still open and end the Context, in a thread: it waits for lingering messages."""
-        for socket in list(self.sockets):
-            socket.close()
+        for socket in [each for each in self.sockets if not each.is_monitor]:
+            socket.close()  # its monitor with it, and after it: rule 6
         self._gate = None
         if self._call is not None and self._call.active():
             self._call.cancel()
@@ -312,7 +322,7 @@ class Socket:
         self._ways: dict[bytes, _Way] = {}
         self._retry: Any = None
         self._monitor: Socket | None = None
-        self.closed = False
+        self.closed = self.is_monitor = False
         network.sockets.add(self)
         network.reactor.addReader(self)
 
@@ -494,9 +504,10 @@ class Socket:
             if event in _EVENTS:
                 changed(_EVENTS[event], frames[-1].decode("utf-8", "replace"))
 
-        pair = self._raw.get_monitor_socket(sum(_EVENTS))
-        pair.set(zmq.LINGER, 0)
-        self._monitor = Socket(self._network, pair, told, f"{self._name} monitor")
+        endpoint = f"inproc://monitor-{id(self)}"
+        self._raw.monitor(endpoint, sum(_EVENTS))
+        self._monitor = Socket(self._network, self._network.pair(endpoint), told, f"{self._name} monitor")
+        self._monitor.is_monitor = True
         self._network._mark(self._monitor)
 
     def close(self, linger_ms: int = 0) -> None:
@@ -508,7 +519,7 @@ class Socket:
         self._network.sockets.discard(self)
         self._network._due.pop(self, None)
         if self._monitor is not None:
-            self._raw.disable_monitor()
+            self._raw.monitor(None, 0)
             self._monitor.close()
         if self._retry is not None:
             self._retry.cancel()

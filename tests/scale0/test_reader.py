@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -195,6 +197,50 @@ def test_a_monitor_tells_of_handshakes_and_of_a_restart(pump, network, ends):
 
     pump.until(bound)  # the port is free only once the I/O thread has closed it
     pump.until(lambda: "handshake" in events, 3 * PATIENCE)  # libzmq may have come to wait RECONNECT_MAX
+
+
+CLOSING = """
+import socket, sys, threading, time
+from twisted.internet import reactor
+from scale0.reader import Kind, Network, Socket
+
+class MonitorsFirst(set):
+    def __iter__(self):
+        return iter(sorted(super().__iter__(), key=lambda each: "monitor" not in each._name))
+
+def close_slowly(self, linger_ms=0, close=Socket.close):
+    close(self, linger_ms)
+    time.sleep(0.01)
+
+Socket.close = close_slowly
+
+def call_again(port, stop):
+    while not stop.is_set():
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            pass
+
+for _ in range(15):
+    network, stop = Network.of(reactor), threading.Event()
+    network.sockets = MonitorsFirst()
+    for _ in range(3):
+        router = network.socket(Kind.ROUTER)
+        router.watch(lambda event, endpoint: None)
+        port = int(router.bind("tcp://127.0.0.1:0").rpartition(":")[2])
+        threading.Thread(target=call_again, args=(port, stop), daemon=True).start()
+    for _ in range(3):
+        reactor.iterate(0.01)
+    network.close()
+    stop.set()
+print("closed")
+"""
+
+
+def test_a_network_closes_while_connections_come_and_go():
+    """libzmq's thread waits for room in a monitor's pipe, and would wait for ever once nobody is at its other end."""
+    done = subprocess.run([sys.executable, "-c", CLOSING], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("closed\n", "")
 
 
 def test_curve_tells_the_key_of_the_peer_and_strangers_stay_out(pump, network):

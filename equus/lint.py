@@ -39,11 +39,12 @@ LONGEST_TEXT = 1000
 
 @frozen
 class FileReport:
-    """One file: what it is, its table if it is a check with a good one, and its problems by line."""
+    """One file: its table if it is a good check, its problems by line, and the libraries that it requires."""
 
     sha256: str
     table: CheckTable | None = None
     problems: tuple[Problem, ...] = ()
+    requires: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -60,7 +61,8 @@ class FileReport:
             for one in self.problems
         ]
         table = None if self.table is None else _printable_data(self.table.document())
-        return {"sha256": self.sha256, "table": table, "problems": listed}
+        requires = [printable(name[:LONGEST_TEXT]) for name in self.requires]
+        return {"sha256": self.sha256, "table": table, "problems": listed, "requires": requires}
 
 
 @frozen
@@ -98,14 +100,15 @@ def lint_files(files: Mapping[str, bytes]) -> dict[str, FileReport]:
             tables[name] = _judge_check(one, parsed, problems[name])
         elif name.startswith("lib/"):
             problems[name] += _judge_requires(one, parsed)
-    return {name: _report(source, tables.get(name), problems[name]) for name, source in files.items()}
+    return {name: _report(source, tables.get(name), problems[name], parsed.get(name)) for name, source in files.items()}
 
 
-def _report(source: bytes, table: CheckTable | None, problems: list[Problem]) -> FileReport:
+def _report(source: bytes, table: CheckTable | None, problems: list[Problem], one: _Parsed | None) -> FileReport:
     ordered = sorted(problems, key=lambda problem: (problem.line, problem.severity, problem.text))
     # Errors first where some have to go: a file must not become good by having too many warnings.
     kept = sorted(ordered, key=lambda problem: problem.severity != ERROR)[:MOST_PROBLEMS]
-    return FileReport(hashlib.sha256(source).hexdigest(), table, tuple(sorted(kept, key=ordered.index)))
+    requires = () if one is None else tuple(sorted(one.requires)[:MOST_PROBLEMS])
+    return FileReport(hashlib.sha256(source).hexdigest(), table, tuple(sorted(kept, key=ordered.index)), requires)
 
 
 def parse_source(source: bytes, compiler: Compiler) -> Chunk:

@@ -48,7 +48,7 @@ def fill(folder: Path) -> bool:
         return False
     fresh = folder.with_name(f".{folder.name}.{os.getpid()}.new")
     shutil.rmtree(fresh, ignore_errors=True)
-    ignored = shutil.ignore_patterns("*.py", "__pycache__", "*.rst")
+    ignored = shutil.ignore_patterns("*.py", "__pycache__", "*.rst", "*.json")
     shutil.copytree(helen_checks.FOLDER, fresh, ignore=ignored)
     fresh.rename(folder)
     return True

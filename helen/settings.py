@@ -15,9 +15,9 @@ from attrs import frozen
 from helen import network_settings, rings
 from helen.durations import seconds
 from helen.network_settings import NetworkSettings
+from helen.ports import DEFAULT_PORT
 from helen.rings import RingSpec
 
-DEFAULT_PORT = 4166
 DEFAULT_WEB = "127.0.0.1:4167"
 REPEATED = ("name", *network_settings.REPEATED)
 FLAGS = ("insecure-plaintext", *network_settings.FLAGS)

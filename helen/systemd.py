@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START
 NAMES = ("agents", "web")  # FileDescriptorName= of the units in deploy/systemd
+_handed_over: dict[str, int] = {}
 
 
 def notify(*lines: str) -> None:
@@ -33,8 +34,15 @@ def watchdog_seconds() -> float | None:
     return int(microseconds) / 2e6
 
 
+def hand_over(**opened: int) -> None:
+    """Descriptors by name, from whoever began this process and opened them without systemd, before Helen runs."""
+    _handed_over.update(opened)
+
+
 def sockets(environment: Mapping[str, str]) -> dict[str, int]:
     """Descriptors that systemd opened for us, by FileDescriptorName=. A single one that has no name is for agents."""
+    if _handed_over:
+        return dict(_handed_over)
     count = environment.get("LISTEN_FDS", "")
     if environment.get("LISTEN_PID") != str(os.getpid()) or not count.isdigit():
         return {}

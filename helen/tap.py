@@ -32,7 +32,7 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python import usage
 
-from helen import checkfolder, keyring, records, settings, systemd
+from helen import checkfolder, keyring, records, settings, shipped, systemd
 from helen import lint as linting
 from helen.assigning import AssignmentBook
 from helen.authority import Authority
@@ -55,6 +55,7 @@ from helen.notify.notifier import Notifier
 from helen.one_shots import OneShots
 from helen.outside import Outside
 from helen.pipeline_watch import LOOK_SECONDS, PipelineWatch
+from helen.ports import DEFAULT_PORT
 from helen.releases import PushRefused
 from helen.rollout import AT_ONCE, USUAL_PLAN, Plan
 from helen.settings import Settings, SettingsError
@@ -93,7 +94,7 @@ class Options(PlainOptions):
     longdesc = "The server that Equus agents report to. Each flag is a HELEN_* variable and a line of --config, too."
     optParameters = [
         ["state", None, None, "Directory of all that must not be forgotten; made if missing"],
-        ["listen", None, None, f"HOST:PORT for agents (*:{settings.DEFAULT_PORT}); port 0 is any free one"],
+        ["listen", None, None, f"HOST:PORT for agents (*:{DEFAULT_PORT}); port 0 is any free one"],
         ["web", None, None, f"HOST:PORT of the HTTP API and the pages ({settings.DEFAULT_WEB}), or off"],
         ["checks", None, None, "Folder of .lua checks (STATE/checks, filled with the shipped ones)"],
         ["signing-keys", None, None, "File of public keys: check sets are signed elsewhere, with helen push --key"],
@@ -247,6 +248,7 @@ class Helen(Service):
             checks, self.store, self.linter, time.time, time.monotonic, self.keys.private, self.keys.root.keys,
             self._published,
         )  # fmt: skip
+        self.library.verdicts.shipped = shipped.load()
         self.library.threshold = self.keys.root.threshold
         self._take_rings()
         self.gatekeeper = Gatekeeper(
@@ -380,6 +382,13 @@ class Helen(Service):
         if self.network is not None:
             await self.network.start()
         self.drain.start()
+        if (
+            gc.isenabled()
+        ):  # 0.1 s; who started her with it off can't wait for that, and there is little to be found yet
+            gc.collect()
+        gc.freeze()  # what is here now stays: the collector needn't look at it again for every result
+        gc.set_threshold(*COLLECT)
+        gc.enable()
         await deferToThread(self._write_run_file)
         if self._ending:
             return
@@ -390,10 +399,6 @@ class Helen(Service):
             self.log.info("the HTTP API is on http://{address}", address=self._web_address)
         systemd.notify("READY=1", f"STATUS=listening on {self.address}")
         await looked
-        gc.collect()
-        gc.freeze()  # what is here now stays: the collector needn't look at it again for every result
-        gc.set_threshold(*COLLECT)
-        gc.enable()  # whoever started her may have turned it off for the imports
 
     def _every(self, interval: float, call: Callable[[], object]) -> None:
         """What fails once is told, and done again the next time: one bad agent must not end Helen."""

@@ -17,6 +17,7 @@ from equus_protocol.manifest import FileEntry
 from helen import records
 from helen.lint import LintFailed, Verdict, verdict
 from helen.policy import CheckTable
+from helen.shipped import Shipped
 from helen.store import Store
 
 _KEPT = "library.verdicts"  # the place in the store
@@ -43,6 +44,7 @@ class Verdicts:
 
     def __init__(self, lint: Lint, store: Store, steady: Callable[[], float]) -> None:
         self._lint = lint
+        self.shipped = Shipped({})  # verdicts that are known without asking
         self._store = store
         self._steady = steady
         self._found: dict[str, Verdict] = {}
@@ -80,8 +82,10 @@ class Verdicts:
             new = set(files)
         if not new:
             return
-        asked = {name: contents[name] for name in files if name in new or name.startswith("lib/")}
-        fresh = await self._ask(asked, fingerprint(files))
+        fresh = {name: found for name, found in self.shipped.known(files).items() if name in new}
+        asked = {name: contents[name] for name in files if name in new - fresh.keys() or name.startswith("lib/")}
+        if new - fresh.keys():
+            fresh |= await self._ask(asked, fingerprint(files))
         kept = {_key(*item) for each in (files, *served) for item in each.items()}
         self._found = {key: found for key, found in self._found.items() if key in kept}
         self._found |= {_key(name, files[name]): found for name, found in fresh.items()}

@@ -17,26 +17,9 @@ from urllib.parse import SplitResult, urlsplit
 
 import click
 
+from helen.cli.failures import Failed, Missing, Unusable
+
 CONNECT_SECONDS = 10.0
-USAGE, MISSING = 2, 3  # exit statuses: a value that can't be used; not found, or nothing is known of it
-
-
-class Failed(click.ClickException):
-    """A sentence, and exit status 1. `status` is that of Helen's answer, if there was one."""
-
-    status: int | None = None
-
-
-class Unusable(click.ClickException):
-    """A sentence, and exit status 2: Helen says of a value what the command line would say of others."""
-
-    exit_code = USAGE
-
-
-class Missing(click.ClickException):
-    """A sentence, and exit status 3."""
-
-    exit_code = MISSING
 
 
 class Event(NamedTuple):

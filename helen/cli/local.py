@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import signal
@@ -13,23 +14,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from helen.cli.client import Client, Failed
+from helen.cli.failures import Failed
+
+if TYPE_CHECKING:
+    from helen.cli.client import Client
 
 START_SECONDS = 20.0  # that a process may take to say that it is up
 STOP_SECONDS = 6.0
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-# A listening socket as systemd hands it over: Helen finds it under descriptor 3, and agents connect before she runs.
-WITH_SOCKET = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3);"
-    "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1', LISTEN_FDNAMES='agents');"
-    "os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
-)
 # Her imports take longer than anything else at a start, so they may begin before there is anything to run: she waits at
-# her standard input. None of what they make is garbage; Helen turns the collector on when she has begun.
+# her standard input. None of what they make is garbage; Helen turns the collector on when she has begun. The socket of
+# agents is open already, so that they connect before she runs.
 AT_THE_GATE = (
-    "import gc; gc.disable(); import os, sys, helen.tap; from twisted.scripts.twistd import run;"
+    "import gc; gc.disable(); import os, sys, helen.tap; from helen import systemd;"
+    "from twisted.scripts.twistd import run;"
+    "systemd.hand_over(agents=int(sys.argv.pop(1)));"
     "os.read(0, 1) or sys.exit(); os.dup2(os.open(os.devnull, os.O_RDONLY), 0); run()"
 )
 TWISTD = "from twisted.scripts.twistd import run; run()"
@@ -75,7 +76,8 @@ class Local:
 
     @property
     def client(self) -> Client:
-        return Client(self.state)
+        client: Client = importlib.import_module("helen.cli.client").Client(self.state)  # HTTP takes its time
+        return client
 
     def start_helen(self, listen: str, web: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +86,7 @@ class Local:
     def start_helen_behind(self, opened: socket.socket, listen: str, web: str, prepare: Callable[[], None]) -> None:
         """Start her on a socket that is open already; she touches nothing until `prepare` has returned."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        words = ["-c", WITH_SOCKET, str(opened.fileno()), "-c", AT_THE_GATE, *self._twistd(listen, web)]
+        words = ["-c", AT_THE_GATE, str(opened.fileno()), *self._twistd(listen, web)]
         self._helen = self._start("helen", words, (opened.fileno(),), subprocess.PIPE)
         assert self._helen.stdin is not None
         with self._helen.stdin as gate:  # closed without a word if `prepare` fails: then she goes

@@ -11,15 +11,18 @@ import os
 import socket
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from helen.cli import first_checks
-from helen.cli.client import Failed
-from helen.cli.live import Live
+from helen.cli.failures import Failed
 from helen.cli.local import START_SECONDS, Local, free_port, listening, until_stopped
-from helen.settings import DEFAULT_PORT
+from helen.ports import DEFAULT_PORT
 from helen.statedir import StateError
+
+if TYPE_CHECKING:
+    from helen.cli.live import Live
 
 LOOK_SECONDS = 0.25
 SOON_SECONDS = 0.03  # between two looks while everything starts
@@ -37,7 +40,7 @@ def quickstart(state: Path | None, listen: str, seconds: float | None) -> None:
     with until_stopped():
         try:
             start(local, name, listen)
-            live = Live(local.client, began)
+            live: Live = importlib.import_module("helen.cli.live").Live(local.client, began)
             tell(local)
             first_results(local, live, name)
             watch(local, live, None if seconds is None else began + seconds)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import frozen
 
+from helen import parquet as pq
 from helen.gates import OLD_RUNS, Key, Run
 from helen.journal.values import Origin, StoredResult
 from helen.replaying import series_names

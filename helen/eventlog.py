@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import frozen
 
+from helen import parquet as pq
 from helen.journal.values import StoredChange
 from helen.replaying import CHANGE_COLUMNS, Past, read_change, series_names
 

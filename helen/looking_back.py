@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from helen import parquet as pq
 from helen.journal.values import Origin
 from helen.replaying import CHANGE_COLUMNS, RESULT_COLUMNS, Past, read_change, read_result, series_names
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import frozen
 
 from equus_protocol.results import Metric
+from helen import parquet as pq
 from helen.judged import Result
 
 MOST_SEGMENTS = 500  # of each kind: with 20,000 results each that is 10 million, some minutes; then states start afresh

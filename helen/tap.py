@@ -32,7 +32,7 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python import usage
 
-from helen import checkfolder, keyring, records, settings, shipped, systemd
+from helen import checkfolder, keyring, parquet, records, settings, shipped, systemd
 from helen import lint as linting
 from helen.assigning import AssignmentBook
 from helen.authority import Authority
@@ -382,10 +382,9 @@ class Helen(Service):
         if self.network is not None:
             await self.network.start()
         self.drain.start()
-        if (
-            gc.isenabled()
-        ):  # 0.1 s; who started her with it off can't wait for that, and there is little to be found yet
+        if gc.isenabled():  # else somebody waits for her: 0.2 s, and little is to be found yet
             gc.collect()
+            parquet.load()
         gc.freeze()  # what is here now stays: the collector needn't look at it again for every result
         gc.set_threshold(*COLLECT)
         gc.enable()

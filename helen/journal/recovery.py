@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import define, evolve, field
 
+from helen import parquet as pq
 from helen.journal import segments
 from helen.journal import snapshot as snapshots
 from helen.journal.columns import Rows

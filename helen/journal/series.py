@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from helen import parquet as pq
 from helen.journal.values import JournalDamaged
 
 SERIES = pa.schema(

@@ -18,9 +18,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import define, field, frozen
 
+from helen import parquet as pq
 from helen.journal import segments, series, snapshot
 from helen.journal.counting import count, gap_span
 from helen.journal.disk import Disk

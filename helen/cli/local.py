@@ -25,12 +25,12 @@ START_SECONDS = 20.0  # that a process may take to say that it is up
 STOP_SECONDS = 6.0
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 # Her imports take longer than anything else at a start, so they may begin before there is anything to run: she waits at
-# her standard input. None of what they make is garbage; Helen turns the collector on when she has begun. The socket of
-# agents is open already, so that they connect before she runs.
+# her standard input. None of what they make is garbage; Helen turns the collector on when she has begun. Her sockets
+# are open already: nobody takes her ports meanwhile, and agents connect before she runs.
 AT_THE_GATE = (
     "import gc; gc.disable(); import os, sys, helen.tap; from helen import systemd;"
     "from twisted.scripts.twistd import run;"
-    "systemd.hand_over(agents=int(sys.argv.pop(1)));"
+    "systemd.hand_over(agents=int(sys.argv.pop(1)), web=int(sys.argv.pop(1)));"
     "os.read(0, 1) or sys.exit(); os.dup2(os.open(os.devnull, os.O_RDONLY), 0); run()"
 )
 TWISTD = "from twisted.scripts.twistd import run; run()"
@@ -45,10 +45,9 @@ def listening(host: str, wanted: int) -> socket.socket:
     raise Failed(f"no port of {host} can be had: is it an address of this machine?")
 
 
-def free_port(wanted: int) -> int:
-    """This port of the loopback interface if it is free, else any other."""
-    with listening("127.0.0.1", wanted) as probe:
-        return int(probe.getsockname()[1])
+def address_of(opened: socket.socket) -> str:
+    host, port = opened.getsockname()[:2]
+    return f"{host}:{port}"
 
 
 @contextlib.contextmanager
@@ -83,11 +82,12 @@ class Local:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._helen = self._start("helen", ["-c", TWISTD, *self._twistd(listen, web)])
 
-    def start_helen_behind(self, opened: socket.socket, listen: str, web: str, prepare: Callable[[], None]) -> None:
-        """Start her on a socket that is open already; she touches nothing until `prepare` has returned."""
+    def start_helen_behind(self, agents: socket.socket, web: socket.socket, prepare: Callable[[], None]) -> None:
+        """Start her on sockets that are open already; she touches nothing until `prepare` has returned."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        words = ["-c", AT_THE_GATE, str(opened.fileno()), *self._twistd(listen, web)]
-        self._helen = self._start("helen", words, (opened.fileno(),), subprocess.PIPE)
+        descriptors = (agents.fileno(), web.fileno())
+        words = ["-c", AT_THE_GATE, *map(str, descriptors), *self._twistd(*map(address_of, (agents, web)))]
+        self._helen = self._start("helen", words, descriptors, subprocess.PIPE)
         assert self._helen.stdin is not None
         with self._helen.stdin as gate:  # closed without a word if `prepare` fails: then she goes
             prepare()

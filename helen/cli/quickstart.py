@@ -17,7 +17,7 @@ import click
 
 from helen.cli import first_checks
 from helen.cli.failures import Failed
-from helen.cli.local import START_SECONDS, Local, free_port, listening, until_stopped
+from helen.cli.local import START_SECONDS, Local, address_of, listening, until_stopped
 from helen.ports import DEFAULT_PORT
 from helen.statedir import StateError
 
@@ -52,15 +52,12 @@ def quickstart(state: Path | None, listen: str, seconds: float | None) -> None:
 
 def start(local: Local, name: str, listen: str) -> None:
     """Helen and the agent, side by side; returns once Helen answers."""
-    with listening(listen, DEFAULT_PORT) as opened:
-        address = f"{listen}:{opened.getsockname()[1]}"
-        web = f"127.0.0.1:{free_port(DEFAULT_PORT + 1)}"
+    with listening(listen, DEFAULT_PORT) as agents, listening("127.0.0.1", DEFAULT_PORT + 1) as web:
         try:
-            local.start_helen_behind(opened, address, web, lambda: lay_out(local, name, listen))
+            local.start_helen_behind(agents, web, lambda: lay_out(local, name, listen))
         except OSError as error:
             raise Failed(f"{local.folder} can't be used: {error.strerror}. Give another --state") from error
-        near = address if listen != "0.0.0.0" else address.replace("0.0.0.0", "127.0.0.1")
-        local.start_agent(name, ["role=quickstart"], near)
+        local.start_agent(name, ["role=quickstart"], address_of(agents).replace("0.0.0.0", "127.0.0.1"))
     local.wait_for_helen()
 
 

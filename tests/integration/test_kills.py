@@ -12,7 +12,7 @@ import time
 import pytest
 
 from equus.spool import Spool
-from helen.cli.local import Local, free_port
+from helen.cli.local import Local, address_of, listening
 from helen.journal.values import Ack
 from helen.journal.verify import check_history
 
@@ -27,7 +27,8 @@ class Mortals(Local):
 
     def __init__(self, folder):
         super().__init__(folder)
-        self.listen = f"127.0.0.1:{free_port(0)}"
+        with listening("127.0.0.1", 0) as free:
+            self.listen = address_of(free)
         checks = self.state / "checks"
         checks.mkdir(parents=True)
         (checks / "pulse.lua").write_text(PULSE)

@@ -39,14 +39,15 @@ def test_first_results_a_second_start_and_the_end(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with quickstart(state, "--seconds", "60") as first:
         assert first.stdout is not None
-        shown = []
+        shown, said = [], ""
         for line in first.stdout:
+            said += line
             found = RESULT.match(line)
             if found:
                 shown.append(found[2])
             if set(shown) == {"load", "memory", "uptime"}:
                 break
-        assert shown[:3] == ["load", "memory", "uptime"]
+        assert shown[:3] == ["load", "memory", "uptime"], said
         second = quickstart(state)
         said, _ = second.communicate(timeout=30)
         assert second.returncode == 1
@@ -54,7 +55,7 @@ def test_first_results_a_second_start_and_the_end(tmp_path: Path) -> None:
         assert len(said.splitlines()) == 1
         first.send_signal(2)
         rest = first.stdout.read()
-    assert rest.endswith("\nstopping; `helen quickstart` goes on from here\n")
+    assert rest.endswith("\nstopping; `helen quickstart` goes on from here\n"), rest
     assert first.returncode == 0
     assert (state / "helen" / "checks" / "disk.lua").exists()
     assert pids(state) == []

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import enum
 import errno
+import itertools
 import os
 import re
 import struct
@@ -72,6 +73,7 @@ WAYS = 1_000  # peers with large frames on their way that are remembered before 
 HELD_RETRY = 0.02  # seconds; the edge that tells of room may be eaten by the very send that looked for it
 KNOWN_ORIGINS = 65_536  # routing ids whose address and key are remembered; others are looked up again
 SOCKETS = 16_384  # of one Context: brokers have few, test benches have thousands
+_MONITORS = itertools.count(1)
 ZAP_ENDPOINT = "inproc://zeromq.zap.01"  # fixed by RFC 27
 
 _DONTWAIT = int(zmq.DONTWAIT)
@@ -504,7 +506,7 @@ class Socket:
             if event in _EVENTS:
                 changed(_EVENTS[event], frames[-1].decode("utf-8", "replace"))
 
-        endpoint = f"inproc://monitor-{id(self)}"
+        endpoint = f"inproc://monitor-{next(_MONITORS)}"  # libzmq gives a name back some time after the end
         self._raw.monitor(endpoint, sum(_EVENTS))
         self._monitor = Socket(self._network, self._network.pair(endpoint), told, f"{self._name} monitor")
         self._monitor.is_monitor = True

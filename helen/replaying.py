@@ -99,6 +99,8 @@ def read_change(row: dict[str, Any], named: Named) -> Past:
 
 def series_names(path: Path) -> dict[int, tuple[str, str]]:
     """series_id -> agent and check_id; nothing where there is no such file yet."""
+    if not path.exists():  # else Arrow is imported, for 0.1 s, to find that out
+        return {}
     try:
         rows = pq.read_table(path, columns=["series_id", "agent", "check_id"]).to_pylist()
     except (OSError, pa.ArrowException):

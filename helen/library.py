@@ -300,11 +300,11 @@ class Library:
         is_said_again = self._is_under_way(files) and not gone
         if not replace and not is_said_again:
             self._refuse_a_second()
-        self._check_rings(plan)
         try:
             judged = await self._judge_push(files, tests)
         except (LintFailed, OSError) as error:
             raise PushRefused(str(error)) from error
+        self._check_rings(plan)  # after what is wrong with the files: agents may come by themselves, faults don't go
         if dry_run or is_said_again:
             return judged
         if replace and self.releases.rollout is not None:

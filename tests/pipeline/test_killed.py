@@ -40,6 +40,7 @@ BOTH_KILLS = (("wal-written", 30, "written:1"), ("segment-renamed", 2, "m5-publi
               ("changes-renamed", 1, "results-published:1"))  # fmt: skip
 VICTIM = Path(__file__).parents[1] / "journal" / "journal_victim.py"
 RANDOM_KILLS = int(os.environ.get("HELEN_PIPELINE_KILLS", "10"))
+ROUNDS = int(os.environ.get("HELEN_PIPELINE_ROUNDS", "1"))  # of those at named points; 8 are 200 kills
 CHILD = """
 import os, signal, sys, threading
 from pathlib import Path
@@ -151,11 +152,11 @@ def test_kills_lose_nothing_and_double_nothing(history: Any, plainly: Any, tmp_p
     assert {kill.partition(":")[0] for kill in PLAIN_KILLS} == {*POINTS, "committed"}
     lake = Lake(tmp_path / "lake")
     with watched(lake):
-        for number, kill in enumerate(PLAIN_KILLS):
+        for number, kill in enumerate(PLAIN_KILLS * ROUNDS):
             write(history, 2, number * 2)
             assert plainly(lake, history.state, kill) == -signal.SIGKILL, kill
         assert plainly(lake, history.state, "") == 0
-    check_lake(history, lake, len(PLAIN_KILLS) * 2)
+    check_lake(history, lake, len(PLAIN_KILLS) * ROUNDS * 2)
 
 
 @pytest.mark.long
@@ -174,10 +175,12 @@ def test_kills_at_any_time(history: Any, plainly: Any, tmp_path: Path) -> None:
 
 def test_so_it_is_with_the_jvm_and_its_workers(history: Any, tmp_path: Path) -> None:
     """The same, with Spark between the segments and the lake: driver, JVM and workers die at once."""
-    lake, segments = Lake(tmp_path / "lake"), 4
-    write(history, segments)
+    lake, segments = Lake(tmp_path / "lake"), 4 * ROUNDS
     with watched(lake):
-        assert run_spark(history.state, lake, tmp_path, SPARK_KILL) == -signal.SIGKILL, (tmp_path / "log").read_text()
+        for first in range(0, segments, 4):
+            write(history, 4, first)
+            status = run_spark(history.state, lake, tmp_path, SPARK_KILL)
+            assert status == -signal.SIGKILL, (tmp_path / "log").read_text()
         assert run_spark(history.state, lake, tmp_path, "") == 0, (tmp_path / "log").read_text()
     check_lake(history, lake, segments)
 
@@ -186,7 +189,7 @@ def test_helen_and_the_pipeline_die_in_turn(plainly: Any, tmp_path: Path) -> Non
     """Each of them at points of her or its own, on one history: the lake has what the segments have, once."""
     state, lake = tmp_path / "helen", Lake(tmp_path / "lake")
     state.mkdir()
-    for seed, (step, count, kill) in enumerate(BOTH_KILLS):
+    for seed, (step, count, kill) in enumerate(BOTH_KILLS * ROUNDS):
         words = [sys.executable, str(VICTIM), str(state), str(seed), step, str(count)]
         assert subprocess.run(words, stdout=subprocess.DEVNULL, check=False, timeout=60).returncode == -signal.SIGKILL
         assert plainly(lake, state, kill) == -signal.SIGKILL

@@ -12,7 +12,8 @@ import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
-from attrs import define, field, frozen
+from attrs import define, field
+from msgspec import Struct
 
 from zerotask.shelf import Waiting
 
@@ -28,8 +29,7 @@ REPEAT_MOST = 200  # and of all methods: 20 kB/s to each subscriber at most
 REPEAT_LOOKS = 500  # methods that are looked at for that; their order turns, so each has its second
 
 
-@frozen
-class Offer:
+class Offer(Struct, frozen=True):
     """A task that one node is told of."""
 
     node: str

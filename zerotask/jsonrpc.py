@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from attrs import frozen
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from zerotask.errors import INVALID_REQUEST, PARSE, RpcError
 
@@ -28,8 +28,7 @@ MAX_PARTS = 100_000
 NULL = b"null"
 
 
-@frozen
-class Call:
+class Call(Struct, frozen=True):
     """A request, or a notification when `id` is None. `id` is JSON text."""
 
     method: str
@@ -45,8 +44,7 @@ class Fault:
     error: RpcError
 
 
-@frozen
-class Incoming:
+class Incoming(Struct, frozen=True):
     """A text, understood. A text that is no JSON at all is one Fault and no batch."""
 
     entries: tuple[Call | Fault, ...]

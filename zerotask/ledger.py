@@ -51,8 +51,7 @@ class Options:
     result_ttl: float = 86_400.0
 
 
-@frozen
-class Order:
+class Order(Struct, frozen=True):
     """A submission, checked."""
 
     task_id: str
@@ -92,8 +91,7 @@ class Task(Struct, frozen=True):
     outcome: bytes | None  # JSON: the result, or the error object; None as above, or while there is none
 
 
-@frozen
-class Notice:
+class Notice(Struct, frozen=True):
     """A task whose state others may want to hear of, as it is now, and the node that held or holds it."""
 
     task: Task

@@ -9,7 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
+from msgspec import Struct
 
 from zerotask import errors
 from zerotask.board import Board
@@ -27,8 +28,7 @@ Send = Callable[[Hashable, bytes], bool]  # to a line; False when it is gone
 How = Callable[[Ledger, int, float], int]  # Ledger.lapse or Ledger.release
 
 
-@frozen
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A call that passed the checks of its form."""
 
     caller: Caller

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 
 from attrs import define, frozen
+from msgspec import Struct
 
 from zerotask import errors
 from zerotask.errors import RpcError
@@ -26,8 +27,7 @@ MOST_NAMES = 100_000  # clients, and as many nodes; some 50 MB. Silent ones make
 NAME = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
-@frozen
-class Caller:
+class Caller(Struct, frozen=True):
     """One connection. `key` is its CURVE key, empty where there is none. Operators come by the control socket; many
     callers share one connection when they come through Scale0."""
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from msgspec import Struct
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.task import LoopingCall
@@ -57,8 +58,7 @@ class Settings:
     scale0: Scale0 | None = None  # the network that this broker is also a service of
 
 
-@frozen
-class Line:
+class Line(Struct, frozen=True):
     """A connection on one of our ROUTERs, and whether its messages have the empty frame of a REQ."""
 
     door: str

@@ -14,6 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from attrs import frozen
+from msgspec import Struct
 from msgspec.structs import replace
 
 from zerotask.ledger import COLUMNS, Task
@@ -66,8 +67,7 @@ class StoreError(Exception):
     """The folder or the database cannot be used; the text says why and what to do."""
 
 
-@frozen
-class Waiting:
+class Waiting(Struct, frozen=True):
     """A queued task, as far as announcing it needs."""
 
     id: str

@@ -23,7 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from attrs import define, frozen
+from attrs import frozen
+from msgspec import Struct
 from twisted.logger import Logger
 
 from zerotask import errors
@@ -32,7 +33,7 @@ from zerotask.jsonrpc import encode
 from zerotask.ledger import Ledger, Notice
 from zerotask.shelf import SqlShelf, StoreError, connect, prepare
 
-BATCH_JOBS = 64  # to one transaction: a sync is shared by all that are in flight from a busy client
+BATCH_JOBS = 256  # to one transaction: a sync is shared by all that are in flight
 BATCH_SECONDS = 0.005  # and no longer than this, so that the first of them does not wait for the last
 READ_JOBS = 16  # of the reader at once: results may have 8 MiB each
 # Batches of a thread that the reactor has not taken note of: what a slow one has not asked for stays on disk.
@@ -54,8 +55,7 @@ def _nothing() -> None:
     """Nobody waits to hear."""
 
 
-@define
-class Pending:
+class Pending(Struct):
     """A job on its way, and what came of it."""
 
     job: Job

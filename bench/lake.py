@@ -329,9 +329,9 @@ def availability_against_duckdb(spark: SparkSession, lake: Lake, figures: dict[s
 
 # Each result is good until the next one, or for three times the usual distance between two.
 DUCKDB_AVAILABILITY = """
-with r as (select series, epoch_us(time) t, at, status from read_parquet({files}) where origin <> 1),
+with r as (select series, epoch_us(time) t, "at" n, status from read_parquet({files}) where origin <> 1),
 g as (select *, t - lag(t) over w gap, lead(t) over w following from r
-      window w as (partition by series order by t, at)),
+      window w as (partition by series order by t, n)),
 u as (select series, coalesce(greatest(least(quantile_disc(gap, 0.5) * 3, 21600000000), 60000000), 900000000) good
       from g group by series),
 d as (select * from (values {spans}) days (lo, hi)),
@@ -363,8 +363,8 @@ def main() -> None:
         if options.minutes:
             pace(spark, folder, options, figures)
         spark.stop()
-        print(json.dumps(figures, indent=1))
     finally:
+        print(json.dumps(figures, indent=1))
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -81,10 +81,11 @@ def demo(folder: Path | None, seconds: float, spark: bool) -> None:
 
 def start(local: Local) -> None:
     say("A Helen starts on a free port of this machine, with a CA and a signing key of her own.")
+    local.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (local.state / "assignments.toml").write_text(ASSIGNMENTS)  # before anybody is told to run all that is shipped
     local.start_helen("127.0.0.1:0", "127.0.0.1:0")
     local.wait_for_helen()
     write_pulse(local, "load is %.2f")
-    (local.state / "assignments.toml").write_text(ASSIGNMENTS)
     say(f"She listens on {local.run['agents']}. Three agents enrol, each with a token that is good once:")
     for name, labels in AGENTS.items():
         click.echo(f"    {name}: {', '.join(labels)}")

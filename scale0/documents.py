@@ -26,6 +26,7 @@ AHEAD_MS = 86_400_000  # a version is a time in ms; one of after tomorrow would 
 Rank = tuple[int, str]  # version and digest: the greater one is kept
 Have = Mapping[str, Rank]
 NOTHING: Rank = (0, "")
+BRIEF = 16  # hexadecimal digits of a digest that tell documents apart
 
 
 class Refused(Exception):
@@ -42,7 +43,7 @@ def name_of(publication: Publication) -> str | None:
 
 
 def rank_of(publication: Publication) -> Rank:
-    return publication.version, digest(publication.document)[:16]
+    return publication.version, digest(publication.document)[:BRIEF]
 
 
 def next_version(held: int, wall: float) -> int:
@@ -58,6 +59,7 @@ class Documents:
         self.keys = tuple(keys)
         self._newest: dict[str, Publication] = {}
         self._ranks: dict[str, Rank] = {}
+        self._hashes: dict[str, int] = {}
         self._total = 0
         self._digest = 0
 
@@ -85,15 +87,26 @@ class Documents:
 
     def lacks(self, theirs: Have) -> bool:
         """Whether somebody who has these has something that is newer than ours."""
-        return any(tuple(rank) > self._ranks.get(name, NOTHING) for name, rank in theirs.items())
+        return any(rank > self._ranks.get(name, NOTHING) for name, rank in theirs.items())
 
-    def is_twin(self, new: Publication) -> bool:
-        """Whether another document of the same version is held."""
-        held = self._ranks.get(name_of(new) or "", NOTHING)
-        return held[0] == new.version and held != rank_of(new)
+    def take(self, new: Publication, wall: float) -> Verdict:
+        """Keep it if it is news; `conflict` is a twin that gives way to the one that is held. Raises Refused."""
+        name = self._judge_form(new, wall)
+        rank = self._ranks.get(name, NOTHING)
+        if new.version < rank[0]:
+            return "old"
+        whole = digest(new.document)  # once: 4 MiB take milliseconds
+        fresh = new.version, whole[:BRIEF]
+        if fresh <= rank:
+            return "known" if fresh == rank else "conflict"
+        self._judge_room(name, new)
+        if self.keys and not new.is_signed_by(self.keys):
+            raise Refused(f"{name} is not signed by a key of this network")
+        self._keep(name, new, fresh, _hash(new, whole))
+        return "news"
 
-    def judge(self, new: Publication, wall: float) -> Verdict:
-        """What `take` would do with it; `conflict` is a twin that gives way to the one that is held. Raises Refused."""
+    def _judge_form(self, new: Publication, wall: float) -> str:
+        """Its name. Raises Refused."""
         name = name_of(new)
         if name is None or new.network != self.network or not NAME.fullmatch(name) or new.is_keepalive:
             raise Refused(f"no document of the network {self.network}")
@@ -101,15 +114,7 @@ class Documents:
             raise Refused(f"{name} has more than {MOST_BYTES} bytes")
         if new.version > 1000 * wall + AHEAD_MS:
             raise Refused(f"version {new.version} of {name} is of after tomorrow: a clock is wrong")
-        held, rank = self._ranks.get(name, NOTHING), rank_of(new)
-        if rank == held:
-            return "known"
-        if rank < held:
-            return "conflict" if rank[0] == held[0] else "old"
-        self._judge_room(name, new)
-        if self.keys and not new.is_signed_by(self.keys):
-            raise Refused(f"{name} is not signed by a key of this network")
-        return "news"
+        return name
 
     def _judge_room(self, name: str, new: Publication) -> None:
         held = self._newest.get(name)
@@ -118,21 +123,13 @@ class Documents:
         if self._total - (len(held.document) if held else 0) + len(new.document) > MOST_TOTAL:
             raise Refused(f"with {name} all documents would have more than {MOST_TOTAL} bytes")
 
-    def take(self, new: Publication, wall: float) -> Verdict:
-        """Keep it if it is news. Raises Refused."""
-        verdict = self.judge(new, wall)
-        if verdict == "news":
-            name = new.scope.removeprefix(SCOPE)
-            held = self._newest.get(name)
-            if held is not None:
-                self._total -= len(held.document)
-                self._digest ^= _hash(held)
-            self._total += len(new.document)
-            self._digest ^= _hash(new)
-            self._newest[name], self._ranks[name] = new, rank_of(new)
-        return verdict
+    def _keep(self, name: str, new: Publication, rank: Rank, hashed: int) -> None:
+        held = self._newest.get(name)
+        self._total += len(new.document) - (len(held.document) if held is not None else 0)
+        self._digest ^= hashed ^ self._hashes.get(name, 0)
+        self._newest[name], self._ranks[name], self._hashes[name] = new, rank, hashed
 
 
-def _hash(publication: Publication) -> int:
-    text = f"{publication.scope}\0{publication.version}\0{digest(publication.document)}"
+def _hash(publication: Publication, whole: str) -> int:
+    text = f"{publication.scope}\0{publication.version}\0{whole}"
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -53,14 +53,15 @@ class Sharing:
 
     def heard(self, new: Publication, source: Session | None = None) -> tuple[str, str]:
         """From a session, or (without one) from config_sub_ports: the verdict, and why if it is refused."""
-        is_twin = self.documents.is_twin(new)
+        before = self.documents.get(name_of(new) or "")
         try:
             verdict = self.documents.take(new, self._c.wall)
         except Refused as refused:
             self._c.counts["documents_refused"] += 1
             self._note_refused(new)
             return "refused", str(refused)
-        if is_twin:
+        replaces_a_twin = verdict == "news" and before is not None and before.version == new.version
+        if verdict == "conflict" or replaces_a_twin:
             text = f"two documents {name_of(new)} of version {new.version}; the one with the greater digest is kept"
             self.alarms.append(text)
         if verdict == "news":

@@ -40,7 +40,6 @@ def test_the_newest_is_kept_and_of_twins_the_greater() -> None:
     verdicts = [held.take(each, NOW) for each in (low, document("a", 4, b"2"), low, high, low, high)]
     assert verdicts == ["news", "old", "known", "news", "conflict", "known"]
     assert held.get("a") == high
-    assert (held.is_twin(low), held.is_twin(high), held.is_twin(document("a", 6))) == (True, False, False)
     assert (held.newer_than({"a": rank_of(low)}), held.lacks({"a": rank_of(low)})) == ([high], False)
     assert held.take(document("a", 6, b"4"), NOW) == "news"
     assert held.get("a") == document("a", 6, b"4")
@@ -142,6 +141,10 @@ def test_a_lie_is_refused_and_a_twin_is_an_alarm() -> None:
         verdicts += [(each[1].get("verdict"), each[2]) for each in said]
     assert verdicts == [("news", []), (None, [twins[0].document]), ("conflict", [])]
     assert [text for text in stage.broker.management.alarms if "two documents alike of version 7" in text]
+    for each in reversed(twins):
+        late = document("late", 7, each.document, KEY)
+        assert publish(stage, one, "late", 7, each.document, signature=late.signature.hex()) == "news"
+    assert [text for text in stage.broker.management.alarms if "two documents late of version 7" in text]
 
 
 def test_what_was_refused_is_not_asked_for_again() -> None:

@@ -36,6 +36,8 @@ def watchdog_seconds() -> float | None:
 
 def hand_over(**opened: int) -> None:
     """Descriptors by name, from whoever began this process and opened them without systemd, before Helen runs."""
+    for descriptor in opened.values():
+        os.set_inheritable(descriptor, False)
     _handed_over.update(opened)
 
 

@@ -45,9 +45,10 @@ def listening(host: str, wanted: int) -> socket.socket:
     raise Failed(f"no port of {host} can be had: is it an address of this machine?")
 
 
-def address_of(opened: socket.socket) -> str:
+def address_of(opened: socket.socket, name: str = "") -> str:
+    """HOST:PORT; `name` is how others call that host, and what Helen's certificate is for."""
     host, port = opened.getsockname()[:2]
-    return f"{host}:{port}"
+    return f"{name or host}:{port}"
 
 
 @contextlib.contextmanager
@@ -82,11 +83,13 @@ class Local:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._helen = self._start("helen", ["-c", TWISTD, *self._twistd(listen, web)])
 
-    def start_helen_behind(self, agents: socket.socket, web: socket.socket, prepare: Callable[[], None]) -> None:
-        """Start her on sockets that are open already; she touches nothing until `prepare` has returned."""
+    def start_helen_behind(
+        self, agents: socket.socket, web: socket.socket, name: str, prepare: Callable[[], None]
+    ) -> None:
+        """Start her, as `name`, on sockets that are open already; she touches nothing until `prepare` has returned."""
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptors = (agents.fileno(), web.fileno())
-        words = ["-c", AT_THE_GATE, *map(str, descriptors), *self._twistd(*map(address_of, (agents, web)))]
+        words = ["-c", AT_THE_GATE, *map(str, descriptors), *self._twistd(address_of(agents, name), address_of(web))]
         self._helen = self._start("helen", words, descriptors, subprocess.PIPE)
         assert self._helen.stdin is not None
         with self._helen.stdin as gate:  # closed without a word if `prepare` fails: then she goes

@@ -54,10 +54,10 @@ def start(local: Local, name: str, listen: str) -> None:
     """Helen and the agent, side by side; returns once Helen answers."""
     with listening(listen, DEFAULT_PORT) as agents, listening("127.0.0.1", DEFAULT_PORT + 1) as web:
         try:
-            local.start_helen_behind(agents, web, lambda: lay_out(local, name, listen))
+            local.start_helen_behind(agents, web, listen, lambda: lay_out(local, name, listen))
         except OSError as error:
             raise Failed(f"{local.folder} can't be used: {error.strerror}. Give another --state") from error
-        local.start_agent(name, ["role=quickstart"], address_of(agents).replace("0.0.0.0", "127.0.0.1"))
+        local.start_agent(name, ["role=quickstart"], address_of(agents, listen).replace("0.0.0.0", "127.0.0.1"))
     local.wait_for_helen()
 
 

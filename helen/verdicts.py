@@ -83,8 +83,8 @@ class Verdicts:
         if not new:
             return
         fresh = {name: found for name, found in self.shipped.known(files).items() if name in new}
-        asked = {name: contents[name] for name in files if name in new - fresh.keys() or name.startswith("lib/")}
-        if new - fresh.keys():
+        if unknown := new - fresh.keys():
+            asked = {name: contents[name] for name in files if name in unknown or name.startswith("lib/")}
             fresh |= await self._ask(asked, fingerprint(files))
         kept = {_key(*item) for each in (files, *served) for item in each.items()}
         self._found = {key: found for key, found in self._found.items() if key in kept}

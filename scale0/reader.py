@@ -29,7 +29,8 @@ The rules of ZMQ_FD that this file keeps:
 4. Only reading is watched; room for sending is learnt from the same edge.
 5. The reader is removed before the socket is closed, and LINGER is always explicit.
 6. libzmq's own thread tells a monitor of events by a send that waits, under a lock which ending the monitor needs: the
-   pipe of a monitor has no bound (it is drained in every turn), and its far end is closed only once it has been ended.
+   pipe of a monitor has no bound (who is watched calls out, at the pace of RECONNECT), and its far end is closed only
+   once it has been ended.
 """
 
 from __future__ import annotations

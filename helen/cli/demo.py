@@ -15,6 +15,7 @@ import click
 from helen.cli.live import Live
 from helen.cli.local import Local, until_stopped
 from helen.cli.options import styled
+from helen.statedir import make_folder
 
 AGENTS = {"web-1": ["role=web", "site=north"], "web-2": ["role=web", "site=south"], "db-1": ["role=db", "site=north"]}
 WATCHED = 6.0  # seconds of results before the push
@@ -81,7 +82,7 @@ def demo(folder: Path | None, seconds: float, spark: bool) -> None:
 
 def start(local: Local) -> None:
     say("A Helen starts on a free port of this machine, with a CA and a signing key of her own.")
-    local.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(local.state)
     (local.state / "assignments.toml").write_text(ASSIGNMENTS)  # before anybody is told to run all that is shipped
     local.start_helen("127.0.0.1:0", "127.0.0.1:0")
     local.wait_for_helen()

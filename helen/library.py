@@ -97,6 +97,15 @@ class Library:
     def published(self) -> Published | None:
         return self.releases.published
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether what is published has signatures of the keys in force."""
+        return self.published is not None and self.would_take(self.published.envelope)
+
+    def would_take(self, envelope: bytes) -> bool:
+        """Whether enough of the keys in force have signed it."""
+        return manifest.is_signed(envelope, self.public, self.threshold)
+
     def offered(self, agent: str) -> Published | None:
         """The set that this agent shall run; None while nothing is published yet."""
         return self.releases.offered(agent)

@@ -5,6 +5,10 @@
 Files do not travel with it: those that a Helen lacks she fetches by their hashes, from the one who published or from
 any other, and believes what fits the hash. Versions of manifests only rise, and agents refuse older ones: a set whose
 version some of our agents are past already is released anew, by whoever can sign.
+
+A set is worth what its signatures are worth by the keys in force: without them nobody publishes or takes it. Helens who
+are new at one moment publish their sets before they hear whose keys are everybody's; then the one who holds what the
+network says signs it anew, and if nobody does for a while, others replace it by theirs.
 """
 
 from __future__ import annotations
@@ -26,27 +30,37 @@ from helen.releases import PushRefused
 from helen.shared.commons import NotYet
 from helen.store import StoreFailed
 
+GRACE = 10.0  # seconds in which whoever published a set that we can't verify may sign it anew
 AT_ONCE = 16  # files that are asked for together: 16 MiB at most on their way to us
 
 Fetch = Callable[[str, str], "Deferred[bytes | None]"]
 
 
 class ChecksPart:
-    """`fetch(identity, sha256)` asks another Helen for a file; `others()` are the identities of those that live."""
+    """`fetch(identity, sha256)` asks another Helen for a file; `others()` are the identities of those that live.
+
+    `keys_agree()`: whether our signing keys are those of the network.
+    """
 
     log = Logger()
     names = ("checks",)
 
     def __init__(
         self, library: Library, identity: str, wall: Callable[[], float], fetch: Fetch,
-        others: Callable[[], Iterable[str]],
+        others: Callable[[], Iterable[str]], keys_agree: Callable[[], bool],
     ) -> None:  # fmt: skip
         self._library, self._identity, self._wall = library, identity, wall
-        self._fetch, self._others = fetch, others
+        self._fetch, self._others, self._keys_agree = fetch, others, keys_agree
+        self._unverifiable: tuple[bytes, float] = b"", 0.0  # the last one, and since when it is known
 
     def wanted(self, name: str, value: Any) -> Any:
         published = self._library.published
-        if published is None or (value is not None and digest_of(value) == published.digest):
+        if published is None:
+            return None
+        if not self._library.is_signed:
+            self._library.look()  # signs it anew, if anybody can here; what is published then is told
+            return None
+        if value is not None and digest_of(value) == published.digest:
             return None
         undo = self._library.releases.undo_envelope
         return {
@@ -61,12 +75,28 @@ class ChecksPart:
             return
         envelope = base64.b64decode(value["manifest"])
         undo = None if value["undo"] is None else base64.b64decode(value["undo"])
+        if self._is_given_up(envelope) and await self._have_better():
+            return  # which is told now
         documents = [self._verified(each) for each in (envelope, undo) if each is not None]
         contents = await self._gather(documents, value["by"])
         try:
             await self._library.adopt(envelope, undo, contents, value["by"])
         except (PushRefused, LintFailed, StoreFailed) as error:
             raise NotYet(f"the checks of {value['by']} are not in force here: {error}") from error
+
+    def _is_given_up(self, envelope: bytes) -> bool:
+        """Whether the network's set lacks signatures of the network's keys, and nobody has mended it for a while."""
+        if self._library.would_take(envelope) or not self._keys_agree():
+            return False
+        if self._unverifiable[0] != envelope:
+            self._unverifiable = envelope, self._wall()
+        return self._wall() - self._unverifiable[1] >= GRACE
+
+    async def _have_better(self) -> bool:
+        """Whether what is published here is signed by the keys in force, at last."""
+        if not self._library.is_signed:
+            await self._library.look()
+        return self._library.is_signed
 
     def _verified(self, envelope: bytes) -> ManifestDocument:
         library = self._library

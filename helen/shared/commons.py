@@ -142,6 +142,11 @@ class Commons:
         """What the network says, if it is known and read."""
         return self._values.get(name)
 
+    def is_in_force(self, name: str) -> bool:
+        """Whether the network says something of it, and this Helen does as it says."""
+        held = self.sharer.documents.get(name)
+        return held is not None and name not in self._waiting and self._applied.get(name) == held.version
+
     # ---------------------------------------------------------------------------------------------- from the network
 
     def _heard(self, publication: Publication) -> None:
@@ -245,7 +250,7 @@ class Commons:
         standing = self._standing[name]
         standing.due = None
         held = self.sharer.documents.get(name)
-        if held is not None and (name in self._waiting or self._applied.get(name) != held.version):
+        if held is not None and not self.is_in_force(name):
             return  # what the network says comes first; `changed` is said again after it
         try:
             value = (

@@ -55,10 +55,15 @@ class Together:
         )
         self.helens = HelensPart(identity, self._presence(), wall, lambda: self.changed("helens"), self._is_there, told)
         self.checks = ChecksPart(
-            helen.library, identity, wall, self._fetch, lambda: [*self.helens.live, *self.helens.others]
+            helen.library,
+            identity,
+            wall,
+            self._fetch,
+            lambda: [*self.helens.live, *self.helens.others],
+            lambda: self.commons.is_in_force("keys"),
         )
         parts = (
-            SigningKeysPart(helen.keys, key, lambda: authority.has_given, helen.take_keys),
+            SigningKeysPart(helen.keys, key, lambda: authority.has_given, self._keys_taken),
             AuthoritiesPart(authority, wall, lambda: self.changed("authorities")),
             AgentsPart(authority, wall, self._agents_changed, helen.judge.forget),
             self.helens,
@@ -94,6 +99,10 @@ class Together:
 
     def changed(self, name: str, within: float = SOON) -> None:
         self.commons.changed(name, within)
+
+    def _keys_taken(self) -> None:
+        self._helen.take_keys()
+        self.changed("checks")  # the set that the network has from us may be signed by the old ones
 
     def _agents_changed(self, name: str, at_once: bool) -> None:
         self.changed(name, SOON if at_once else GATHERED)

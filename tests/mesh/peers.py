@@ -113,10 +113,13 @@ class Broker:
     def again(self) -> Broker:
         """After its end. Its ports are in its configuration from now on."""
         ends = ("frontend", "backend", "peer", "config_pub")
-        ports = {f"{name}_port": int(self.run[name].rpartition(":")[2]) for name in ends}
-        self._file.write_text(json.dumps(json.loads(self._file.read_text()) | ports))
+        self.configure(**{f"{name}_port": int(self.run[name].rpartition(":")[2]) for name in ends})
         self._start()
         return self.up()
+
+    def configure(self, **config: Any) -> None:
+        """For its next start."""
+        self._file.write_text(json.dumps(json.loads(self._file.read_text()) | config))
 
     def _is_up(self) -> bool:
         assert self.program.process.poll() is None, self.program.said

@@ -29,6 +29,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -231,38 +232,50 @@ def pace(spark: SparkSession, folder: Path, options: argparse.Namespace, figures
     closed: dict[int, float] = {}
     fresh: list[float] = []
 
+    ours = [0.0, 0.0]  # CPU seconds that this benchmark spends itself: looking, and making segments
+
     def watch(stop: threading.Event) -> None:
-        seen = 0
+        """Reads what is added to the log: to open a table ten times a second costs more than what is measured."""
+        log, version, seen = lake.path("results") / "_delta_log", 0, 0
         while not stop.wait(0.1):
-            for number, _ in enumerate(closed, 1):
-                if number > seen and lake.done("results", f"seg:{identity}") >= number:
-                    fresh.append(time.time() - closed[number])
-                    seen = number
+            while (entry := log / f"{version:020}.json").exists():
+                version += 1
+                number = last_segment(entry)
+                fresh.extend(time.time() - closed[each] for each in range(seen + 1, number + 1))
+                seen = max(seen, number)
+            ours[0] = time.thread_time()
 
     driver = Driver(spark, lake, [history.folder], Settings())
-    identity = driver.histories[0].identity()
     stop, ending = threading.Event(), threading.Event()
     threads = [threading.Thread(target=watch, args=(stop,)), threading.Thread(target=driver.run, args=(ending,))]
     for thread in threads:
         thread.start()
     rows = options.agents * options.checks // 6
-    for number in range(1, options.minutes * 6 + 1):
-        if number == 4:
-            cpu, wall = cpu_of_tree(), time.monotonic()
+    marks = []
+    for number in range(options.minutes * 6):
+        if number % 6 == 3:
+            ours[1] = time.thread_time()
+            marks.append((cpu_of_tree() - sum(ours), time.monotonic()))
         history.add(fleet.take(rows, time.time()))
-        closed[number] = time.time()
+        closed[number + 1] = time.time()
         time.sleep(10)
-    share = (cpu_of_tree() - cpu) / (time.monotonic() - wall) / (os.cpu_count() or 1)
+    shares = [(b - a) / (then - now) / (os.cpu_count() or 1) for (a, now), (b, then) in pairwise(marks)]
     ending.set()
     threads[1].join()
     stop.set()
     threads[0].join()
     fresh.sort()
     figures["fleet"] = {
-        "results_per_s": rows / 10, "cpu_share_percent": round(100 * share, 2),
+        "results_per_s": rows / 10, "cpu_share_percent_by_minute": [round(100 * share, 2) for share in shares],
         "fresh_p50_s": round(fresh[len(fresh) // 2], 2), "fresh_p95_s": round(fresh[int(len(fresh) * 0.95)], 2),
     }  # fmt: skip
     print("fleet", figures["fleet"], flush=True)
+
+
+def last_segment(entry: Path) -> int:
+    """Of an entry of Delta's log: the last segment that is published with it; 0: none."""
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    return max((action["txn"]["version"] for action in actions if "txn" in action), default=0)
 
 
 def against_duckdb(spark: SparkSession, lake: Lake, folder: Path, figures: dict[str, dict[str, float]]) -> None:

@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from helen.judged import Decision, Flapping, Result, Rule, Transition
-from helen.pipeline.availability import date_of, moment
-from helen.pipeline.days import MICROS
+from helen.pipeline.days import MICROS, date_of
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
+from helen.pipeline.partials import moment
 from helen.pipeline.schema import ASKED, ddl
 from helen.pipeline.shown import Report
 from helen.timeline import AgentRules, Said, Timeline, run

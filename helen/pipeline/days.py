@@ -35,6 +35,11 @@ def local_days(first: date, last: date, zone: str) -> list[Day]:
     return [Day(first + timedelta(days=n), midnights[n], midnights[n + 1]) for n in range(count)]
 
 
+def date_of(micros: int) -> date:
+    """The UTC day."""
+    return datetime.fromtimestamp(micros // MICROS, UTC).date()
+
+
 def parse_day(text: str, today: date) -> date:
     """`2026-11-27`, `today` or `yesterday`."""
     if text in ("today", "yesterday"):

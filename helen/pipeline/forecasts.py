@@ -15,10 +15,9 @@ from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from helen.pipeline.availability import date_of, moment
-from helen.pipeline.days import MICROS, Day
+from helen.pipeline.days import MICROS, Day, date_of
 from helen.pipeline.lake import Lake
-from helen.pipeline.partials import metric_name
+from helen.pipeline.partials import metric_name, moment
 from helen.pipeline.schema import CHECK, COUNTER, ddl
 from helen.pipeline.shown import Report, Row, line
 from helen.pipeline.trends import limit_of, reach, strange, thinned, trend

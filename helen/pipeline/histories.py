@@ -23,6 +23,7 @@ RESULTS, CHANGES = "seg", "chg"
 _COMMITTED = {RESULTS: "committed", CHANGES: "committed-changes"}
 _NUMBERED = re.compile(r"(seg|chg)-([0-9]{8,})\.parquet")
 _IDENTITY = "pipeline-id"
+SERIES = "series.parquet"
 
 
 class History:
@@ -35,6 +36,13 @@ class History:
     def path(self, kind: str, number: int) -> Path:
         """The segment of this number."""
         return self.segments / f"{kind}-{number:08}.parquet"
+
+    def size(self, kind: str, number: int) -> int:
+        """Bytes of a segment; 0 where it is gone."""
+        try:
+            return self.path(kind, number).stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def numbers(self, kind: str) -> list[int]:
         """All that are there, in order."""
@@ -92,9 +100,17 @@ class History:
             ) from error
         return made
 
+    def series_stamp(self) -> tuple[int, int, int] | None:
+        """Another one when `series` may say something else: Helen replaces the file as a whole."""
+        try:
+            found = (self.folder / SERIES).stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
     def series(self) -> list[tuple[int, str, str, str | None]]:
         """(series_id, agent, check_id, check) of all series; empty before the first segment."""
-        path = self.folder / "series.parquet"
+        path = self.folder / SERIES
         if not path.exists():
             return []
         columns = pq.read_table(path, columns=["series_id", "agent", "check_id", "check"]).to_pydict()

@@ -31,6 +31,7 @@ class Names:
         for row in sorted(lake.rows("series"), key=lambda row: row["series"]):
             self._series[row["agent"], row["check_id"]] = row["series"]
             self._checks[row["series"]] = row["check"]
+        self._mapped: tuple[Mapping[int, object], pa.Table] | None = None  # what `map` said last, and of which files
         self._spools: dict[tuple[str, str], set[int]] = defaultdict(set)
         for row in lake.rows("spools"):
             self._spools[row["agent"], row["spool"]].add(row["helen"])
@@ -50,8 +51,14 @@ class Names:
     def map(self, histories: Mapping[int, History]) -> pa.Table:
         """(helen, series_id) -> series and agent, for everything that these Helens have numbered so far.
 
-        Publishes the names of new series first.
+        Publishes the names of new series first. The same table as before while nobody has numbered another one.
         """
+        stamps = {helen: history.series_stamp() for helen, history in histories.items()}
+        if self._mapped is None or self._mapped[0] != stamps:
+            self._mapped = stamps, self._map(histories)
+        return self._mapped[1]
+
+    def _map(self, histories: Mapping[int, History]) -> pa.Table:
         rows: list[tuple[int, int, int, str]] = []
         changed = False
         for helen, history in histories.items():

@@ -27,6 +27,11 @@ def bucket(time: Column, seconds: int) -> Column:
     return F.timestamp_micros(micros - micros % size)
 
 
+def moment(micros: int) -> Column:
+    """A literal."""
+    return F.timestamp_micros(F.lit(micros))
+
+
 def metric_name(metric: str = "m") -> Column:
     """A metric and its labels as one text, `used{path="/"}`, labels in the order of their names."""
     labels = F.col(f"{metric}.labels")

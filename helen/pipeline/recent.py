@@ -9,9 +9,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from helen.pipeline.availability import availability, date_of, moment
-from helen.pipeline.days import MICROS, Day
+from helen.pipeline.availability import availability
+from helen.pipeline.days import MICROS, Day, date_of
 from helen.pipeline.lake import Lake
+from helen.pipeline.partials import moment
 from helen.pipeline.reports import availability_report
 from helen.pipeline.shown import Report
 from helen.pipeline.views import view

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from helen.pipeline import spent
-from helen.pipeline.availability import date_of, moment
-from helen.pipeline.days import MICROS, Day
+from helen.pipeline.days import MICROS, Day, date_of
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
+from helen.pipeline.partials import moment
 from helen.pipeline.schema import ASKED, CHECK, STATUSES
 from helen.pipeline.shown import Report, Row, bars
 from helen.pipeline.views import view

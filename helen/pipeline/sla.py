@@ -15,8 +15,9 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import SparkSession
 
-from helen.pipeline.availability import facts_in_order, grouped
+from helen.pipeline.availability import parts, planned
 from helen.pipeline.days import MICROS, Day
+from helen.pipeline.facts import Plan
 from helen.pipeline.lake import Lake
 from helen.pipeline.schema import ddl
 from helen.pipeline.shown import Report, Row, bars
@@ -36,19 +37,23 @@ _ROW = pa.schema(
 
 @frozen
 class Task:
-    """Runs in Spark's workers: the facts of many checks, sorted by series -> one row of figures for each check."""
+    """Runs in Spark's workers: numbers of a plan's parts -> one row of figures for each check."""
 
+    plan: Plan
     days: Sequence[Day]
     windows: Mapping[str, Day]
     profile: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows: list[dict[str, Any]] = []
-        for series, facts in grouped(batches):
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pylist(list(self._part(part)), schema=_ROW)
+
+    def _part(self, part: int) -> Iterator[dict[str, Any]]:
+        for series, facts in self.plan.facts(part):
             spent = spend(facts, [*self.days, *self.windows.values()], self.profile)
             check_sums(spent)
-            rows.append({"series": series, **self._figures(spent)})
-        yield pa.RecordBatch.from_pylist(rows, schema=_ROW)
+            yield {"series": series, **self._figures(spent)}
 
     def _figures(self, spent: Sequence[Spent]) -> dict[str, Any]:
         days, windows = spent[: len(self.days)], spent[len(self.days) :]
@@ -77,8 +82,11 @@ def sla(
     end = days[-1].end
     windows = {name: Day(days[-1].date, end - minutes * MINUTE, end) for name, minutes in WINDOWS.items()}
     whole = Day(days[-1].date, min(days[0].begin, *(each.begin for each in windows.values())), end)
-    facts = facts_in_order(spark, lake, [whole], series)
-    found = facts.mapInArrow(Task(days, windows, profile), ddl(_ROW)).toArrow().to_pylist()
+    if not series:
+        found = []
+    else:
+        plan = planned(spark, lake, [whole], series)
+        found = parts(spark, plan).mapInArrow(Task(plan, days, windows, profile), ddl(_ROW)).toArrow().to_pylist()
     rows = [{"check": "/".join(series[row["series"]]), **judged(row, target)} for row in found]
     rows.sort(key=lambda row: (row["left_s"] is None, row["left_s"], row["check"]))
     missed = sum(row["met"] is False for row in rows)

@@ -30,6 +30,8 @@ SETTINGS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",  # we name every file; no job to list them
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # The checkpoint, made anew for each run: a sum beside each file costs a process each (`chmod`).
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.minBatchesToRetain": "20",  # of the checkpoint; the lake knows its own numbers
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

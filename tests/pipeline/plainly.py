@@ -15,8 +15,9 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+
+import pyarrow as pa
 
 from helen.pipeline.histories import open_history
 from helen.pipeline.ingest import Sink
@@ -36,15 +37,22 @@ class PlainBatch:
         end = latest(options, start, most)
         self.is_empty = end == start
         self._parts = [[*read(part, True)] for part in ranges(options, start, end)]
-        self._rows: list[Any] = []
 
-    def mapInArrow(self, task: Any, schema: Any) -> PlainBatch:
-        self._rows = [row for part in self._parts for batch in task(iter(part)) for row in batch.to_pylist()]
-        return self
+    def mapInArrow(self, task: Any, schema: Any) -> Plain:
+        return Plain([made for part in self._parts for made in task(iter(part))])
 
-    def collect(self) -> list[Any]:
-        rows = self._rows or [row for part in self._parts for batch in part for row in batch.to_pylist()]
-        return [SimpleNamespace(**row) for row in rows]
+    def toArrow(self) -> pa.Table:
+        return Plain([batch for part in self._parts for batch in part]).toArrow()
+
+
+class Plain:
+    """A frame whose rows are here."""
+
+    def __init__(self, batches: list[pa.RecordBatch]) -> None:
+        self._batches = batches
+
+    def toArrow(self) -> pa.Table:
+        return pa.Table.from_batches(self._batches)
 
 
 def take_all(

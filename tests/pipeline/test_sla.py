@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from helen.pipeline.availability import MOMENT
 from helen.pipeline.days import MICROS, Day, local_days
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.options import until
 from helen.pipeline.sla import MINUTE, WINDOWS, Task, judged
+from helen.pipeline.spent import Facts, Moment
 
 H = 60 * MINUTE
 DAYS = local_days(date(2026, 6, 1), date(2026, 6, 2), "UTC")
@@ -65,9 +66,9 @@ def test_the_task() -> None:
     """Facts in, figures out: two days, one outage at the end of the second, within some of the windows."""
     end = DAYS[1].end
     windows = {name: Day(DAYS[1].date, end - minutes * MINUTE, end) for name, minutes in WINDOWS.items()}
-    rows = [{"series": 4, "what": MOMENT, "a": at, "b": None, "status": status, "reason": None, "was": 3,
-             "was_reason": "pending", "good_for": None} for at, status in ((0, 0), (end - 30 * MINUTE, 2))]  # fmt: skip
-    (batch,) = Task(DAYS, windows, "strict")([pa.RecordBatch.from_pylist(rows)])
+    known = Facts([Moment(0, 0), Moment(end - 30 * MINUTE, 2)])
+    plan = SimpleNamespace(facts=lambda part: iter([(4, known)] if part == 1 else []))
+    _, batch = Task(plan, DAYS, windows, "strict")([pa.RecordBatch.from_pydict({"id": [0, 1]})])  # type: ignore[arg-type]
     (row,) = batch.to_pylist()
     assert row == {
         "series": 4, "good": 48 * H - 30 * MINUTE, "counted": 48 * H, "bad": 30 * MINUTE, "outages": 1,

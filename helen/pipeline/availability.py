@@ -23,7 +23,7 @@ from helen.pipeline.spent import Spent, check_sums, spend
 
 RESERVED, LINK = "equus:", "equus:link"
 _ROW = AVAILABILITY.columns
-_ACCOUNTS = ("ok", "bad", "planned", "unknown", "no_data")
+_PACKED = pa.schema([("rows", pa.binary())])  # all of a part in one value: the JVM need not look at each of them
 
 
 @frozen
@@ -38,7 +38,7 @@ class Task:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                yield self._part(part)
+                yield pa.RecordBatch.from_pydict({"rows": [packed(self._part(part))]}, schema=_PACKED)
 
     def _part(self, part: int) -> pa.RecordBatch:
         rows: list[tuple[Any, ...]] = []
@@ -52,11 +52,11 @@ class Task:
 
     def _row(self, series: int, known: Facts, spent: Spent) -> tuple[Any, ...]:
         day = spent.day
-        accounts = (getattr(spent, name) / MICROS for name in _ACCOUNTS)
+        accounts = (spent.ok, spent.bad, spent.planned, spent.unknown, spent.no_data)
         why = {name: value / MICROS for name, value in sorted(spent.why.items())}
         seconds = (day.end - day.begin) / MICROS
-        return (series, day.date, self.zone, self.profile, seconds, *accounts, spent.percent, spent.outages,
-                json.dumps(why), bool(known.moments), 0)  # fmt: skip
+        return (series, day.date, self.zone, self.profile, seconds, *(each / MICROS for each in accounts),
+                spent.percent, spent.outages, json.dumps(why) if why else "{}", bool(known.moments), 0)  # fmt: skip
 
 
 def availability(
@@ -66,8 +66,16 @@ def availability(
     if not series:
         return []
     plan = planned(spark, lake, days, series)
-    found = parts(spark, plan).mapInArrow(Task(plan, days, profile, zone), ddl(_ROW)).toArrow().to_pylist()
+    packs = parts(spark, plan).mapInArrow(Task(plan, days, profile, zone), ddl(_PACKED)).toArrow()["rows"]
+    found = [row for pack in packs for row in pa.ipc.open_stream(pack.as_buffer()).read_all().to_pylist()]
     return sorted(found, key=lambda row: (*series[row["series"]], row["date"]))
+
+
+def packed(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_batch(rows)
+    return bytes(sink.getvalue())
 
 
 def planned(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Mapping[int, tuple[str, str]]) -> Plan:

@@ -7,21 +7,20 @@ and doing it twice changes nothing.
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
-from helen.pipeline.lake import File, Lake
-from helen.pipeline.partials import bucket, merged, newest
+from helen.pipeline import rollups
+from helen.pipeline.lake import Lake
 from helen.pipeline.schema import DAY, HOUR
 
-STEPS = (("m5", "h1", HOUR), ("h1", "d1", DAY))
+HOURS, DAYS = ("m5", "h1", HOUR), ("h1", "d1", DAY)
 
 
-def cascade(spark: SparkSession, lake: Lake) -> dict[str, int]:
-    """Bring h1 and d1 up to what m5 has. Returns the rows written to each."""
-    return {to: _step(spark, lake, of, to, seconds) for of, to, seconds in STEPS}
+def cascade(spark: SparkSession, lake: Lake, steps: Sequence[tuple[str, str, int]] = (HOURS, DAYS)) -> dict[str, int]:
+    """Bring h1 up to what m5 has, and d1 to h1. Returns the rows written to each."""
+    return {to: _step(spark, lake, of, to, seconds) for of, to, seconds in steps}
 
 
 def _step(spark: SparkSession, lake: Lake, of: str, to: str, seconds: int) -> int:
@@ -32,19 +31,6 @@ def _step(spark: SparkSession, lake: Lake, of: str, to: str, seconds: int) -> in
         return 0
     version = max(file.version for file in fresh) + 1
     days = {file.day for file in fresh}
-    dirty = lake.frame(spark, of, fresh).select("series", bucket(F.col("bucket"), seconds).alias("dirty")).distinct()
-    rows = whole(lake.frame(spark, of, [file for file in files if _near(file, days)]), of)
-    found = rows.withColumn("dirty", bucket(F.col("bucket"), seconds)).join(dirty, ["series", "dirty"], "left_semi")
-    summed = merged(found.drop("dirty"), seconds).withColumn("version", F.lit(version).cast("long"))
-    staged = lake.stage(to, summed, files=1)
+    near = [file for file in files if file.day in days]  # buckets don't cross UTC days
+    staged = rollups.stage(spark, lake, of, to, seconds, near, fresh, version)
     return lake.publish(to, staged, {f"cascade:{of}": version})
-
-
-def whole(rows: DataFrame, table: str) -> DataFrame:
-    """The rows of a rollup that count: all of m5, the newest of h1 and d1."""
-    return rows if table == "m5" else newest(rows)
-
-
-def _near(file: File, days: set[date | None]) -> bool:
-    """Buckets don't cross UTC days, so only the files of the dirty days matter."""
-    return file.day in days

@@ -124,7 +124,7 @@ def _of_checks(rows: pa.Table) -> pa.Table:
     count = len(groups.starts)
     columns |= {
         "metric": pa.repeat(CHECK, count), "unit": pa.repeat("ms", count), "kind": pa.repeat("gauge", count),
-        "increase": pa.nulls(count, pa.float64()), "cpu_ms": _sum_of_some(groups, cpu),
+        "increase": pa.nulls(count, pa.float64()), "cpu_ms": sum_of_some(groups, cpu),
         "peak_kib": _nullable(groups.most(peak)),
     }  # fmt: skip
     return _table(columns)
@@ -138,7 +138,9 @@ def _of_metrics(rows: pa.Table) -> list[pa.Table]:
     if not len(known):
         return []
     place = pc.list_parent_indices(lists).to_numpy()[known]
-    name, unit, kind = (_coded(each, known) for each in (metric_names(flat), flat.field("unit"), flat.field("kind")))
+    taken = pa.array(known)
+    words = (metric_names(flat), flat.field("unit"), flat.field("kind"))
+    name, unit, kind = (coded(each.take(taken)) for each in words)
     series, time = rows["series"].to_numpy()[place], micros(rows["time"])[place]
     status, bucket, value = rows["status"].to_numpy()[place], time - time % _BUCKET, value[known]
     code = (name.codes * len(unit.words) + unit.codes) * len(kind.words) + kind.codes
@@ -179,16 +181,18 @@ def _escaped(text: str) -> str:
 
 
 @frozen(eq=False)
-class _Coded:
+class Coded:
     """A column of few different words."""
 
     words: pa.Array
     codes: Array
 
 
-def _coded(column: pa.Array, chosen: Array) -> _Coded:
-    encoded = column.take(pa.array(chosen)).dictionary_encode()
-    return _Coded(encoded.dictionary, encoded.indices.to_numpy().astype(np.int64))
+def coded(column: pa.Array | pa.ChunkedArray) -> Coded:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    encoded = column.dictionary_encode()
+    return Coded(encoded.dictionary, encoded.indices.to_numpy().astype(np.int64))
 
 
 def _joined(series: Array, bucket: Array, code: Array | None = None) -> Array:
@@ -204,7 +208,7 @@ def _joined(series: Array, bucket: Array, code: Array | None = None) -> Array:
 def _counts(groups: Groups, series: Array, bucket: Array, status: Array) -> dict[str, pa.Array]:
     each = {word: groups.total((status == number).astype(np.int64)) for number, word in enumerate(STATUSES)}
     counts = {"n": groups.total(np.ones(len(status), np.int64))} | each
-    keys = {"series": pa.array(groups.first(series), pa.int32()), "bucket": _moments(groups.first(bucket))}
+    keys = {"series": pa.array(groups.first(series), pa.int32()), "bucket": moments(groups.first(bucket))}
     return keys | {name: pa.array(values) for name, values in counts.items()}
 
 
@@ -213,8 +217,8 @@ def _spread(groups: Groups, value: Array, time: Array) -> dict[str, pa.Array]:
         "values": pa.array(groups.total(np.ones(len(value), np.int64))), "sum": pa.array(groups.total(value)),
         "sumsq": pa.array(groups.total(value * value)), "min": pa.array(groups.least(value)),
         "max": pa.array(groups.most(value)), "first": pa.array(groups.first(value)),
-        "first_at": _moments(groups.first(time)), "last": pa.array(groups.last(value)),
-        "last_at": _moments(groups.last(time)),
+        "first_at": moments(groups.first(time)), "last": pa.array(groups.last(value)),
+        "last_at": moments(groups.last(time)),
     }  # fmt: skip
 
 
@@ -244,7 +248,8 @@ def _spread_of_some(groups: Groups, value: Array, time: Array) -> dict[str, pa.A
 _SPREAD = ("values", "sum", "sumsq", "min", "max", "first", "first_at", "last", "last_at")
 
 
-def _sum_of_some(groups: Groups, value: Array) -> pa.Array:
+def sum_of_some(groups: Groups, value: Array) -> pa.Array:
+    """NaN is nothing; null where there is nothing else."""
     none = groups.total((~np.isnan(value)).astype(np.int64)) == 0
     return pa.array(groups.total(np.nan_to_num(value)), mask=none)
 
@@ -253,8 +258,9 @@ def _nullable(values: Array) -> pa.Array:
     return pa.array(values, mask=np.isnan(values))
 
 
-def _moments(values: Array) -> pa.Array:
-    return pa.array(values, pa.int64()).cast(TIME)
+def moments(values: Array, mask: Array = None) -> pa.Array:
+    """Microseconds as times; null where `mask` is true."""
+    return pa.array(values, pa.int64(), mask=mask).cast(TIME)
 
 
 def _table(columns: dict[str, pa.Array]) -> pa.Table:

@@ -21,7 +21,7 @@ from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame, SparkSession
 
 from helen.pipeline import telemetry, upkeep
-from helen.pipeline.cascade import cascade
+from helen.pipeline.cascade import HOURS, cascade
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.histories import open_history
 from helen.pipeline.ingest import Sink
@@ -31,8 +31,9 @@ from helen.pipeline.offsets import EVERYTHING, MAX_SEGMENTS, Options, initial, l
 from helen.pipeline.telemetry import BEAT, Batch, Told
 
 TRIGGER = 10.0  # a batch costs about the same however small it is: at 1 s it took a third of two cores
-CASCADE = 300.0  # seconds from one cascade to the next
-UPKEEP = 3600.0
+CASCADE = 300.0  # seconds from one cascade of hours to the next
+UPKEEP = 3600.0  # with it days follow hours
+GATHER = 12  # new files of m5 in a day that are put together after a cascade: the next one reads a fifth of the rows
 LOOK = 1.0  # how often the main thread looks whether it is to end, or something is due
 RETRIES = 10  # failures in a row at one place: a machine that swaps lets Spark's own timeouts of 10 s pass
 RETRY_SECONDS = 0.5
@@ -186,7 +187,8 @@ class Driver:
         if now >= due["cascade"]:
             due["cascade"] = now + CASCADE
             with self._busy:
-                cascade(self._spark, self._lake)
+                cascade(self._spark, self._lake, [HOURS])
+                upkeep.gather(self._spark, self._lake, GATHER, tables=["m5"])
         if now >= due["upkeep"]:
             due["upkeep"] = now + UPKEEP
             with self._busy:

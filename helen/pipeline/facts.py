@@ -19,15 +19,15 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from attrs import frozen
 
 from equus_protocol.results import STATUS_WORDS
 from helen.pipeline.days import MICROS, Day, date_of
 from helen.pipeline.digest import micros
+from helen.pipeline.files import Held, between, dataset, held, instant, read
 from helen.pipeline.lake import File, Lake
 from helen.pipeline.planned import absences, downtimes
-from helen.pipeline.schema import ASKED, TABLES
+from helen.pipeline.schema import ASKED
 from helen.pipeline.spent import UNKNOWN, Facts, Moment, Run, Span, union
 
 LATEST = timedelta(days=9)  # a result lies in the file of its own day, and may have come 8 days later
@@ -39,15 +39,6 @@ NUMBERS = {word: number for number, word in enumerate(STATUS_WORDS)}
 _TELLING = ("downtime", "rule", "helen_start", "helen_stop")  # kinds of changes that are about many checks
 
 Array = Any  # of numpy
-
-
-@frozen
-class Held:
-    """A file, and the range of the series in it."""
-
-    path: str
-    lowest: int
-    highest: int
 
 
 @frozen(eq=False)
@@ -73,8 +64,8 @@ class Plan:
 
     def _moments(self, series: Array) -> dict[int, list[Moment]]:
         """Confirmed transitions, and the last one before `begin`."""
-        wanted = _between(series) & (pc.field("kind") == "transition")
-        found = _read("changes", _that_hold(self.changes, series), ["series", "at", "document"], wanted)
+        wanted = between(int(series[0]), int(series[-1])) & (pc.field("kind") == "transition")
+        found = read("changes", _that_hold(self.changes, series), ["series", "at", "document"], wanted)
         chosen, told = set(series.tolist()), defaultdict(list)
         for number, at, document in zip(*(column.to_pylist() for column in found.columns), strict=True):
             moment = moment_of(msgspec.json.decode(document)) if number in chosen else None
@@ -89,9 +80,10 @@ class Plan:
 
     def _runs(self, series: Array, judged: Collection[int]) -> dict[int, list[Run]]:
         """Of all results where there are no transitions; else of late ones."""
-        wanted = _between(series) & (pc.field("origin") != ASKED) & (pc.field("time") < _moment(self.end))
+        wanted = between(int(series[0]), int(series[-1])) & (pc.field("origin") != ASKED)
+        wanted &= pc.field("time") < instant(self.end)
         columns = ["series", "time", "received", "status", "at"]
-        rows = _read("results", _that_hold(self.results, series), columns, wanted)
+        rows = read("results", _that_hold(self.results, series), columns, wanted)
         number, time, at = rows["series"].to_numpy(), micros(rows["time"]), rows["at"].to_numpy()
         chosen = np.isin(number, series, kind="table")
         if judged:
@@ -174,13 +166,13 @@ def plan(lake: Lake, days: Sequence[Day], series: Mapping[int, tuple[str, str]],
     told = _told(lake, changes)
     planned = _planned(told, series, (begin, end))
     away = _away(lake, told, (begin, end))
-    return Plan(begin, end, _held(lake, "results", results), _held(lake, "changes", changes), parts, planned, away)
+    return Plan(begin, end, held(lake, "results", results), held(lake, "changes", changes), parts, planned, away)
 
 
 def _told(lake: Lake, files: Sequence[File]) -> list[dict[str, Any]]:
     columns = ["helen", "at", "received", "kind", "document"]
-    paths = [held.path for held in _held(lake, "changes", files)]
-    rows: list[dict[str, Any]] = _read("changes", paths, columns, pc.field("kind").isin(_TELLING)).to_pylist()
+    paths = [each.path for each in held(lake, "changes", files)]
+    rows: list[dict[str, Any]] = read("changes", paths, columns, pc.field("kind").isin(_TELLING)).to_pylist()
     return sorted(rows, key=lambda row: (row["received"], row["at"]))
 
 
@@ -198,7 +190,7 @@ def _away(lake: Lake, told: list[dict[str, Any]], span: Span) -> list[Span]:
     if not any(row["kind"] == "helen_start" for row in told):
         return absences(told, span, lambda helen, after, before: None)
     days = (date_of(span[0]) - LATEST, date_of(span[1]) + timedelta(days=1))
-    paths = {name: [held.path for held in _held(lake, name, lake.files(name, days))] for name in ("results", "changes")}
+    paths = {name: [file.path for file in held(lake, name, lake.files(name, days))] for name in ("results", "changes")}
 
     def last_heard(helen: int, after: int, before: int) -> int | None:
         """When a Helen that was killed got her last result, between two values of `at`; None: none that matters."""
@@ -215,43 +207,12 @@ def _away(lake: Lake, told: list[dict[str, Any]], span: Span) -> list[Span]:
 def _last_received(paths: Sequence[str], table: str, wanted: Any = None) -> dict[int, int]:
     """When each Helen got or wrote the last of these rows. They are looked through piece by piece."""
     last: dict[int, int] = {}
-    for batch in _dataset(table, paths).to_batches(["helen", "received"], filter=wanted) if paths else ():
+    for batch in dataset(table, paths).to_batches(["helen", "received"], filter=wanted) if paths else ():
         helens, received = batch["helen"].to_numpy(), batch["received"].cast(pa.int64()).to_numpy()
         for helen in np.unique(helens).tolist():
             last[helen] = max(last.get(helen, 0), int(received[helens == helen].max()))
     return last
 
 
-# ------------------------------------------------------------------------------------------------ reading
-
-
-def _held(lake: Lake, table: str, files: Iterable[File]) -> list[Held]:
-    base, held = lake.path(table), []
-    for file in files:
-        lowest, highest = file.lowest.get("series"), file.highest.get("series")
-        known = lowest is not None and highest is not None  # else it may hold anything
-        held.append(Held(str(base / file.path), *((lowest, highest) if known else (0, 2**31 - 1))))
-    return held
-
-
 def _that_hold(files: Iterable[Held], series: Array) -> list[str]:
-    lowest, highest = int(series[0]), int(series[-1])
-    return [file.path for file in files if file.lowest <= highest and file.highest >= lowest]
-
-
-def _between(series: Array) -> Any:
-    return (pc.field("series") >= int(series[0])) & (pc.field("series") <= int(series[-1]))
-
-
-def _read(table: str, paths: Sequence[str], columns: list[str], wanted: Any) -> pa.Table:
-    if not paths:
-        return pa.schema([TABLES[table].columns.field(name) for name in columns]).empty_table()
-    return _dataset(table, paths).to_table(columns, filter=wanted, use_threads=False)
-
-
-def _dataset(table: str, paths: Sequence[str]) -> Any:
-    return ds.dataset(list(paths), schema=TABLES[table].columns, format="parquet")
-
-
-def _moment(micros: int) -> pa.Scalar:
-    return pa.scalar(micros, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    return [file.path for file in files if file.may_hold(int(series[0]), int(series[-1]))]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # who only reads needs no Spark
 STAGING = "_staging"
 CONFIGURATION: dict[str, str | None] = {
     "delta.checkpointInterval": "100",  # a reader opens one checkpoint and at most 100 small files: 20 ms
-    "delta.logRetentionDuration": "interval 2 days",  # at 8,640 entries a day the folder stays listable
+    "delta.logRetentionDuration": "interval 1 hours",  # older versions' files are swept; each look lists all entries
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 FRESH, COMPACTED = "b", "c"  # first letter of a file's name: new rows, or rows that were there before

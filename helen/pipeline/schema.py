@@ -75,6 +75,7 @@ class Table:
     """A table of the lake. `by_day`: partitioned by the UTC day, a column that isn't in the files themselves.
 
     `sort` is the order that compaction gives the rows, `statistics` the columns whose range the log knows per file.
+    `rows_per_group`: who wants some series only needn't read more of a sorted file.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Table:
     by_day: bool = True
     sort: tuple[str, ...] = field(default=())
     statistics: tuple[str, ...] = field(default=())
+    rows_per_group: int = 1 << 20
 
     @property
     def arrow(self) -> pa.Schema:
@@ -127,7 +129,7 @@ _FIGURES = [
     ("cpu_ms", pa.float64()), ("peak_kib", pa.float64()),
 ]  # fmt: skip
 # Rows of m5 add up: a bucket may have several. Of h1 and d1 the row with the highest `version` counts.
-_ROLLUP = {"sort": ("series", "metric", "bucket"), "statistics": ("series", "bucket")}
+_ROLLUP = {"sort": ("series", "metric", "bucket"), "statistics": ("series", "bucket"), "rows_per_group": 1 << 16}
 M5 = _table("m5", _FIGURES, **_ROLLUP)
 H1 = _table("h1", [*_FIGURES, ("version", pa.int64())], **_ROLLUP)
 D1 = _table("d1", [*_FIGURES, ("version", pa.int64())], **_ROLLUP)

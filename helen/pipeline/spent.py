@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from helen.pipeline.days import Day
 
@@ -24,6 +24,7 @@ PENDING, STALE, HELEN_DOWN, SAID = "pending", "stale", "helen-down", "said-unkno
 NO_DATA = frozenset((PENDING, STALE, HELEN_DOWN, "agent-away", "retired"))
 PROFILES = ("icinga", "strict")
 Span = tuple[int, int]
+Kind = tuple[str, str | None]  # the account, and the reason to note beside it
 
 
 @frozen
@@ -81,10 +82,7 @@ class Spent:
 
     def counted(self, profile: str) -> tuple[int, int]:
         """What was good, of what counts."""
-        if profile == "strict":
-            return self.ok, self.total - self.planned
-        counted = self.total - self.no_data
-        return counted - self.bad - self.unknown, counted
+        return _counted(profile == "strict", self.ok, self.bad, self.planned, self.unknown, self.no_data)
 
 
 @frozen
@@ -100,8 +98,9 @@ def spend(facts: Facts, days: Sequence[Day], profile: str) -> list[Spent]:
     """Each of these days. They may overlap: none knows of the others."""
     strict = profile == "strict"
     stretches = _strict(facts) if strict else _icinga(facts)
+    begins, kinds = [each.at for each in stretches], [_kind(each, strict) for each in stretches]
     downtimes = union(facts.downtimes)
-    return [_day(day, stretches, downtimes, strict) for day in days]
+    return [_day(day, begins, kinds, downtimes, strict) for day in days]
 
 
 def union(spans: Iterable[Span]) -> list[Span]:
@@ -188,42 +187,40 @@ def _filled(stretches: Sequence[Stretch], runs: Sequence[Run]) -> Iterator[Stret
 # ------------------------------------------------------------------------------------------------ one day
 
 
-def _day(day: Day, stretches: Sequence[Stretch], downtimes: Sequence[Span], strict: bool) -> Spent:
+def _day(day: Day, begins: Sequence[int], kinds: Sequence[Kind], downtimes: Sequence[Span], strict: bool) -> Spent:
+    """From when on which kind of time it is; each lasts until the next one begins."""
     spent = {"ok": 0, "bad": 0, "planned": 0, "unknown": 0, "no_data": 0}
     why: dict[str, int] = {}
-    first = max(0, bisect_right(stretches, day.begin, key=_at) - 1)
-    outages, before = 0, _kind(stretches[max(0, first - (stretches[first].at == day.begin))], strict)[0]
-    for begin, end, stretch in _within(day, stretches[first : bisect_left(stretches, day.end, key=_at)]):
-        kind, reason = _kind(stretch, strict)
+    first, last = max(0, bisect_right(begins, day.begin) - 1), bisect_left(begins, day.end)
+    outages, before = 0, kinds[max(0, first - (begins[first] == day.begin))][0]
+    for place in range(first, last):
+        begin, end = max(begins[place], day.begin), begins[place + 1] if place + 1 < last else day.end
+        if begin >= end:
+            continue
+        kind, reason = kinds[place]
         outages += kind == "bad" and before != "bad"
         before = kind
-        planned = sum(max(0, min(end, to) - max(begin, of)) for of, to in downtimes)
+        lasted = end - begin
         if strict or kind in ("bad", "unknown"):
+            planned = sum(max(0, min(end, to) - max(begin, of)) for of, to in downtimes)
             spent["planned"] += planned
-            lasted = end - begin - planned
-        else:
-            lasted = end - begin
+            lasted -= planned
         spent[kind] += lasted
         if reason and lasted:
             why[reason] = why.get(reason, 0) + lasted
-    made = Spent(day, **spent, outages=outages, why=why)
-    return evolve(made, percent=percent_of(*made.counted("strict" if strict else "icinga")))
+    return Spent(day, **spent, outages=outages, percent=percent_of(*_counted(strict, **spent)), why=why)
 
 
-def _at(stretch: Stretch) -> int:
-    return stretch.at
+def _counted(strict: bool, ok: int, bad: int, planned: int, unknown: int, no_data: int) -> tuple[int, int]:
+    """What was good, of what counts."""
+    if strict:
+        return ok, ok + bad + unknown + no_data
+    counted = ok + bad + planned + unknown
+    return counted - bad - unknown, counted
 
 
-def _within(day: Day, stretches: Sequence[Stretch]) -> Iterator[tuple[int, int, Stretch]]:
-    ends = [*(stretch.at for stretch in stretches[1:]), day.end]
-    for stretch, until in zip(stretches, ends, strict=True):
-        begin, end = max(stretch.at, day.begin), min(until, day.end)
-        if begin < end:
-            yield begin, end, stretch
-
-
-def _kind(stretch: Stretch, strict: bool) -> tuple[str, str | None]:
-    """Which account a state goes to, and the reason to note beside it."""
+def _kind(stretch: Stretch, strict: bool) -> Kind:
+    """Where a state goes."""
     if stretch.reason == PENDING or (strict and stretch.reason in NO_DATA):
         return "no_data", stretch.reason
     if stretch.status == UNKNOWN:

@@ -8,12 +8,13 @@ change that isn't one: neither the cascade nor a reader of changes sees it. Rete
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from helen.pipeline import rollups
 from helen.pipeline.cascade import cascade
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import File, Lake
@@ -23,6 +24,7 @@ from helen.pipeline.schema import FIVE_MINUTES, TABLES
 ENOUGH_FILES = 8  # of one day and table: fewer are not worth a rewrite
 LIVELY_FILES = 60  # new ones of a day that goes on: a reader of today opens some hundred files instead of 8,640
 ROWS_PER_FILE = 4_000_000  # 100 MB of results: large enough to compress, small enough for a task
+ROLLUPS = {"m5": FIVE_MINUTES, "h1": None, "d1": None}  # rows of one bucket are added up, or the newest counts
 SWEEP_HOURS = 1  # readers of an old version have so long to finish
 LATEST_DAYS = 9  # results may come 8 days late, and need the finer sums of their day
 # Days that each table keeps. Raw results are for re-parsing and back-tests; changes and the daily tables are small.
@@ -41,29 +43,44 @@ def compact(
     Of a day that goes on only the files that are new are put together: no row is written more than twice in a day.
     """
     cascade(spark, lake)
+    return gather(spark, lake, LIVELY_FILES, now, all_days, say=say)
+
+
+def gather(
+    spark: SparkSession, lake: Lake, lively: int, now: datetime | None = None, all_days: bool = False,
+    tables: Sequence[str] = tuple(TABLES), say: Say = lambda line: None,
+) -> int:  # fmt: skip
+    """The same for some tables; what is new in them was seen by the cascade."""
     today = (now or datetime.now(UTC)).date()
     rewritten = 0
-    for name, table in TABLES.items():
+    for name in tables:
         by_day: dict[date, list[File]] = defaultdict(list)
-        for file in lake.files(name) if table.by_day else ():
+        for file in lake.files(name) if TABLES[name].by_day else ():
             by_day[file.day or today].append(file)
         for day, files in sorted(by_day.items()):
             goes_on = day >= today and not all_days
             chosen = [file for file in files if file.fresh] if goes_on else files
-            if len(chosen) >= (2 if all_days else LIVELY_FILES if goes_on else ENOUGH_FILES):
+            needed = -(-sum(file.rows for file in files) // rows_per_file(name))
+            if len(chosen) >= (1 + needed if all_days else lively if goes_on else ENOUGH_FILES + needed - 1):
                 say(f"{name} {day}: {len(chosen)} files")
                 compact_day(spark, lake, name, chosen)
                 rewritten += 1
     return rewritten
 
 
+def rows_per_file(name: str) -> int:
+    return rollups.ROWS_PER_PART if name in ROLLUPS else ROWS_PER_FILE
+
+
 def compact_day(spark: SparkSession, lake: Lake, name: str, files: list[File]) -> None:
     """These files of one day become one, or as many as their rows need."""
-    rows = condensed(lake.frame(spark, name, files), name)
-    count = max(1, -(-sum(file.rows for file in files) // ROWS_PER_FILE))
-    sort = TABLES[name].sort
-    shaped = rows.coalesce(1) if count == 1 else rows.repartitionByRange(count, *sort)
-    staged = lake.stage(name, shaped.sortWithinPartitions(*sort))
+    if name in ROLLUPS:
+        staged = rollups.stage(spark, lake, name, name, ROLLUPS[name], files)
+    else:
+        count, sort = max(1, -(-sum(file.rows for file in files) // ROWS_PER_FILE)), TABLES[name].sort
+        rows = condensed(lake.frame(spark, name, files), name)
+        shaped = rows.coalesce(1) if count == 1 else rows.repartitionByRange(count, *sort)
+        staged = lake.stage(name, shaped.sortWithinPartitions(*sort))
     lake.publish(name, staged, {}, files, fresh=False)
 
 

@@ -1,0 +1,79 @@
+"""Rollups put together in Arrow are what frames make of them, whatever the rows: gaps, nulls, overlaps, restarts."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from helen.pipeline import partials
+from helen.pipeline.schema import DAY, FIVE_MINUTES, H1, HOUR, M5, STATUSES
+from helen.pipeline.sums import merge, newest
+
+BEGIN = datetime(2026, 9, 22, tzinfo=UTC)
+
+
+def row(rng: random.Random, series: int, **more: Any) -> dict[str, Any]:
+    metric, unit, kind = rng.choice([("", "ms", "gauge"), ("used", "%", "gauge"), ("sent", "B", "counter"),
+                                     ('sent{if="a"}', "B", "counter")])  # fmt: skip
+    bucket = BEGIN + timedelta(seconds=300 * rng.randrange(36))
+    has_values = kind == "counter" or rng.random() < 0.8
+    first_at = bucket + timedelta(microseconds=rng.randrange(300_000_000))
+    last_at = first_at + timedelta(microseconds=rng.randrange(300_000_000))
+    values = {
+        name: rng.choice([0.0, 1.5, rng.uniform(-5, 500)]) for name in ("sum", "sumsq", "min", "max", "first", "last")
+    }
+    found = {
+        "series": series, "bucket": bucket, "metric": metric, "unit": unit, "kind": kind, "n": rng.randrange(9),
+        **{status: rng.randrange(3) for status in STATUSES}, "values": rng.randrange(1, 9), **values,
+        "first_at": first_at, "last_at": last_at, "increase": rng.uniform(0, 9) if kind == "counter" else None,
+        "cpu_ms": rng.choice([None, 2.25]), "peak_kib": rng.choice([None, 100.0, 7.0]), **more,
+    }  # fmt: skip
+    if not has_values:
+        found |= dict.fromkeys([*values, "first_at", "last_at"]) | {"values": 0}
+    return found
+
+
+def same(mine: list[dict[str, Any]], yours: list[dict[str, Any]]) -> None:
+    assert len(mine) == len(yours) > 0
+    for one, other in zip(mine, yours, strict=True):
+        for name, value in one.items():
+            close = isinstance(value, float) and math.isclose(value, other[name], rel_tol=1e-9, abs_tol=1e-9)
+            assert close or value == other[name], (name, one, other)
+
+
+def key(found: dict[str, Any]) -> tuple[Any, ...]:
+    return found["series"], found["metric"], found["unit"], found["kind"], found["bucket"]
+
+
+@pytest.mark.parametrize("seconds", [FIVE_MINUTES, HOUR, DAY])
+def test_as_frames_do(spark: Any, seconds: int) -> None:
+    """Of 600 rows of four series, of which many share a bucket and begin or end at any time."""
+    rng = random.Random(seconds)
+    rows = pa.Table.from_pylist([row(rng, rng.choice([0, 1, 7, 90_000])) for _ in range(600)], schema=M5.columns)
+    merged = merge(rows, seconds).to_pylist()
+    expected = partials.merged(spark.createDataFrame(rows), seconds).select(*M5.arrow.names).toArrow().to_pylist()
+    assert merged == sorted(merged, key=key)
+    same(merged, sorted(expected, key=key))
+
+
+def test_the_newest_rows(spark: Any) -> None:
+    """Of each series, metric and bucket; versions in any order."""
+    rng, taken, rows = random.Random(1), set(), []
+    for _ in range(300):
+        made = row(rng, rng.randrange(3), version=rng.randrange(99))
+        if (*key(made), made["version"]) not in taken:
+            taken.add((*key(made), made["version"]))
+            rows.append(made)
+    table = pa.Table.from_pylist(rows, schema=H1.columns)
+    expected = partials.newest(spark.createDataFrame(table)).select(*H1.columns.names).toArrow().to_pylist()
+    assert len(expected) < len(rows)
+    same(newest(table).to_pylist(), sorted(expected, key=key))
+
+
+def test_nothing_of_nothing() -> None:
+    assert merge(M5.columns.empty_table(), HOUR).num_rows == newest(H1.columns.empty_table()).num_rows == 0

@@ -4,7 +4,7 @@ An answer is bounded (`limit` points, and a cursor for the rest) and comes of on
 whole or not at all. Files are read some days at a time, so that a year takes no more memory than a month. A reader
 needs no lock; where files that it was about to read have just been swept it looks once more.
 
-h1 and d1 follow m5 within five minutes. What `resolution` None means is said at RESOLUTIONS.
+h1 follows m5 within five minutes, d1 within an hour. What `resolution` None means is said at RESOLUTIONS.
 """
 
 from __future__ import annotations

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import threading
+import time
 from collections import defaultdict
 from datetime import UTC
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
+from plainly import PlainBatch
 
 from helen.pipeline import driver
+from helen.pipeline import ingest as ingestion
 from helen.pipeline.digest import BELIEVED, PROMPT, SECOND
 from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
 from helen.pipeline.partials import partials
+from helen.pipeline.schema import SPOOLS
 
 T = 1_790_000_100.0  # 2026-09-21 13:35:00 UTC
 ONCE = Settings(once=True, upkeep=False)
@@ -236,6 +242,40 @@ def test_what_fails_again_and_again_is_the_end(
         Driver(spark, lake, [history.state], ONCE, reached=reached).run()
     told = json.loads((history.folder / "pipeline.json").read_text())
     assert (told["running"], told["error"]) == (False, "It has failed 2 times at one place: no space left on device")
+
+
+@pytest.mark.parametrize(("count", "most", "by_spark"), [(2, 1 << 20, 0), (3, 1 << 20, 1), (2, 1000, 1)])
+def test_what_is_little_is_digested_by_the_driver(
+    lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch, count: int, most: int, by_spark: int
+) -> None:
+    """Up to two segments, if they are small; more are for Spark's workers. Either way all of it is in the lake."""
+    tasks: list[Any] = []
+    given = PlainBatch.mapInArrow
+    monkeypatch.setattr(PlainBatch, "mapInArrow", lambda *words: tasks.append(words) or given(*words))
+    monkeypatch.setattr(ingestion, "LITTLE_BYTES", most)
+    for number in range(count):
+        history.segment(history.result("web1/load", 1_790_000_000.0 + number))
+    take_in(lake, history.state)
+    assert len(tasks) == by_spark
+    assert len(lake.rows("results")) == count
+    assert sum(row["n"] for row in lake.rows("m5")) == count
+
+
+def test_the_writer_follows_its_own_log(lake: Lake) -> None:
+    """What it has just published is done at once, whoever asks; entries that nobody needs go when they are old."""
+    log, row = lake.path("spools") / "_delta_log", {"helen": 0, "agent": "a", "spool": "s"}
+    lake.lock()
+    for number in range(1, 203):
+        lake.publish("spools", lake.stage_rows("spools", pa.Table.from_pylist([row], SPOOLS.arrow)), {"seg:x": number})
+        assert lake.done("spools", "seg:x") == number
+        if number in (1, 101, 202):
+            assert Lake(lake.folder).done("spools", "seg:x") == number
+        if number == 190:
+            for entry in log.iterdir():
+                os.utime(entry, (time.time() - 7200,) * 2)
+    assert min(entry.name for entry in log.glob("*.json")) == f"{99:020}.json"  # the last checkpoint of an hour ago
+    assert len(Lake(lake.folder).rows("spools")) == 202
+    lake.unlock()
 
 
 def test_one_writer(lake: Lake) -> None:

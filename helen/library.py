@@ -103,8 +103,11 @@ class Library:
         return self.published is not None and self.would_take(self.published.envelope)
 
     def would_take(self, envelope: bytes) -> bool:
-        """Whether enough of the keys in force have signed it."""
-        return manifest.is_signed(envelope, self.public, self.threshold)
+        """Whether enough of the keys in force have signed it, if it is an envelope at all."""
+        try:
+            return manifest.is_signed(envelope, self.public, self.threshold)
+        except ManifestRefused:
+            return False
 
     def offered(self, agent: str) -> Published | None:
         """The set that this agent shall run; None while nothing is published yet."""

@@ -32,7 +32,7 @@ from helen.pipeline.telemetry import BEAT, Batch, Told
 
 TRIGGER = 10.0  # a batch costs about the same however small it is: at 1 s it took a third of two cores
 CASCADE = 300.0  # seconds from one cascade of hours to the next
-UPKEEP = 3600.0  # with it days follow hours
+UPKEEP = 3600.0  # with it days follow hours; the first time as soon as hours do
 GATHER = 12  # new files of m5 in a day that are put together after a cascade: the next one reads a fifth of the rows
 LOOK = 1.0  # how often the main thread looks whether it is to end, or something is due
 RETRIES = 10  # failures in a row at one place: a machine that swaps lets Spark's own timeouts of 10 s pass
@@ -131,7 +131,7 @@ class Driver:
     def _stream(self, sink: Sink, ending: threading.Event) -> None:
         query = self._start(sink)
         began = time.monotonic()
-        due = {"beat": began, "cascade": began + CASCADE, "upkeep": began + UPKEEP}
+        due = {"beat": began, "cascade": began + CASCADE, "upkeep": began + CASCADE}
         try:
             while not query.awaitTermination(LOOK) and not ending.is_set():
                 if time.monotonic() >= due["beat"]:
@@ -188,7 +188,7 @@ class Driver:
             due["cascade"] = now + CASCADE
             with self._busy:
                 cascade(self._spark, self._lake, [HOURS])
-                upkeep.gather(self._spark, self._lake, GATHER, tables=["m5"])
+                upkeep.gather(self._spark, self._lake, GATHER, tables=["m5"], past=False)
         if now >= due["upkeep"]:
             due["upkeep"] = now + UPKEEP
             with self._busy:

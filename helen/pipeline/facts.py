@@ -24,7 +24,7 @@ from attrs import frozen
 from equus_protocol.results import STATUS_WORDS
 from helen.pipeline.days import MICROS, Day, date_of
 from helen.pipeline.digest import micros
-from helen.pipeline.files import Held, between, dataset, held, instant, read
+from helen.pipeline.files import Held, batches, between, held, instant, read
 from helen.pipeline.lake import File, Lake
 from helen.pipeline.planned import absences, downtimes
 from helen.pipeline.schema import ASKED
@@ -35,6 +35,7 @@ LOOK_BACK = timedelta(days=4)  # for the result that says how a day begins, wher
 USUAL_TIMES = 3  # distances between results that one is good for
 LEAST_GOOD, MOST_GOOD, GOOD_ALONE = 60 * MICROS, 6 * 3600 * MICROS, 900 * MICROS
 ROWS_PER_PART = 4_000_000  # of results, if all series are alike: 200 MB in a worker
+CHANGES_PER_PART = 500_000  # if all of them were in the days that are asked for: as much
 NUMBERS = {word: number for number, word in enumerate(STATUS_WORDS)}
 _TELLING = ("downtime", "rule", "helen_start", "helen_stop")  # kinds of changes that are about many checks
 
@@ -65,18 +66,23 @@ class Plan:
     def _moments(self, series: Array) -> dict[int, list[Moment]]:
         """Confirmed transitions, and the last one before `begin`."""
         wanted = between(int(series[0]), int(series[-1])) & (pc.field("kind") == "transition")
-        found = read("changes", _that_hold(self.changes, series), ["series", "at", "document"], wanted)
-        chosen, told = set(series.tolist()), defaultdict(list)
-        for number, at, document in zip(*(column.to_pylist() for column in found.columns), strict=True):
-            moment = moment_of(msgspec.json.decode(document)) if number in chosen else None
-            if moment is not None and moment.at < self.end:
-                told[number].append((moment.at, at, moment))
-        return {number: self._relevant(each) for number, each in told.items()}
-
-    def _relevant(self, told: list[tuple[int, int, Moment]]) -> list[Moment]:
-        moments = [moment for _, _, moment in sorted(told, key=lambda each: each[:2])]
-        before = sum(moment.at <= self.begin for moment in moments)
-        return moments[max(0, before - 1) :]
+        told: dict[int, list[tuple[int, int, Moment]]] = defaultdict(list)
+        before: dict[int, tuple[int, int, Moment]] = {}  # the last one of each: the others of years are no matter
+        for batch in batches("changes", _that_hold(self.changes, series), ["series", "at", "document"], wanted):
+            ours = batch.filter(pa.array(np.isin(batch["series"].to_numpy(), series, kind="table")))
+            for number, at, document in zip(*(column.to_pylist() for column in ours.columns), strict=True):
+                moment = moment_of(msgspec.json.decode(document))
+                if moment is None or moment.at >= self.end:
+                    continue
+                known = moment.at, at, moment
+                if moment.at > self.begin:
+                    told[number].append(known)
+                elif number not in before or before[number][:2] < known[:2]:
+                    before[number] = known
+        return {
+            number: [moment for _, _, moment in sorted([*_some(before.get(number)), *told[number]], key=_in_order)]
+            for number in {*before, *told}
+        }
 
     def _runs(self, series: Array, judged: Collection[int]) -> dict[int, list[Run]]:
         """Of all results where there are no transitions; else of late ones."""
@@ -95,6 +101,14 @@ class Plan:
         for of, *run in zip(*(column.tolist() for column in found), strict=True):
             runs[of].append(Run(*run))
         return runs
+
+
+def _some(known: Any) -> list[Any]:
+    return [] if known is None else [known]
+
+
+def _in_order(known: tuple[int, int, Moment]) -> tuple[int, int]:
+    return known[:2]
 
 
 def moment_of(document: Mapping[str, Any]) -> Moment | None:
@@ -161,6 +175,7 @@ def plan(lake: Lake, days: Sequence[Day], series: Mapping[int, tuple[str, str]],
     changes = lake.files("changes", (date.min, until))
     results = lake.files("results", (date_of(begin) - LOOK_BACK, until))
     count = max(at_least, -(-sum(file.rows for file in results) // ROWS_PER_PART))
+    count = max(count, -(-sum(file.rows for file in changes) // CHANGES_PER_PART))
     parts = np.array_split(np.array(sorted(series), np.int32), min(count, len(series)))
     # Those of the day after, too: a Helen that was away at midnight says so when she comes back.
     told = _told(lake, changes)
@@ -207,7 +222,7 @@ def _away(lake: Lake, told: list[dict[str, Any]], span: Span) -> list[Span]:
 def _last_received(paths: Sequence[str], table: str, wanted: Any = None) -> dict[int, int]:
     """When each Helen got or wrote the last of these rows. They are looked through piece by piece."""
     last: dict[int, int] = {}
-    for batch in dataset(table, paths).to_batches(["helen", "received"], filter=wanted) if paths else ():
+    for batch in batches(table, paths, ["helen", "received"], wanted):
         helens, received = batch["helen"].to_numpy(), batch["received"].cast(pa.int64()).to_numpy()
         for helen in np.unique(helens).tolist():
             last[helen] = max(last.get(helen, 0), int(received[helens == helen].max()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,6 +60,12 @@ def read(table: str, paths: Sequence[str], columns: Sequence[str], wanted: Any) 
     if not paths:
         return pa.schema([TABLES[table].columns.field(name) for name in columns]).empty_table()
     return dataset(table, paths).to_table(list(columns), filter=wanted, use_threads=False)
+
+
+def batches(table: str, paths: Sequence[str], columns: Sequence[str], wanted: Any) -> Iterator[pa.RecordBatch]:
+    """The same piece by piece."""
+    if paths:
+        yield from dataset(table, paths).to_batches(list(columns), filter=wanted, use_threads=False)
 
 
 def dataset(table: str, paths: Sequence[str]) -> Any:

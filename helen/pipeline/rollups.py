@@ -18,13 +18,14 @@ from attrs import frozen
 from pyspark.sql import SparkSession
 
 from helen.pipeline.digest import SECOND, micros
-from helen.pipeline.files import Held, between, held, instant, read
+from helen.pipeline.files import MOST, Held, between, held, instant, read
 from helen.pipeline.lake import File, Lake
 from helen.pipeline.parquet import write_days
 from helen.pipeline.schema import TABLES, WRITTEN
 from helen.pipeline.sums import merge, newest
 
 ROWS_PER_PART = 1_000_000  # of the finer table: 400 MB in a worker while they are sorted
+SAMPLED = 64  # of so many rows one is looked at
 FEW_BUCKETS = 32  # that are named one by one where they are read
 
 Array = Any  # of numpy
@@ -107,15 +108,22 @@ def stage(
 ) -> list[Path]:  # fmt: skip
     """Have Spark's workers write rows of `to` from these files of `of` (Task says how); the staged files."""
     sources = held(lake, of, files)
-    count = max(1, -(-sum(file.rows for file in files) // ROWS_PER_PART))
-    bounds = _bounds(sources, count)
+    bounds = _bounds(of, sources, -(-sum(file.rows for file in files) // ROWS_PER_PART))
     task = Task(of, to, seconds, sources, bounds, str(lake.staging(to)),
                 None if fresh is None else held(lake, of, fresh), version)  # fmt: skip
     written = spark.range(0, len(bounds), 1, len(bounds)).mapInArrow(task, WRITTEN.ddl).toArrow()
     return sorted(Path(path) for path in written["path"].to_pylist())
 
 
-def _bounds(files: Sequence[Held], count: int) -> list[tuple[int, int]]:
-    lowest, highest = min(file.lowest for file in files), max(file.highest for file in files)
-    edges = np.linspace(lowest, highest + 1, min(count, highest - lowest + 1) + 1).astype(np.int64).tolist()
-    return [(begin, end - 1) for begin, end in pairwise(edges)]
+def _bounds(of: str, files: Sequence[Held], count: int) -> list[tuple[int, int]]:
+    """Ranges of series that have about as many rows each. Numbers only rise: of old ones there is next to nothing."""
+    if count <= 1:
+        return [(0, MOST)]
+    sampled = [_series(of, file)[SAMPLED // 2 :: SAMPLED] for file in files]
+    sample = np.sort(np.concatenate(sampled))
+    edges = np.unique(sample[np.arange(1, count) * len(sample) // count]) if len(sample) else []
+    return [(begin, end - 1) for begin, end in pairwise([0, *(int(edge) for edge in edges if edge > 0), MOST + 1])]
+
+
+def _series(of: str, file: Held) -> Array:
+    return read(of, [file.path], ["series"], None)["series"].to_numpy()

@@ -48,9 +48,9 @@ def compact(
 
 def gather(
     spark: SparkSession, lake: Lake, lively: int, now: datetime | None = None, all_days: bool = False,
-    tables: Sequence[str] = tuple(TABLES), say: Say = lambda line: None,
+    tables: Sequence[str] = tuple(TABLES), past: bool = True, say: Say = lambda line: None,
 ) -> int:  # fmt: skip
-    """The same for some tables; what is new in them was seen by the cascade."""
+    """The same for some tables, what is new in them was seen by the cascade; `past`: days that are over, too."""
     today = (now or datetime.now(UTC)).date()
     rewritten = 0
     for name in tables:
@@ -59,6 +59,8 @@ def gather(
             by_day[file.day or today].append(file)
         for day, files in sorted(by_day.items()):
             goes_on = day >= today and not all_days
+            if not goes_on and not past:
+                continue
             chosen = [file for file in files if file.fresh] if goes_on else files
             needed = -(-sum(file.rows for file in files) // rows_per_file(name))
             if len(chosen) >= (1 + needed if all_days else lively if goes_on else ENOUGH_FILES + needed - 1):

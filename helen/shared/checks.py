@@ -7,8 +7,9 @@ any other, and believes what fits the hash. Versions of manifests only rise, and
 version some of our agents are past already is released anew, by whoever can sign.
 
 A set is worth what its signatures are worth by the keys in force: without them nobody publishes or takes it. Helens who
-are new at one moment publish their sets before they hear whose keys are everybody's; then the one who holds what the
-network says signs it anew, and if nobody does for a while, others replace it by theirs.
+are new at one moment publish their sets before they hear whose keys are everybody's. Then whoever published the one
+that counts signs it anew. If she doesn't for a while, those who hold it do; and those who can't even verify it replace
+it by theirs, at once where somebody has pushed there since.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from helen.releases import PushRefused
 from helen.shared.commons import NotYet
 from helen.store import StoreFailed
 
-GRACE = 10.0  # seconds in which whoever published a set that we can't verify may sign it anew
+GRACE = 120.0  # seconds in which whoever published a set may sign it anew: a restart takes less
 AT_ONCE = 16  # files that are asked for together: 16 MiB at most on their way to us
 
 Fetch = Callable[[str, str], "Deferred[bytes | None]"]
@@ -39,7 +40,8 @@ Fetch = Callable[[str, str], "Deferred[bytes | None]"]
 class ChecksPart:
     """`fetch(identity, sha256)` asks another Helen for a file; `others()` are the identities of those that live.
 
-    `keys_agree()`: whether our signing keys are those of the network.
+    `keys()` is the version of the network's signing keys, if they are ours; None else. `again(seconds)` has `wanted`
+    asked once more then.
     """
 
     log = Logger()
@@ -47,18 +49,23 @@ class ChecksPart:
 
     def __init__(
         self, library: Library, identity: str, wall: Callable[[], float], fetch: Fetch,
-        others: Callable[[], Iterable[str]], keys_agree: Callable[[], bool],
+        others: Callable[[], Iterable[str]], keys: Callable[[], int | None], seconds: Callable[[], float],
+        again: Callable[[float], None],
     ) -> None:  # fmt: skip
         self._library, self._identity, self._wall = library, identity, wall
-        self._fetch, self._others, self._keys_agree = fetch, others, keys_agree
-        self._unverifiable: tuple[bytes, float] = b"", 0.0  # the last one, and since when it is known
+        self._fetch, self._others, self._keys, self._seconds, self._again = fetch, others, keys, seconds, again
+        self._waits: tuple[tuple[str, int | None], float, str] = ("", None), 0.0, ""  # for whom: `_waited`
 
     def wanted(self, name: str, value: Any) -> Any:
         published = self._library.published
         if published is None:
             return None
         if not self._library.is_signed:
-            self._library.look()  # signs it anew, if anybody can here; what is published then is told
+            is_ours = value is None or value["by"] == self._identity
+            if is_ours or self._waited(published.digest) >= GRACE:
+                self._library.look()  # signs it anew, if anybody can here; what is published then is told
+            else:
+                self._again(GRACE)
             return None
         if value is not None and digest_of(value) == published.digest:
             return None
@@ -75,7 +82,7 @@ class ChecksPart:
             return
         envelope = base64.b64decode(value["manifest"])
         undo = None if value["undo"] is None else base64.b64decode(value["undo"])
-        if self._is_given_up(envelope) and await self._have_better():
+        if self._is_given_up(envelope, digest_of(value)) and await self._have_better(envelope):
             return  # which is told now
         documents = [self._verified(each) for each in (envelope, undo) if each is not None]
         contents = await self._gather(documents, value["by"])
@@ -84,19 +91,29 @@ class ChecksPart:
         except (PushRefused, LintFailed, StoreFailed) as error:
             raise NotYet(f"the checks of {value['by']} are not in force here: {error}") from error
 
-    def _is_given_up(self, envelope: bytes) -> bool:
-        """Whether the network's set lacks signatures of the network's keys, and nobody has mended it for a while."""
-        if self._library.would_take(envelope) or not self._keys_agree():
+    def _is_given_up(self, envelope: bytes, digest: str) -> bool:
+        """Whether the network's set lacks signatures of the network's keys, and nobody will mend it."""
+        if self._keys() is None or self._library.would_take(envelope):
             return False
-        if self._unverifiable[0] != envelope:
-            self._unverifiable = envelope, self._wall()
-        return self._wall() - self._unverifiable[1] >= GRACE
+        waited, published = self._waited(digest), self._library.published
+        was_pushed = published is not None and self._waits[2] not in ("", published.digest)
+        return waited >= GRACE or was_pushed
 
-    async def _have_better(self) -> bool:
-        """Whether what is published here is signed by the keys in force, at last."""
+    def _waited(self, digest: str) -> float:
+        """Seconds since we know that this set lacks signatures of these keys."""
+        about, published = (digest, self._keys()), self._library.published
+        if self._waits[0] != about:
+            self._waits = about, self._seconds(), "" if published is None else published.digest
+        return self._seconds() - self._waits[1]
+
+    async def _have_better(self, envelope: bytes) -> bool:
+        """Whether what is published here is signed by the keys in force. No files are no better than some."""
         if not self._library.is_signed:
             await self._library.look()
-        return self._library.is_signed
+        published = self._library.published
+        if not self._library.is_signed or published is None:
+            return False
+        return bool(published.files) or not _files_of(envelope)
 
     def _verified(self, envelope: bytes) -> ManifestDocument:
         library = self._library
@@ -138,6 +155,16 @@ class ChecksPart:
         raise NotYet(f"no Helen in reach has the file {entry.sha256} of the newest set of checks")
 
 
+def _files_of(envelope: bytes) -> bool:
+    try:
+        return bool(manifest.read_unverified(envelope).files)
+    except ManifestRefused:
+        return False
+
+
 def digest_of(value: Any) -> str:
-    """Of the manifest in a document."""
-    return manifest.read_unverified(base64.b64decode(value["manifest"])).digest
+    """Of the manifest in a document; of what is none, nothing that anybody could hold."""
+    try:
+        return manifest.read_unverified(base64.b64decode(value["manifest"])).digest
+    except ManifestRefused:
+        return hashlib.sha256(value["manifest"].encode()).hexdigest()

@@ -142,10 +142,11 @@ class Commons:
         """What the network says, if it is known and read."""
         return self._values.get(name)
 
-    def is_in_force(self, name: str) -> bool:
-        """Whether the network says something of it, and this Helen does as it says."""
+    def in_force(self, name: str) -> int | None:
+        """The version of what the network says of it, if this Helen does as it says; None else."""
         held = self.sharer.documents.get(name)
-        return held is not None and name not in self._waiting and self._applied.get(name) == held.version
+        is_ours = held is not None and name not in self._waiting and self._applied.get(name) == held.version
+        return self._applied[name] if is_ours else None
 
     # ---------------------------------------------------------------------------------------------- from the network
 
@@ -250,7 +251,7 @@ class Commons:
         standing = self._standing[name]
         standing.due = None
         held = self.sharer.documents.get(name)
-        if held is not None and not self.is_in_force(name):
+        if held is not None and self.in_force(name) is None:
             return  # what the network says comes first; `changed` is said again after it
         try:
             value = (

@@ -60,7 +60,9 @@ class Together:
             wall,
             self._fetch,
             lambda: [*self.helens.live, *self.helens.others],
-            lambda: self.commons.is_in_force("keys"),
+            lambda: self.commons.in_force("keys"),
+            reactor.seconds,
+            lambda within: self.changed("checks", within),
         )
         parts = (
             SigningKeysPart(helen.keys, key, lambda: authority.has_given, self._keys_taken),

@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 import random
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from helen.pipeline import partials
+from helen.pipeline import partials, rollups
+from helen.pipeline.cascade import HOURS, cascade
+from helen.pipeline.files import MOST, held
+from helen.pipeline.lake import Lake
 from helen.pipeline.schema import DAY, FIVE_MINUTES, H1, HOUR, M5, STATUSES
 from helen.pipeline.sums import merge, newest
+from helen.pipeline.upkeep import compact
 
 BEGIN = datetime(2026, 9, 22, tzinfo=UTC)
 
@@ -73,6 +79,32 @@ def test_the_newest_rows(spark: Any) -> None:
     expected = partials.newest(spark.createDataFrame(table)).select(*H1.columns.names).toArrow().to_pylist()
     assert len(expected) < len(rows)
     same(newest(table).to_pylist(), sorted(expected, key=key))
+
+
+def test_in_parts_of_many_rows_each(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However unevenly numbers are spread: old series have next to nothing. Day and hours are whole, then compacted."""
+    monkeypatch.setattr(rollups, "ROWS_PER_PART", 100)
+    monkeypatch.setattr(rollups, "SAMPLED", 4)
+    rng, lake = random.Random(5), Lake(tmp_path / "lake")
+    numbers = [0, *range(90_000, 90_040)]
+    rows = pa.Table.from_pylist([row(rng, rng.choice(numbers)) for _ in range(900)], schema=M5.columns)
+    rows = rows.append_column("day", pc.cast(rows["bucket"], pa.date32(), safe=False))
+    lake.lock()
+    for first in range(0, 900, 75):
+        lake.publish("m5", lake.stage_rows("m5", rows.slice(first, 75)), {})
+    assert cascade(spark, lake, [HOURS])["h1"] == merge(rows, HOUR).num_rows
+    bounds = rollups._bounds("m5", held(lake, "m5", lake.files("m5")), 9)
+    assert (len(bounds), bounds[0][0], bounds[-1][1]) == (9, 0, MOST)
+    shares = [sum(low <= each <= high for each in rows["series"].to_pylist()) for low, high in bounds]
+    assert (sum(shares), max(shares) < 200) == (900, True)
+    expected = partials.merged(lake.frame(spark, "m5"), HOUR).select(*M5.arrow.names).toArrow().to_pylist()
+    found = [{name: each[name] for name in M5.arrow.names} for each in lake.rows("h1")]
+    same(sorted(found, key=key), sorted(expected, key=key))
+    compact(spark, lake, all_days=True)
+    assert (len(lake.files("m5")), lake.rows("m5") != []) == (9, True)
+    expected = merge(rows, FIVE_MINUTES).to_pylist()
+    same(sorted(lake.rows("m5"), key=key), expected)
+    lake.unlock()
 
 
 def test_nothing_of_nothing() -> None:

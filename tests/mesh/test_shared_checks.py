@@ -1,0 +1,152 @@
+"""Which set of checks a Helen believes, and which she tells, while keys change and others come and go."""
+
+from __future__ import annotations
+
+import base64
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from twisted.internet.defer import succeed
+
+from equus_protocol import manifest
+from helen.shared.checks import GRACE, ChecksPart
+from helen.shared.commons import NotYet
+
+NOW = 1_800_000_000.0
+OLD, NEW = (Ed25519PrivateKey.from_private_bytes(letter * 32) for letter in (b"o", b"n"))
+
+
+def envelope(key: Ed25519PrivateKey, version: int, **files: bytes) -> bytes:
+    named = {f"{name}.lua": content for name, content in files.items()}
+    return manifest.sign(manifest.build(named, version, NOW, NOW + 86_400), [key])
+
+
+def said(signed: bytes, by: str) -> dict[str, Any]:
+    return {"manifest": base64.b64encode(signed).decode(), "undo": None, "by": by}
+
+
+class Library:
+    """Publishes what it is told; `look` signs it anew if the key is here."""
+
+    def __init__(self, signed: bytes, keys: tuple[Ed25519PrivateKey, ...] = ()) -> None:
+        self.keys = keys
+        self.public = {manifest.key_id(NEW.public_key()): NEW.public_key()}
+        self.threshold, self.looks, self.adopted = 1, 0, list[tuple[bytes, str]]()
+        self.releases = SimpleNamespace(undo_envelope=None, content=lambda sha256: _coroutine(b""))
+        self.publish(signed)
+
+    def publish(self, signed: bytes) -> None:
+        document = manifest.read_unverified(signed)
+        self.published = SimpleNamespace(envelope=signed, digest=document.digest, files=document.files)
+
+    def would_take(self, signed: bytes) -> bool:
+        try:
+            return manifest.is_signed(signed, self.public, 1)
+        except manifest.ManifestRefused:
+            return False
+
+    @property
+    def is_signed(self) -> bool:
+        return self.would_take(self.published.envelope)
+
+    def look(self) -> Any:
+        self.looks += 1
+        if self.keys:
+            document = manifest.read_unverified(self.published.envelope)
+            again = manifest.build(document.files, document.version + 1, NOW, NOW + 86_400)
+            self.publish(manifest.sign(again, self.keys))
+        return succeed(None)
+
+    def adopt(self, signed: bytes, undo: Any, contents: Any, by: str) -> Any:
+        self.adopted.append((signed, by))
+        self.publish(signed)
+        return succeed(None)
+
+
+async def _coroutine(value: Any) -> Any:
+    return value
+
+
+class Helen:
+    """h1, whose keys are those of the network from version 5 on."""
+
+    def __init__(self, library: Library) -> None:
+        self.library, self.now, self.keys, self.again = library, 0.0, 5, list[float]()
+        self.part = ChecksPart(
+            library, "h1", lambda: NOW, lambda identity, sha256: succeed(b""), lambda: [], lambda: self.keys,
+            lambda: self.now, self.again.append,
+        )  # type: ignore[arg-type]  # fmt: skip
+
+    def adopt(self, value: dict[str, Any]) -> str:
+        """What the network says afterwards: `ours`, `theirs`; or `refused`."""
+        try:
+            self.part.adopt("checks", value).send(None)
+        except StopIteration:
+            return "theirs" if self.part.wanted("checks", value) is None else "ours"
+        except NotYet:
+            return "refused"
+        raise AssertionError("it waits for something")
+
+
+def test_what_others_publish_is_taken_if_it_is_signed() -> None:
+    helen = Helen(Library(envelope(NEW, 1)))
+    theirs = envelope(NEW, 7)
+    assert helen.adopt(said(theirs, "h2")) == "theirs"
+    assert helen.library.adopted == [(theirs, "h2")]
+
+
+@pytest.mark.parametrize("keys", [(), (NEW,)], ids=["key elsewhere", "key here"])
+def test_whoever_published_the_set_that_counts_signs_it_anew(keys: tuple[Any, ...]) -> None:
+    """At once, and nothing that others can't verify is told meanwhile."""
+    helen = Helen(Library(mine := envelope(OLD, 3, a=b"a"), keys))
+    assert (helen.part.wanted("checks", said(mine, "h1")), helen.library.looks) == (None, 1)
+    again = helen.part.wanted("checks", said(mine, "h1"))
+    assert (again is not None) == bool(keys)
+    assert again is None or helen.library.would_take(base64.b64decode(again["manifest"]))
+
+
+def test_those_who_hold_it_wait_for_her() -> None:
+    """Not all of them sign at one moment: each would make a set of its own."""
+    helen = Helen(Library(held := envelope(OLD, 3, a=b"a"), (NEW,)))
+    assert (helen.part.wanted("checks", said(held, "h2")), helen.again, helen.library.looks) == (None, [GRACE], 0)
+    helen.now = GRACE
+    assert (helen.part.wanted("checks", said(held, "h2")), helen.library.looks) == (None, 1)
+    assert helen.part.wanted("checks", said(held, "h2"))["by"] == "h1"
+
+
+def test_a_set_that_nobody_can_verify_is_replaced_after_a_while() -> None:
+    """Later where other keys come meanwhile, and never by no checks at all."""
+    theirs = said(envelope(OLD, 9, a=b"a"), "h2")
+    helen, empty = Helen(Library(envelope(NEW, 1, b=b"b"))), Helen(Library(envelope(NEW, 1)))
+    for each in (helen, empty):
+        assert each.adopt(theirs) == "refused"
+        each.now, each.keys = GRACE - 1, 6
+        assert each.adopt(theirs) == "refused"
+        each.now = 2 * GRACE - 2
+        assert each.adopt(theirs) == "refused"
+        each.now = 2 * GRACE
+    assert (helen.adopt(theirs), empty.adopt(theirs)) == ("ours", "refused")
+    assert empty.adopt(said(envelope(OLD, 9), "h2")) == "refused"
+    empty.now += GRACE
+    assert empty.adopt(said(envelope(OLD, 9), "h2")) == "ours"
+
+
+def test_a_push_replaces_it_at_once() -> None:
+    """Unless the keys of the network aren't ours yet: then it may be us who can't verify."""
+    theirs = said(envelope(OLD, 9, a=b"a"), "h2")
+    helen = Helen(Library(envelope(NEW, 1)))
+    assert helen.adopt(theirs) == "refused"
+    helen.library.publish(envelope(NEW, 2, b=b"b"))
+    helen.keys = None  # type: ignore[assignment]
+    assert helen.adopt(theirs) == "refused"
+    helen.keys = 5
+    assert helen.adopt(theirs) == "ours"
+
+
+def test_what_is_no_envelope_is_replaced_too() -> None:
+    helen = Helen(Library(envelope(NEW, 1, b=b"b")))
+    assert helen.adopt(said(b"{}", "h2")) == "refused"
+    helen.now = GRACE
+    assert helen.adopt(said(b"{}", "h2")) == "ours"

@@ -25,7 +25,8 @@ class Talk:
         self._agent = agent
         self._questions = Questions(connection, agent.runner, lambda: agent.update.checks, agent.one_shots)
         self._sender: Sender | None = None
-        self._told: dict[str, Any] | None = None  # the last load report, less what changes all the time
+        # The set and the last load report, less what changes all the time.
+        self._told: tuple[str | None, dict[str, Any]] | None = None
         self._owes_loaded = False
         self._meanings: dict[type, Callable[[Any], None]] = {
             m.Check: self._questions.asked,
@@ -48,7 +49,7 @@ class Talk:
 
     def code_changed(self) -> None:
         """Another set, another verdict on it, or an answer that a `reload` is owed."""
-        if self.speaks_v2 and (self._owes_loaded or self._told != self._standing_report()):
+        if self.speaks_v2 and (self._owes_loaded or self._told != self._standing()):
             self._tell_loaded()
 
     def spool_changed(self) -> None:
@@ -71,15 +72,16 @@ class Talk:
         if self._sender is not None:
             self._sender.acked(ack)
 
-    def _standing_report(self) -> dict[str, Any]:
-        return self._agent.load_report()
+    def _standing(self) -> tuple[str | None, dict[str, Any]]:
+        """A set that was signed anew has the same files, and is another one."""
+        return self._agent.update.checks.digest, self._agent.load_report()
 
     def _tell_loaded(self) -> None:
-        self._told, self._owes_loaded = self._standing_report(), False
+        self._told, self._owes_loaded = self._standing(), False
         standing = self._agent.writer.standing
         spool = {"id": standing.id, "depth": standing.depth, "first": standing.first}
-        blob = encode_report({**self._told, "spool": spool})
-        self.connection.send(m.Loaded(self._agent.update.checks.digest, blob))
+        digest, report = self._told
+        self.connection.send(m.Loaded(digest, encode_report({**report, "spool": spool})))
         self._agent.has_loaded()
         if self._sender is None or self._sender.spool != standing.id:
             self._sender = Sender(self.connection, self._agent.writer)

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from equus.library import hash_of
 from equus_protocol import messages as m
-from equus_protocol.manifest import build, entry, sign
+from equus_protocol.manifest import build, entry, read_unverified, sign
 
 EMPTY, RELOAD = m.Schedule(1, b"[]"), m.Reload()
 KEY, OTHER = Ed25519PrivateKey.from_private_bytes(b"k" * 32), Ed25519PrivateKey.from_private_bytes(b"o" * 32)
@@ -212,6 +212,17 @@ def test_reloads_during_an_update_mean_one_more_behind_it(pinned):
     final = push.serve(m.Manifest(ask.message_id, signed(FIRST)), envelope=signed(FIRST), files=FIRST)
     assert [states(loaded) for loaded in final] == [dict.fromkeys(FIRST, "active")]
     assert (push.asked, pinned.update.is_busy) == (1, False)
+
+
+def test_a_set_that_is_signed_anew_meanwhile_is_told_as_well(pinned):
+    """It has the same files: Helen would wait for its digest for ever."""
+    push = Push(pinned)
+    push.push(FIRST, 1, first=EMPTY)
+    [ask] = push.helen.say(RELOAD)
+    assert push.helen.say(RELOAD) == []
+    second, third = signed(FIRST, 2), signed(FIRST, 3)
+    loaded = push.serve(m.Manifest(ask.message_id, second), envelope=third, files=FIRST)
+    assert [each.digest for each in loaded] == [read_unverified(each).digest for each in (second, third)]
 
 
 def test_runs_wait_for_code_that_is_on_the_way_and_are_counted(pinned, runner):

@@ -35,6 +35,12 @@ def local_days(first: date, last: date, zone: str) -> list[Day]:
     return [Day(first + timedelta(days=n), midnights[n], midnights[n + 1]) for n in range(count)]
 
 
+def micros_of(time: datetime) -> int:
+    """Exact: a float of seconds is a microsecond off now and then."""
+    since = time - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * MICROS + since.microseconds
+
+
 def date_of(micros: int) -> date:
     """The UTC day."""
     return datetime.fromtimestamp(micros // MICROS, UTC).date()

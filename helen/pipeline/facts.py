@@ -25,7 +25,7 @@ from equus_protocol.results import STATUS_WORDS
 from helen.pipeline.days import MICROS, Day, date_of
 from helen.pipeline.digest import micros
 from helen.pipeline.files import Held, batches, between, held, instant, read
-from helen.pipeline.lake import File, Lake
+from helen.pipeline.lake import Lake
 from helen.pipeline.planned import absences, downtimes
 from helen.pipeline.schema import ASKED
 from helen.pipeline.spent import UNKNOWN, Facts, Moment, Run, Span, union
@@ -178,16 +178,17 @@ def plan(lake: Lake, days: Sequence[Day], series: Mapping[int, tuple[str, str]],
     count = max(count, -(-sum(file.rows for file in changes) // CHANGES_PER_PART))
     parts = np.array_split(np.array(sorted(series), np.int32), min(count, len(series)))
     # Those of the day after, too: a Helen that was away at midnight says so when she comes back.
-    told = _told(lake, changes)
+    told_in, heard_in = held(lake, "changes", changes), held(lake, "results", results)
+    told = _told(told_in)
     planned = _planned(told, series, (begin, end))
     away = _away(lake, told, (begin, end))
-    return Plan(begin, end, held(lake, "results", results), held(lake, "changes", changes), parts, planned, away)
+    return Plan(begin, end, heard_in, told_in, parts, planned, away)
 
 
-def _told(lake: Lake, files: Sequence[File]) -> list[dict[str, Any]]:
+def _told(files: Sequence[Held]) -> list[dict[str, Any]]:
     columns = ["helen", "at", "received", "kind", "document"]
-    paths = [each.path for each in held(lake, "changes", files)]
-    rows: list[dict[str, Any]] = read("changes", paths, columns, pc.field("kind").isin(_TELLING)).to_pylist()
+    found = read("changes", [file.path for file in files], columns, pc.field("kind").isin(_TELLING))
+    rows: list[dict[str, Any]] = found.to_pylist()
     return sorted(rows, key=lambda row: (row["received"], row["at"]))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from attrs import frozen
 
-from helen.pipeline.days import MICROS
+from helen.pipeline.days import micros_of
 from helen.pipeline.lake import File, Lake
 from helen.pipeline.schema import TABLES, TIME
 
@@ -41,13 +40,9 @@ def held(lake: Lake, table: str, files: Iterable[File]) -> list[Held]:
         series = file.lowest.get("series"), file.highest.get("series")
         times = file.lowest.get("bucket"), file.highest.get("bucket")
         ranges = series if None not in series else (0, MOST)  # what the log knows no range of may hold anything
-        spans = tuple(_micros(time) for time in times) if None not in times else (-_NEVER, _NEVER)
+        spans = tuple(micros_of(time) for time in times) if None not in times else (-_NEVER, _NEVER)
         found.append(Held(str(base / file.path), *ranges, *spans))  # type: ignore[misc]
     return found
-
-
-def _micros(time: datetime) -> int:
-    return round((time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * MICROS)
 
 
 def between(lowest: int, highest: int) -> Any:

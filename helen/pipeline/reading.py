@@ -23,8 +23,10 @@ from attrs import field, frozen
 from deltalake.exceptions import DeltaError
 
 from equus_protocol.results import STATUS_WORDS
+from helen.pipeline.days import micros_of
+from helen.pipeline.files import instant
 from helen.pipeline.lake import File, Lake
-from helen.pipeline.schema import TABLES, TIME
+from helen.pipeline.schema import TABLES
 
 DAY = 86_400 * 1_000_000
 END_OF_TIME = 253_402_300_800 * 1_000_000  # the year 10000
@@ -223,7 +225,7 @@ def _oldest(lake: Lake, table: str) -> date | None:
 def _rollup(where: _Where, asked: Asked) -> Row:
     step = RESOLUTIONS[where.table].seconds * 1_000_000
     begin = max(asked.begin - asked.begin % step, asked.cursor.time if asked.cursor else 0)
-    wanted = (pc.field("bucket") >= _moment(begin)) & (pc.field("bucket") < _moment(asked.end))
+    wanted = (pc.field("bucket") >= instant(begin)) & (pc.field("bucket") < instant(asked.end))
     if asked.metrics:
         wanted &= pc.field("metric").isin(list(asked.metrics))
     columns = _SUMS if where.table == "m5" else (*_SUMS, "version")
@@ -240,7 +242,7 @@ def _rollup(where: _Where, asked: Asked) -> Row:
         if bucket == points[0]["bucket"]:
             raise TooMuch(f"one bucket has more than {asked.limit} metrics: ask for some of them with `metric`")
         points = [point for point in points if point["bucket"] < bucket]
-        following = str(Cursor(where.table, _micros(bucket)))
+        following = str(Cursor(where.table, micros_of(bucket)))
     return {"step": step // 1_000_000, "metrics": _by_metric(points), "next": following}
 
 
@@ -310,9 +312,9 @@ def _shown(point: Row) -> Row:
     """A mean may be shown, though none is ever stored."""
     known, lasted = point["values"], 0.0
     if point["increase"] is not None:
-        lasted = (_micros(point["last_at"]) - _micros(point["first_at"])) / 1e6
+        lasted = (micros_of(point["last_at"]) - micros_of(point["first_at"])) / 1e6
     row = {name: point[name] for name in ("n", "ok", "warning", "critical", "unknown", "min", "max", "last")}
-    row |= {"at": _micros(point["bucket"]) // 1_000_000, "mean": point["sum"] / known if known else None,
+    row |= {"at": micros_of(point["bucket"]) // 1_000_000, "mean": point["sum"] / known if known else None,
             "rate": point["increase"] / lasted if lasted > 0 else None, "cpu_ms": point["cpu_ms"],
             "peak_kib": point["peak_kib"]}  # fmt: skip
     return {name: _finite(value) for name, value in row.items()}
@@ -338,9 +340,9 @@ def _raw(where: _Where, asked: Asked) -> Row:
 
 def _results(where: _Where, files: Sequence[File], begin: int, end: int, after: Cursor | None, count: int) -> list[Row]:
     """The first `count` of these files' results. Looks at their times first, so that no blob is read for nothing."""
-    within = (pc.field("time") >= _moment(begin)) & (pc.field("time") < _moment(end))
+    within = (pc.field("time") >= instant(begin)) & (pc.field("time") < instant(end))
     times = where.read(files, ["time"], within)["time"]
-    held = 0 if after is None else pc.sum(pc.equal(times, _moment(after.time))).as_py() or 0
+    held = 0 if after is None else pc.sum(pc.equal(times, instant(after.time))).as_py() or 0
     if len(times) > count + held:
         places = pc.select_k_unstable(times, count + held, [("", "ascending")])
         within &= pc.field("time") <= pc.max(times.take(places))
@@ -351,7 +353,7 @@ def _results(where: _Where, files: Sequence[File], begin: int, end: int, after: 
 
 
 def _place(row: Row) -> tuple[int, int, int]:
-    return _micros(row["time"]), row["helen"], row["at"]
+    return micros_of(row["time"]), row["helen"], row["at"]
 
 
 def _result(row: Row, wanted: Sequence[str]) -> Row:
@@ -360,7 +362,9 @@ def _result(row: Row, wanted: Sequence[str]) -> Row:
         {name: _finite(value) for name, value in each.items()} | {"labels": dict(each["labels"])}
         for each in row["metrics"] if not wanted or each["name"] in wanted
     ]  # fmt: skip
-    times = {name: None if row[name] is None else _micros(row[name]) / 1e6 for name in ("time", "received", "started")}
+    times = {
+        name: None if row[name] is None else micros_of(row[name]) / 1e6 for name in ("time", "received", "started")
+    }
     words = {"status": STATUS_WORDS[row["status"]], "origin": ORIGINS[row["origin"]]}
     return times | words | {name: _finite(row[name]) for name in names} | {"metrics": metrics}
 
@@ -371,16 +375,6 @@ def _result(row: Row, wanted: Sequence[str]) -> Row:
 def _day(micros: int) -> date:
     """The UTC day; the last one that there is for what comes later."""
     return datetime.fromtimestamp(min(micros, END_OF_TIME - 1) // 1_000_000, UTC).date()
-
-
-def _moment(micros: int) -> pa.Scalar:
-    return pa.scalar(micros, pa.int64()).cast(TIME)
-
-
-def _micros(time: datetime) -> int:
-    """Exact: a float of seconds is a microsecond off now and then."""
-    since = time - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def _finite(value: Any) -> Any:

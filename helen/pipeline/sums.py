@@ -29,7 +29,6 @@ def merge(rows: pa.Table, seconds: int) -> pa.Table:
     bucket = time - time % size
     begins, ends = (_times(rows[each], missing) for each, missing in (("first_at", _NEVER), ("last_at", -_NEVER)))
     groups = Groups.of(_keys(series, bucket // size, name, unit, kind), begins)
-    count = len(groups.starts)
     last = _by_end(groups, ends)
     known_first, known_last = begins[groups.order][groups.starts] != _NEVER, ends[last] != -_NEVER
     columns = {
@@ -45,7 +44,6 @@ def merge(rows: pa.Table, seconds: int) -> pa.Table:
         "increase": _increase(groups, rows, kind),
     }  # fmt: skip
     columns["day"] = pc.cast(columns["bucket"], pa.date32(), safe=False)
-    assert len(columns["day"]) == count
     return pa.table([columns[each] for each in M5.arrow.names], schema=M5.arrow)
 
 

@@ -84,7 +84,7 @@ class ChecksPart:
         undo = None if value["undo"] is None else base64.b64decode(value["undo"])
         if self._is_given_up(envelope, digest_of(value)) and await self._have_better(envelope):
             return  # which is told now
-        documents = [self._verified(each) for each in (envelope, undo) if each is not None]
+        documents = [self._verified(each, value["by"]) for each in (envelope, undo) if each is not None]
         contents = await self._gather(documents, value["by"])
         try:
             await self._library.adopt(envelope, undo, contents, value["by"])
@@ -115,12 +115,14 @@ class ChecksPart:
             return False
         return bool(published.files) or not _files_of(envelope)
 
-    def _verified(self, envelope: bytes) -> ManifestDocument:
+    def _verified(self, envelope: bytes, by: str) -> ManifestDocument:
         library = self._library
         try:
             return manifest.verify(envelope, library.public, self._wall(), threshold=library.threshold)
         except ManifestRefused as refused:
-            raise NotYet(f"the set of checks of the network is refused: {refused}") from refused
+            hint = f". {by}, who published it, signs it anew if she is up; `helen push` here replaces it"
+            hint = "" if library.would_take(envelope) else hint
+            raise NotYet(f"the set of checks of the network is refused: {refused}{hint}") from refused
 
     async def _gather(self, documents: list[ManifestDocument], by: str) -> dict[str, bytes]:
         """All files by hash: those that are here, and the others from whoever has them."""

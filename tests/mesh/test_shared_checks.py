@@ -145,6 +145,13 @@ def test_a_push_replaces_it_at_once() -> None:
     assert helen.adopt(theirs) == "ours"
 
 
+def test_what_is_refused_says_what_to_do() -> None:
+    helen = Helen(Library(envelope(NEW, 1)))
+    words = r"0 good signature.* h2, who published it, signs it anew if she is up; `helen push` here replaces it$"
+    with pytest.raises(NotYet, match=words):
+        helen.part.adopt("checks", said(envelope(OLD, 9), "h2")).send(None)
+
+
 def test_what_is_no_envelope_is_replaced_too() -> None:
     helen = Helen(Library(envelope(NEW, 1, b=b"b")))
     assert helen.adopt(said(b"{}", "h2")) == "refused"

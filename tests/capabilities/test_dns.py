@@ -1,6 +1,7 @@
 """dns: the messages, and name servers that behave and do not."""
 
 import contextlib
+import errno
 import socket
 import struct
 import threading
@@ -139,16 +140,27 @@ def test_names_that_are_none(name):
 # Name servers ------------------------------------------------------------------------------------------------------
 
 
+def both_on_one_port() -> tuple[socket.socket, socket.socket]:
+    """UDP and TCP. A port that is free for the one may be taken for the other."""
+    while True:
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("127.0.0.1", 0))
+        try:
+            return server, socket.create_server(server.getsockname())
+        except OSError as error:
+            server.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+
+
 @pytest.fixture
 def name_server():
     """Starts a UDP server (and TCP on the same port) that answers with what functions make of a question."""
     stops = []
 
     def start(by_datagram, by_stream=None) -> int:
-        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        server.bind(("127.0.0.1", 0))
+        server, listener = both_on_one_port()
         port = server.getsockname()[1]
-        listener = socket.create_server(("127.0.0.1", port))
 
         def datagrams() -> None:
             with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,7 +39,8 @@ class Peers:
     ) -> Worker:
         """A worker of `echo`, not yet known to the broker."""
         ends = [b if isinstance(b, str | Target) else b.ports.ends["backend"] for b in brokers]
-        worker = Worker(self.pump.reactor, options.pop("identity", "worker"), ends, answer, interval=BEAT, **options)
+        options = {"identity": "worker", "interval": BEAT, **options}
+        worker = Worker(self.pump.reactor, options.pop("identity"), ends, answer, **options)
         worker.offer("echo")
         return self.start(worker)
 
@@ -348,15 +350,40 @@ def test_an_identity_is_bound_to_its_key(pump, brokers, peers, curve):
 
 
 def test_a_key_that_is_removed_is_cut_with_its_next_message(pump, brokers, peers, curve):
+    """Heartbeats are rare here, so that on a busy machine the connection isn't lost before that message is sent."""
+    security, authorize = curve
+    keys = authorize("worker")
+    security.authorized.reload()
+    broker = brokers.start(security=security, address="127.0.0.1")
+    worker = peers.worker(secured(broker, security, "backend"), keys=keys, interval=60.0)
+    pump.until(lambda: knows(broker, "echo"))
+    (security.authorized.folder / "worker.key").unlink()
+    pump.until(lambda: not security.authorized.is_authorized(keys.public))
+    assert worker.state is State.ACTIVE
+    worker.offer("more")
+    pump.until(lambda: worker.state is State.STOPPED)
+    assert not knows(broker, "echo")
+    assert not knows(broker, "more")
+
+
+def test_who_calls_again_without_a_key_is_let_in_when_it_is_back(pump, brokers, peers, curve):
+    """Lost while the key was not there: the gatekeeper refuses each call, and the worker goes on calling."""
     security, authorize = curve
     keys = authorize("worker")
     security.authorized.reload()
     broker = brokers.start(security=security, address="127.0.0.1")
     worker = peers.worker(secured(broker, security, "backend"), keys=keys)
     pump.until(lambda: knows(broker, "echo"))
-    (security.authorized.folder / "worker.key").unlink()
-    pump.until(lambda: worker.state is State.STOPPED)
-    assert not knows(broker, "echo")
+    file = security.authorized.folder / "worker.key"
+    text = file.read_text()
+    file.unlink()
+    security.authorized.reload()
+    worker.link._perform(worker.link.negotiation.disconnected(time.monotonic()))
+    pump.until(lambda: not knows(broker, "echo"))
+    pump.sit(0.5)
+    assert worker.state in (State.LOST, State.DIALLING)
+    file.write_text(text)
+    pump.until(lambda: worker.state is State.ACTIVE and knows(broker, "echo"))
 
 
 def test_strangers_and_plain_peers_stay_outside(pump, brokers, peers, curve):

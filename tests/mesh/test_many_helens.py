@@ -146,9 +146,9 @@ def test_each_is_killed_stopped_and_restarted_in_turn(fleet: Fleet) -> None:
     for turn in range(3 * ROUNDS):
         number, following, last = (each % 3 for each in range(turn, turn + 3))
         began = time.monotonic()
+        fleet.wait_for(following)  # she was ended in the turn before
         fleet.fill(number)
         took[f"{turn}: h{number} stopped"] = stop_her_and_try_a_broker(fleet, number)
-        fleet.wait_for(following)  # she was ended in the turn before
         fleet.fill(following)
         took[f"{turn}: h{following} killed"] = fleet.leave_her(following, signal.SIGKILL)
         fleet.revive(following)

@@ -23,6 +23,7 @@ class Held:
     """A file, and the ranges of its series and (of a rollup, in microseconds) its buckets, both ends included."""
 
     path: str
+    rows: int
     lowest: int
     highest: int
     begin: int = -_NEVER
@@ -41,7 +42,7 @@ def held(lake: Lake, table: str, files: Iterable[File]) -> list[Held]:
         times = file.lowest.get("bucket"), file.highest.get("bucket")
         ranges = series if None not in series else (0, MOST)  # what the log knows no range of may hold anything
         spans = tuple(micros_of(time) for time in times) if None not in times else (-_NEVER, _NEVER)
-        found.append(Held(str(base / file.path), *ranges, *spans))  # type: ignore[misc]
+        found.append(Held(str(base / file.path), file.rows, *ranges, *spans))  # type: ignore[misc]
     return found
 
 

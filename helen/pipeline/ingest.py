@@ -28,14 +28,14 @@ from helen.pipeline import histories
 from helen.pipeline.histories import History
 from helen.pipeline.lake import Lake
 from helen.pipeline.naming import OWN_SPOOL, Names
-from helen.pipeline.schema import CHANGES, WRITTEN
+from helen.pipeline.schema import CHANGES, SEGMENTS, WRITTEN
 from helen.pipeline.task import Place, Task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CHANGES_AT_ONCE = 500  # segments of changes per entry: a transition is 300 bytes, so this is some 100 MB at worst
-# What a batch may have to be digested in this process: at the pace of 1,000 agents that saves half of the CPU time.
+# What may wait and be digested in this process: at the pace of 1,000 agents that saves half of the CPU time.
 LITTLE_SEGMENTS, LITTLE_BYTES = 2, 16 << 20
 POINTS = ("begun", "named", "written", "m5-published", "results-published", "changes-published")
 
@@ -84,7 +84,7 @@ class Sink:
                 self.histories[int(helen)].commit(kind, number)
 
     def take(self, batch: DataFrame) -> Ingested:
-        """Publish one micro-batch. May be called again with the same one, or with a part of it."""
+        """Publish one micro-batch, and what has come since it began. May be called again with the same one."""
         self._reached("begun")
         mapping = self._names.map(self.histories)
         self._reached("named")
@@ -93,9 +93,15 @@ class Sink:
     def _take_results(self, batch: DataFrame, mapping: pa.Table) -> int:
         done = {table: self.done(table) for table in ("m5", "results")}  # in the order in which they are published
         staged = {table: self._lake.staging(table) for table in done}
-        dropped = self._doubles(batch, mapping, done["results"]) if len(self.histories) > 1 else {}
+        little = self._little(done)
+        dropped = {}
+        if len(self.histories) > 1:
+            dropped = self._doubles(batch.toArrow() if little is None else little, mapping, done["results"])
         task = Task({t: str(path) for t, path in staged.items()}, done, self._numbers_of(mapping), dropped)
-        written = self._run(task, batch, done)
+        if little is None:
+            written = batch.mapInArrow(task, WRITTEN.ddl).toArrow().to_pylist()
+        else:
+            written = [row for made in task(little.to_batches()) for row in made.to_pylist()]
         self._reached("written")
         ends: dict[int, int] = {}
         for row in written:
@@ -111,24 +117,22 @@ class Sink:
             self._lake.discard(staged[table])
         return count
 
-    def _run(self, task: Task, batch: DataFrame, done: Mapping[str, Mapping[int, int]]) -> list[dict[str, Any]]:
-        """Rows of WRITTEN: made by Spark's workers, or here where that costs less than to tell them."""
-        if not self._is_little(done):
-            found: list[dict[str, Any]] = batch.mapInArrow(task, WRITTEN.ddl).toArrow().to_pylist()
-            return found
-        read = batch.toArrow().to_batches()
-        return [row for made in task(read) for row in made.to_pylist()]
+    def _little(self, done: Mapping[str, Mapping[int, int]]) -> pa.Table | None:
+        """All segments that wait, where a fleet sends so much in a few seconds; None where there is more.
 
-    def _is_little(self, done: Mapping[str, Mapping[int, int]]) -> bool:
-        """Whether what waits is what a fleet sends in a few seconds."""
-        size, count = 0, 0
+        The batch is among them, because a segment is there before the batch that has it begins. So Spark needn't run
+        anything: each job of hers costs several times what is done with 20,000 results.
+        """
+        named, size = [], 0
         for helen, history in self.histories.items():
             first = min(each[helen] for each in done.values())
             reach = history.next_after(histories.RESULTS, first, LITTLE_SEGMENTS + 1)
             for number in range(reach[0], reach[1] + 1) if reach is not None else ():
-                count += 1
+                named.append({"helen": helen, "segment": number, "folder": str(history.folder)})
                 size += history.size(histories.RESULTS, number)
-        return count <= LITTLE_SEGMENTS and size <= LITTLE_BYTES
+        if len(named) > LITTLE_SEGMENTS or size > LITTLE_BYTES:
+            return None
+        return pa.Table.from_pylist(named, schema=SEGMENTS.arrow)
 
     def _numbers_of(self, mapping: pa.Table) -> dict[int, Any]:
         if self._numbers is None or self._numbers[0] is not mapping:
@@ -155,10 +159,9 @@ class Sink:
         """Never less than there was: a table may be ahead of the batch that is done again."""
         return {f"{kind}:{self._ids[helen]}": max(end, before[helen]) for helen, end in ends.items()}
 
-    def _doubles(self, batch: DataFrame, mapping: pa.Table, done: Mapping[int, int]) -> dict[Place, frozenset[int]]:
+    def _doubles(self, named: pa.Table, mapping: pa.Table, done: Mapping[int, int]) -> dict[Place, frozenset[int]]:
         """What another Helen has got as well: an agent that moved before its ack sends such results again."""
-        read = batch.toArrow().to_pylist()
-        places = [(row["helen"], row["segment"]) for row in read if row["segment"] > done[row["helen"]]]
+        places = [(row["helen"], row["segment"]) for row in named.to_pylist() if row["segment"] > done[row["helen"]]]
         rows = [row for place in sorted(places) for row in self._triples(place, mapping)]
         shared = self._names.shared({(row[0], row[3], row[4]) for row in rows if row[4] != OWN_SPOOL})
         if not shared:

@@ -27,6 +27,7 @@ from helen.pipeline.sums import merge, newest
 ROWS_PER_PART = 1_000_000  # of the finer table: 400 MB in a worker while they are sorted
 SAMPLED = 64  # of so many rows one is looked at
 FEW_BUCKETS = 32  # that are named one by one where they are read
+_FIRST_PART = pa.RecordBatch.from_pydict({"id": [0]})
 
 Array = Any  # of numpy
 
@@ -106,13 +107,30 @@ def stage(
     spark: SparkSession, lake: Lake, of: str, to: str, seconds: int | None, files: Sequence[File],
     fresh: Sequence[File] | None = None, version: int | None = None,
 ) -> list[Path]:  # fmt: skip
-    """Have Spark's workers write rows of `to` from these files of `of` (Task says how); the staged files."""
+    """Rows of `to` from these files of `of` (Task says how); the staged files.
+
+    Written by Spark's workers, or here where there is no more than one part: that costs less than to start a worker.
+    """
+    new = None if fresh is None else held(lake, of, fresh)
     sources = held(lake, of, files)
-    bounds = _bounds(of, sources, -(-sum(file.rows for file in files) // ROWS_PER_PART))
-    task = Task(of, to, seconds, sources, bounds, str(lake.staging(to)),
-                None if fresh is None else held(lake, of, fresh), version)  # fmt: skip
-    written = spark.range(0, len(bounds), 1, len(bounds)).mapInArrow(task, WRITTEN.ddl).toArrow()
-    return sorted(Path(path) for path in written["path"].to_pylist())
+    if new is not None and seconds is not None:
+        sources = _near(sources, new, seconds * SECOND)
+    rows = sum(file.rows for file in sources)
+    task = Task(of, to, seconds, sources, _bounds(of, sources, -(-rows // ROWS_PER_PART)), str(lake.staging(to)),
+                new, version)  # fmt: skip
+    count = len(task.bounds)
+    if count == 1:
+        paths = [row["path"] for made in task([_FIRST_PART]) for row in made.to_pylist()]
+    else:
+        paths = spark.range(0, count, 1, count).mapInArrow(task, WRITTEN.ddl).toArrow()["path"].to_pylist()
+    return sorted(Path(path) for path in paths)
+
+
+def _near(files: Sequence[Held], fresh: Sequence[Held], size: int) -> list[Held]:
+    """Those that may hold rows of a bucket that the new ones touch: of a day that goes on, its last hour."""
+    begin = min(file.begin for file in fresh) // size * size
+    end = (max(file.end for file in fresh) // size + 1) * size
+    return [file for file in files if file.begin < end and file.end >= begin]
 
 
 def _bounds(of: str, files: Sequence[Held], count: int) -> list[tuple[int, int]]:

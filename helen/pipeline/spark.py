@@ -30,8 +30,11 @@ SETTINGS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",  # we name every file; no job to list them
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    # The checkpoint, made anew for each run: a sum beside each file costs a process each (`chmod`).
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # Spark's own notes, made anew for each run: a sum beside each file, and a new file's mode, cost a process each.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing"
+    ".FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "20",  # of the checkpoint; the lake knows its own numbers
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

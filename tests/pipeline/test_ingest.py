@@ -22,7 +22,10 @@ from helen.pipeline import ingest as ingestion
 from helen.pipeline.digest import BELIEVED, PROMPT, SECOND
 from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.errors import PipelineError
+from helen.pipeline.histories import open_history
+from helen.pipeline.ingest import Sink
 from helen.pipeline.lake import Lake
+from helen.pipeline.naming import Names
 from helen.pipeline.partials import partials
 from helen.pipeline.schema import SPOOLS
 
@@ -249,16 +252,38 @@ def test_what_is_little_is_digested_by_the_driver(
     lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch, count: int, most: int, by_spark: int
 ) -> None:
     """Up to two segments, if they are small; more are for Spark's workers. Either way all of it is in the lake."""
-    tasks: list[Any] = []
-    given = PlainBatch.mapInArrow
-    monkeypatch.setattr(PlainBatch, "mapInArrow", lambda *words: tasks.append(words) or given(*words))
+    asked: list[str] = []
+    for name in ("mapInArrow", "toArrow"):
+        monkeypatch.setattr(PlainBatch, name, counted(getattr(PlainBatch, name), name, asked))
     monkeypatch.setattr(ingestion, "LITTLE_BYTES", most)
     for number in range(count):
         history.segment(history.result("web1/load", 1_790_000_000.0 + number))
     take_in(lake, history.state)
-    assert len(tasks) == by_spark
+    assert asked == ["mapInArrow"] * by_spark
     assert len(lake.rows("results")) == count
     assert sum(row["n"] for row in lake.rows("m5")) == count
+
+
+def counted(given: Any, name: str, calls: list[str]) -> Any:
+    return lambda *words: calls.append(name) or given(*words)
+
+
+def test_what_has_come_since_the_batch_began_is_taken_as_well(lake: Lake, histories: Any) -> None:
+    """A little of two Helens, one result with both. The next batch, which has the rest again, adds nothing."""
+    one, other = histories
+    one.segment(one.result("web1/disk", T, spool="s", sequence=1))
+    lake.lock()
+    names = Names(lake)
+    sink: Any = Sink(lake, names, names.number([open_history(each.state) for each in (one, other)]))
+    batch = PlainBatch(sink, 9)
+    other.segment(other.result("web1/disk", T, spool="s", sequence=1), other.result("web1/disk", T + 1))
+    assert sink.take(batch).results == 2
+    again = PlainBatch(sink, 9)
+    assert again.is_empty
+    assert sink.take(batch).results == 0
+    assert (len(lake.rows("results")), sum(row["n"] for row in lake.rows("m5"))) == (2, 2)
+    assert sink.start() == {"0": {"seg": 1, "chg": 0}, "1": {"seg": 1, "chg": 0}}
+    lake.unlock()
 
 
 def test_the_writer_follows_its_own_log(lake: Lake) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from helen.pipeline import partials, rollups
 from helen.pipeline.cascade import HOURS, cascade
-from helen.pipeline.files import MOST, held
+from helen.pipeline.digest import SECOND
+from helen.pipeline.files import MOST, Held, held
 from helen.pipeline.lake import Lake
 from helen.pipeline.schema import DAY, FIVE_MINUTES, H1, HOUR, M5, STATUSES
 from helen.pipeline.sums import merge, newest
@@ -104,6 +105,49 @@ def test_in_parts_of_many_rows_each(spark: Any, tmp_path: Path, monkeypatch: pyt
     assert (len(lake.files("m5")), lake.rows("m5") != []) == (9, True)
     expected = merge(rows, FIVE_MINUTES).to_pylist()
     same(sorted(lake.rows("m5"), key=key), expected)
+    lake.unlock()
+
+
+@pytest.mark.parametrize(
+    ("fresh", "near"),
+    [
+        ([(3900, 4200)], "hour whole unknown"),  # within the second hour
+        ([(3600, 3600)], "hour whole unknown"),
+        ([(3599, 3599)], "before whole unknown"),
+        ([(3900, 4200), (7200, 7200)], "hour after whole unknown"),
+        ([(-(2**62), 2**62)], "before hour after whole unknown"),  # nobody knows what it holds
+    ],
+)
+def test_what_may_hold_rows_of_a_bucket(fresh: list[tuple[int, int]], near: str) -> None:
+    """Of a day that goes on the last hour is read; bounds are times in the log, so both ends are included."""
+    spans = {"before": (0, 3300), "hour": (3600, 6900), "after": (7200, 7500), "whole": (0, 86_100)}
+    files = [Held(name, 1, 0, MOST, *(each * SECOND for each in span)) for name, span in spans.items()]
+    new = [Held("new", 1, 0, MOST, begin * SECOND, end * SECOND) for begin, end in fresh]
+    found = rollups._near([*files, Held("unknown", 1, 0, MOST)], new, HOUR * SECOND)
+    assert " ".join(file.path for file in found) == near
+
+
+@pytest.mark.parametrize("most", [1_000_000, 100])
+def test_hours_are_the_same_by_workers_and_here(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """One part is made in this process, several by Spark; either way what is new is put together with its hour."""
+    monkeypatch.setattr(rollups, "ROWS_PER_PART", most)
+    monkeypatch.setattr(rollups, "SAMPLED", 4)
+    rng, lake = random.Random(8), Lake(tmp_path / "lake")
+    given = [row(rng, rng.randrange(9)) for _ in range(600)]
+    lake.lock()
+    for first in (0, 300):
+        rows = pa.Table.from_pylist(given[first : first + 300], schema=M5.columns)
+        rows = rows.append_column("day", pc.cast(rows["bucket"], pa.date32(), safe=False))
+        lake.publish("m5", lake.stage_rows("m5", rows), {})
+        cascade(spark, lake, [HOURS])
+    parts = rollups._bounds("m5", held(lake, "m5", lake.files("m5")), -(-600 // most))
+    assert len(parts) == (1 if most > 600 else 6)
+    whole = pa.Table.from_pylist(given, schema=M5.columns)
+    found = newest(pa.Table.from_pylist(lake.rows("h1"), schema=H1.arrow)).select(M5.columns.names).to_pylist()
+    expected = merge(whole, HOUR).select(M5.columns.names).to_pylist()
+    same(sorted(found, key=key), sorted(expected, key=key))
     lake.unlock()
 
 

@@ -150,9 +150,12 @@ class History:
         new.rename(path)
 
 
-def cpu_of_tree() -> float:
-    """User and system seconds of this process and all below it, those that have ended included."""
-    parents, used = {}, {}
+Tree = dict[int, tuple[int, int, int]]  # process -> its parent, its own ticks, those of its children that were reaped
+
+
+def look_at_tree() -> Tree:
+    """This process and all below it."""
+    seen: Tree = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -160,20 +163,39 @@ def cpu_of_tree() -> float:
             except OSError:
                 continue
             parts = text[text.rindex(")") + 2 :].split()
-            parents[int(name)], used[int(name)] = int(parts[1]), sum(map(int, parts[11:15]))
+            seen[int(name)] = int(parts[1]), sum(map(int, parts[11:13])), sum(map(int, parts[13:15]))
     ours, grown = {os.getpid()}, True
     while grown:
-        more = {pid for pid, parent in parents.items() if parent in ours} - ours
+        more = {pid for pid, (parent, *_) in seen.items() if parent in ours} - ours
         ours |= more
         grown = bool(more)
-    return sum(used.get(pid, 0) for pid in ours) / TICKS
+    return {pid: seen[pid] for pid in ours if pid in seen}
+
+
+def cpu_between(before: Tree, after: Tree) -> float:
+    """User and system seconds. Who has ended since is with whoever reaped it, with all that it had used before.
+
+    Not all of them reap: Spark ends workers that are idle for a minute, and nobody is told what they had used.
+    """
+    known = dict.fromkeys(after, 0)
+    for pid, (parent, own, kids) in before.items():
+        if pid not in after:
+            while parent in before and parent not in after:
+                parent = before[parent][0]
+            known[parent] = known.get(parent, 0) + own + kids
+    ticks = 0
+    for pid, (_, own, kids) in after.items():
+        _, own_before, kids_before = before.get(pid, (0, 0, 0))
+        ticks += own - own_before + max(0, kids - kids_before - known[pid])
+    return ticks / TICKS
 
 
 @contextmanager
 def timed(figures: dict[str, dict[str, float]], name: str) -> Iterator[None]:
-    wall, cpu = time.monotonic(), cpu_of_tree()
+    wall, before = time.monotonic(), look_at_tree()
     yield
-    figures[name] = {"wall_s": round(time.monotonic() - wall, 2), "cpu_s": round(cpu_of_tree() - cpu, 2)}
+    used = cpu_between(before, look_at_tree())
+    figures[name] = {"wall_s": round(time.monotonic() - wall, 2), "cpu_s": round(used, 2)}
     print(f"{name:32} wall {figures[name]['wall_s']:8.2f} s   CPU {figures[name]['cpu_s']:8.2f} s", flush=True)
 
 
@@ -255,18 +277,20 @@ def pace(spark: SparkSession, folder: Path, options: argparse.Namespace, figures
     for number in range(options.minutes * 6):
         if number % 6 == 3:
             ours[1] = time.thread_time()
-            marks.append((cpu_of_tree() - sum(ours), time.monotonic()))
+            marks.append((look_at_tree(), sum(ours), time.monotonic()))
         history.add(fleet.take(rows, time.time()))
         closed[number + 1] = time.time()
         time.sleep(10)
-    shares = [(b - a) / (then - now) / (os.cpu_count() or 1) for (a, now), (b, then) in pairwise(marks)]
+    used = [(cpu_between(a, b) - (mine - yours)) / (then - now) for (a, yours, now), (b, mine, then) in pairwise(marks)]
+    shares = [each / (os.cpu_count() or 1) for each in used]
     ending.set()
     threads[1].join()
     stop.set()
     threads[0].join()
     fresh.sort()
     figures["fleet"] = {
-        "results_per_s": rows / 10, "cpu_share_percent_by_minute": [round(100 * share, 2) for share in shares],
+        "results_per_s": rows / 10, "cpu_share_percent": round(100 * sum(shares) / len(shares), 2),
+        "cpu_share_percent_by_minute": [round(100 * share, 2) for share in shares],
         "fresh_p50_s": round(fresh[len(fresh) // 2], 2), "fresh_p95_s": round(fresh[int(len(fresh) * 0.95)], 2),
     }  # fmt: skip
     print("fleet", figures["fleet"], flush=True)

@@ -13,10 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from twisted.logger import Logger
+
 import helen_checks
 from equus_protocol.manifest import FileEntry
 from helen.lint import Verdict, verdict
 
+_log = Logger()
 PATH = Path(helen_checks.FOLDER) / "verdicts.json"
 
 
@@ -40,9 +43,17 @@ class Shipped:
         return all(self._is_known(f"lib/{each}.lua", files, seen) for each in listed["requires"])
 
 
-def load() -> Shipped:
-    """Blocking. Raises OSError or ValueError: then the installation is damaged."""
-    return Shipped(json.loads(PATH.read_bytes())["files"])
+def load(path: Path = PATH) -> Shipped:
+    """Blocking. Of a damaged installation nothing is known: then lint is asked, a second for all of them."""
+    try:
+        return Shipped(dict(json.loads(path.read_bytes())["files"]))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        _log.warn(
+            "{path} can't be read ({error}): this installation is damaged, install it anew. Helen judges the shipped"
+            " checks herself.",
+            path=path, error=error,
+        )  # fmt: skip
+        return Shipped({})
 
 
 def written(answer: bytes) -> str:

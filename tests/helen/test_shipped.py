@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from twisted.internet.defer import Deferred, succeed
+from twisted.logger import capturedLogs, formatEvent
 
 import helen_checks
 from equus.commands import lint
@@ -49,6 +50,20 @@ def entries(*names: str, **changed: bytes) -> dict[str, FileEntry]:
 )
 def test_a_file_is_known_with_all_that_it_requires(files: dict[str, FileEntry], known: set[str]) -> None:
     assert shipped.load().known(files).keys() == known
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[]", b"{}", b'{"files": 3}', b"\xff"])
+def test_of_a_damaged_installation_nothing_is_known(tmp_path: Path, content: bytes | None) -> None:
+    """She starts all the same, asks lint, and says what to do."""
+    path = tmp_path / "verdicts.json"
+    if content is not None:
+        path.write_bytes(content)
+    with capturedLogs() as logged:
+        assert shipped.load(path).known(entries(*FIRST, *LIBRARIES)) == {}
+    told = [formatEvent(event) for event in logged]
+    assert len(told) == 1
+    assert told[0].startswith(f"{path} can't be read (")
+    assert "install it anew" in told[0]
 
 
 def test_a_circle_ends() -> None:

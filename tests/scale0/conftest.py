@@ -79,7 +79,7 @@ class Brokers:
     def start(self, identity: str = "broker", security: Security | None = None, **config: Any) -> BrokerService:
         """A broker with the beat of the tests, up and active unless the configuration says otherwise."""
         ports = dict.fromkeys(("frontend_port", "backend_port", "peer_port", "config_pub_port"), 0)
-        tree = {"identity": identity, "default_heartbeat_interval": 0.2} | ports | config
+        tree = {"identity": identity, "default_heartbeat_interval": 1.0} | ports | config
         file = self._folder / f"{identity}.json"
         file.write_bytes(msgspec.json.encode(tree))
         service = BrokerService(self._pump.reactor, file, self._folder / identity, security)

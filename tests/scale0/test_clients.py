@@ -19,7 +19,7 @@ from scale0.reader import new_keys
 from scale0.service import BrokerService
 from scale0.worker import Refused, Reply, Request, Worker
 
-BEAT = 0.2
+BEAT = 1.0
 
 
 class Peers:

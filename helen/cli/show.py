@@ -177,9 +177,10 @@ def pipeline_line(said: dict[str, Any], now: float) -> str:
     if said["state"] == "ended":
         return f"history: the pipeline ended {heard} ago, with segment {said['segment']}"
     pace = f"{said['results_per_second']:,.0f} results/s in a batch of {said['batch_seconds']:.1f} s"
+    failing = f"; {plain(said['error'])}" if said["error"] else ""
     if said["behind"] == 0:
-        return f"history: all segments are in the lake; {pace}"
-    return f"history: {said['behind']} segments ({said['behind_seconds']:.0f} s) behind; {pace}"
+        return f"history: all segments are in the lake; {pace}{failing}"
+    return f"history: {said['behind']} segments ({said['behind_seconds']:.0f} s) behind; {pace}{failing}"
 
 
 def show_agent(agent: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ turned into JVM rows and back. Sums are additive, so no task needs to see anothe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,19 @@ def rows_of(
     columns = {name: stored[name] for name in stored.schema.names if name != "series_id"} | {
         "helen": pa.repeat(pa.scalar(helen, pa.int32()), stored.num_rows),
         "segment": pa.repeat(pa.scalar(segment, pa.int64()), stored.num_rows),
-        "series": pa.array(numbers[stored["series_id"].to_numpy()], pa.int32()),
+        "series": pa.array(_series_of(stored["series_id"].to_numpy(), numbers, segment), pa.int32()),
         "time": time,
         "day": pc.cast(time, pa.date32(), safe=False),
     }
     return pa.table([columns[name] for name in RESULTS.arrow.names], schema=RESULTS.arrow)
+
+
+def _series_of(ids: Array, numbers: Array, segment: int) -> Array:
+    known = (ids >= 0) & (ids < len(numbers))
+    series = numbers[np.where(known, ids, 0)] if len(numbers) else np.full(len(ids), -1)
+    if unknown := np.unique(ids[~known | (series < 0)]).tolist():
+        raise NoSuchSeries(f"segment {segment}", unknown)
+    return series
 
 
 def times(stored: pa.Table) -> Array:
@@ -74,6 +83,17 @@ def micros(column: pa.ChunkedArray) -> Array:
 def doubles(column: pa.ChunkedArray) -> Array:
     """NaN where it is null."""
     return column.cast(pa.float64()).to_numpy()
+
+
+class NoSuchSeries(Exception):
+    """A segment that names what the history's list of series doesn't have: one of the two is not Helen's."""
+
+    def __init__(self, where: object, unknown: Sequence[int]) -> None:
+        listed = ", ".join(map(str, unknown[:5]))
+        super().__init__(
+            f"{where} has series {listed}, which series.parquet beside it doesn't have: restore the file from the same"
+            " backup as the segments"
+        )
 
 
 @frozen(eq=False)

@@ -104,10 +104,11 @@ def _driver(lake: Lake) -> Finding:
     try:
         status = json.loads((lake.folder / LAKE_FILE).read_text())
         last, ago = status["last"], time.time() - status["at"]
-        if status["error"]:
-            return Finding("driver", False, f"ended {ago:.0f} s ago: {status['error']}")
         if status["running"] and ago > SILENT:
             return Finding("driver", False, f"not heard of for {ago:.0f} s, and it did not say that it ends")
+        if status["error"]:
+            text = "runs, but" if status["running"] else f"ended {ago:.0f} s ago:"
+            return Finding("driver", False, f"{text} {status['error']}")
         text = "runs" if status["running"] else f"ended {ago:.0f} s ago"
         if last is not None:
             text += (

@@ -73,6 +73,8 @@ class Driver:
         self._told = Told(lake.folder, settings.trigger)
         self._published: dict[str, dict[str, int]] = {}
         self._failure: Exception | None = None
+        self._due: dict[str, float] = {}
+        self._failed: dict[str, int] = {}  # times in a row, of what is done between batches
 
     def run(self, ending: threading.Event | None = None) -> None:
         """Until `ending` is set, or all is done. Raises PipelineError."""
@@ -80,6 +82,8 @@ class Driver:
         try:
             names = Names(self._lake)
             sink = Sink(self._lake, names, names.number(self.histories), self._reached)
+            began = time.monotonic()
+            self._due = {"beat": began, "cascade": began + CASCADE, "upkeep": began + CASCADE}
             self._published = sink.start()
             try:
                 self._keep_at_it(sink, ending or threading.Event())
@@ -113,7 +117,7 @@ class Driver:
                 ending.wait(RETRY_SECONDS * failures)
         if self._settings.once and self._settings.upkeep:
             with self._busy:
-                cascade(self._spark, self._lake)
+                self._tidy()
 
     def _take_what_is_there(self, sink: Sink, ending: threading.Event) -> None:
         """Batch by batch, without a stream: a stream has a process of its own, to which Spark gives 10 s to start."""
@@ -130,16 +134,13 @@ class Driver:
 
     def _stream(self, sink: Sink, ending: threading.Event) -> None:
         query = self._start(sink)
-        began = time.monotonic()
-        due = {"beat": began, "cascade": began + CASCADE, "upkeep": began + CASCADE}
         try:
             while not query.awaitTermination(LOOK) and not ending.is_set():
-                if time.monotonic() >= due["beat"]:
-                    due["beat"] = time.monotonic() + BEAT
+                if self._is_due("beat", BEAT):
                     with self._busy:
                         self._tell(sink)
                 if self._settings.upkeep:
-                    self._look_after(due)
+                    self._look_after()
         finally:
             query.stop()
 
@@ -182,24 +183,48 @@ class Driver:
         """For `helen status`, /metrics and people. Nobody else may be at it."""
         return telemetry.write(self._told, sink.histories, self._published)
 
-    def _look_after(self, due: dict[str, float]) -> None:
+    def _is_due(self, name: str, every: float) -> bool:
         now = time.monotonic()
-        if now >= due["cascade"]:
-            due["cascade"] = now + CASCADE
-            with self._busy:
-                cascade(self._spark, self._lake, [HOURS])
-                upkeep.gather(self._spark, self._lake, GATHER, tables=["m5"], past=False)
-        if now >= due["upkeep"]:
-            due["upkeep"] = now + UPKEEP
-            with self._busy:
-                tidy(self._spark, self._lake, self._settings.keep, self._say)
+        if now < self._due[name]:
+            return False
+        self._due[name] = now + every
+        return True
+
+    def _look_after(self) -> None:
+        if self._is_due("cascade", CASCADE):
+            self._try("hours", self._hours)
+        if self._is_due("upkeep", UPKEEP):
+            self._try("upkeep", self._tidy)
+
+    def _hours(self) -> None:
+        cascade(self._spark, self._lake, [HOURS])
+        upkeep.gather(self._spark, self._lake, GATHER, tables=["m5"], past=False)
+
+    def _tidy(self) -> None:
+        tidy(self._spark, self._lake, self._settings.keep, self._say)
+
+    def _try(self, what: str, work: Callable[[], None]) -> None:
+        """Results come in whether it succeeds or not. It is told while it doesn't, and ends the run in the end."""
+        with self._busy:
+            try:
+                work()
+            except Exception as error:
+                self._failed[what] = self._failed.get(what, 0) + 1
+                reason = f"{what} failed, {self._failed[what]} times in a row: {first_line(error)}"
+                if self._failed[what] > RETRIES:
+                    raise PipelineError(reason) from error
+                self._told = evolve(self._told, error=reason)
+                self._say(reason)
+            else:
+                if self._failed.pop(what, 0) and not self._failed:
+                    self._told = evolve(self._told, error=None)
 
 
 def tidy(spark: SparkSession, lake: Lake, keep: Mapping[str, int | None], say: Say) -> None:
-    """Compaction, retention, sweep."""
-    upkeep.compact(spark, lake, say=say)
+    """Retention, sweep, compaction: what makes room comes first, for who needs some."""
     upkeep.expire(lake, datetime.now(UTC).date(), keep)
     upkeep.sweep(lake)
+    upkeep.compact(spark, lake, say=say)
 
 
 def first_line(error: Exception) -> str:

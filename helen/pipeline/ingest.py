@@ -12,7 +12,6 @@ when spools that two Helens have seen are looked through for doubles.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from attrs import frozen
 
 from helen.pipeline import histories
+from helen.pipeline.digest import NoSuchSeries
+from helen.pipeline.doubles import Doubles
 from helen.pipeline.histories import History
 from helen.pipeline.lake import Lake
-from helen.pipeline.naming import OWN_SPOOL, Names
+from helen.pipeline.naming import Names
 from helen.pipeline.schema import CHANGES, SEGMENTS, WRITTEN
 from helen.pipeline.task import Place, Task
 
@@ -63,6 +63,7 @@ class Sink:
         self.histories = numbered
         self._ids = {helen: history.identity() for helen, history in numbered.items()}
         self._reached = reached
+        self._doubles = Doubles(lake, names)
         self._numbers: tuple[pa.Table, dict[int, Any]] | None = None  # of this mapping
 
     def done(self, table: str, kind: str = histories.RESULTS) -> dict[int, int]:
@@ -86,17 +87,20 @@ class Sink:
     def take(self, batch: DataFrame) -> Ingested:
         """Publish one micro-batch, and what has come since it began. May be called again with the same one."""
         self._reached("begun")
-        mapping = self._names.map(self.histories)
-        self._reached("named")
-        return Ingested(self._take_results(batch, mapping), self._take_changes(mapping))
-
-    def _take_results(self, batch: DataFrame, mapping: pa.Table) -> int:
         done = {table: self.done(table) for table in ("m5", "results")}  # in the order in which they are published
-        staged = {table: self._lake.staging(table) for table in done}
         little = self._little(done)
+        mapping = self._names.map(self.histories)  # after the look: Helen names a series before a segment has it
+        self._reached("named")
+        return Ingested(self._take_results(batch, done, little, mapping), self._take_changes())
+
+    def _take_results(
+        self, batch: DataFrame, done: Mapping[str, dict[int, int]], little: pa.Table | None, mapping: pa.Table
+    ) -> int:
+        staged = {table: self._lake.staging(table) for table in done}
         dropped = {}
         if len(self.histories) > 1:
-            dropped = self._doubles(batch.toArrow() if little is None else little, mapping, done["results"])
+            places = _new(batch.toArrow() if little is None else little, done)
+            dropped = self._doubles.find(places, self.histories, mapping)
         task = Task({t: str(path) for t, path in staged.items()}, done, self._numbers_of(mapping), dropped)
         if little is None:
             written = batch.mapInArrow(task, WRITTEN.ddl).toArrow().to_pylist()
@@ -139,18 +143,19 @@ class Sink:
             self._numbers = mapping, numbers_of(mapping, self.histories)
         return self._numbers[1]
 
-    def _take_changes(self, mapping: pa.Table) -> int:
+    def _take_changes(self) -> int:
         count = 0
         while True:
-            tables, ends, before = [], {}, self.done("changes", histories.CHANGES)
+            found, ends, before = [], {}, self.done("changes", histories.CHANGES)
             for helen, done in before.items():
                 reach = self.histories[helen].next_after(histories.CHANGES, done, CHANGES_AT_ONCE)
                 if reach is not None:
                     ends[helen] = reach[1]
-                    numbers = range(reach[0], reach[1] + 1)
-                    tables += [read_changes(self.histories[helen], helen, number, mapping) for number in numbers]
+                    found += [(helen, number) for number in range(reach[0], reach[1] + 1)]
             if not ends:
                 return count
+            mapping = self._names.map(self.histories)  # after the look, again
+            tables = [read_changes(self.histories[helen], helen, number, mapping) for helen, number in found]
             files = self._lake.stage_rows("changes", pa.concat_tables(tables))
             count += self._lake.publish("changes", files, self._transactions(ends, before, histories.CHANGES))
             self._reached("changes-published")
@@ -159,44 +164,15 @@ class Sink:
         """Never less than there was: a table may be ahead of the batch that is done again."""
         return {f"{kind}:{self._ids[helen]}": max(end, before[helen]) for helen, end in ends.items()}
 
-    def _doubles(self, named: pa.Table, mapping: pa.Table, done: Mapping[int, int]) -> dict[Place, frozenset[int]]:
-        """What another Helen has got as well: an agent that moved before its ack sends such results again."""
-        places = [(row["helen"], row["segment"]) for row in named.to_pylist() if row["segment"] > done[row["helen"]]]
-        rows = [row for place in sorted(places) for row in self._triples(place, mapping)]
-        shared = self._names.shared({(row[0], row[3], row[4]) for row in rows if row[4] != OWN_SPOOL})
-        if not shared:
-            return {}
-        seen = self._before(shared)
-        dropped: dict[Place, set[int]] = defaultdict(set)
-        for helen, segment, at, agent, spool, sequence in rows:
-            if (agent, spool) not in shared:
-                continue
-            if (agent, spool, sequence) in seen:
-                dropped[helen, segment].add(at)
-            seen.add((agent, spool, sequence))
-        return {place: frozenset(ats) for place, ats in dropped.items()}
 
-    def _triples(self, place: Place, mapping: pa.Table) -> list[tuple[int, int, int, str, str, int]]:
-        helen, segment = place
-        ours = mapping.filter(pc.equal(mapping["helen"], helen))
-        agents = dict(zip(ours["series_id"].to_pylist(), ours["agent"].to_pylist(), strict=True))
-        path = self.histories[helen].path(histories.RESULTS, segment)
-        columns = pq.read_table(path, columns=["at", "series_id", "spool", "sequence"]).to_pydict().values()
-        return [(helen, segment, at, agents[number], spool, sequence)
-                for at, number, spool, sequence in zip(*columns, strict=True)]  # fmt: skip
+def _new(named: pa.Table, done: Mapping[str, Mapping[int, int]]) -> list[Place]:
+    """Segments whose results aren't there yet; first those that m5 has, where a run ended between the two entries.
 
-    def _before(self, shared: set[tuple[str, str]]) -> set[tuple[str, str, int]]:
-        """The triples of these spools that the lake has."""
-        files = [str(self._lake.path("results") / file.path) for file in self._lake.files("results")]
-        if not files:
-            return set()
-        spools = pa.array(sorted({spool for _, spool in shared}))
-        found = ds.dataset(files, format="parquet").to_table(
-            columns=["series", "spool", "sequence"], filter=pc.field("spool").isin(spools)
-        )
-        agents = {row["series"]: row["agent"] for row in self._lake.rows("series")}
-        columns = (found[name].to_pylist() for name in ("series", "spool", "sequence"))
-        return {(agents[series], spool, sequence) for series, spool, sequence in zip(*columns, strict=True)}
+    Of a result that two Helens have got it is the one in m5 that must become the one in `results`.
+    """
+    places = [(row["helen"], row["segment"]) for row in named.to_pylist()]
+    new = [place for place in places if place[1] > done["results"][place[0]]]
+    return sorted(new, key=lambda place: (place[1] > done["m5"][place[0]], place))
 
 
 def numbers_of(mapping: pa.Table, helens: Iterable[int]) -> dict[int, Any]:
@@ -215,13 +191,15 @@ def read_changes(history: History, helen: int, number: int, mapping: pa.Table) -
     """One segment of changes as rows of the lake."""
     stored = pq.read_table(history.path(histories.CHANGES, number))
     ours = mapping.filter(pc.equal(mapping["helen"], helen))
-    numbers = dict(zip(ours["series_id"].to_pylist(), ours["series"].to_pylist(), strict=True))
+    numbers = dict(zip(ours["series_id"].to_pylist(), ours["series"].to_pylist(), strict=True)) | {None: None}
+    if unknown := sorted(set(stored["series_id"].to_pylist()) - numbers.keys()):
+        raise NoSuchSeries(history.path(histories.CHANGES, number), unknown)
     columns = {
         "helen": pa.repeat(pa.scalar(helen, pa.int32()), stored.num_rows),
         "segment": pa.repeat(pa.scalar(number, pa.int64()), stored.num_rows),
         "at": stored["at"],
         "received": stored["received"],
-        "series": pa.array([numbers.get(each) for each in stored["series_id"].to_pylist()], pa.int32()),
+        "series": pa.array([numbers[each] for each in stored["series_id"].to_pylist()], pa.int32()),
         "kind": stored["kind"],
         "document": stored["document"],
         "day": pc.cast(stored["received"], pa.date32(), safe=False),

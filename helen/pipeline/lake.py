@@ -2,7 +2,7 @@
 
     LAKE/lock                                     held by whoever writes
     LAKE/TABLE/_delta_log/                        the log: which files count
-    LAKE/TABLE/_staging/                          files of a job that runs; swept when a writer starts
+    LAKE/TABLE/_staging/                          files of a job that runs; swept when a writer starts, and hourly
     LAKE/TABLE/day=2026-11-27/b0000000042-....parquet
 
 Spark writes plain Parquet into the staging folder. `publish` makes the files durable, moves them to their day, and
@@ -224,6 +224,8 @@ class Lake:
             sync(self.folder)
         if self._lock is not None:
             self._done |= {(table, name): number for name, number in transactions.items()}
+        for attempt in {path.relative_to(self.path(table) / STAGING).parts[0] for path in staged}:
+            self.discard(self.path(table) / STAGING / attempt)
         return sum(json.loads(add.stats)["numRecords"] for add in adds)
 
     def _move(self, table: Table, staged: Sequence[Path], version: int, fresh: bool) -> list[AddAction]:
@@ -254,7 +256,11 @@ class Lake:
         return adds
 
     def sweep(self, table: str, hours: int) -> int:
-        """Delete files that don't count and are older than this. Full: the lite form leaves what a crash left."""
+        """Delete files that don't count and are older than this, and what attempts that failed have staged.
+
+        Nobody else may be at it. Full: the lite form leaves what a crash left.
+        """
+        self.discard(self.path(table) / STAGING)
         opened = self.open(table)
         if opened is None:
             return 0

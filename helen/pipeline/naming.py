@@ -59,34 +59,38 @@ class Names:
         return self._mapped[1]
 
     def _map(self, histories: Mapping[int, History]) -> pa.Table:
+        """What can't be published isn't known either: the next attempt must publish it."""
+        series_of, checks = dict(self._series), dict(self._checks)
         rows: list[tuple[int, int, int, str]] = []
         changed = False
         for helen, history in histories.items():
             for series_id, agent, check_id, check in history.series():
-                series = self._series.setdefault((agent, check_id), len(self._series))
-                known = self._checks.get(series, "")
+                series = series_of.setdefault((agent, check_id), len(series_of))
+                known = checks.get(series, "")
                 if known == "" or (check is not None and check != known):
-                    self._checks[series] = check
+                    checks[series] = check
                     changed = True
                 rows.append((helen, series_id, series, agent))
         if changed:
-            names = [(series, *name, self._checks[series]) for name, series in self._series.items()]
+            names = [(series, *name, checks[series]) for name, series in series_of.items()]
             self._replace("series", names, SERIES.columns)
+        self._series, self._checks = series_of, checks
         columns = [("helen", pa.int32()), ("series_id", pa.int32()), ("series", pa.int32()), ("agent", pa.string())]
         return _table(rows, pa.schema(columns))
 
+    def agents(self) -> list[str]:
+        """Whose each series is, by its number."""
+        return [agent for agent, _ in sorted(self._series, key=lambda name: self._series[name])]
+
     def shared(self, seen: Iterable[tuple[int, str, str]]) -> set[tuple[str, str]]:
         """Those of these (helen, agent, spool) whose spool has shown up at another Helen, too, as (agent, spool)."""
-        names, new = set(), []
-        for helen, agent, spool in seen:
-            names.add((agent, spool))
-            if helen not in self._spools[agent, spool]:
-                self._spools[agent, spool].add(helen)
-                new.append((helen, agent, spool))
+        names = set(seen)
+        new = sorted(name for name in names if name[0] not in self._spools[name[1:]])
         if new:
-            staged = self._lake.stage_rows("spools", _table(new, SPOOLS.columns))
-            self._lake.publish("spools", staged, {})
-        return {name for name in names if len(self._spools[name]) > 1}
+            self._lake.publish("spools", self._lake.stage_rows("spools", _table(new, SPOOLS.columns)), {})
+        for helen, *spool in new:
+            self._spools[spool[0], spool[1]].add(helen)
+        return {(agent, spool) for _, agent, spool in names if len(self._spools[agent, spool]) > 1}
 
     def _replace(self, table: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
         before = self._lake.files(table)

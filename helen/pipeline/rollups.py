@@ -24,7 +24,8 @@ from helen.pipeline.parquet import write_days
 from helen.pipeline.schema import TABLES, WRITTEN
 from helen.pipeline.sums import merge, newest
 
-ROWS_PER_PART = 1_000_000  # of the finer table: 400 MB in a worker while they are sorted
+ROWS_PER_PART = 1_000_000  # of the finer table: 500 MB in a worker while they are sorted
+LITTLE_ROWS = 400_000  # that are put together in the driver: 200 MB
 SAMPLED = 64  # of so many rows one is looked at
 FEW_BUCKETS = 32  # that are named one by one where they are read
 _FIRST_PART = pa.RecordBatch.from_pydict({"id": [0]})
@@ -109,7 +110,7 @@ def stage(
 ) -> list[Path]:  # fmt: skip
     """Rows of `to` from these files of `of` (Task says how); the staged files.
 
-    Written by Spark's workers, or here where there is no more than one part: that costs less than to start a worker.
+    Written by Spark's workers, or here where there is little: that costs less than to start a worker.
     """
     new = None if fresh is None else held(lake, of, fresh)
     sources = held(lake, of, files)
@@ -119,8 +120,9 @@ def stage(
     task = Task(of, to, seconds, sources, _bounds(of, sources, -(-rows // ROWS_PER_PART)), str(lake.staging(to)),
                 new, version)  # fmt: skip
     count = len(task.bounds)
-    if count == 1:
+    if count == 1 and rows <= LITTLE_ROWS:
         paths = [row["path"] for made in task([_FIRST_PART]) for row in made.to_pylist()]
+        pa.default_memory_pool().release_unused()
     else:
         paths = spark.range(0, count, 1, count).mapInArrow(task, WRITTEN.ddl).toArrow()["path"].to_pylist()
     return sorted(Path(path) for path in paths)

@@ -46,7 +46,7 @@ class Batch:
 
 @frozen
 class Told:
-    """Since this run began. `error` is why it has ended, if not because somebody wanted it to."""
+    """Since this run began. `error` is why it has ended, if not because somebody wanted it to; or what fails in it."""
 
     lake: Path
     trigger: float

@@ -175,6 +175,8 @@ def _of_pipeline(said: Said | None, now: float) -> Iterator[Family]:
         return
     runs = said.running and not said.is_silent(now)
     yield one("helen_pipeline_up", "gauge", "1 while the pipeline runs, and says so now and then.", runs)
+    failing = "1 while a part of it fails (hours, upkeep), or where it has ended by a failure."
+    yield one("helen_pipeline_failing", "gauge", failing, said.error is not None)
     yield one("helen_pipeline_heard_timestamp_seconds", "gauge", "When it has last said so.", said.at)
     yield one("helen_pipeline_results", "counter", "Results that this run has taken in.", said.results)
     yield one("helen_pipeline_batches", "counter", "Batches of this run.", said.batches)

@@ -30,6 +30,7 @@ def test_the_line_in_status() -> None:
     pace = "4,440 results/s in a batch of 0.8 s"
     assert line() == f"history: 2 segments (12 s) behind; {pace}"
     assert line(behind=0, seconds=0.0) == f"history: all segments are in the lake; {pace}"
+    assert line(error="upkeep failed") == f"history: 2 segments (12 s) behind; {pace}; upkeep failed"
     assert line(running=False) == "history: the pipeline ended 5s ago, with segment 17"
     assert line(running=False, error="no space\x1b") == "history: the pipeline failed 5s ago: no space\\x1b"
     assert line(at=NOW - 300) == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -17,9 +18,9 @@ import pyarrow as pa
 import pytest
 from plainly import PlainBatch
 
-from helen.pipeline import driver
+from helen.pipeline import doubles, driver
 from helen.pipeline import ingest as ingestion
-from helen.pipeline.digest import BELIEVED, PROMPT, SECOND
+from helen.pipeline.digest import BELIEVED, PROMPT, SECOND, NoSuchSeries
 from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.histories import open_history
@@ -158,6 +159,173 @@ def test_a_second_run_goes_on(spark: Any, lake: Lake, history: Any, take_in: Any
     assert (history.folder / "committed-changes").read_text() == "2\n"
 
 
+def sink_of(lake: Lake, *written: Any, reached: Any = lambda point: None) -> Any:
+    """A writer that has just started."""
+    if lake._lock is not None:
+        lake.unlock()
+    lake.lock()
+    names = Names(lake)
+    return Sink(lake, names, names.number([open_history(each.state) for each in written]), reached)
+
+
+def refuse_once(monkeypatch: pytest.MonkeyPatch, lake: Lake, table: str) -> None:
+    """The disk is full when this table is published next."""
+    given, left = lake.publish, [1]
+
+    def publish(name: str, *words: Any, **more: Any) -> int:
+        if name == table and left:
+            left.pop()
+            raise OSError(28, "No space left on device")
+        return given(name, *words, **more)
+
+    monkeypatch.setattr(lake, "publish", publish)
+
+
+def test_what_could_not_be_published_is_not_known(lake: Lake, histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next attempt publishes the number of a new check; else it would be given to another one after a start."""
+    one, other = histories
+    one.segment(one.result("web1/load", T))
+    sink = sink_of(lake, one, other)
+    sink.take(PlainBatch(sink, 9))
+    other.segment(other.result("x/disk", T))
+    refuse_once(monkeypatch, lake, "series")
+    with pytest.raises(OSError, match="No space"):
+        sink.take(PlainBatch(sink, 9))
+    sink.take(PlainBatch(sink, 9))
+    one.segment(one.result("y/disk", T))
+    sink = sink_of(lake, one, other)
+    sink.take(PlainBatch(sink, 9))
+    names = {row["series"]: row["agent"] for row in lake.rows("series")}
+    found = sorted((names[row["series"]], row["helen"]) for row in lake.rows("results"))
+    assert found == [("web1", 0), ("x", 1), ("y", 0)]
+    lake.unlock()
+
+
+def test_a_spool_that_could_not_be_noted_is_noted_later(
+    lake: Lake, histories: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = histories
+    one.segment(one.result("web1/load", T, spool="s", sequence=1))
+    sink = sink_of(lake, one, other)
+    refuse_once(monkeypatch, lake, "spools")
+    with pytest.raises(OSError, match="No space"):
+        sink.take(PlainBatch(sink, 9))
+    sink.take(PlainBatch(sink, 9))
+    other.segment(other.result("web1/load", T, spool="s", sequence=1))
+    sink = sink_of(lake, one, other)
+    sink.take(PlainBatch(sink, 9))
+    assert sorted((row["helen"], row["spool"]) for row in lake.rows("spools")) == [(0, "s"), (1, "s")]
+    assert len(lake.rows("results")) == 1
+    lake.unlock()
+
+
+@pytest.mark.parametrize("point", ["begun", "named", "written", "results-published"])
+def test_a_check_that_is_new_while_a_batch_is_taken(lake: Lake, history: Any, point: str) -> None:
+    """Its series is known to its results and to its first transition, whenever Helen writes them."""
+    history.segment(history.result("web1/load", T))
+    left = [1]
+
+    def reached(name: str) -> None:
+        if name == point and left:
+            left.pop()
+            history.segment(
+                history.result("new/disk", T + 1), history.change("transition", T + 1, "new/disk", at=T + 1)
+            )
+
+    sink = sink_of(lake, history, reached=reached)
+    while not (batch := PlainBatch(sink, 9)).is_empty:
+        sink.take(batch)
+    assert [row["agent"] for row in stored(lake, "series")] == ["web1", "new"]
+    assert sorted(row["series"] for row in lake.rows("results")) == [0, 1]
+    assert [row["series"] for row in lake.rows("changes")] == [1]
+    lake.unlock()
+
+
+def test_a_segment_of_series_that_nobody_knows(lake: Lake, history: Any) -> None:
+    """A list from another backup: nothing is given to a check that it isn't of."""
+    history.segment(history.result("web1/load", T))
+    few = (history.folder / "series.parquet").read_bytes()
+    history.segment(history.result("web2/load", T), history.change("transition", T, "web2/load", at=T))
+    (history.folder / "series.parquet").write_bytes(few)
+    sink = sink_of(lake, history)
+    with pytest.raises(NoSuchSeries, match=r"segment 2 has series 1, which series.parquet beside it doesn't have: res"):
+        sink.take(PlainBatch(sink, 9))
+    (history.segments / "seg-00000002.parquet").unlink()
+    with pytest.raises(NoSuchSeries, match=r"chg-00000001.parquet has series 1, which"):
+        sink.take(PlainBatch(sink, 9))
+    assert (len(lake.rows("results")), lake.rows("changes")) == (1, [])
+    lake.unlock()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_twin_that_comes_between_two_tables(lake: Lake, histories: Any, first: int) -> None:
+    """m5 has a result and `results` failed; then it comes from the other Helen as well. Both have it once."""
+    one, other = histories[first], histories[1 - first]
+    one.segment(one.result("web1/load", T, spool="s", sequence=1))
+    left = [1]
+
+    def reached(name: str) -> None:
+        if name == "m5-published" and left:
+            left.pop()
+            raise OSError(28, "No space left on device")
+
+    sink = sink_of(lake, *histories, reached=reached)
+    with pytest.raises(OSError, match="No space"):
+        sink.take(PlainBatch(sink, 9))
+    other.segment(other.result("web1/load", T, spool="s", sequence=1))
+    sink.take(PlainBatch(sink, 9))
+    assert ([row["helen"] for row in lake.rows("results")], sum(row["n"] for row in lake.rows("m5"))) == ([first], 1)
+    lake.unlock()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agents_that_move_and_send_again(
+    lake: Lake, histories: Any, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever they send again, failures and starts between: each once. The lake is read only when somebody moved."""
+    rng, reads = random.Random(seed), []
+    given = doubles.batches
+    monkeypatch.setattr(doubles, "batches", lambda *words: reads.append(words[0]) or given(*words))
+    agents = {f"web{n}": {"at": 0, "next": 1, "from": 1} for n in range(5)}
+    sink, sent = sink_of(lake, *histories), 0
+    for turn in range(40):
+        if turn < 25 and rng.random() < 0.3:
+            agent = agents[rng.choice(list(agents))]
+            agent["at"] = 1 - agent["at"]
+            agent["from"] = max(1, agent["next"] - rng.randrange(4))  # what had no ack yet is sent again
+        for number, helen in enumerate(histories):
+            rows = []
+            for name, agent in agents.items():
+                if agent["at"] == number and rng.random() < 0.8:
+                    until = agent["next"] + rng.randrange(3)
+                    rows += [helen.result(f"{name}/c", T + 9 * n, spool=f"s-{name}", sequence=n)
+                             for n in range(agent["from"], until)]  # fmt: skip
+                    agent["from"] = agent["next"] = until
+            if rows:
+                helen.segment(*rows)
+                sent += len(rows)
+        if rng.random() < 0.1:
+            refuse_once(monkeypatch, lake, rng.choice(["m5", "results", "spools"]))
+        if turn == 30:
+            assert reads
+            reads.clear()
+        if turn < 25 and rng.random() < 0.1:
+            sink = sink_of(lake, *histories)
+        if rng.random() < 0.7:
+            with contextlib.suppress(OSError):
+                sink.take(PlainBatch(sink, 99))
+    for _ in range(4):
+        with contextlib.suppress(OSError):
+            sink.take(PlainBatch(sink, 99))
+    names = {row["series"]: row["agent"] for row in lake.rows("series")}
+    found = sorted((names[row["series"]], row["sequence"]) for row in lake.rows("results"))
+    expected = [(name, n) for name in sorted(agents) for n in range(1, agents[name]["next"])]
+    assert found == expected
+    assert sum(row["n"] for row in lake.rows("m5")) == len(expected) < sent
+    assert reads == []
+    lake.unlock()
+
+
 def test_an_agent_that_moves_stays_one_series(lake: Lake, histories: Any, take_in: Any) -> None:
     """Its results that reached both Helens are there once, in whatever order they came; Helens' own numbers stay."""
     one, two = histories
@@ -272,9 +440,7 @@ def test_what_has_come_since_the_batch_began_is_taken_as_well(lake: Lake, histor
     """A little of two Helens, one result with both. The next batch, which has the rest again, adds nothing."""
     one, other = histories
     one.segment(one.result("web1/disk", T, spool="s", sequence=1))
-    lake.lock()
-    names = Names(lake)
-    sink: Any = Sink(lake, names, names.number([open_history(each.state) for each in (one, other)]))
+    sink = sink_of(lake, one, other)
     batch = PlainBatch(sink, 9)
     other.segment(other.result("web1/disk", T, spool="s", sequence=1), other.result("web1/disk", T + 1))
     assert sink.take(batch).results == 2
@@ -284,6 +450,45 @@ def test_what_has_come_since_the_batch_began_is_taken_as_well(lake: Lake, histor
     assert (len(lake.rows("results")), sum(row["n"] for row in lake.rows("m5"))) == (2, 2)
     assert sink.start() == {"0": {"seg": 1, "chg": 0}, "1": {"seg": 1, "chg": 0}}
     lake.unlock()
+
+
+def test_upkeep_that_fails_is_told_and_ends_the_run_in_the_end(
+    spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results come in meanwhile, by one stream; what works again is told no more."""
+    monkeypatch.setattr(driver, "CASCADE", 0.05)
+    monkeypatch.setattr(driver, "LOOK", 0.05)
+    monkeypatch.setattr(driver, "BEAT", 0.05)
+    monkeypatch.setattr(driver, "RETRIES", 3)
+    calls, streams, told, said = [], [], [], []
+    reason = "hours failed, 1 times in a row: a file of m5 is damaged"
+
+    def cascade(*words: Any) -> None:
+        calls.append(len(lake.rows("results")))
+        told.append(json.loads((lake.folder / "status.json").read_text())["error"])
+        if len(calls) == 2:
+            history.segment(history.result("web1/load", T + 60))
+        if len(calls) != 4:
+            raise ValueError("a file of m5 is damaged")
+
+    start = Driver._start
+    monkeypatch.setattr(Driver, "_start", lambda *words: streams.append(1) or start(*words))
+    monkeypatch.setattr(driver, "cascade", cascade)
+    history.segment(history.result("web1/load", T))
+    run = Driver(spark, lake, [history.state], Settings(trigger=0.1, keep={}), said.append)
+    monkeypatch.setattr(run, "_is_due", slow(run._is_due, lambda: len(lake.rows("results")) > (len(calls) > 2)))
+    with pytest.raises(PipelineError, match=r"hours failed, 4 times in a row: a file of m5 is damaged"):
+        run.run(threading.Event())
+    assert (len(streams), len(calls), calls[-1]) == (1, 8, 2)
+    assert reason in told[1:4] and told[4] is None and "hours failed, 3 times" in told[-1]
+    assert len([line for line in said if "in a row" in line]) == 6
+    final = json.loads((lake.folder / "status.json").read_text())
+    assert (final["running"], final["error"]) == (False, "hours failed, 4 times in a row: a file of m5 is damaged")
+
+
+def slow(given: Any, may: Any) -> Any:
+    """Hours are due only when `may` says so."""
+    return lambda name, every: (name == "beat" or may()) and given(name, every)
 
 
 def test_the_writer_follows_its_own_log(lake: Lake) -> None:

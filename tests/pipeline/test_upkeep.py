@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from helen.pipeline import upkeep
+from helen.pipeline import driver, upkeep
 from helen.pipeline.cascade import cascade
+from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.errors import PipelineError
 from helen.pipeline.lake import Lake
 from helen.pipeline.partials import merged, partials
@@ -96,6 +97,46 @@ def test_longer_buckets_equal_the_raw_results_however_late(
     assert gone == {"results": 1, "m5": 0}
     assert {file.day for file in lake.files("results")} == {date(2026, 9, 22)}
     lake.unlock()
+
+
+def test_what_makes_room_comes_first(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
+    """On a full disk nothing can be compacted; old days go all the same, and so does what an attempt left."""
+    lake = Lake(tmp_path / "lake")
+    some(history, random.Random(1), T, 20)
+    take_in(lake, history.state)
+    lake.lock()
+    left = lake.path("m5") / "_staging" / "left"
+    left.mkdir(parents=True)
+    full = OSError(28, "No space left on device")
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(OSError, match="No space"):
+        patched.setattr(upkeep, "compact", lambda *_, **__: (_ for _ in ()).throw(full))
+        driver.tidy(spark, lake, {"results": 30}, print)
+    assert (lake.files("results"), left.exists()) == ([], False)
+    assert lake.files("m5") != []
+    lake.unlock()
+
+
+def test_nothing_stays_in_the_staging_folder(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
+    """Taken in, put together, compacted: folders of attempts would use up a disk's inodes in months."""
+    lake = Lake(tmp_path / "lake")
+    some(history, random.Random(1), T, 20)
+    history.segment(history.change("link", T, "web1", event="up"))
+    take_in(lake, history.state)
+    lake.lock()
+    compact(spark, lake, all_days=True)
+    assert list(lake.folder.glob("*/_staging/*")) == []
+    lake.unlock()
+
+
+def test_once_looks_after_the_lake_as_well(spark: Any, history: Any, tmp_path: Path) -> None:
+    """`--once` from cron is all that there is: many files of a day that is over become one, old results go."""
+    lake = Lake(tmp_path / "lake")
+    for number in range(9):
+        some(history, random.Random(number), T + 1200 * number, 20)
+        Driver(spark, lake, [history.state], Settings(once=True, upkeep=number == 8, keep={"results": 30})).run()
+    assert (len(lake.files("m5")), lake.files("results")) == (1, [])
+    assert sum(row["n"] for row in lake.rows("m5") if row["metric"] == "") == 180
+    assert sum(row["n"] for row in lake.rows("d1") if row["metric"] == "") == 180
 
 
 def test_sums_are_kept_until_no_result_can_come_for_them() -> None:

@@ -27,7 +27,7 @@ from equus_protocol.manifest import FileEntry, ManifestDocument, ManifestRefused
 from helen.library import Library
 from helen.lint import LintFailed
 from helen.release_rows import all_files
-from helen.releases import PushRefused
+from helen.releases import Published, PushRefused
 from helen.shared.commons import NotYet
 from helen.store import StoreFailed
 
@@ -54,7 +54,7 @@ class ChecksPart:
     ) -> None:  # fmt: skip
         self._library, self._identity, self._wall = library, identity, wall
         self._fetch, self._others, self._keys, self._seconds, self._again = fetch, others, keys, seconds, again
-        self._waits: tuple[tuple[str, int | None], float, str] = ("", None), 0.0, ""  # for whom: `_waited`
+        self._waits: tuple[tuple[str, int | None], float, Any] = ("", None), 0.0, None  # for whom: `_waited`
 
     def wanted(self, name: str, value: Any) -> Any:
         published = self._library.published
@@ -95,15 +95,15 @@ class ChecksPart:
         """Whether the network's set lacks signatures of the network's keys, and nobody will mend it."""
         if self._keys() is None or self._library.would_take(envelope):
             return False
-        waited, published = self._waited(digest), self._library.published
-        was_pushed = published is not None and self._waits[2] not in ("", published.digest)
+        waited = self._waited(digest)
+        was_pushed = self._waits[2] not in (None, _pushed(self._library.published))
         return waited >= GRACE or was_pushed
 
     def _waited(self, digest: str) -> float:
         """Seconds since we know that this set lacks signatures of these keys."""
-        about, published = (digest, self._keys()), self._library.published
+        about = digest, self._keys()
         if self._waits[0] != about:
-            self._waits = about, self._seconds(), "" if published is None else published.digest
+            self._waits = about, self._seconds(), _pushed(self._library.published)
         return self._seconds() - self._waits[1]
 
     async def _have_better(self, envelope: bytes) -> bool:
@@ -155,6 +155,11 @@ class ChecksPart:
                 return content
             self.log.error("{identity} gave another file than {sha256}", identity=identity, sha256=entry.sha256)
         raise NotYet(f"no Helen in reach has the file {entry.sha256} of the newest set of checks")
+
+
+def _pushed(published: Published | None) -> Any:
+    """What only a push changes: signed anew, the same files have another digest."""
+    return None if published is None else (published.files, published.document.agent)
 
 
 def _files_of(envelope: bytes) -> bool:

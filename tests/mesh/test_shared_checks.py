@@ -39,7 +39,9 @@ class Library:
 
     def publish(self, signed: bytes) -> None:
         document = manifest.read_unverified(signed)
-        self.published = SimpleNamespace(envelope=signed, digest=document.digest, files=document.files)
+        self.published = SimpleNamespace(
+            envelope=signed, document=document, digest=document.digest, files=document.files
+        )  # fmt: skip
 
     def would_take(self, signed: bytes) -> bool:
         try:
@@ -142,6 +144,21 @@ def test_a_push_replaces_it_at_once() -> None:
     helen.keys = None  # type: ignore[assignment]
     assert helen.adopt(theirs) == "refused"
     helen.keys = 5
+    assert helen.adopt(theirs) == "ours"
+
+
+def test_a_set_that_is_signed_anew_here_is_no_push() -> None:
+    """The first look of a Helen may end after the keys have come: who has published the other set is still up."""
+    theirs, agent = said(envelope(OLD, 9, a=b"a"), "h2"), {"version": "2.0", "files": {}}
+    helen = Helen(Library(envelope(OLD, 1, b=b"b"), (NEW,)))
+    assert helen.adopt(theirs) == "refused"
+    helen.library.look()
+    assert helen.library.is_signed
+    helen.now = GRACE - 1
+    assert helen.adopt(theirs) == "refused"
+    document = helen.library.published.document
+    again = manifest.build(document.files, document.version + 1, NOW, NOW + 86_400, agent=agent)
+    helen.library.publish(manifest.sign(again, [NEW]))
     assert helen.adopt(theirs) == "ours"
 
 

@@ -9,7 +9,8 @@ version some of our agents are past already is released anew, by whoever can sig
 A set is worth what its signatures are worth by the keys in force: without them nobody publishes or takes it. Helens who
 are new at one moment publish their sets before they hear whose keys are everybody's. Then whoever published the one
 that counts signs it anew. If she doesn't for a while, those who hold it do; and those who can't even verify it replace
-it by theirs, at once where somebody has pushed there since.
+it by theirs, at once where somebody has pushed there since. So do those who meet one that has expired: whoever could
+have signed it anew in time is gone.
 """
 
 from __future__ import annotations
@@ -92,36 +93,53 @@ class ChecksPart:
             raise NotYet(f"the checks of {value['by']} are not in force here: {error}") from error
 
     def _is_given_up(self, envelope: bytes, digest: str) -> bool:
-        """Whether the network's set lacks signatures of the network's keys, and nobody will mend it."""
-        if self._keys() is None or self._library.would_take(envelope):
+        """Whether the network's set is void by the network's keys, and nobody will mend it."""
+        if self._keys() is None or not self._is_void(envelope):
             return False
         waited = self._waited(digest)
         was_pushed = self._waits[2] not in (None, _pushed(self._library.published))
         return waited >= GRACE or was_pushed
 
     def _waited(self, digest: str) -> float:
-        """Seconds since we know that this set lacks signatures of these keys."""
+        """Seconds since we know that this set is void by these keys."""
         about = digest, self._keys()
         if self._waits[0] != about:
             self._waits = about, self._seconds(), _pushed(self._library.published)
         return self._seconds() - self._waits[1]
 
     async def _have_better(self, envelope: bytes) -> bool:
-        """Whether what is published here is signed by the keys in force. No files are no better than some."""
-        if not self._library.is_signed:
-            await self._library.look()
+        """Whether what is published here can be taken by all. No files are no better than some."""
         published = self._library.published
-        if not self._library.is_signed or published is None:
+        if published is None or self._is_void(published.envelope):
+            await self._library.look()
+            published = self._library.published
+        if published is None or self._is_void(published.envelope):
             return False
         return bool(published.files) or not _files_of(envelope)
 
-    def _verified(self, envelope: bytes, by: str) -> ManifestDocument:
-        library = self._library
+    def _is_void(self, envelope: bytes) -> bool:
+        """Nobody can take it. One that is signed, but not to be read, is of a newer Helen, and others may read it."""
         try:
-            return manifest.verify(envelope, library.public, self._wall(), threshold=library.threshold)
+            self._verify(envelope)
         except ManifestRefused as refused:
-            hint = f". {by}, who published it, signs it anew if she is up; `helen push` here replaces it"
-            hint = "" if library.would_take(envelope) else hint
+            return refused.reason == "expired" or not self._library.would_take(envelope)
+        return False
+
+    def _verify(self, envelope: bytes) -> ManifestDocument:
+        return manifest.verify(envelope, self._library.public, self._wall(), threshold=self._library.threshold)
+
+    def _verified(self, envelope: bytes, by: str) -> ManifestDocument:
+        try:
+            return self._verify(envelope)
+        except ManifestRefused as refused:
+            hint = ""
+            if refused.reason == "expired":
+                hint = (
+                    f". {by}, who published it, signs it anew once she is back, or waits for `helen push --key` there"
+                )
+            elif not self._library.would_take(envelope):
+                hint = f". {by}, who published it, signs it anew if she is up"
+            hint = hint and f"{hint}; `helen push` here replaces it"
             raise NotYet(f"the set of checks of the network is refused: {refused}{hint}") from refused
 
     async def _gather(self, documents: list[ManifestDocument], by: str) -> dict[str, bytes]:

@@ -18,9 +18,9 @@ NOW = 1_800_000_000.0
 OLD, NEW = (Ed25519PrivateKey.from_private_bytes(letter * 32) for letter in (b"o", b"n"))
 
 
-def envelope(key: Ed25519PrivateKey, version: int, **files: bytes) -> bytes:
+def envelope(key: Ed25519PrivateKey, version: int, expires: float = NOW + 86_400, **files: bytes) -> bytes:
     named = {f"{name}.lua": content for name, content in files.items()}
-    return manifest.sign(manifest.build(named, version, NOW, NOW + 86_400), [key])
+    return manifest.sign(manifest.build(named, version, NOW - 86_400, expires), [key])
 
 
 def said(signed: bytes, by: str) -> dict[str, Any]:
@@ -162,11 +162,46 @@ def test_a_set_that_is_signed_anew_here_is_no_push() -> None:
     assert helen.adopt(theirs) == "ours"
 
 
-def test_what_is_refused_says_what_to_do() -> None:
+def test_a_set_that_has_expired_is_replaced_too() -> None:
+    """Not by one that has expired as well, nor by no checks at all."""
+    theirs = said(envelope(NEW, 9, NOW, a=b"a"), "h2")
+    fresh, ageing = envelope(NEW, 1, b=b"b"), envelope(NEW, 1, NOW, b=b"b")
+    libraries = [Library(fresh), Library(ageing, (NEW,)), Library(ageing), Library(envelope(NEW, 1))]
+    helens = [Helen(each) for each in libraries]
+    for now in (0.0, GRACE - 1):
+        for each in helens:
+            each.now = now
+        assert [each.adopt(theirs) for each in helens] == ["refused"] * 4
+    for each in helens:
+        each.now = GRACE
+    assert [each.adopt(theirs) for each in helens] == ["ours", "ours", "refused", "refused"]
+    libraries[3].publish(envelope(NEW, 2, c=b"c"))
+    assert helens[3].adopt(theirs) == "ours"
+
+
+def test_a_signed_set_that_cannot_be_read_is_left_alone() -> None:
+    """A newer Helen has published it, and others run it."""
+    theirs = said(manifest.sign(b'{"type":"equus-manifest","version":9,"files":[]}', [NEW]), "h2")
+    helen = Helen(Library(envelope(NEW, 1, b=b"b")))
+    assert helen.adopt(theirs) == "refused"
+    helen.library.publish(envelope(NEW, 2, c=b"c"))
+    helen.now = 10 * GRACE
+    assert helen.adopt(theirs) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("signed", "words"),
+    [
+        (envelope(OLD, 9), "0 good signature.* h2, who published it, signs it anew if she is up; `helen push` here"),
+        (envelope(NEW, 9, NOW - 1), "manifest 9 expired 1 s ago. h2, who published it, signs it anew once she is back,"
+         " or waits for `helen push --key` there; `helen push` here"),
+    ],
+    ids=["other keys", "expired"],
+)  # fmt: skip
+def test_what_is_refused_says_what_to_do(signed: bytes, words: str) -> None:
     helen = Helen(Library(envelope(NEW, 1)))
-    words = r"0 good signature.* h2, who published it, signs it anew if she is up; `helen push` here replaces it$"
-    with pytest.raises(NotYet, match=words):
-        helen.part.adopt("checks", said(envelope(OLD, 9), "h2")).send(None)
+    with pytest.raises(NotYet, match=f"{words} replaces it$"):
+        helen.part.adopt("checks", said(signed, "h2")).send(None)
 
 
 def test_what_is_no_envelope_is_replaced_too() -> None:

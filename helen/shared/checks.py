@@ -8,9 +8,9 @@ version some of our agents are past already is released anew, by whoever can sig
 
 A set is worth what its signatures are worth by the keys in force: without them nobody publishes or takes it. Helens who
 are new at one moment publish their sets before they hear whose keys are everybody's. Then whoever published the one
-that counts signs it anew. If she doesn't for a while, those who hold it do; and those who can't even verify it replace
-it by theirs, at once where somebody has pushed there since. So do those who meet one that has expired: whoever could
-have signed it anew in time is gone.
+that counts signs it anew. If she doesn't for a while, those who hold it do, each in a turn of her own: all at once they
+would make as many sets. After them those who can't even verify it replace it by theirs, and at once where somebody has
+pushed there since. So do those who meet one that has expired: whoever could have signed it anew in time is gone.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from helen.shared.commons import NotYet
 from helen.store import StoreFailed
 
 GRACE = 120.0  # seconds in which whoever published a set may sign it anew: a restart takes less
+TURNS = 60.0  # seconds after it in which those who hold the set have their turns: one signs, the others hear of it
+LOST = 240.0  # seconds after which those who can't take it replace it: whoever holds it has had her turn by then
 AT_ONCE = 16  # files that are asked for together: 16 MiB at most on their way to us
 
 Fetch = Callable[[str, str], "Deferred[bytes | None]"]
@@ -63,10 +65,11 @@ class ChecksPart:
             return None
         if not self._library.is_signed:
             is_ours = value is None or value["by"] == self._identity
-            if is_ours or self._waited(published.digest) >= GRACE:
+            left = 0.0 if is_ours else self._turn(published.digest) - self._waited(published.digest)
+            if left <= 0.0:
                 self._library.look()  # signs it anew, if anybody can here; what is published then is told
             else:
-                self._again(GRACE)
+                self._again(left)
             return None
         if value is not None and digest_of(value) == published.digest:
             return None
@@ -98,7 +101,15 @@ class ChecksPart:
             return False
         waited = self._waited(digest)
         was_pushed = self._waits[2] not in (None, _pushed(self._library.published))
-        return waited >= GRACE or was_pushed
+        return waited >= LOST or was_pushed
+
+    def _turn(self, digest: str) -> float:
+        """Seconds after which it is for us to sign a set in its publisher's place, if nobody has.
+
+        By lot: who else is there, each of us knows only from her own looks, and two might count themselves first.
+        """
+        lot = hashlib.sha256(f"{self._identity} {digest}".encode()).digest()
+        return GRACE + TURNS * int.from_bytes(lot[:4]) / 2**32
 
     def _waited(self, digest: str) -> float:
         """Seconds since we know that this set is void by these keys."""

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from twisted.internet.defer import succeed
 
 from equus_protocol import manifest
-from helen.shared.checks import GRACE, ChecksPart
+from helen.shared.checks import GRACE, LOST, TURNS, ChecksPart
 from helen.shared.commons import NotYet
 
 NOW = 1_800_000_000.0
@@ -72,12 +72,12 @@ async def _coroutine(value: Any) -> Any:
 
 
 class Helen:
-    """h1, whose keys are those of the network from version 5 on."""
+    """h1, or another, whose keys are those of the network from version 5 on."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, identity: str = "h1") -> None:
         self.library, self.now, self.keys, self.again = library, 0.0, 5, list[float]()
         self.part = ChecksPart(
-            library, "h1", lambda: NOW, lambda identity, sha256: succeed(b""), lambda: [], lambda: self.keys,
+            library, identity, lambda: NOW, lambda identity, sha256: succeed(b""), lambda: [], lambda: self.keys,
             lambda: self.now, self.again.append,
         )  # type: ignore[arg-type]  # fmt: skip
 
@@ -110,12 +110,39 @@ def test_whoever_published_the_set_that_counts_signs_it_anew(keys: tuple[Any, ..
 
 
 def test_those_who_hold_it_wait_for_her() -> None:
-    """Not all of them sign at one moment: each would make a set of its own."""
+    """Asked meanwhile, they wait for what is left."""
     helen = Helen(Library(held := envelope(OLD, 3, a=b"a"), (NEW,)))
-    assert (helen.part.wanted("checks", said(held, "h2")), helen.again, helen.library.looks) == (None, [GRACE], 0)
-    helen.now = GRACE
+    assert (helen.part.wanted("checks", said(held, "h2")), helen.library.looks) == (None, 0)
+    (turn,) = helen.again
+    assert GRACE <= turn <= GRACE + TURNS < LOST
+    helen.now = GRACE - 1
+    assert (helen.part.wanted("checks", said(held, "h2")), helen.library.looks) == (None, 0)
+    assert helen.again == [turn, turn - helen.now]
+    helen.now = turn
     assert (helen.part.wanted("checks", said(held, "h2")), helen.library.looks) == (None, 1)
     assert helen.part.wanted("checks", said(held, "h2"))["by"] == "h1"
+
+
+def test_one_of_those_who_hold_it_signs_it_and_the_others_follow() -> None:
+    """Sets that all make at one moment have one version: none could follow another."""
+    held = envelope(OLD, 3, a=b"a")
+    helens = [Helen(Library(held, (NEW,)), f"h{number}") for number in range(1, 7)]
+    for each in helens:
+        assert each.part.wanted("checks", said(held, "gone")) is None
+    helens.sort(key=lambda each: each.again[0])
+    turns = [each.again[0] for each in helens]
+    assert turns[1] - turns[0] > 1.0
+    first, *others = helens
+    for each in helens:
+        each.now = turns[0]
+        each.part.wanted("checks", said(held, "gone"))
+    told = first.part.wanted("checks", said(held, "gone"))
+    for each in others:
+        assert each.adopt(told) == "theirs"
+        each.now = LOST
+        assert each.part.wanted("checks", told) is None
+    assert [each.library.looks for each in helens] == [1, 0, 0, 0, 0, 0]
+    assert {each.library.published.digest for each in helens} == {first.library.published.digest}
 
 
 def test_a_set_that_nobody_can_verify_is_replaced_after_a_while() -> None:
@@ -124,14 +151,14 @@ def test_a_set_that_nobody_can_verify_is_replaced_after_a_while() -> None:
     helen, empty = Helen(Library(envelope(NEW, 1, b=b"b"))), Helen(Library(envelope(NEW, 1)))
     for each in (helen, empty):
         assert each.adopt(theirs) == "refused"
-        each.now, each.keys = GRACE - 1, 6
+        each.now, each.keys = LOST - 1, 6
         assert each.adopt(theirs) == "refused"
-        each.now = 2 * GRACE - 2
+        each.now = 2 * LOST - 2
         assert each.adopt(theirs) == "refused"
-        each.now = 2 * GRACE
+        each.now = 2 * LOST
     assert (helen.adopt(theirs), empty.adopt(theirs)) == ("ours", "refused")
     assert empty.adopt(said(envelope(OLD, 9), "h2")) == "refused"
-    empty.now += GRACE
+    empty.now += LOST
     assert empty.adopt(said(envelope(OLD, 9), "h2")) == "ours"
 
 
@@ -154,7 +181,7 @@ def test_a_set_that_is_signed_anew_here_is_no_push() -> None:
     assert helen.adopt(theirs) == "refused"
     helen.library.look()
     assert helen.library.is_signed
-    helen.now = GRACE - 1
+    helen.now = LOST - 1
     assert helen.adopt(theirs) == "refused"
     document = helen.library.published.document
     again = manifest.build(document.files, document.version + 1, NOW, NOW + 86_400, agent=agent)
@@ -168,12 +195,12 @@ def test_a_set_that_has_expired_is_replaced_too() -> None:
     fresh, ageing = envelope(NEW, 1, b=b"b"), envelope(NEW, 1, NOW, b=b"b")
     libraries = [Library(fresh), Library(ageing, (NEW,)), Library(ageing), Library(envelope(NEW, 1))]
     helens = [Helen(each) for each in libraries]
-    for now in (0.0, GRACE - 1):
+    for now in (0.0, LOST - 1):
         for each in helens:
             each.now = now
         assert [each.adopt(theirs) for each in helens] == ["refused"] * 4
     for each in helens:
-        each.now = GRACE
+        each.now = LOST
     assert [each.adopt(theirs) for each in helens] == ["ours", "ours", "refused", "refused"]
     libraries[3].publish(envelope(NEW, 2, c=b"c"))
     assert helens[3].adopt(theirs) == "ours"
@@ -185,7 +212,7 @@ def test_a_signed_set_that_cannot_be_read_is_left_alone() -> None:
     helen = Helen(Library(envelope(NEW, 1, b=b"b")))
     assert helen.adopt(theirs) == "refused"
     helen.library.publish(envelope(NEW, 2, c=b"c"))
-    helen.now = 10 * GRACE
+    helen.now = 10 * LOST
     assert helen.adopt(theirs) == "refused"
 
 
@@ -207,5 +234,5 @@ def test_what_is_refused_says_what_to_do(signed: bytes, words: str) -> None:
 def test_what_is_no_envelope_is_replaced_too() -> None:
     helen = Helen(Library(envelope(NEW, 1, b=b"b")))
     assert helen.adopt(said(b"{}", "h2")) == "refused"
-    helen.now = GRACE
+    helen.now = LOST
     assert helen.adopt(said(b"{}", "h2")) == "ours"

@@ -8,8 +8,9 @@ version some of our agents are past already is released anew, by whoever can sig
 
 A set is worth what its signatures are worth by the keys in force: without them nobody publishes or takes it. Helens who
 are new at one moment publish their sets before they hear whose keys are everybody's. Then whoever published the one
-that counts signs it anew. If she doesn't for a while, those who hold it do; and those who can't even verify it replace
-it by theirs, at once where somebody has pushed there since.
+that counts signs it anew. If she doesn't for a while, those who hold it do, each in a turn of her own: all at once they
+would make as many sets. After them those who can't even verify it replace it by theirs, and at once where somebody has
+pushed there since. So do those who meet one that has expired: whoever could have signed it anew in time is gone.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from equus_protocol.manifest import FileEntry, ManifestDocument, ManifestRefused
 from helen.library import Library
 from helen.lint import LintFailed
 from helen.release_rows import all_files
-from helen.releases import PushRefused
+from helen.releases import Published, PushRefused
 from helen.shared.commons import NotYet
 from helen.store import StoreFailed
 
 GRACE = 120.0  # seconds in which whoever published a set may sign it anew: a restart takes less
+TURNS = 60.0  # seconds after it in which those who hold the set have their turns: one signs, the others hear of it
+LOST = 240.0  # seconds after which those who can't take it replace it: whoever holds it has had her turn by then
 AT_ONCE = 16  # files that are asked for together: 16 MiB at most on their way to us
 
 Fetch = Callable[[str, str], "Deferred[bytes | None]"]
@@ -54,7 +57,7 @@ class ChecksPart:
     ) -> None:  # fmt: skip
         self._library, self._identity, self._wall = library, identity, wall
         self._fetch, self._others, self._keys, self._seconds, self._again = fetch, others, keys, seconds, again
-        self._waits: tuple[tuple[str, int | None], float, str] = ("", None), 0.0, ""  # for whom: `_waited`
+        self._waits: tuple[tuple[str, int | None], float, Any] = ("", None), 0.0, None  # for whom: `_waited`
 
     def wanted(self, name: str, value: Any) -> Any:
         published = self._library.published
@@ -62,10 +65,11 @@ class ChecksPart:
             return None
         if not self._library.is_signed:
             is_ours = value is None or value["by"] == self._identity
-            if is_ours or self._waited(published.digest) >= GRACE:
+            left = 0.0 if is_ours else self._turn(published.digest) - self._waited(published.digest)
+            if left <= 0.0:
                 self._library.look()  # signs it anew, if anybody can here; what is published then is told
             else:
-                self._again(GRACE)
+                self._again(left)
             return None
         if value is not None and digest_of(value) == published.digest:
             return None
@@ -92,36 +96,61 @@ class ChecksPart:
             raise NotYet(f"the checks of {value['by']} are not in force here: {error}") from error
 
     def _is_given_up(self, envelope: bytes, digest: str) -> bool:
-        """Whether the network's set lacks signatures of the network's keys, and nobody will mend it."""
-        if self._keys() is None or self._library.would_take(envelope):
+        """Whether the network's set is void by the network's keys, and nobody will mend it."""
+        if self._keys() is None or not self._is_void(envelope):
             return False
-        waited, published = self._waited(digest), self._library.published
-        was_pushed = published is not None and self._waits[2] not in ("", published.digest)
-        return waited >= GRACE or was_pushed
+        waited = self._waited(digest)
+        was_pushed = self._waits[2] not in (None, _pushed(self._library.published))
+        return waited >= LOST or was_pushed
+
+    def _turn(self, digest: str) -> float:
+        """Seconds after which it is for us to sign a set in its publisher's place, if nobody has.
+
+        By lot: who else is there, each of us knows only from her own looks, and two might count themselves first.
+        """
+        lot = hashlib.sha256(f"{self._identity} {digest}".encode()).digest()
+        return GRACE + TURNS * int.from_bytes(lot[:4]) / 2**32
 
     def _waited(self, digest: str) -> float:
-        """Seconds since we know that this set lacks signatures of these keys."""
-        about, published = (digest, self._keys()), self._library.published
+        """Seconds since we know that this set is void by these keys."""
+        about = digest, self._keys()
         if self._waits[0] != about:
-            self._waits = about, self._seconds(), "" if published is None else published.digest
+            self._waits = about, self._seconds(), _pushed(self._library.published)
         return self._seconds() - self._waits[1]
 
     async def _have_better(self, envelope: bytes) -> bool:
-        """Whether what is published here is signed by the keys in force. No files are no better than some."""
-        if not self._library.is_signed:
-            await self._library.look()
+        """Whether what is published here can be taken by all. No files are no better than some."""
         published = self._library.published
-        if not self._library.is_signed or published is None:
+        if published is None or self._is_void(published.envelope):
+            await self._library.look()
+            published = self._library.published
+        if published is None or self._is_void(published.envelope):
             return False
         return bool(published.files) or not _files_of(envelope)
 
-    def _verified(self, envelope: bytes, by: str) -> ManifestDocument:
-        library = self._library
+    def _is_void(self, envelope: bytes) -> bool:
+        """Nobody can take it. One that is signed, but not to be read, is of a newer Helen, and others may read it."""
         try:
-            return manifest.verify(envelope, library.public, self._wall(), threshold=library.threshold)
+            self._verify(envelope)
         except ManifestRefused as refused:
-            hint = f". {by}, who published it, signs it anew if she is up; `helen push` here replaces it"
-            hint = "" if library.would_take(envelope) else hint
+            return refused.reason == "expired" or not self._library.would_take(envelope)
+        return False
+
+    def _verify(self, envelope: bytes) -> ManifestDocument:
+        return manifest.verify(envelope, self._library.public, self._wall(), threshold=self._library.threshold)
+
+    def _verified(self, envelope: bytes, by: str) -> ManifestDocument:
+        try:
+            return self._verify(envelope)
+        except ManifestRefused as refused:
+            hint = ""
+            if refused.reason == "expired":
+                hint = (
+                    f". {by}, who published it, signs it anew once she is back, or waits for `helen push --key` there"
+                )
+            elif not self._library.would_take(envelope):
+                hint = f". {by}, who published it, signs it anew if she is up"
+            hint = hint and f"{hint}; `helen push` here replaces it"
             raise NotYet(f"the set of checks of the network is refused: {refused}{hint}") from refused
 
     async def _gather(self, documents: list[ManifestDocument], by: str) -> dict[str, bytes]:
@@ -155,6 +184,11 @@ class ChecksPart:
                 return content
             self.log.error("{identity} gave another file than {sha256}", identity=identity, sha256=entry.sha256)
         raise NotYet(f"no Helen in reach has the file {entry.sha256} of the newest set of checks")
+
+
+def _pushed(published: Published | None) -> Any:
+    """What only a push changes: signed anew, the same files have another digest."""
+    return None if published is None else (published.files, published.document.agent)
 
 
 def _files_of(envelope: bytes) -> bool:

@@ -11,16 +11,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from twisted.internet.defer import succeed
 
 from equus_protocol import manifest
-from helen.shared.checks import GRACE, ChecksPart
+from helen.shared.checks import GRACE, LOST, TURNS, ChecksPart
 from helen.shared.commons import NotYet
 
 NOW = 1_800_000_000.0
 OLD, NEW = (Ed25519PrivateKey.from_private_bytes(letter * 32) for letter in (b"o", b"n"))
 
 
-def envelope(key: Ed25519PrivateKey, version: int, **files: bytes) -> bytes:
+def envelope(key: Ed25519PrivateKey, version: int, expires: float = NOW + 86_400, **files: bytes) -> bytes:
     named = {f"{name}.lua": content for name, content in files.items()}
-    return manifest.sign(manifest.build(named, version, NOW, NOW + 86_400), [key])
+    return manifest.sign(manifest.build(named, version, NOW - 86_400, expires), [key])
 
 
 def said(signed: bytes, by: str) -> dict[str, Any]:
@@ -39,7 +39,9 @@ class Library:
 
     def publish(self, signed: bytes) -> None:
         document = manifest.read_unverified(signed)
-        self.published = SimpleNamespace(envelope=signed, digest=document.digest, files=document.files)
+        self.published = SimpleNamespace(
+            envelope=signed, document=document, digest=document.digest, files=document.files
+        )  # fmt: skip
 
     def would_take(self, signed: bytes) -> bool:
         try:
@@ -70,12 +72,12 @@ async def _coroutine(value: Any) -> Any:
 
 
 class Helen:
-    """h1, whose keys are those of the network from version 5 on."""
+    """h1, or another, whose keys are those of the network from version 5 on."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, identity: str = "h1") -> None:
         self.library, self.now, self.keys, self.again = library, 0.0, 5, list[float]()
         self.part = ChecksPart(
-            library, "h1", lambda: NOW, lambda identity, sha256: succeed(b""), lambda: [], lambda: self.keys,
+            library, identity, lambda: NOW, lambda identity, sha256: succeed(b""), lambda: [], lambda: self.keys,
             lambda: self.now, self.again.append,
         )  # type: ignore[arg-type]  # fmt: skip
 
@@ -108,12 +110,39 @@ def test_whoever_published_the_set_that_counts_signs_it_anew(keys: tuple[Any, ..
 
 
 def test_those_who_hold_it_wait_for_her() -> None:
-    """Not all of them sign at one moment: each would make a set of its own."""
+    """Asked meanwhile, they wait for what is left."""
     helen = Helen(Library(held := envelope(OLD, 3, a=b"a"), (NEW,)))
-    assert (helen.part.wanted("checks", said(held, "h2")), helen.again, helen.library.looks) == (None, [GRACE], 0)
-    helen.now = GRACE
+    assert (helen.part.wanted("checks", said(held, "h2")), helen.library.looks) == (None, 0)
+    (turn,) = helen.again
+    assert GRACE <= turn <= GRACE + TURNS < LOST
+    helen.now = GRACE - 1
+    assert (helen.part.wanted("checks", said(held, "h2")), helen.library.looks) == (None, 0)
+    assert helen.again == [turn, turn - helen.now]
+    helen.now = turn
     assert (helen.part.wanted("checks", said(held, "h2")), helen.library.looks) == (None, 1)
     assert helen.part.wanted("checks", said(held, "h2"))["by"] == "h1"
+
+
+def test_one_of_those_who_hold_it_signs_it_and_the_others_follow() -> None:
+    """Sets that all make at one moment have one version: none could follow another."""
+    held = envelope(OLD, 3, a=b"a")
+    helens = [Helen(Library(held, (NEW,)), f"h{number}") for number in range(1, 7)]
+    for each in helens:
+        assert each.part.wanted("checks", said(held, "gone")) is None
+    helens.sort(key=lambda each: each.again[0])
+    turns = [each.again[0] for each in helens]
+    assert turns[1] - turns[0] > 1.0
+    first, *others = helens
+    for each in helens:
+        each.now = turns[0]
+        each.part.wanted("checks", said(held, "gone"))
+    told = first.part.wanted("checks", said(held, "gone"))
+    for each in others:
+        assert each.adopt(told) == "theirs"
+        each.now = LOST
+        assert each.part.wanted("checks", told) is None
+    assert [each.library.looks for each in helens] == [1, 0, 0, 0, 0, 0]
+    assert {each.library.published.digest for each in helens} == {first.library.published.digest}
 
 
 def test_a_set_that_nobody_can_verify_is_replaced_after_a_while() -> None:
@@ -122,14 +151,14 @@ def test_a_set_that_nobody_can_verify_is_replaced_after_a_while() -> None:
     helen, empty = Helen(Library(envelope(NEW, 1, b=b"b"))), Helen(Library(envelope(NEW, 1)))
     for each in (helen, empty):
         assert each.adopt(theirs) == "refused"
-        each.now, each.keys = GRACE - 1, 6
+        each.now, each.keys = LOST - 1, 6
         assert each.adopt(theirs) == "refused"
-        each.now = 2 * GRACE - 2
+        each.now = 2 * LOST - 2
         assert each.adopt(theirs) == "refused"
-        each.now = 2 * GRACE
+        each.now = 2 * LOST
     assert (helen.adopt(theirs), empty.adopt(theirs)) == ("ours", "refused")
     assert empty.adopt(said(envelope(OLD, 9), "h2")) == "refused"
-    empty.now += GRACE
+    empty.now += LOST
     assert empty.adopt(said(envelope(OLD, 9), "h2")) == "ours"
 
 
@@ -145,15 +174,65 @@ def test_a_push_replaces_it_at_once() -> None:
     assert helen.adopt(theirs) == "ours"
 
 
-def test_what_is_refused_says_what_to_do() -> None:
+def test_a_set_that_is_signed_anew_here_is_no_push() -> None:
+    """The first look of a Helen may end after the keys have come: who has published the other set is still up."""
+    theirs, agent = said(envelope(OLD, 9, a=b"a"), "h2"), {"version": "2.0", "files": {}}
+    helen = Helen(Library(envelope(OLD, 1, b=b"b"), (NEW,)))
+    assert helen.adopt(theirs) == "refused"
+    helen.library.look()
+    assert helen.library.is_signed
+    helen.now = LOST - 1
+    assert helen.adopt(theirs) == "refused"
+    document = helen.library.published.document
+    again = manifest.build(document.files, document.version + 1, NOW, NOW + 86_400, agent=agent)
+    helen.library.publish(manifest.sign(again, [NEW]))
+    assert helen.adopt(theirs) == "ours"
+
+
+def test_a_set_that_has_expired_is_replaced_too() -> None:
+    """Not by one that has expired as well, nor by no checks at all."""
+    theirs = said(envelope(NEW, 9, NOW, a=b"a"), "h2")
+    fresh, ageing = envelope(NEW, 1, b=b"b"), envelope(NEW, 1, NOW, b=b"b")
+    libraries = [Library(fresh), Library(ageing, (NEW,)), Library(ageing), Library(envelope(NEW, 1))]
+    helens = [Helen(each) for each in libraries]
+    for now in (0.0, LOST - 1):
+        for each in helens:
+            each.now = now
+        assert [each.adopt(theirs) for each in helens] == ["refused"] * 4
+    for each in helens:
+        each.now = LOST
+    assert [each.adopt(theirs) for each in helens] == ["ours", "ours", "refused", "refused"]
+    libraries[3].publish(envelope(NEW, 2, c=b"c"))
+    assert helens[3].adopt(theirs) == "ours"
+
+
+def test_a_signed_set_that_cannot_be_read_is_left_alone() -> None:
+    """A newer Helen has published it, and others run it."""
+    theirs = said(manifest.sign(b'{"type":"equus-manifest","version":9,"files":[]}', [NEW]), "h2")
+    helen = Helen(Library(envelope(NEW, 1, b=b"b")))
+    assert helen.adopt(theirs) == "refused"
+    helen.library.publish(envelope(NEW, 2, c=b"c"))
+    helen.now = 10 * LOST
+    assert helen.adopt(theirs) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("signed", "words"),
+    [
+        (envelope(OLD, 9), "0 good signature.* h2, who published it, signs it anew if she is up; `helen push` here"),
+        (envelope(NEW, 9, NOW - 1), "manifest 9 expired 1 s ago. h2, who published it, signs it anew once she is back,"
+         " or waits for `helen push --key` there; `helen push` here"),
+    ],
+    ids=["other keys", "expired"],
+)  # fmt: skip
+def test_what_is_refused_says_what_to_do(signed: bytes, words: str) -> None:
     helen = Helen(Library(envelope(NEW, 1)))
-    words = r"0 good signature.* h2, who published it, signs it anew if she is up; `helen push` here replaces it$"
-    with pytest.raises(NotYet, match=words):
-        helen.part.adopt("checks", said(envelope(OLD, 9), "h2")).send(None)
+    with pytest.raises(NotYet, match=f"{words} replaces it$"):
+        helen.part.adopt("checks", said(signed, "h2")).send(None)
 
 
 def test_what_is_no_envelope_is_replaced_too() -> None:
     helen = Helen(Library(envelope(NEW, 1, b=b"b")))
     assert helen.adopt(said(b"{}", "h2")) == "refused"
-    helen.now = GRACE
+    helen.now = LOST
     assert helen.adopt(said(b"{}", "h2")) == "ours"

@@ -32,6 +32,7 @@ class AgentsPart:
     """`changed(document, at_once)` is called when something of it is new here."""
 
     names = NAMES
+    in_memory = False
 
     def __init__(
         self, authority: Authority, wall: Callable[[], float], changed: Callable[[str, bool], None],

@@ -14,6 +14,7 @@ from helen.shared.commons import NotYet
 
 class AssignmentsPart:
     names = ("assignments",)
+    in_memory = False
 
     def __init__(self, book: AssignmentBook, identity: str) -> None:
         self._book, self._identity = book, identity

@@ -23,6 +23,7 @@ MOST = 100  # CAs of a network: one for each of 64 Helens, and those that were b
 class AuthoritiesPart:
     log = Logger()
     names = ("authorities",)
+    in_memory = False
 
     def __init__(self, authority: Authority, wall: Callable[[], float], changed: Callable[[], None]) -> None:
         self._authority, self._wall = authority, wall

@@ -49,6 +49,7 @@ class ChecksPart:
 
     log = Logger()
     names = ("checks",)
+    in_memory = False
 
     def __init__(
         self, library: Library, identity: str, wall: Callable[[], float], fetch: Fetch,

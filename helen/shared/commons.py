@@ -42,9 +42,10 @@ class NotYet(Exception):
 
 
 class Part(Protocol):
-    """One kind of what is shared. `names` are its documents."""
+    """One kind of what is shared. `names` are its documents. `in_memory`: what was adopted is gone after a start."""
 
     names: Sequence[str]
+    in_memory: bool
 
     async def adopt(self, name: str, value: Any) -> None: ...
 
@@ -105,9 +106,9 @@ class Commons:
     def start(self) -> None:
         """Make ours what is not yet; and tell what has changed while we were down."""
         self._running = True
-        for name in self._parts:
+        for name, part in self._parts.items():
             held = self.sharer.documents.get(name)
-            if held is not None and self._applied.get(name) != held.version:
+            if held is not None and (part.in_memory or self._applied.get(name) != held.version):
                 self._adopt_soon(name)
             elif self.has_joined:
                 self.changed(name)

@@ -38,6 +38,7 @@ class HelensPart:
     """`is_there(identity)` asks the brokers; None: there is nobody to ask. `told(others)` is called as it changes."""
 
     names = ("helens",)
+    in_memory = True
 
     def __init__(
         self, identity: str, own: Presence, wall: Callable[[], float], changed: Callable[[], None], is_there: Ask,

@@ -26,6 +26,7 @@ class SigningKeysPart:
     """`has_agents()`: whether anybody has pinned our roots; `taken()` is called once other keys are in force."""
 
     names = ("keys",)
+    in_memory = False
 
     def __init__(
         self, ring: KeyRing, key: NetworkKey, has_agents: Callable[[], bool], taken: Callable[[], None]

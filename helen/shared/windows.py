@@ -23,6 +23,7 @@ class WindowsPart:
     """`here()` are those in force, `write(kind, document)` adds a change to the journal."""
 
     names = ("windows",)
+    in_memory = False
 
     def __init__(
         self, here: Callable[[], Mapping[str, Window]], write: Callable[[str, dict[str, Any]], None],

@@ -388,7 +388,8 @@ class Number:
 
     names = ("number",)
 
-    def __init__(self) -> None:
+    def __init__(self, in_memory: bool = False) -> None:
+        self.in_memory = in_memory
         self.value: int | None = None
         self.broken = ""
 
@@ -409,8 +410,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock()
 
 
-def make(clock: Clock, folder: Path) -> tuple[Commons, Number]:
-    part = Number()
+def make(clock: Clock, folder: Path, in_memory: bool = False) -> tuple[Commons, Number]:
+    part = Number(in_memory)
     commons = Commons(clock, KEY, Shelf(folder), [part], lambda: NOW + clock.seconds())
     commons.open()
     commons.start()
@@ -463,6 +464,23 @@ def test_two_who_publish_in_one_millisecond_agree(clock: Clock, tmp_path: Path) 
     again, part = make(clock, tmp_path / "a")
     clock.advance(SOON)
     assert (part.value, again.sharer.documents.digest) == (None, both[0][0].sharer.documents.digest)
+
+
+@pytest.mark.parametrize(("in_memory", "known"), [(False, None), (True, 1)])
+def test_what_is_only_in_memory_is_adopted_anew(
+    clock: Clock, tmp_path: Path, in_memory: bool, known: int | None
+) -> None:
+    """A Helen who was restarted knew no others until one of them wrote her entry anew, within a day."""
+    (old, a), (new, b) = make(clock, tmp_path / "a", in_memory), make(clock, tmp_path / "b", in_memory)
+    a.value = 1
+    old.sharer.listen("DOCUMENTS", DocumentsTold({}), [])
+    clock.advance(SOON)
+    meet(new, old)
+    clock.advance(SOON)
+    assert b.value == 1
+    again, part = make(clock, tmp_path / "b", in_memory)
+    clock.advance(SOON)
+    assert (part.value, again.in_force("number")) == (known, new.in_force("number"))
 
 
 def test_what_was_in_force_is_so_after_a_restart_and_what_changed_meanwhile_is_told(

@@ -82,6 +82,10 @@ class Fleet:
         told = [helen.client.get("/api/v1/status")["network"]["shared"] for helen in self.helens]
         return all(each["settled"] for each in told) and len({each["digest"] for each in told}) == 1
 
+    def know_each_other(self) -> bool:
+        told = [helen.client.get("/api/v1/status")["network"]["shared"]["helens"] for helen in self.helens]
+        return [sorted(each) for each in told] == [["h1", "h2"], ["h0", "h2"], ["h0", "h1"]]
+
     def reporting(self, numbers: Any, since: float) -> set[str]:
         """Agents of which one of these Helens has had a result since then; one who is just starting says nothing."""
         agents: set[str] = set()

@@ -161,6 +161,7 @@ def test_each_is_killed_stopped_and_restarted_in_turn(fleet: Fleet) -> None:
     print(json.dumps(took, indent=1), "agents that had to go:", fleet.moved)
     fleet.wait_for(last)
     wait_until(fleet.settled, "network that has settled", PATIENCE)
+    wait_until(fleet.know_each_other, "word of those who have said nothing since", PATIENCE)
     clients.process.terminate()
     assert clients.wait() == 0
     judge_requests(json.loads(clients.said.splitlines()[-1]))

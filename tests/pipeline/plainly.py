@@ -59,14 +59,34 @@ def take_all(
     lake: Lake, *states: Path, most: int = 1_000_000_000, reached: Callable[[str], None] = lambda point: None
 ) -> None:
     """All that these Helens have, into the lake, `most` segments at once."""
-    lake.lock()
-    names = Names(lake)
-    sink: Any = Sink(lake, names, names.number([open_history(state) for state in states]), reached)
+    sink = sink_of(lake, *states, reached=reached)
     while not (batch := PlainBatch(sink, most)).is_empty:
         sink.take(batch)
         sink.commit()
         reached("committed")
     lake.unlock()
+
+
+def sink_of(lake: Lake, *states: Path, reached: Callable[[str], None] = lambda point: None) -> Any:
+    """A writer that has just started."""
+    if lake._lock is not None:
+        lake.unlock()
+    lake.lock()
+    names = Names(lake)
+    return Sink(lake, names, names.number([open_history(state) for state in states]), reached)
+
+
+def refuse_once(monkeypatch: Any, lake: Lake, table: str) -> None:
+    """The disk is full when this table is published next."""
+    given, left = lake.publish, [1]
+
+    def publish(name: str, *words: Any, **more: Any) -> int:
+        if name == table and left:
+            left.pop()
+            raise OSError(28, "No space left on device")
+        return given(name, *words, **more)
+
+    monkeypatch.setattr(lake, "publish", publish)
 
 
 def until(where: str) -> Callable[[str], None]:

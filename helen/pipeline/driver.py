@@ -88,6 +88,7 @@ class Driver:
             try:
                 self._keep_at_it(sink, ending or threading.Event())
                 sink.commit()
+                self._told = evolve(self._told, error=None)  # upkeep may have failed, but it isn't why this ends
             except Exception as error:
                 self._told = evolve(self._told, error=str(error))
                 raise

@@ -337,6 +337,25 @@ def test_upkeep_that_fails_is_told_and_ends_the_run_in_the_end(
     assert (final["running"], final["error"]) == (False, "hours failed, 4 times in a row: a file of m5 is damaged")
 
 
+def test_upkeep_is_not_why_a_run_ended(lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    history.segment(history.result("web1/load", T))
+    run: Any = Driver(None, lake, [history.state], ONCE)  # type: ignore[arg-type]
+    told = []
+
+    def work(*_: Any) -> None:
+        run._try("upkeep", lambda: 1 / 0)
+        told.append(run._told.error)
+
+    monkeypatch.setattr(run, "_keep_at_it", work)
+    run.run()
+    final = json.loads((lake.folder / "status.json").read_text())
+    assert (told, final["running"], final["error"]) == (
+        ["upkeep failed, 1 times in a row: division by zero"],
+        False,
+        None,
+    )
+
+
 def slow(given: Any, may: Any) -> Any:
     """Hours are due only when `may` says so."""
     return lambda name, every: (name == "beat" or may()) and given(name, every)

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from attrs import evolve
 from helen_running import Running, wait_until
 from test_web import Web, ask
 
@@ -221,12 +222,12 @@ def test_the_pipeline_in_metrics() -> None:
     figures = {family.name.removeprefix("helen_pipeline_"): next(iter(family.samples))[2]
                for family in _of_pipeline(said, 1010.0)}  # fmt: skip
     assert figures == {
-        "up": 1, "heard_timestamp_seconds": 1000.0, "results": 40, "batches": 3, "last_batch_timestamp_seconds": 990.0,
-        "last_batch_seconds": 0.5, "last_batch_results": 12, "segment": 17, "behind_segments": 2,
-        "behind_seconds": 11.5,
+        "up": 1, "failing": 0, "heard_timestamp_seconds": 1000.0, "results": 40, "batches": 3,
+        "last_batch_timestamp_seconds": 990.0, "last_batch_seconds": 0.5, "last_batch_results": 12, "segment": 17,
+        "behind_segments": 2, "behind_seconds": 11.5,
     }  # fmt: skip
-    (silent, *_) = _of_pipeline(said, 1200.0)
-    assert next(iter(silent.samples))[2] == 0
+    silent, failing, *_ = _of_pipeline(evolve(said, error="upkeep failed"), 1200.0)
+    assert (next(iter(silent.samples))[2], next(iter(failing.samples))[2]) == (0, 1)
 
 
 def test_what_the_kernel_says() -> None:

@@ -56,7 +56,7 @@ class Deadly(task.Task):
 ingest.Task = Deadly
 spark = start_spark("cluster", master, json.loads(quick), Path(scratch))
 lake = Lake(Path(folder))
-Driver(spark, lake, [Path(state)], Settings(once=True)).run()
+Driver(spark, lake, [Path(state)], Settings(once=True, keep={})).run()
 days = local_days(date(2026, 9, 22), date(2026, 9, 22), "UTC")
 print(json.dumps(availability(spark, lake, days, "strict", "UTC", choose(lake)), default=str))
 spark.stop()

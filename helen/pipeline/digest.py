@@ -7,7 +7,6 @@ turned into JVM rows and back. Sums are additive, so no task needs to see anothe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from helen.pipeline.errors import NoSuchSeries
 from helen.pipeline.schema import ASKED, CHECK, COUNTER, FIVE_MINUTES, M5, RESULTS, STATUSES, TIME
 
 SECOND = 1_000_000
@@ -83,17 +83,6 @@ def micros(column: pa.ChunkedArray) -> Array:
 def doubles(column: pa.ChunkedArray) -> Array:
     """NaN where it is null."""
     return column.cast(pa.float64()).to_numpy()
-
-
-class NoSuchSeries(Exception):
-    """A segment that names what the history's list of series doesn't have: one of the two is not Helen's."""
-
-    def __init__(self, where: object, unknown: Sequence[int]) -> None:
-        listed = ", ".join(map(str, unknown[:5]))
-        super().__init__(
-            f"{where} has series {listed}, which series.parquet beside it doesn't have: restore the file from the same"
-            " backup as the segments"
-        )
 
 
 @frozen(eq=False)

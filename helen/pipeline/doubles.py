@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from helen.pipeline.digest import NoSuchSeries, coded, micros
-from helen.pipeline.files import batches
+from helen.pipeline.days import date_of
+from helen.pipeline.digest import coded, micros
+from helen.pipeline.errors import NoSuchSeries
+from helen.pipeline.files import batches, held
 from helen.pipeline.histories import RESULTS, History
 from helen.pipeline.lake import Lake
 from helen.pipeline.naming import OWN_SPOOL, Names
@@ -87,7 +89,7 @@ class Doubles:
     def _load(self, since: date) -> dict[Spool, dict[int, int]]:
         """Of all spools: who has moved is seldom the last one who does."""
         agents = pa.array(self._names.agents(), pa.string())
-        found: dict[Spool, dict[int, int]] = defaultdict(dict)
+        found: dict[Spool, dict[int, int]] = {}
         columns, wanted = ["helen", "series", "spool", "sequence"], pc.field("spool") != OWN_SPOOL
         for batch in batches("results", self._paths(since), columns, wanted):
             if batch.num_rows:
@@ -97,7 +99,7 @@ class Doubles:
         return found
 
     def _paths(self, since: date) -> list[str]:
-        return [str(self._lake.path("results") / file.path) for file in self._lake.files("results", (since, date.max))]
+        return [file.path for file in held(self._lake, "results", self._lake.files("results", (since, date.max)))]
 
 
 def _read(place: Place, history: History, mapping: pa.Table) -> pa.Table:
@@ -136,4 +138,4 @@ def _raise(known: dict[Spool, dict[int, int]], groups: Iterable[tuple[int, str, 
 
 def _since(rows: pa.Table) -> date:
     """The first day whose results these may be."""
-    return (datetime.fromtimestamp(int(micros(rows["received"]).min()) / 1e6, UTC) - LOOK_BACK).date()
+    return date_of(int(micros(rows["received"]).min())) - LOOK_BACK

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from helen.pipeline import histories
-from helen.pipeline.digest import NoSuchSeries
 from helen.pipeline.doubles import Doubles
+from helen.pipeline.errors import NoSuchSeries
 from helen.pipeline.histories import History
 from helen.pipeline.lake import Lake
 from helen.pipeline.naming import Names

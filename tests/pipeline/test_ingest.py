@@ -19,9 +19,9 @@ from plainly import PlainBatch, refuse_once, sink_of
 
 from helen.pipeline import driver
 from helen.pipeline import ingest as ingestion
-from helen.pipeline.digest import BELIEVED, PROMPT, SECOND, NoSuchSeries
+from helen.pipeline.digest import BELIEVED, PROMPT, SECOND
 from helen.pipeline.driver import Driver, Settings
-from helen.pipeline.errors import PipelineError
+from helen.pipeline.errors import NoSuchSeries, PipelineError
 from helen.pipeline.lake import Lake
 from helen.pipeline.partials import partials
 from helen.pipeline.schema import SPOOLS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -349,16 +350,23 @@ def test_an_identity_is_bound_to_its_key(pump, brokers, peers, curve):
     assert not knows(broker, "echo")
 
 
-def test_a_key_that_is_removed_is_cut_with_its_next_message(pump, brokers, peers, curve):
-    """Heartbeats are rare here, so that on a busy machine the connection isn't lost before that message is sent."""
+def let_in(pump, brokers, peers, curve, **options) -> tuple[BrokerService, Worker, Path]:
+    """A broker, a worker of `echo` that it knows, and the file that lets it in."""
     security, authorize = curve
     keys = authorize("worker")
     security.authorized.reload()
     broker = brokers.start(security=security, address="127.0.0.1")
-    worker = peers.worker(secured(broker, security, "backend"), keys=keys, interval=60.0)
+    worker = peers.worker(secured(broker, security, "backend"), keys=keys, **options)
     pump.until(lambda: knows(broker, "echo"))
-    (security.authorized.folder / "worker.key").unlink()
-    pump.until(lambda: not security.authorized.is_authorized(keys.public))
+    return broker, worker, security.authorized.folder / "worker.key"
+
+
+def test_a_key_that_is_removed_is_cut_with_its_next_message(pump, brokers, peers, curve):
+    """Heartbeats are rare here, so that on a busy machine the connection isn't lost before that message is sent."""
+    broker, worker, file = let_in(pump, brokers, peers, curve, interval=60.0)
+    key, authorized = worker.link._keys.public, curve[0].authorized
+    file.unlink()
+    pump.until(lambda: not authorized.is_authorized(key))
     assert worker.state is State.ACTIVE
     worker.offer("more")
     pump.until(lambda: worker.state is State.STOPPED)
@@ -368,16 +376,10 @@ def test_a_key_that_is_removed_is_cut_with_its_next_message(pump, brokers, peers
 
 def test_who_calls_again_without_a_key_is_let_in_when_it_is_back(pump, brokers, peers, curve):
     """Lost while the key was not there: the gatekeeper refuses each call, and the worker goes on calling."""
-    security, authorize = curve
-    keys = authorize("worker")
-    security.authorized.reload()
-    broker = brokers.start(security=security, address="127.0.0.1")
-    worker = peers.worker(secured(broker, security, "backend"), keys=keys)
-    pump.until(lambda: knows(broker, "echo"))
-    file = security.authorized.folder / "worker.key"
+    broker, worker, file = let_in(pump, brokers, peers, curve)
     text = file.read_text()
     file.unlink()
-    security.authorized.reload()
+    curve[0].authorized.reload()
     worker.link._perform(worker.link.negotiation.disconnected(time.monotonic()))
     pump.until(lambda: not knows(broker, "echo"))
     pump.sit(0.5)

@@ -1,17 +1,25 @@
 #!/usr/bin/env python3
-"""What people who mean harm cost Helen: sockets that say nothing, and an agent that doesn't read what it is sent.
+"""What people who mean harm cost Helen: silent sockets, an agent that doesn't read, and floods of hostile agents.
 
-    bench/abuse.py [--sockets 2000] [--mebibytes 200]
+    bench/abuse.py [--sockets 2000] [--mebibytes 200] [--hostile 1,10,100] [--floods pings,results] [--seconds 8]
 
-A Helen of its own on loopback. Silent sockets come from twenty networks, or all but 200 would be closed at once; an
-honest agent's `ping` is timed before and while they are there. The deaf agent is sent questions of a mebibyte until it
-is cut, and comes back, until so many mebibytes were meant for it; before that the same goes to one that reads, so that
-what Helen takes for the questions themselves is not counted. Exit status 1 if a promise of docs/security.rst is broken.
+A Helen of its own on loopback. Silent sockets come from 200 addresses of twenty networks, or the older ones would go
+for the newer; an honest agent's `ping` is timed before and while they are there. The deaf agent is sent questions of a
+mebibyte until it is cut, and comes back, until so many mebibytes were meant for it; before that the same goes to one
+that reads, so that what Helen takes for the questions themselves is not counted.
+
+A flood (bench/abuse_flood.py) comes from a process of its own: so many agents with certificates send as fast as Helen
+reads, and come back at once when they are sent away; they honour no `retry-after`. Beside them an honest agent sends a
+ping and a report every 20 ms. Its times under the flood are compared with those of the same seconds before it, in one
+run; beside them stand the growth of Helen's memory and disk. `--sockets 0` and `--mebibytes 0` leave those parts out.
+Exit status 1 if a promise of docs/security.rst is broken by silent sockets or a deaf agent, or if Helen is not ready
+after a flood.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import selectors
@@ -23,6 +31,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from cryptography import x509
@@ -32,13 +41,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
-from helen.cli.client import Client, Failed
+from helen.cli.base.client import Client, Failed
 
 TWISTD = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
 CHECK = 'return { summary = "Says a word", args = { word = { type = "string" } }, run = function() return "ok" end }\n'
 MEBIBYTE = 1_048_576
 QUESTION = 1_000_000  # bytes of args: as long as a blob may be, nearly
-NETWORKS = 20
+NETWORKS, ADDRESSES = 20, 10  # that silent sockets come from: each address may have 20 of them
+FLOODS = ("pings", "results", "ids", "blobs", "half-open")
 
 
 class Helen:
@@ -105,6 +115,21 @@ class Agent:
                 raise EOFError
             self.conversation.feed(data)
 
+    def acks(self, sequences: Iterator[int], seconds: float) -> tuple[list[float], list[float]]:
+        """Milliseconds from ping to pong, and from report to ack, one after the other."""
+        pings, acks, until = [], [], time.monotonic() + seconds
+        while time.monotonic() < until:
+            began = time.monotonic()
+            self.say(m.Ping(1))
+            self.hear(m.Pong)
+            pings.append((time.monotonic() - began) * 1_000)
+            began = time.monotonic()
+            self.say(m.Report("s", next(sequences), "word", b'{"status": "ok"}'))
+            self.hear(m.Ack)
+            acks.append((time.monotonic() - began) * 1_000)
+            time.sleep(0.02)
+        return pings, acks
+
     def pings(self, seconds: float) -> list[float]:
         """Milliseconds from ping to pong, one after the other."""
         took, until = [], time.monotonic() + seconds
@@ -127,7 +152,7 @@ def silent(helen: Helen, honest: Agent, count: int) -> bool:
     selector, opened = selectors.DefaultSelector(), {}
     for number in range(count):
         one = socket.socket()
-        one.bind((f"127.0.{number % NETWORKS + 1}.1", 0))
+        one.bind((f"127.0.{number % NETWORKS + 1}.{number // NETWORKS % ADDRESSES + 1}", 0))
         one.connect(helen.address)
         one.setblocking(False)
         opened[one] = time.monotonic()
@@ -194,17 +219,81 @@ def gone(agent: Agent) -> bool:
     return state != 1  # TCP_ESTABLISHED
 
 
+def p99(took: list[float]) -> float:
+    return sorted(took)[int(len(took) * 0.99)]
+
+
+def disk_of(folder: Path) -> float:
+    """MiB of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / MEBIBYTE
+
+
+def is_ready(helen: Helen) -> bool:
+    """Return True if Helen's own probe says that it is ready, with a warning or without."""
+    try:
+        return helen.client.get("/readyz")["status"] in ("pass", "warn")
+    except Failed:
+        return False
+
+
+def flood(helen: Helen, kind: str, names: list[str], seconds: float) -> bool:
+    """Time an honest agent before and under one flood, and print a row; True if Helen is well after it."""
+    honest, sequences = Agent(helen, helen.identity(f"honest-{kind}-{len(names)}")), itertools.count(1)
+    honest.acks(sequences, 1.0)  # the first ones make what is made once
+    calm_pings, calm_acks = honest.acks(sequences, seconds)
+    memory, disk = helen.rss(), disk_of(helen.state)
+    host, port = helen.address
+    words = [sys.executable, str(Path(__file__).with_name("abuse_flood.py")), kind, f"{host}:{port}", str(seconds + 2)]
+    hostile = subprocess.Popen([*words, *(str(helen.folder / f"{name}.pem") for name in names)], stdout=subprocess.PIPE)
+    assert hostile.stdout is not None
+    hostile.stdout.readline()  # it has begun
+    pings, acks = honest.acks(sequences, seconds)
+    told = json.loads(hostile.communicate(timeout=60)[0])
+    honest.socket.close()
+    ready = is_ready(helen)
+    ratio = (p99(pings) / p99(calm_pings), p99(acks) / p99(calm_acks))
+    print(
+        f"{kind:<10}{len(names):>5}{p99(calm_pings):>9.1f}{p99(pings):>9.1f}{ratio[0]:>7.1f}{p99(calm_acks):>9.1f}"
+        f"{p99(acks):>9.1f}{ratio[1]:>7.1f}{helen.rss() - memory:>+9.0f}{disk_of(helen.state) - disk:>+9.0f}"
+        f"{told['sent']:>11,}{told['connections']:>9,}  {'' if ready else 'NOT READY'}",
+        flush=True,
+    )
+    return ready
+
+
+def floods(helen: Helen, kinds: list[str], counts: list[int], seconds: float) -> bool:
+    """Run each flood by so many agents; each run has agents of its own, so that none begins with spent quotas."""
+    print(f"{'':<15}{'ping p99, ms':>25}{'ack p99, ms':>25}{'Helen, MiB':>18}{'hostile':>20}")
+    print(f"{'flood':<10}{'of':>5}{'calm':>9}{'flood':>9}{'ratio':>7}{'calm':>9}{'flood':>9}{'ratio':>7}{'memory':>9}"
+          f"{'disk':>9}{'messages':>11}{'sessions':>9}")  # fmt: skip
+    good = True
+    for kind in kinds:
+        for count in counts:
+            names = [f"evil-{kind}-{count}-{number}" for number in range(count)]
+            for name in names:
+                helen.identity(name)
+            good &= flood(helen, kind, names, seconds)
+    return good
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sockets", type=int, default=2_000)
     parser.add_argument("--mebibytes", type=int, default=200)
+    parser.add_argument("--hostile", default="1,10,100", help="how many agents are in a flood; empty for none")
+    parser.add_argument("--floods", default=",".join(FLOODS), help="kinds of floods")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each flood, and before it")
     options = parser.parse_args()
     print(f"load average {' '.join(f'{load:.1f}' for load in os.getloadavg())}, {os.cpu_count()} CPUs")
     with tempfile.TemporaryDirectory() as folder:
         helen = Helen(Path(folder))
         try:
             honest = Agent(helen, helen.identity("honest"))
-            good = [silent(helen, honest, options.sockets), deaf(helen, options.mebibytes)]
+            good = [silent(helen, honest, options.sockets)] if options.sockets else []
+            good += [deaf(helen, options.mebibytes)] if options.mebibytes else []
+            honest.socket.close()
+            counts = [int(count) for count in options.hostile.split(",") if count]
+            good += [floods(helen, options.floods.split(","), counts, options.seconds)] if counts else []
         finally:
             helen.process.terminate()
             helen.process.wait(10)

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 AGENTS = 100
@@ -208,31 +208,36 @@ async def run(local: dict[str, str], pid: int, token: str, checks: int, times: i
         agent.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--checks", type=int, default=10_000)
-    parser.add_argument("--times", type=int, default=200)
-    chosen = parser.parse_args()
+@contextlib.contextmanager
+def a_helen(checks: int) -> Iterator[tuple[Path, dict[str, str], int, str]]:
+    """A real Helen for so many checks: its state directory, its run.json, its process, and the token of its API."""
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
         (Path(folder) / "checks").mkdir()
         words = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile=", "helen"]
         words += ["--state", str(state), "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0", "--insecure-plaintext"]
-        words += ["--checks", f"{folder}/checks"]
+        words += ["--checks", f"{folder}/checks", "--quota", "strangers=200"]  # all agents come from one address
         helen = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             while not (state / "run.json").exists():
                 if helen.poll() is not None:
                     raise SystemExit("Helen does not start")
                 time.sleep(0.1)
+            print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} CPUs, {checks} checks", flush=True)
             local = json.loads((state / "run.json").read_text())
-            token = (state / "web.token").read_text().strip()
-            print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} CPUs, {chosen.checks} checks", flush=True)
-            with contextlib.suppress(KeyboardInterrupt):
-                asyncio.run(run(local, helen.pid, token, chosen.checks, chosen.times))
+            yield state, local, helen.pid, (state / "web.token").read_text().strip()
         finally:
             helen.terminate()
             helen.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checks", type=int, default=10_000)
+    parser.add_argument("--times", type=int, default=200)
+    chosen = parser.parse_args()
+    with a_helen(chosen.checks) as (_, local, pid, token), contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(run(local, pid, token, chosen.checks, chosen.times))
 
 
 if __name__ == "__main__":

@@ -1,120 +1,76 @@
-"""The finished Helen as a server for a fleet without client certificates: one check and its result, again and again.
+"""CPU of one check and its result, Helen beside the C floor: 1,000 agents with one check each, or one agent with 64.
 
-    python bench/exchange.py --port P --crt F --key F --conns N --window W [--seconds S]
+    python bench/exchange.py --conns 1000 --window 1 --reps 5 [--server NAME=COMMAND]...
 
-Everything is Helen's own: TLS through Twisted, conversation, roster, version 1 checks, the journal with its syncs and
-segments, live state. Three things are not: an agent is known by the number of its connection, since this fleet has no
-certificates; all strangers of one address are let in at once; and each result at once asks for the next check, so that
-W are always outstanding. It is what a side-by-side benchmark of servers starts, its {port}, {crt}, {key}, {conns} and
-{window} filled in.
+Runs of all servers are interleaved. Each is measured over `--results` results, once `--warm` have been answered, so
+that caches are full, the first segment is sealed, and sealing is in what is measured. The agents (bench/floor.c, one
+process) answer with the document of a real agent, started now. A COMMAND is any server that speaks the protocol and
+keeps {window} checks outstanding on each of {conns} connections once all have said hello; {port}, {crt} and {key} are
+filled in as well. So two commits are compared by naming the exchange_server.py of another tree.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
-import itertools
+import shlex
+import socket
+import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from cryptography import x509
-from twisted.internet import reactor, ssl
-from twisted.internet.task import LoopingCall
-from twisted.protocols.tls import TLSMemoryBIOFactory
+import meter
 
-from equus_protocol import messages as m
-from helen import listening
-from helen.connection import AgentConnection
-from helen.house import House
-from helen.journal.journal import Journal
-from helen.known_keys import Identity
-from helen.listening import TICK_SECONDS, AgentDoor
-from helen.roster import Agent
-from helen.store import Store
-
-FOREVER = 2.0**40  # unix seconds
-CHECK, ARGS = "load", b"a" * 64
+FLOOR = "C floor"
 
 
-class Anybody:
-    """In place of the authority: whoever comes gets the next number for a name."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-
-    def identify(self, certificate: x509.Certificate | None, now: float) -> Identity:
-        return Identity(f"a-{next(self._numbers)}", "0" * 64, FOREVER)
-
-    def seen(self, identity: Identity, now: float) -> None:
-        """Nobody has to be remembered."""
-
-    def on_revoked(self, tell: Any) -> None:
-        """Nobody is ever shut out."""
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
 
 
-class Exchange(House):
-    """Keeps W checks outstanding on each connection, once all have said hello."""
-
-    conns, window, admitted = 1, 1, 0
-
-    def _attached(self, agent: Agent) -> None:
-        super()._attached(agent)
-        self.admitted += 1
-        if self.admitted == self.conns:
-            reactor.callLater(0, self.begin)
-
-    def begin(self) -> None:
-        gc.collect()
-        gc.freeze()
-        for agent in self.roster.connected():
-            for _ in range(self.window):
-                self.again(agent.link)
-
-    def again(self, connection: Any) -> None:
-        connection.send(m.Check(CHECK, connection.next_id(), ARGS))
-
-    def heard(self, connection: AgentConnection, message: m.Message) -> None:
-        super().heard(connection, message)
-        if not connection.closing:
-            self.again(connection)
+def run(command: str, floor: Path, options: argparse.Namespace) -> dict[str, float]:
+    """Start a server and the fleet, measure, end both."""
+    folder, port = floor.parent, free_port()
+    crt, key = folder / "floor.crt", folder / "floor.key"
+    filled = command.format(port=port, crt=crt, key=key, conns=options.conns, window=options.window)
+    words = ["-p", port, "-n", options.conns, "-b", folder / "document.json", "-t", options.seconds]
+    with meter.running(shlex.split(filled), port) as server:
+        held = meter.rss_of(server.pid)
+        fleet = meter.Fleet([str(floor), *map(str, words)])
+        try:
+            kib = (meter.rss_of(server.pid) - held) / 1024 / options.conns
+            return meter.measure(server.pid, fleet, options.warm, options.results) | {"kib": kib}
+        finally:
+            fleet.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("port", "conns", "window"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    for name in ("crt", "key"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--conns", type=int, default=1000)
+    parser.add_argument("--window", type=int, default=1)
+    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=25_000, help="results before measuring begins")
+    parser.add_argument("--results", type=int, default=50_000, help="results that are measured")
+    parser.add_argument("--seconds", type=float, default=400, help="after which a fleet gives up")
+    parser.add_argument("--server", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parse_args()
-    listening.MAX_STRANGERS = options.conns
-    with tempfile.TemporaryDirectory(prefix="exchange-") as folder:
-        state = Path(folder)
-        store = Store(state, reactor.callFromThread)
-        store.open(0.0)
-        houses: list[Exchange] = []
-        journal = Journal(
-            state / "journal",
-            state / "history",
-            reactor.callFromThread,
-            lambda batch: houses[0].on_durable(batch),
-            print,
-        )
-        journal.open()
-        anybody: Any = Anybody()
-        house = Exchange(reactor, anybody, journal, store)
-        houses.append(house)
-        house.conns, house.window = options.conns, options.window
-        house.door = AgentDoor(reactor, house)
-        pem = options.key.read_text() + options.crt.read_text()
-        context = ssl.PrivateCertificate.loadPEM(pem).options()
-        factory = TLSMemoryBIOFactory(context, False, house.door)
-        reactor.listenTCP(options.port, factory, interface="127.0.0.1", backlog=4096)
-        LoopingCall(house.sweep).start(TICK_SECONDS)
-        reactor.callLater(options.seconds, reactor.stop)
-        reactor.run()
-        journal.close()
+    meter.allow_descriptors(4 * options.conns)
+    with tempfile.TemporaryDirectory(prefix="exchange-") as name:
+        floor = meter.build(Path(name))
+        meter.make_certificate(Path(name))
+        told = "--port {port} --crt {crt} --key {key} --conns {conns} --window {window}"
+        document = Path(name) / "document.json"
+        cases = {FLOOR: f"{floor} -L -p {{port}} -n {{conns}} -w {{window}} -b {document} -t 600 -c {{crt}} -k {{key}}"}
+        helen = f"{sys.executable} {meter.HERE / 'exchange_server.py'} {told} --seconds 600"
+        cases["Helen"] = helen
+        cases |= dict(each.split("=", 1) for each in options.server)
+        runs: dict[str, list[dict[str, float]]] = {each: [] for each in cases}
+        for _ in range(options.reps):
+            for each, command in cases.items():
+                runs[each].append(run(command, floor, options))
+    print(f"{options.conns} connections, {options.window} outstanding each, {len(meter.DOCUMENT)} B documents,")
+    print(f"{options.reps} interleaved runs; {meter.machine()}; Python {meter.interpreter_of(sys.executable)}\n")
+    meter.show(runs, FLOOR)
 
 
 if __name__ == "__main__":

@@ -29,19 +29,20 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from twisted.internet import reactor
 from twisted.internet.threads import deferToThread
 
-from equus import servers, stage0
-from equus.agent import Agent, Means
-from equus.identity import IdentityStore
-from equus.library import NOTHING, LibraryStore
-from equus.membership import Membership
-from equus.policy import Policy
-from equus.route import Route
+from equus.agent import Agent, Parts
+from equus.code import launcher
+from equus.code.library import EMPTY_SET, LibraryStore
+from equus.code.update import CodeSource, Updater
+from equus.identity.identity import IdentityStore
+from equus.link import server_list
+from equus.link.route import Route
+from equus.policy.policy import Policy, PolicyInForce
 from equus.sandbox.job import Job
+from equus.sessions.membership import Membership
 from equus.settings import Settings, parse_server
-from equus.spool import Spool
-from equus.spool_writer import SpoolWriter
-from equus.update import Update
-from helen.cli.client import Client
+from equus.spool.spool import Spool
+from equus.spool.spool_thread import SpoolThread
+from helen.cli.base.client import Client
 
 WAVE = 50  # agents that begin to dial together
 WAVE_SECONDS = 0.2  # between two waves
@@ -75,10 +76,10 @@ class OneThread:
     """In place of a thread for each spool: a thousand agents have a thousand processors to wake up, we have two."""
 
     def __init__(self) -> None:
-        self._turns: queue.SimpleQueue[SpoolWriter] = queue.SimpleQueue()
+        self._turns: queue.SimpleQueue[SpoolThread] = queue.SimpleQueue()
         threading.Thread(target=self._work, daemon=True).start()
 
-    def take(self, writer: SpoolWriter) -> SpoolWriter:
+    def take(self, writer: SpoolThread) -> SpoolThread:
         """From here on its commands are carried out here; it must not be started."""
         writer._commands = Commands(lambda: self._turns.put(writer))  # type: ignore[assignment]
         writer.start = lambda: None  # type: ignore[method-assign]
@@ -131,7 +132,7 @@ class Fleet:
         self._folder = folder
         self._connected: set[str] = set()
         self._spools = OneThread()
-        self._policy = Policy.load(None)
+        self._policy = PolicyInForce(Policy.load(None))
         self._names = [f"a-{number:04d}" for number in range(count)]
         self.agents = [self._make(name, number % len(helens)) for number, name in enumerate(self._names)]
 
@@ -143,24 +144,19 @@ class Fleet:
             give_identity(self._clients[helen], name, identities)
         settings = Settings((parse_server(self._addresses[helen]),), state)
         runner: Any = Instant()
-        agents: list[Agent] = []
-        writer = self._spools.take(
-            SpoolWriter(Spool(state / "spool"), reactor.callFromThread, lambda: agents[0].spool_changed(), self._failed)
-        )
+        writer = self._spools.take(SpoolThread(Spool(state / "spool"), reactor.callFromThread, self._failed))
         store = LibraryStore(state)
         held = store.load()
-        update = Update(
-            held.checks if held else NOTHING, held, store, None, runner.inspect, time.time,
-            lambda: agents[0].code_changed(), deferToThread,
-        )  # fmt: skip
-        route = Route(settings.servers, servers.load(state))
+        source = CodeSource(held.checks if held else EMPTY_SET, store, held)
+        route = Route(settings.servers, server_list.load(state))
         membership = Membership(settings, identities.load(), identities, time.time, deferToThread)
-        means = Means(
-            reactor, time.time, runner, writer, membership, route, stage0.installed_version(),
+        keys = membership.trusted_keys
+        updater = Updater(source, runner.inspect, keys, self._policy, None, time.time, deferToThread)
+        parts = Parts(
+            reactor, time.time, runner, writer, updater, self._policy, membership, route, launcher.installed_version(),
             lambda line: self._say(name, line), self._finished, deferToThread,
         )  # fmt: skip
-        agents.append(Agent(settings, means, self._policy, update))
-        return agents[0]
+        return Agent(settings, parts)
 
     def start(self) -> None:
         for number, agent in enumerate(self.agents):

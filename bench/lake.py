@@ -6,6 +6,7 @@ Makes a history of synthetic segments (seeded: two metrics a result, one series 
 some late results), then in one run:
 
 - ingest: raw rows and five-minute sums of all of it by `availableNow`, after a warm-up of four segments
+- the cascade to hours and days, and the compaction, in CPU time of the ingest of the same rows
 - bytes per result in the lake, as ingested and as compacted, beside the same rows as JSON lines
 - with --minutes N: one segment each 10 s at the pace of the fleet for N minutes: CPU share, and the time from a closed
   segment to its published rows
@@ -41,14 +42,15 @@ from pyspark.sql import SparkSession
 from helen.journal import segments
 from helen.journal.columns import RESULTS
 from helen.journal.series import SERIES
-from helen.pipeline.availability import availability, choose
-from helen.pipeline.days import local_days
 from helen.pipeline.driver import Driver, Settings
-from helen.pipeline.lake import Lake
-from helen.pipeline.schema import WRITTEN
+from helen.pipeline.ingest.task import Task
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.local_days import local_days
+from helen.pipeline.lake.schema import WRITTEN
+from helen.pipeline.reports.availability import availability, choose
+from helen.pipeline.rollup.job import cascade
 from helen.pipeline.spark import start_spark
-from helen.pipeline.task import Task
-from helen.pipeline.upkeep import compact
+from helen.pipeline.upkeep import compact, gather
 
 SEGMENT = 20_000
 START = 1_790_000_000
@@ -227,10 +229,17 @@ def ingest(
     figures["ingest"]["results_per_cpu_s"] = round(count / figures["ingest"]["cpu_s"])
     total = count + 4 * SEGMENT
     before = size_of(lake, "results") / total
-    with timed(figures, "compact"):
-        lake.lock()
+    lake.lock()
+    with timed(figures, "cascade"):
+        cascade(spark, lake)
+    with timed(figures, "compact results"):
+        gather(spark, lake, 0, all_days=True, tables=["results"])
+    with timed(figures, "compact the rest"):
         compact(spark, lake, all_days=True)
-        lake.unlock()
+    lake.unlock()
+    a_result = figures["ingest"]["cpu_s"] / count * total  # the warm-up's rows are compacted, too
+    for name in ("cascade", "compact results", "compact the rest"):
+        figures[name]["to_ingest"] = round(figures[name]["cpu_s"] / a_result, 2)
     lines = len(sample) / SEGMENT
     figures["bytes_per_result"] = {
         "json_lines": round(lines, 1), "ingested": round(before, 1),
@@ -356,7 +365,10 @@ def availability_against_duckdb(spark: SparkSession, lake: Lake, figures: dict[s
     for _ in range(2):
         with timed(figures, "availability by DuckDB"):
             theirs = connection.execute(DUCKDB_AVAILABILITY.format(files=files, spans=spans)).fetchall()
-    both = [sum(row[name] for row in ours) for name in ("ok", "bad")], [sum(row[at] for row in theirs) for at in (2, 3)]
+    both = (
+        [sum(row[name] for row in ours) for name in ("ok", "bad")],
+        [sum(row[at] or 0 for row in theirs) for at in (2, 3)],
+    )
     figures["availability by Spark"] |= {
         "rows": len(ours),
         "cpu_ratio": round(figures["availability by Spark"]["cpu_s"] / figures["availability by DuckDB"]["cpu_s"], 2),

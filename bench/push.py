@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from helen.cli.client import Client
-from helen.cli.local import Local
+from helen.cli.base.client import Client
+from helen.cli.local.processes import Local
 from helen.journal import verify
 
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ of body, 8 clients with a window of 16, 16 workers:
 
     poller    bare pyzmq, one Poller, a least-recently-used list in thirty lines
     asyncio   the same on zmq.asyncio
-    reader    the same on scale0/reader.py and Twisted's epoll reactor
+    reader    the same on scale0/wire/reader.py and Twisted's epoll reactor
     broker    the Scale0 broker itself, with tokens, sessions, timers and tables
 
 CPU of the whole process, I/O thread included, from /proc: a busy machine spoils it less than wall time does. The least
@@ -42,11 +42,11 @@ import zmq.asyncio
 from twisted.internet import reactor, task
 from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 
-from scale0.keys import AuthorizedKeys, Pair, text_of
-from scale0.negotiation import State
-from scale0.ports import Security
-from scale0.reader import CurveServer, Kind, Network, new_keys
-from scale0.service import BrokerService
+from scale0.broker.service import BrokerService
+from scale0.broker.sockets import Security
+from scale0.config.keys import AuthorizedKeys, Pair, text_of
+from scale0.endpoint.negotiation import State
+from scale0.wire.reader import CurveServer, Kind, Network, new_keys
 from scale0.worker import Worker
 
 BODY = b"x" * 256
@@ -152,7 +152,7 @@ def serve_broker(secret: str | None) -> None:
             (folder / "keys" / "client.key").write_text(text_of(shared, "*", with_secret=False))
             security = Security(pair, AuthorizedKeys(folder / "keys"))
         broker = _broker(folder, "bench", security, address="127.0.0.1")
-        ends = broker.ports.ends
+        ends = broker.sockets.endpoints
         _announce(ends["frontend"], ends["backend"])
         reactor.run()
 
@@ -160,7 +160,7 @@ def serve_broker(secret: str | None) -> None:
 def _broker(folder: Path, identity: str, security: Security | None = None, **config: Any) -> BrokerService:
     file = folder / f"{identity}.json"
     file.write_text(json.dumps({"identity": identity} | PORTS | config))
-    service = BrokerService(reactor, file, folder / identity, security)
+    service = BrokerService(reactor, file, folder / identity, security, is_open=True)
     service.startService()
     return service
 
@@ -288,7 +288,7 @@ def storm(peers: int) -> Any:
     """One broker, many workers; it is stopped and started again on the same ports."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         broker = _broker(Path(name), "storm")
-        ends = broker.ports.ends
+        ends = broker.sockets.endpoints
         workers = [Worker(reactor, f"w{n}", [ends["backend"]], lambda r: r.body) for n in range(peers)]
         for number, worker in enumerate(workers):
             worker.offer(f"equus.agent-{number}")
@@ -313,7 +313,7 @@ def soak(services: int, bounces: int, every: float) -> Any:
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         brokers: list[BrokerService] = []
         for identity in "abc":
-            peers = [b.ports.ends["peer"] for b in brokers]
+            peers = [b.sockets.endpoints["peer"] for b in brokers]
             brokers.append(_broker(Path(name), identity, group="", peers=peers))
         third = services // 3
         helens = [_helen(n, brokers[n], range(n * third, (n + 1) * third)) for n in range(3)]
@@ -339,7 +339,9 @@ def soak(services: int, bounces: int, every: float) -> Any:
 
 
 def _helen(number: int, broker: BrokerService, agents: range) -> Worker:
-    helen = Worker(reactor, f"helen-{number}", [broker.ports.ends["backend"]], lambda r: r.body, concurrency=1000)
+    helen = Worker(
+        reactor, f"helen-{number}", [broker.sockets.endpoints["backend"]], lambda r: r.body, concurrency=1000
+    )
     helen.offer(*(f"equus.agent-{agent}" for agent in agents))
     return helen
 
@@ -348,14 +350,14 @@ def agree(brokers: list[BrokerService], total: int) -> bool:
     """Each sees of each other what that one says of itself, and together they know all services."""
     known = 0
     for one in brokers:
-        fellows = one.broker.fellows
-        known += len(fellows.own.entries)
+        peers = one.broker.peers
+        known += len(peers.own.entries)
         others = [o for o in brokers if o is not one]
-        if len(fellows.all) < len(others):
+        if len(peers.all) < len(others):
             return False
         for other in others:
-            seen = fellows.all.get(other.broker.config.identity)
-            if seen is None or seen.table.digest != other.broker.fellows.own.digest:
+            seen = peers.all.get(other.broker.config.identity)
+            if seen is None or seen.table.digest != other.broker.peers.own.digest:
                 return False
     return known == total
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from helen.cli.local import EQUUS, Local
+from helen.cli.local.processes import EQUUS, Local
 
 HELEN = "from helen.cli.main import main; main(prog_name='helen')"
 LIMITS = {"quickstart": 2.0, "equus": 1.2}  # seconds that the product is held to, on a quiet machine

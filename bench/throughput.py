@@ -1,236 +1,161 @@
-"""Results per second through Helen to durable, and what an idle agent costs her; beside a bare TLS line echo.
+"""CPU of one report through Helen to durable, beside the C floor and an asyncio echo; and what an idle agent costs.
 
-    python bench/throughput.py --agents 50 --reports 40000 --idle 200
+    python bench/throughput.py --agents 50 --window 8 --idle 200
 
-A real Helen (twistd) with everything on: client certificates, journal with fdatasync, dedupe, live state, segments. The
-load is asyncio over the stdlib's ssl in this process: each connection keeps `--window` reports unacknowledged. The echo
-(bench/echo.py) gets the same lines from the same load. CPU is that of the server's process, threads included, from
-/proc; the ratio of the two within one run is the figure to compare. The machine's wall rates mean little.
+A real Helen (twistd) with everything on: client certificates that are verified, journal with fdatasync, dedupe, live
+state, segments. The load is the C fleet (bench/floor.c): each agent keeps `--window` reports unacknowledged, answers
+pings while others connect, and stamps its documents with the time of now. The C floor and the echo (bench/echo.py) get
+the same reports from the same fleet. Runs are interleaved; each begins to count once `--warm` reports are acknowledged,
+so that the first segment is sealed.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import itertools
-import json
-import os
-import ssl
-import statistics
+import contextlib
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import meter
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from exchange import free_port
 
-from helen.cli.local import Local
+from helen.cli.local.processes import Local
 
-HERE = Path(__file__).resolve().parent
-TICK = os.sysconf("SC_CLK_TCK")
+SEALED_SECONDS = 60.0  # that the first segment may take; it is due after 10 s
 IDLE_SECONDS = 25.0  # longer than the 20 s after which a silent agent is pinged
-BLOB = json.dumps(
-    {
-        "status": "ok",
-        "summary": "/ used 40.2 %, 61.3 GiB free",
-        "metrics": [
-            {"name": "used", "value": 40.2, "unit": "%", "labels": {"path": "/"}, "warn": "80", "crit": "90"},
-            {"name": "free", "value": 65820082176, "unit": "B", "kind": "gauge", "labels": {"path": "/"}},
-        ],
-        "started": 1764284400.123,
-        "took_ms": 3.2,
-        "cpu_ms": 2.1,
-        "peak_kib": 812,
-        "check": "disk",
-        "code": "5a965600b0cc" + "0" * 52,
-    }
-).encode()  # fmt: skip
+FLOOR = "C floor"
 
 
-def cpu_of(pid: int) -> float:
-    """Seconds that a process has used, its threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+def identify(local: Local, folder: Path, count: int) -> None:
+    """Write N.pem and N.key for so many agents, and ca.pem."""
+    for number in range(count):
+        key = ec.generate_private_key(ec.SECP256R1())
+        csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+        body = {"name": f"sender-{number}", "csr": csr.public_bytes(Encoding.PEM).decode()}
+        issued = local.client.post("/api/v1/certificates", body)
+        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (folder / f"{number}.key").write_bytes(secret)
+        (folder / f"{number}.pem").write_text(issued["certificate"])
+        (folder / "ca.pem").write_text(issued["ca"])
 
 
-def rss_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+class Bench:
+    """Three servers that the same fleet reports to."""
 
+    def __init__(self, local: Local, floor: Path, options: argparse.Namespace) -> None:
+        self._floor, self._options, self._folder = floor, options, floor.parent
+        self._server = str(local.state / "ca" / "server.pem")  # certificate and key, the very ones that Helen shows
+        self._helen = int(local.run["pid"]), int(local.run["agents"].rpartition(":")[2])
+        self._segments = local.state / "history" / "segments"
+        self._runs = 0
 
-class Identities:
-    """Contexts with a client certificate each."""
+    def fleet(self, port: int, count: int, window: int, *more: str) -> meter.Fleet:
+        """Connect a fleet. Its spool has another name in each run: the same sequences would else come again."""
+        self._runs += 1
+        words = ["-R", "-p", port, "-n", count, "-w", window, "-b", self._folder / "document.json", "-s", self._runs]
+        seconds = ["-t", self._options.seconds]
+        return meter.Fleet([str(self._floor), *map(str, words), *map(str, seconds), *more])
 
-    def __init__(self, local: Local, folder: Path) -> None:
-        self._local, self._folder = local, folder
+    def measure(self, pid: int, port: int, *more: str) -> dict[str, float]:
+        fleet = self.fleet(port, self._options.agents, self._options.window, *more)
+        try:
+            return meter.measure(pid, fleet, self._options.warm, self._options.reports)
+        finally:
+            fleet.close()
 
-    def context(self, name: str) -> ssl.SSLContext:
-        certificate, key, ca = (self._folder / f"{name}.{end}" for end in ("pem", "key", "ca"))
-        if not key.exists():
-            secret = ec.generate_private_key(ec.SECP256R1())
-            csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(secret, hashes.SHA256())
-            body = {"name": name, "csr": csr.public_bytes(Encoding.PEM).decode()}
-            issued = self._local.client.post("/api/v1/certificates", body)
-            key.write_bytes(secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-            certificate.write_text(issued["certificate"])
-            ca.write_text(issued["ca"])
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(ca)
-        context.load_cert_chain(certificate, key)
-        return context
+    def helen(self) -> dict[str, float]:
+        return self.measure(*self._helen, "-d", str(self._folder))
 
+    def floor(self) -> dict[str, float]:
+        with self._beside(FLOOR) as (pid, port):
+            return self.measure(pid, port, "-d", str(self._folder))
 
-class Sender:
-    """One agent of version 2: it reports as fast as acks come back."""
+    def echo(self) -> dict[str, float]:
+        with self._beside("echo") as (pid, port):
+            return self.measure(pid, port, "-E")
 
-    def __init__(self, name: str, window: int) -> None:
-        self.name, self.window = name, window
-        self.acked = 0
+    @contextlib.contextmanager
+    def _beside(self, name: str) -> Iterator[tuple[int, int]]:
+        if name == FLOOR:
+            port = free_port()
+            words = [str(self._floor), "-L", "-R", "-p", str(port), "-n", str(self._options.agents), "-t", "600"]
+            words += ["-b", str(self._folder / "document.json"), "-c", self._server, "-k", self._server]
+            with meter.running([*words, "-d", str(self._folder)], port) as server:
+                yield server.pid, port
+            return
+        words = [sys.executable, str(meter.HERE / "echo.py"), "--certificate", self._server, "--key", self._server]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as echo:
+            assert echo.stdout is not None
+            try:
+                yield echo.pid, int(echo.stdout.readline())
+            finally:
+                echo.terminate()
 
-    async def connect(self, port: int, context: ssl.SSLContext, hello: bool) -> None:
-        self.reader, self.writer = await asyncio.open_connection(
-            "127.0.0.1", port, ssl=context, server_hostname="localhost" if hello else None
-        )
-        self._sequences = itertools.count(1)
-        if hello:
-            self.writer.write(b"hello 2 bench\n")
-            await self.read_message()
-
-    async def read_message(self) -> list[bytes]:
-        words = (await self.reader.readline()).split()
-        if words and words[0] in (b"schedule", b"manifest", b"file"):
-            await self.reader.readexactly(int(words[-1]) + 1)
-        if words and words[0] == b"ping":
-            self.writer.write(b"pong " + words[1] + b"\n")
-        return words
-
-    def say(self, count: int) -> None:
-        """One write, as an agent joins what is ready in a turn."""
-        frames = [b"report s %d disk %d\n%b\n" % (next(self._sequences), len(BLOB), BLOB) for _ in range(count)]
-        self.writer.write(b"".join(frames))
-
-    async def report(self, count: int) -> None:
-        sent = 0
-        while self.acked < count:
-            more = min(self.window - (sent - self.acked), count - sent)
-            if more > 0:
-                self.say(more)
-                sent += more
-                await self.writer.drain()
-            words = await self.read_message()
-            if not words:
-                raise SystemExit(f"{self.name}: Helen hung up")
-            if words[0] == b"ack":
-                self.acked = int(words[2])
-
-    async def echo(self, count: int) -> None:
-        sent = back = 0
-        while back < count:
-            more = min(self.window - (sent - back), count - sent)
-            if more > 0:
-                self.say(more)
-                sent += more
-                await self.writer.drain()
-            line = await self.reader.readline()
-            await self.reader.readexactly(int(line.rsplit(b" ", 1)[1]) + 1)
-            back += 1
-
-
-async def measure(pid: int, senders: list[Sender], work: Any, count: int) -> dict[str, float]:
-    before, began = cpu_of(pid), time.monotonic()
-    await asyncio.gather(*(work(sender)(count // len(senders)) for sender in senders))
-    took = time.monotonic() - began
-    total = count // len(senders) * len(senders)
-    return {"us": (cpu_of(pid) - before) * 1e6 / total, "per_s": total / took}
-
-
-async def idle(pid: int, port: int, identities: Identities, count: int) -> dict[str, float]:
-    """Connect so many agents that say nothing but pong; what they hold, and what they cost in a second."""
-    agents = [Sender(f"idle-{number}", 1) for number in range(count)]
-    contexts = [identities.context(agent.name) for agent in agents]
-    before = rss_of(pid)
-    for agent, context in zip(agents, contexts, strict=True):
-        await agent.connect(port, context, True)
-    held = rss_of(pid)
-    listening = [asyncio.ensure_future(listen(agent)) for agent in agents]
-    cpu, began = cpu_of(pid), time.monotonic()
-    await asyncio.sleep(IDLE_SECONDS)
-    spent = (cpu_of(pid) - cpu) / (time.monotonic() - began)
-    for task in listening:
-        task.cancel()
-    for agent in agents:
-        agent.writer.close()
-    return {"kib": (held - before) / 1024 / count, "us_per_s": spent * 1e6 / count}
-
-
-async def listen(agent: Sender) -> None:
-    while await agent.read_message():
-        pass
-
-
-async def run(options: argparse.Namespace, folder: Path) -> None:
-    local = Local(folder)
-    (local.state / "checks").mkdir(parents=True)
-    local.start_helen("127.0.0.1:0", "off")
-    local.wait_for_helen()
-    identities = Identities(local, folder)
-    helen, port = local.run["pid"], int(local.run["agents"].rpartition(":")[2])
-    server = str(local.state / "ca" / "server.pem")  # certificate and key, the very ones that Helen shows
-    words = [sys.executable, str(HERE / "echo.py"), "--certificate", server, "--key", server]
-    echo = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    try:
-        assert echo.stdout is not None
-        echo_port = int(echo.stdout.readline())
-        plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        plain.check_hostname, plain.verify_mode = False, ssl.CERT_NONE
-        runs: dict[str, list[dict[str, float]]] = {"helen": [], "echo": []}
-        for repetition in range(options.reps):
-            names = [f"sender-{repetition}-{number}" for number in range(options.agents)]
-            senders = [Sender(name, options.window) for name in names]
-            for sender in senders:
-                await sender.connect(port, identities.context(sender.name), True)
-            runs["helen"].append(await measure(helen, senders, lambda s: s.report, options.reports))
-            echoes = [Sender(name, options.window) for name in names]
-            for sender in echoes:
-                await sender.connect(echo_port, plain, False)
-            runs["echo"].append(await measure(echo.pid, echoes, lambda s: s.echo, options.reports))
-            for sender in (*senders, *echoes):
-                sender.writer.close()
-        cost = await idle(helen, port, identities, options.idle)
-    finally:
-        echo.terminate()
-        echo.wait()
-        local.stop()
-    show(options, runs, cost)
-
-
-def show(options: argparse.Namespace, runs: dict[str, list[dict[str, float]]], cost: dict[str, float]) -> None:
-    middle = {name: {key: statistics.median(r[key] for r in got) for key in got[0]} for name, got in runs.items()}
-    print(
-        f"{options.agents} agents, {options.window} unacknowledged each, {len(BLOB)} B results, {options.reps} runs\n"
-    )
-    print(f"{'':<28}{'CPU us/result':>14}{'results/s (wall)':>18}{'per CPU-second':>16}")
-    for name, text in (("helen", "Helen, to durable"), ("echo", "asyncio TLS line echo")):
-        us, rate = middle[name]["us"], middle[name]["per_s"]
-        print(f"{text:<28}{us:>14.1f}{rate:>18,.0f}{1e6 / us:>16,.0f}")
-    print(f"\nHelen / echo: {middle['helen']['us'] / middle['echo']['us']:.2f} x CPU")
-    print(f"an idle agent: {cost['kib']:.0f} KiB, {cost['us_per_s']:.0f} us of CPU a second ({options.idle} connected)")
+    def idle(self, count: int) -> dict[str, float]:
+        """Connect so many agents that say nothing but pong; what they hold, and what they cost in a second."""
+        pid, port = self._helen
+        until = time.monotonic() + SEALED_SECONDS
+        while not any(self._segments.glob("*.parquet")) and time.monotonic() < until:
+            time.sleep(0.1)  # the first segment loads Arrow, 55 MiB that are no agent's
+        before = meter.rss_of(pid)
+        fleet = self.fleet(port, count, 0, "-d", str(self._folder))
+        try:
+            held = meter.rss_of(pid)
+            cpu, began = meter.cpu_of(pid), time.monotonic()
+            time.sleep(IDLE_SECONDS)
+            spent = (meter.cpu_of(pid) - cpu) / (time.monotonic() - began)
+            live = fleet.live()
+        finally:
+            fleet.close()
+        return {"kib": (held - before) / 1024 / count, "us_per_s": spent * 1e6 / count, "live": live}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, default=50)
     parser.add_argument("--window", type=int, default=8)
-    parser.add_argument("--reports", type=int, default=40_000)
-    parser.add_argument("--idle", type=int, default=200)
-    parser.add_argument("--reps", type=int, default=3)
+    parser.add_argument("--reports", type=int, default=40_000, help="reports that are measured")
+    parser.add_argument("--warm", type=int, default=25_000, help="reports before measuring begins")
+    parser.add_argument("--idle", type=int, default=0, help="idle agents that are measured first, in a fresh Helen")
+    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=400, help="after which a fleet gives up")
+    parser.add_argument("--transport", choices=("hub", "stock"), default="hub")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="throughput-") as folder:
-        asyncio.run(run(options, Path(folder)))
+    meter.allow_descriptors(4 * (options.agents + options.idle))
+    with tempfile.TemporaryDirectory(prefix="throughput-") as name:
+        folder = Path(name)
+        floor = meter.build(folder)
+        local = Local(folder)
+        (local.state / "checks").mkdir(parents=True)
+        local.start_helen("127.0.0.1:0", "off", "--transport", options.transport)
+        runs: dict[str, list[dict[str, float]]] = {"Helen, to durable": [], FLOOR: [], "asyncio echo": []}
+        try:
+            local.wait_for_helen()
+            identify(local, folder, max(options.agents, options.idle))
+            bench = Bench(local, floor, options)
+            cost = bench.idle(options.idle) if options.idle else None
+            for _ in range(options.reps):
+                for name, work in zip(runs, (bench.helen, bench.floor, bench.echo), strict=True):
+                    runs[name].append(work())
+        finally:
+            local.stop()
+    words = f"--transport {options.transport}, {options.agents} agents, {options.window} unacknowledged each"
+    print(f"{words}, {len(meter.DOCUMENT)} B documents,")
+    print(f"{options.reps} interleaved runs; {meter.machine()}; Python {meter.interpreter_of(sys.executable)}\n")
+    for base in (FLOOR, "asyncio echo") if options.reps else ():
+        meter.show(runs, base)
+        print()
+    if cost is not None:
+        print(f"an idle agent: {cost['kib']:.0f} KiB, {cost['us_per_s']:.0f} us of CPU a second", end="")
+        print(f" ({options.idle} connected, {cost['live']:.0f} of them still there after {IDLE_SECONDS:.0f} s)")
 
 
 if __name__ == "__main__":

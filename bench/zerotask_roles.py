@@ -14,9 +14,9 @@ from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.task import deferLater, react
 
 from zerotask.client import Client
-from zerotask.links import SocketLink
-from zerotask.node import Node
-from zerotask.rpc import Rpc
+from zerotask.node.node import Node
+from zerotask.wire.calls import Rpc
+from zerotask.wire.links import SocketLink
 
 TEXT = "x" * 32
 CHILDREN = 4  # of one node; more would only queue for two cores

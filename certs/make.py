@@ -6,8 +6,8 @@
     python certs/make.py agent NAME             DIR/NAME.pem, DIR/NAME.key
     python certs/make.py renew ca|server|NAME   the same again; the old files are kept beside the new
 
-The rules are Helen's own (helen.certificates); keys are 0600; nothing is ever overwritten. certs/README.rst explains
-when to use which. It talks to no Helen: what she shall know must be put into STATE/ca.
+The rules are Helen's own (helen.keys.certificates); keys are 0600; nothing is ever overwritten. certs/README.rst
+explains when to use which. It talks to no Helen: what she shall know must be put into STATE/ca.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from helen import ca_folder, certificates
-from helen.certificates import BadRequest, PrivateKey
-from helen.statedir import PRIVATE, PUBLIC, StateError, make_folder, write_whole
+from groundwork.atomic_write import PRIVATE, PUBLIC, write_durably
+from helen.files.state_dir import StateError, make_folder
+from helen.keys import ca_files, certificates
+from helen.keys.certificates import BadRequest, PrivateKey
 
 
 class Refused(Exception):
@@ -67,8 +68,8 @@ def make_ca(chosen: argparse.Namespace, now: float) -> list[Path]:
     """A key and its certificate."""
     path, key_path = _free(chosen.out / "ca.pem"), _free(chosen.out / "ca.key")
     key = ec.generate_private_key(ec.SECP256R1())
-    write_whole(key_path, ca_folder.key_pem(key), PRIVATE)
-    write_whole(path, certificates.pem(certificates.new_ca(key, now)).encode(), PUBLIC)
+    write_durably(key_path, ca_files.key_pem(key), PRIVATE)
+    write_durably(path, certificates.pem(certificates.new_ca(key, now)).encode(), PUBLIC)
     return [path, key_path]
 
 
@@ -78,7 +79,7 @@ def make_server(chosen: argparse.Namespace, now: float) -> list[Path]:
     ca, ca_key = _ca(chosen.out, now)
     key = ec.generate_private_key(ec.SECP256R1())
     made = certificates.server_certificate(ca, ca_key, key.public_key(), chosen.hosts, now)
-    write_whole(path, ca_folder.key_pem(key) + certificates.pem(made).encode(), PRIVATE)
+    write_durably(path, ca_files.key_pem(key) + certificates.pem(made).encode(), PRIVATE)
     return [path]
 
 
@@ -91,8 +92,8 @@ def make_agent(chosen: argparse.Namespace, now: float) -> list[Path]:
     ca, ca_key = _ca(chosen.out, now)
     key = ec.generate_private_key(ec.SECP256R1())
     made = certificates.agent_certificate(ca, ca_key, key.public_key(), name, now)
-    write_whole(key_path, ca_folder.key_pem(key), PRIVATE)
-    write_whole(path, certificates.pem(made).encode(), PUBLIC)
+    write_durably(key_path, ca_files.key_pem(key), PRIVATE)
+    write_durably(path, certificates.pem(made).encode(), PUBLIC)
     return [path, key_path]
 
 
@@ -101,7 +102,7 @@ def renew_one(chosen: argparse.Namespace, now: float) -> list[Path]:
     path = chosen.out / f"{chosen.what}.pem"
     if not path.exists():
         raise Refused(f"{path} is not there: there is nothing to renew.")
-    old = ca_folder.load_certificates(path)[0]
+    old = ca_files.load_certificates(path)[0]
     if chosen.what == "ca":
         return _renew_ca(path, old, now)
     _ca(chosen.out, now)  # refused before anything is moved
@@ -117,11 +118,11 @@ def renew_one(chosen: argparse.Namespace, now: float) -> list[Path]:
 
 def _renew_ca(path: Path, old: x509.Certificate, now: float) -> list[Path]:
     """The same key and name for ten more years: what it has signed stays good."""
-    key = ca_folder.load_key(path.with_suffix(".key"))
+    key = ca_files.load_key(path.with_suffix(".key"))
     if key.public_key() != old.public_key():
         raise Refused(f"{path} is not the certificate of {path.with_suffix('.key')}.")
     _aside(path, old)
-    write_whole(path, certificates.pem(certificates.new_ca(key, now)).encode(), PUBLIC)
+    write_durably(path, certificates.pem(certificates.new_ca(key, now)).encode(), PUBLIC)
     return [path]
 
 
@@ -140,10 +141,10 @@ def _free(path: Path) -> Path:
 def _ca(folder: Path, now: float) -> tuple[x509.Certificate, PrivateKey]:
     if not (folder / "ca.key").exists() or not (folder / "ca.pem").exists():
         raise Refused(f"{folder} has no ca.pem and ca.key: make a CA first (make.py ca --out {folder}).")
-    key, certificate = ca_folder.load_key(folder / "ca.key"), ca_folder.load_certificates(folder / "ca.pem")[0]
+    key, certificate = ca_files.load_key(folder / "ca.key"), ca_files.load_certificates(folder / "ca.pem")[0]
     if certificate.public_key() != key.public_key():
         raise Refused(f"{folder}/ca.pem is not the certificate of {folder}/ca.key.")
-    return ca_folder.checked_ca(certificate, now), key
+    return ca_files.checked_ca(certificate, now), key
 
 
 def _names(certificate: x509.Certificate) -> x509.SubjectAlternativeName:

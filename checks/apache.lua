@@ -22,7 +22,7 @@ function check.run(args, host)
   if answer.status ~= 200 or not (busy and idle) or busy + idle == 0 then
     return "unknown", string.format("%s is no page of mod_status (%d %s)", args.url, answer.status, answer.reason)
   end
-  -- Slots that are not in use yet (".") can become workers, so they are room as well.
+  -- Slots that are not in use yet (".") can become workers, so that they count as free.
   local open = select(2, (page.Scoreboard or ""):gsub("%.", ""))
   local share = busy * 100 / (busy + idle + open)
   local status = host.metric("busy", share, { unit = "%", warn = args.warn, crit = args.crit, min = 0, max = 100 })

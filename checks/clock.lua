@@ -1,5 +1,5 @@
 local check = {
-  summary = "How far the clock is off: by the kernel's own estimate, or against a time server",
+  summary = "Offset of the clock: by the kernel's own estimate, or compared with a time server",
   needs = { "host", "udp" },
   timeout = "15s",
   args = {
@@ -7,7 +7,7 @@ local check = {
     port = { type = "integer", default = 123, min = 1, max = 65535, help = "its port" },
     warn = { type = "range", default = "-0.1:0.1", help = "offset in seconds" },
     crit = { type = "range", default = "-1:1", help = "offset in seconds" },
-    require_sync = { type = "boolean", default = true, help = "a clock that nobody keeps right is a warning" },
+    require_sync = { type = "boolean", default = true, help = "a clock that is not synchronized is a warning" },
   },
 }
 

@@ -1,11 +1,11 @@
 local check = {
-  summary = "Containers of Docker or Podman: running, stopped, unhealthy, and those that have to run",
+  summary = "Containers of Docker or Podman: running, stopped, unhealthy, required",
   needs = { "unix" },
   timeout = "30s",
   args = {
     socket = { type = "string", default = "/run/docker.sock", help = "the socket of the service; the host's policy has to grant it" },
-    containers = { type = "list", default = {}, help = "names of containers that have to run; * stands for anything" },
-    ignore = { type = "list", default = {}, help = "names of containers whose health does not matter" },
+    containers = { type = "list", default = {}, help = "names of containers that have to run; of a name with *, all that fit it" },
+    ignore = { type = "list", default = {}, help = "names of containers with a health that does not matter" },
     warn = { type = "range", help = "containers that have stopped" },
     crit = { type = "range", help = "containers that have stopped" },
   },
@@ -25,20 +25,20 @@ local function name_of(container)
   return tostring(names[1] or container.Id or "?"):gsub("^/", "")
 end
 
--- Of every container: its name, its state and what its own check says ("" for one without).
+-- Returns name, state and health of every container; health is "" for one without a health check.
 local function read(list)
   local found = {}
   for _, container in ipairs(list) do
-    local told = tostring(container.Status or "")
-    local health = told:find("%(unhealthy%)") and "unhealthy" or told:find("%(health: starting%)") and "starting" or ""
+    local text = tostring(container.Status or "")
+    local health = text:find("%(unhealthy%)") and "unhealthy" or text:find("%(health: starting%)") and "starting" or ""
     found[#found + 1] = { name = name_of(container), state = tostring(container.State or "unknown"):lower(), health = health }
   end
   table.sort(found, function(one, other) return one.name < other.name end)
   return found
 end
 
--- Counts by state, and what is wrong with whom.
-local function judge(args, found)
+-- Returns the counts by state, and a text for each container that has a problem.
+local function evaluate(args, found)
   local patterns = require "patterns"
   local counts, ill, restarting = { running = 0, paused = 0, stopped = 0, restarting = 0, unhealthy = 0 }, {}, {}
   for _, one in ipairs(found) do
@@ -51,15 +51,17 @@ local function judge(args, found)
     end
     if one.state == "restarting" and matters then restarting[#restarting + 1] = one.name .. " restarts" end
   end
+  local told = {}
   for _, wanted in ipairs(args.containers) do
-    local seen, runs
+    local seen = false
     for _, one in ipairs(found) do
       if patterns.fits(one.name, wanted) then
-        seen, runs = one, runs or one.state == "running"
+        seen = true
+        if one.state ~= "running" and not told[one.name] then ill[#ill + 1] = string.format("%s is %s", one.name, one.state) end
+        told[one.name] = true
       end
     end
-    if not seen then ill[#ill + 1] = "there is no container " .. wanted
-    elseif not runs then ill[#ill + 1] = string.format("%s is %s", wanted, seen.state) end
+    if not seen then ill[#ill + 1] = "there is no container " .. wanted end
   end
   return counts, ill, restarting
 end
@@ -73,7 +75,7 @@ function check.run(args, host)
     if code == "denied" or code == "bad-arguments" or code == "too-large" then return "unknown", text end
     return "critical", text
   end
-  local counts, ill, restarting = judge(args, read(list))
+  local counts, ill, restarting = evaluate(args, read(list))
   local status = host.metric("stopped", counts.stopped, { unit = "containers", warn = args.warn, crit = args.crit, min = 0 })
   for _, kind in ipairs { "running", "paused", "restarting", "unhealthy" } do
     host.metric(kind, counts[kind], { unit = "containers", min = 0 })

@@ -1,12 +1,12 @@
 local check = {
-  summary = "The Helen of this network: whether she can do her work, who is connected, what waits",
+  summary = "The Helen of this network: its own problems, connected agents, messages that wait",
   needs = { "http", "unix" },
   timeout = "30s",
   args = {
-    url = { type = "string", default = "http://localhost:4167", help = "where her API is, without a path" },
-    token = { type = "string", help = "a secret with her API token: { secret = \"NAME\" }" },
-    socket = { type = "string", help = "path of her STATE/control.sock, instead of url and token" },
-    verify = { type = "boolean", default = true, help = "a certificate of an https url must be good" },
+    url = { type = "string", default = "http://localhost:4167", help = "the address of its API, without a path" },
+    token = { type = "string", help = "a secret with a token of its API: { secret = \"NAME\" }" },
+    socket = { type = "string", help = "path of its STATE/control.sock, instead of url and token" },
+    verify = { type = "boolean", default = true, help = "the certificate of an https url must be valid" },
     away_warn = { type = "range", help = "agents that are not connected, in percent" },
     away_crit = { type = "range", help = "agents that are not connected, in percent" },
     backlog_warn = { type = "range", default = "33554432", help = "bytes of results that wait for the disk" },
@@ -18,32 +18,32 @@ local check = {
 
 local PATH = "/api/v1/status"
 
--- Her status document and the seconds it took, or nil, code, text.
+-- Returns the status document and the seconds it took, or nil, code, text.
 local function ask(args, host)
   if args.socket then
     local before = host.now()
     local status, body, text = require("unix_http").get(host, args.socket, PATH, 10)
     if not status then return nil, body, text end
-    if status ~= 200 then return nil, "failed", string.format("she answers %d", status) end
+    if status ~= 200 then return nil, "failed", string.format("Helen answers %d", status) end
     local document, why = require("json").decode(body)
-    if type(document) ~= "table" then return nil, "protocol", "she answers with what is no JSON: " .. (why or "no table") end
+    if type(document) ~= "table" then return nil, "protocol", "the answer of Helen is no JSON: " .. (why or "no table") end
     return document, host.now() - before
   end
   local name, scheme = require("private").parts(args.url)
   if args.token and scheme ~= "https" and not require("private").is_here(name) then
-    return nil, "bad-arguments", "the token would be said in plain text to another host: give an https url"
+    return nil, "bad-arguments", "the token would go to another host in plain text: give an https url"
   end
   local headers = args.token and { authorization = "Bearer " .. args.token } or {}
   local answer, code, text = host.http { url = args.url .. PATH, headers = headers, verify = args.verify, redirects = 0, timeout = 10 }
   if not answer then return nil, code, text end
-  if answer.status == 401 then return nil, "bad-arguments", "she wants another token: " .. (args.token and "this one is not hers" or "give token") end
-  if answer.status ~= 200 then return nil, "failed", string.format("she answers %d %s", answer.status, answer.reason) end
+  if answer.status == 401 then return nil, "bad-arguments", "Helen refuses access: " .. (args.token and "the token is not valid there" or "give a token") end
+  if answer.status ~= 200 then return nil, "failed", string.format("Helen answers %d %s", answer.status, answer.reason) end
   local document, why = require("json").decode(answer.body)
   if type(document) ~= "table" then return nil, "protocol", args.url .. " is no Helen: " .. (why or "no table") end
   return document, answer.seconds
 end
 
--- What she says is wrong with her: with the state, and with what she was told.
+-- Returns a trouble of journal or database (critical), or nil and a fault of the settings (warning).
 local function troubles_of(document)
   local function sentence(part, field)
     local text = type(document[part]) == "table" and document[part][field]
@@ -87,7 +87,7 @@ function check.run(args, host)
     if seconds == "denied" or seconds == "bad-arguments" then return "unknown", text end
     return "critical", text
   end
-  if type(document.agents) ~= "table" then return "critical", "that is no Helen: her status names no agents" end
+  if type(document.agents) ~= "table" then return "critical", "that is no Helen: its status names no agents" end
   local worst, known, connected = measure(args, host, document, seconds)
   local trouble, fault = troubles_of(document)
   if trouble then return "critical", trouble end

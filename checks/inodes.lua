@@ -1,5 +1,5 @@
 local check = {
-  summary = "Inodes used on mounted filesystems: how many more files they can hold",
+  summary = "Inodes used on mounted filesystems, which limit the number of files",
   needs = { "disk" },
   every = "5m",
   timeout = "20s",
@@ -17,9 +17,9 @@ function check.run(args, host)
   local status, words, filesystems = require "status", require "words", require "filesystems"
   local disks, text = filesystems.chosen(args, host)
   if not disks then return "unknown", text end
-  local worst, fullest, alarms = "ok", nil, {}
+  local worst, fullest, alarms = text and "unknown" or "ok", nil, {}
   for _, disk in ipairs(disks) do
-    -- Filesystems such as btrfs make inodes as they go and name no limit.
+    -- Filesystems such as btrfs create inodes as needed and report no limit.
     if disk.inodes_total > 0 then
       local labels = { path = disk.path }
       local state = host.metric("inodes_used", disk.inodes_used_percent,
@@ -30,10 +30,13 @@ function check.run(args, host)
       if not fullest or disk.inodes_used_percent > fullest.inodes_used_percent then fullest = disk end
     end
   end
-  if not fullest then return "ok", "no filesystem here limits its inodes" end
-  local told = string.format("%s used %.1f %% of its inodes, %d free", fullest.path, fullest.inodes_used_percent, fullest.inodes_free)
-  if #alarms > 0 then told = told .. " (over a limit: " .. words.list(alarms, 5) .. ")" end
-  return worst, told
+  local summary = "no filesystem here limits its inodes"
+  if fullest then
+    summary = string.format("%s used %.1f %% of its inodes, %d free", fullest.path, fullest.inodes_used_percent, fullest.inodes_free)
+  end
+  if #alarms > 0 then summary = summary .. " (over a limit: " .. words.list(alarms, 5) .. ")" end
+  if text then summary = summary .. "; " .. text end
+  return worst, summary
 end
 
 return check

@@ -18,9 +18,9 @@ function check.run(args, host)
   local deferred = host.metric("deferred", queue.deferred,
     { unit = "messages", warn = args.deferred_warn, crit = args.deferred_crit, min = 0 })
   host.metric("active", queue.active, { unit = "messages", min = 0 })
-  local told = string.format("%s%s in the queues of %s, %d of them deferred", queue.capped and "more than " or "",
+  local summary = string.format("%s%s in the queues of %s, %d of them deferred", queue.capped and "more than " or "",
     words.count(queue.queued, "message", "messages"), queue.program, queue.deferred)
-  return status.worse(all, deferred), told
+  return status.worse(all, deferred), summary
 end
 
 return check

@@ -1,5 +1,5 @@
 local check = {
-  summary = "Memory that programs hold; page cache does not count",
+  summary = "Memory in use by programs; page cache does not count",
   needs = { "mem" },
   every = "1m",
   timeout = "10s",

@@ -6,9 +6,9 @@ local check = {
     host = { type = "string", default = "localhost", help = "name or address" },
     port = { type = "integer", default = 3306, min = 1, max = 65535, help = "the port" },
     socket = { type = "string", help = "path of its socket, such as /run/mysqld/mysqld.sock, instead of host and port" },
-    user = { type = "string", default = "monitoring", help = "whom to log in as; it needs no privilege, or REPLICATION CLIENT for replica" },
+    user = { type = "string", default = "monitoring", help = "the account to log in with; it needs no privilege, or REPLICATION CLIENT for replica" },
     password = { type = "string", help = "a secret: { secret = \"NAME\" }" },
-    tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on takes any certificate, verify a good one" },
+    tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on accepts any certificate, verify a valid one" },
     ca = { type = "string", help = "PEM text of the authorities to trust with tls = \"verify\" instead of the system's" },
     warn = { type = "range", default = "80", help = "connections in percent of what the server takes" },
     crit = { type = "range", default = "95", help = "connections in percent of what the server takes" },
@@ -39,7 +39,7 @@ local function status_of(mysql, connection)
   return status
 end
 
--- What a replica says of itself, under the old names or the new ones; an empty table for a server that is none.
+-- Returns the replication status of a replica, by the old names of its fields or the new ones.
 local function replication_of(mysql, connection)
   local rows, code, text = require("stream").guarded(mysql.query, connection, "SHOW REPLICA STATUS")
   if not rows and (text or ""):find("(1064)", 1, true) then
@@ -80,7 +80,7 @@ local function measure(args, host, found)
   return worst, used, places
 end
 
-local function judge_replica(args, host, replication)
+local function replica_status(args, host, replication)
   if not replication.is_replica then return "critical", "it is no replica" end
   local fault = replication.fault and ": " .. replication.fault:sub(1, 200) or ""
   if replication.reads ~= "Yes" then return "critical", "it does not read from its source" .. fault end
@@ -98,10 +98,10 @@ function check.run(args, host)
     return "critical", text
   end
   local worst, used, places = measure(args, host, found)
-  local told = string.format("version %s, %d of %d connections", found.version, used, places)
-  if not found.replication then return worst, told end
-  local status, why = judge_replica(args, host, found.replication)
-  return worse(worst, status), told .. ", " .. why
+  local summary = string.format("version %s, %d of %d connections", found.version, used, places)
+  if not found.replication then return worst, summary end
+  local status, why = replica_status(args, host, found.replication)
+  return worse(worst, status), summary .. ", " .. why
 end
 
 return check

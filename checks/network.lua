@@ -18,7 +18,7 @@ local function errors_of(link)
   return link.receive_errors + link.send_errors + link.receive_dropped + link.send_dropped
 end
 
--- Errors and drops a second since the last run; nil at first, and after a counter went back.
+-- Returns errors and drops per second since the last run; nil in the first run and after a counter was reset.
 local function error_rate(before, link, now)
   local total, old = errors_of(link), before and before.totals[link.interface]
   if not old or old > total or now <= before.at then return nil end

@@ -1,5 +1,5 @@
 local check = {
-  summary = "A time server answers, knows the time, and how far this clock is from it",
+  summary = "A time server answers and knows the time; the offset of this clock",
   needs = { "udp" },
   timeout = "15s",
   args = {

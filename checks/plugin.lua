@@ -1,5 +1,5 @@
 local check = {
-  summary = "A monitoring plugin of this host (Nagios, or a Cloudkick/Rackspace agent plugin) that the policy names",
+  summary = "A monitoring plugin of this host (Nagios, or Cloudkick/Rackspace agent) that the policy lists",
   needs = { "plugin" },
   timeout = "60s",
   args = {
@@ -18,26 +18,75 @@ local function slots_of(lines)
   return slots
 end
 
+-- Returns the name of a metric and its labels. Plugins name their figures freely ("/var lib"), so what host.metric would
+-- refuse becomes a label. A label without a first letter ("/", "5 min") says little as a name: the plugin's is put there.
+local function name_of(metric, plugin)
+  local name = metric.name:gsub("[^%w_.-]", "_"):sub(1, 128)
+  if not metric.name:find("^[%a_]") or not name:find("%w") then return plugin, metric.name end
+  return name, name ~= metric.name and metric.name or nil
+end
+
+-- What is tried one after the other if host.metric refuses a figure: the options that are left out.
+local WITHOUT = { {}, { "warn" }, { "crit" }, { "warn", "crit" }, { "warn", "crit", "unit" } }
+
+-- Adds a metric. Odd thresholds and units of a plugin are left out and printed: they never hide its status.
+local function add(host, metric, plugin)
+  local name, label = name_of(metric, plugin)
+  local labels = metric.labels or {}
+  labels.label = label or labels.label
+  for _, without in ipairs(WITHOUT) do
+    local options = {
+      unit = metric.unit, kind = metric.kind, labels = labels, warn = metric.warn, crit = metric.crit, min = metric.min, max = metric.max,
+    }
+    for _, option in ipairs(without) do options[option] = nil end
+    if pcall(function() host.metric(name, metric.value, options) end) then
+      for _, option in ipairs(without) do
+        if metric[option] then print(string.format("%s of %s is left out: %s", option, metric.name, metric[option])) end
+      end
+      return true
+    end
+  end
+  print(string.format("%s is left out: %s", metric.name, metric.value))
+  return false
+end
+
+-- Returns the status and the summary. An exit status other than 0 is never ok, whatever an older agent makes of the text.
+local function verdict(answer)
+  local exit = answer.exit_status or 0
+  if answer.status ~= "ok" or exit == 0 then return answer.status, answer.summary end
+  local status = ({ "warning", "critical" })[exit] or "unknown"
+  return status, string.format("%s (%s %d)", answer.summary, exit < 0 and "signal" or "exit status", math.abs(exit))
+end
+
+-- Returns the true sizes of what is left out, and prints them.
+local function left_out(answer, kept, seen)
+  local lost = {}
+  if answer.truncated then
+    lost.output = answer.output_bytes
+    print(string.format("the output was cut: it has %s bytes", answer.output_bytes or "more than 65536"))
+  end
+  local total = math.max(answer.metrics_total or 0, seen)
+  if total > kept then
+    lost.metrics = total
+    print(string.format("%d of %d figures of the plugin cannot be read, or are too many", total - kept, total))
+  end
+  return lost
+end
+
 function check.run(args, host)
   local slots, fault = slots_of(args.slots)
   if not slots then return "unknown", fault end
   local answer, _, text = host.plugin(args.name, slots)
   if not answer then return "unknown", text end
+  if answer.output then print(answer.output) end
+  local plugin = args.name:gsub("[^%w_.-]", "_"):gsub("^([^%a_])", "_%1")
+  local kept = #answer.metrics
   for _, metric in ipairs(answer.metrics) do
-    if type(metric.value) == "number" then
-      -- Plugins name their figures freely ("/var lib"); what is no name of ours becomes the label.
-      local name = metric.name:gsub("[^%w_.-]", "_"):gsub("^([^%a_])", "_%1")
-      local labels = metric.labels or {}
-      if name ~= metric.name then labels.label = metric.name end
-      host.metric(name, metric.value, {
-        unit = metric.unit, kind = metric.kind, labels = labels, warn = metric.warn, crit = metric.crit,
-        min = metric.min, max = metric.max,
-      })
-    end
+    if type(metric.value) == "number" and not add(host, metric, plugin) then kept = kept - 1 end
   end
   host.metric("plugin_time", answer.seconds, { unit = "s", min = 0 })
-  if answer.output then print(answer.output) end
-  return answer.status, answer.summary
+  local status, summary = verdict(answer)
+  return status, summary, left_out(answer, kept, #answer.metrics)
 end
 
 return check

@@ -6,10 +6,10 @@ local check = {
     host = { type = "string", default = "localhost", help = "name or address" },
     port = { type = "integer", default = 5432, min = 1, max = 65535, help = "the port" },
     socket = { type = "string", help = "path of its socket, such as /run/postgresql/.s.PGSQL.5432, instead of host and port" },
-    user = { type = "string", default = "monitoring", help = "whom to log in as; a member of pg_monitor sees all" },
+    user = { type = "string", default = "monitoring", help = "the account to log in with; a member of pg_monitor sees all" },
     password = { type = "string", help = "a secret: { secret = \"NAME\" }" },
     database = { type = "string", default = "postgres", help = "the database to log in to" },
-    tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on takes any certificate, verify a good one" },
+    tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on accepts any certificate, verify a valid one" },
     ca = { type = "string", help = "PEM text of the authorities to trust with tls = \"verify\" instead of the system's" },
     warn = { type = "range", default = "80", help = "connections in percent of what the server takes" },
     crit = { type = "range", default = "95", help = "connections in percent of what the server takes" },
@@ -23,7 +23,7 @@ local check = {
   },
 }
 
--- What an ordinary user may read; only the transactions of others stay hidden from one who is no member of pg_monitor.
+-- Reads what every account may read. Without pg_monitor an account does not see the transactions of others.
 local QUERY = [[
 SELECT current_setting('server_version') AS version,
   current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS places,
@@ -52,7 +52,7 @@ local function asked(args, host)
   return row, connection.took
 end
 
--- The metrics, and the worst that their thresholds say.
+-- Adds the metrics, and returns the worst status of their thresholds.
 local function measure(args, host, row, took)
   local worse, number = require("status").worse, require("words").number
   local used, places = number(row.backends) or 0, number(row.places) or 0
@@ -84,11 +84,11 @@ function check.run(args, host)
   end
   local worst, used, places = measure(args, host, row, took)
   local standby = row.standby == "t"
-  local told = string.format("version %s, %s, %d of %d connections", (row.version or "?"):match("^%S+"), standby and "standby" or "primary", used, places)
+  local summary = string.format("version %s, %s, %d of %d connections", (row.version or "?"):match("^%S+"), standby and "standby" or "primary", used, places)
   local lag = standby and words.number(row.lag)
-  if lag then told = told .. string.format(", %s behind", words.duration(lag)) end
-  if args.replica and not standby then return "critical", told .. ": it should be a standby" end
-  return worst, told
+  if lag then summary = summary .. string.format(", %s behind", words.duration(lag)) end
+  if args.replica and not standby then return "critical", summary .. ": it should be a standby" end
+  return worst, summary
 end
 
 return check

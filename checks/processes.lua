@@ -1,13 +1,13 @@
 local check = {
-  summary = "How many processes there are, zombies and those stuck on disks among them",
+  summary = "Number of processes, of zombies, and of processes that wait for disks",
   needs = { "procs" },
   every = "1m",
   timeout = "15s",
   args = {
     warn = { type = "range", default = "2000", help = "processes in all" },
     crit = { type = "range", default = "10000", help = "processes in all" },
-    zombie_warn = { type = "range", default = "5", help = "processes that ended and that nobody collects" },
-    zombie_crit = { type = "range", default = "50", help = "processes that ended and that nobody collects" },
+    zombie_warn = { type = "range", default = "5", help = "ended processes that their parent has not reaped" },
+    zombie_crit = { type = "range", default = "50", help = "ended processes that their parent has not reaped" },
     stuck_warn = { type = "range", default = "10", help = "processes in uninterruptible sleep" },
     stuck_crit = { type = "range", default = "50", help = "processes in uninterruptible sleep" },
   },
@@ -24,12 +24,12 @@ function check.run(args, host)
   host.metric("running", states.R, { unit = "processes", min = 0 })
   host.metric("threads", procs.threads, { unit = "threads", min = 0 })
   local largest = procs.list[1]
-  local told = string.format("%s, %s, %d running, %d stuck", words.count(procs.count, "process", "processes"),
+  local summary = string.format("%s, %s, %d running, %d stuck", words.count(procs.count, "process", "processes"),
     words.count(states.Z, "zombie", "zombies"), states.R, states.D)
   if largest then
-    told = string.format("%s; largest is %s with %s", told, largest.name, words.bytes(largest.resident_bytes))
+    summary = string.format("%s; largest is %s with %s", summary, largest.name, words.bytes(largest.resident_bytes))
   end
-  return status.worse(all, status.worse(zombies, stuck)), told
+  return status.worse(all, status.worse(zombies, stuck)), summary
 end
 
 return check

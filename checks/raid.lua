@@ -3,19 +3,26 @@ local check = {
   needs = { "host" },
   timeout = "10s",
   args = {
-    none = { type = "string", default = "ok", choices = { "ok", "warning", "critical", "unknown" }, help = "what a host without arrays means" },
-    rebuilding = { type = "string", default = "warning", choices = { "ok", "warning" }, help = "what a rebuild means" },
+    none = { type = "string", default = "ok", choices = { "ok", "warning", "critical", "unknown" }, help = "the status of a host without arrays" },
+    rebuilding = { type = "string", default = "warning", choices = { "ok", "warning" }, help = "the status during a rebuild" },
   },
 }
 
-local function judge(array, args)
+local function evaluate(array, args)
   local name = array.name .. (array.level ~= "" and " (" .. array.level .. ")" or "")
-  if not array.active then return "critical", name .. " is not active" end
+  if not array.active then
+    local state = array.state or "inactive"
+    local summary = array.name .. " is " .. (state == "inactive" and "not active" or state)
+    if array.level ~= "" then summary = string.format("%s (%s)", summary, array.level) end
+    if #array.failed > 0 then summary = summary .. ", failed " .. table.concat(array.failed, ", ") end
+    -- The kernel has no other words so far: what a new one means is not known, but it isn't "active".
+    return (state == "inactive" or state == "broken") and "critical" or "unknown", summary
+  end
   if array.degraded then
-    local told = string.format("%s is degraded: %d of %d devices work", name, array.working, array.members)
-    if #array.failed > 0 then told = told .. ", failed " .. table.concat(array.failed, ", ") end
-    if array.action == "" then return "critical", told end
-    return "critical", string.format("%s; %s at %.1f %%", told, array.action, array.progress_percent)
+    local summary = string.format("%s is degraded: %d of %d devices work", name, array.working, array.members)
+    if #array.failed > 0 then summary = summary .. ", failed " .. table.concat(array.failed, ", ") end
+    if array.action == "" then return "critical", summary end
+    return "critical", string.format("%s; %s at %.1f %%", summary, array.action, array.progress_percent)
   end
   if array.action ~= "" and array.action ~= "check" then
     return args.rebuilding, string.format("%s: %s at %.1f %%", name, array.action, array.progress_percent)
@@ -25,14 +32,19 @@ end
 
 function check.run(args, host)
   local words, status = require "words", require "status"
-  local arrays, code, text = host.raid()
-  if not arrays and code ~= "unsupported" then return "unknown", text end
-  if not arrays or #arrays == 0 then return args.none, "this host has no software RAID" end
+  local known, code, text = host.raid()
+  if not known and code ~= "unsupported" then return "unknown", text end
+  local arrays = {}
+  for _, array in ipairs(known or {}) do
+    -- A container of firmware RAID is never active itself; the arrays in it are listed beside it.
+    if not array.container then arrays[#arrays + 1] = array end
+  end
+  if #arrays == 0 then return args.none, "this host has no software RAID" end
   local worst, bad, good = "ok", {}, {}
   for _, array in ipairs(arrays) do
-    local state, told = judge(array, args)
+    local state, summary = evaluate(array, args)
     local list = state == "ok" and good or bad
-    list[#list + 1] = told
+    list[#list + 1] = summary
     worst = status.worse(worst, state)
     local labels = { array = array.name }
     host.metric("working", array.working, { unit = "devices", min = 0, max = array.members, labels = labels })

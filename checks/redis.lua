@@ -5,11 +5,11 @@ local check = {
   args = {
     host = { type = "string", default = "localhost", help = "name or address" },
     port = { type = "integer", default = 6379, min = 1, max = 65535, help = "the port" },
-    user = { type = "string", help = "whom to log in as, where it is not the default user" },
+    user = { type = "string", help = "the user to log in with, if it is not the default user" },
     password = { type = "string", help = "a secret: { secret = \"NAME\" }" },
-    tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on takes any certificate, verify a good one" },
+    tls = { type = "string", default = "off", choices = { "off", "on", "verify" }, help = "on accepts any certificate, verify a valid one" },
     ca = { type = "string", help = "PEM text of the authorities to trust with tls = \"verify\" instead of the system's" },
-    plain = { type = "boolean", default = false, help = "say the password to another host where others may hear it" },
+    plain = { type = "boolean", default = false, help = "send the password to another host unencrypted" },
     warn = { type = "range", help = "memory in percent of maxmemory, where one is set" },
     crit = { type = "range", help = "memory in percent of maxmemory, where one is set" },
     clients_warn = { type = "range", help = "connected clients" },
@@ -28,7 +28,7 @@ local function info_of(text)
   return info
 end
 
--- Redis has no proof of a password: it is said.
+-- Redis has no login by proof: the password itself is sent.
 local function login_of(args)
   if not args.password then return "" end
   local parts = { "AUTH", args.password }
@@ -41,9 +41,9 @@ end
 function check.run(args, host)
   local words, worse = require "words", require("status").worse
   if args.password and not (args.plain or args.tls == "verify" or require("private").is_here(args.host)) then
-    return "unknown", 'the password would be said to another host: tls = "verify" hides it, plain = true says it all the same'
+    return "unknown", 'the password would go to another host unencrypted: use tls = "verify", or plain = true to send it anyway'
   end
-  -- QUIT makes the server close, so the whole answer has come when it ends.
+  -- QUIT makes the server close, so that the end of the connection is the end of the answer.
   local answer, code, text = host.tcp {
     host = args.host, port = args.port, send = login_of(args) .. "INFO\r\nQUIT\r\n", expect = "\r\n+OK\r\n", limit = 65536, timeout = 8,
     tls = args.tls ~= "off", verify = args.tls == "verify", ca = args.tls == "verify" and args.ca or nil,
@@ -68,11 +68,11 @@ function check.run(args, host)
     if value then host.metric(name, value, { unit = "c", kind = "counter" }) end
   end
   host.metric("time", answer.seconds, { unit = "s", min = 0 })
-  local told = string.format("version %s, %s, %s in use, %s", info.redis_version, info.role or "no role", words.bytes(memory),
+  local summary = string.format("version %s, %s, %s in use, %s", info.redis_version, info.role or "no role", words.bytes(memory),
     words.count(clients, "client", "clients"))
-  if info.role == "slave" and info.master_link_status ~= "up" then return "critical", told .. ", the link to its master is down" end
-  if info.loading == "1" then return worse(worst, "warning"), told .. ", still loading its data" end
-  return worst, told
+  if info.role == "slave" and info.master_link_status ~= "up" then return "critical", summary .. ", the link to its master is down" end
+  if info.loading == "1" then return worse(worst, "warning"), summary .. ", still loading its data" end
+  return worst, summary
 end
 
 return check

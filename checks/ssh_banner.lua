@@ -1,11 +1,11 @@
 local check = {
-  summary = "An SSH server greets, with the version it should have",
+  summary = "An SSH server greets, with the expected version",
   needs = { "tcp" },
   timeout = "20s",
   args = {
     host = { type = "string", default = "localhost", help = "name or address" },
     port = { type = "integer", default = 22, min = 1, max = 65535, help = "the port" },
-    expect = { type = "string", help = "plain text that the greeting must hold, such as OpenSSH_9" },
+    expect = { type = "string", help = "plain text that the greeting must contain, such as OpenSSH_9" },
     warn = { type = "range", default = "1", help = "seconds until the greeting" },
     crit = { type = "range", default = "5", help = "seconds until the greeting" },
   },
@@ -22,7 +22,7 @@ function check.run(args, host)
   local status = host.metric("time", answer.seconds, { unit = "s", warn = args.warn, crit = args.crit, min = 0, labels = labels })
   local protocol, software = answer.received:match("^SSH%-([%d.]+)%-([^\r\n]*)")
   if not protocol then
-    return "critical", string.format("%s port %d is no SSH server: it says %q", args.host, args.port, answer.received:sub(1, 60))
+    return "critical", string.format("%s port %d is no SSH server: it sends %q", args.host, args.port, answer.received:sub(1, 60))
   end
   if args.expect and not software:find(args.expect, 1, true) then
     return "critical", string.format("the server is %s, not %s", software, args.expect)

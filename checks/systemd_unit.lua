@@ -4,7 +4,7 @@ local check = {
   timeout = "20s",
   args = {
     unit = { type = "string", help = "such as nginx.service; without it all units that the policy lets checks see" },
-    states = { type = "list", default = { "active" }, help = "states that are right" },
+    states = { type = "list", default = { "active" }, help = "expected states" },
     restarts_warn = { type = "range", help = "how often systemd has restarted it" },
     restarts_crit = { type = "range", help = "how often systemd has restarted it" },
   },
@@ -32,14 +32,14 @@ function check.run(args, host)
   end
   if unit.memory_bytes then host.metric("memory", unit.memory_bytes, { unit = "B", min = 0, labels = labels }) end
   if unit.tasks then host.metric("tasks", unit.tasks, { unit = "tasks", min = 0, labels = labels }) end
-  local told = string.format("%s is %s (%s)", unit.unit, unit.active_state, unit.sub_state)
-  if unit.since_at then told = told .. " for " .. words.duration(math.max(0, host.now() - unit.since_at)) end
+  local summary = string.format("%s is %s (%s)", unit.unit, unit.active_state, unit.sub_state)
+  if unit.since_at then summary = summary .. " for " .. words.duration(math.max(0, host.now() - unit.since_at)) end
   for _, state in ipairs(args.states) do
-    if unit.active_state == state then return worst, told end
+    if unit.active_state == state then return worst, summary end
   end
-  if unit.active_state == "activating" or unit.active_state == "reloading" then return "warning", told end
-  if unit.result ~= "" and unit.result ~= "success" then told = told .. ", result " .. unit.result end
-  return "critical", told
+  if unit.active_state == "activating" or unit.active_state == "reloading" then return "warning", summary end
+  if unit.result ~= "" and unit.result ~= "success" then summary = summary .. ", result " .. unit.result end
+  return "critical", summary
 end
 
 return check

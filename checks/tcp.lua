@@ -1,5 +1,5 @@
 local check = {
-  summary = "A TCP port accepts connections, and says what it should",
+  summary = "A TCP port accepts connections, and sends an expected text",
   needs = { "tcp" },
   timeout = "20s",
   args = {
@@ -7,10 +7,10 @@ local check = {
     port = { type = "integer", required = true, min = 1, max = 65535, help = "the port" },
     send = { type = "string", help = "text to send after connecting" },
     expect = { type = "string", help = "plain text that must come back" },
-    tls = { type = "boolean", default = false, help = "speak inside TLS, whatever the certificate" },
+    tls = { type = "boolean", default = false, help = "use TLS, with any certificate" },
     limit = { type = "duration", default = "5s", max = 15, help = "time the answer may take; more is critical" },
-    warn = { type = "range", default = "1", help = "seconds until the connection stands" },
-    crit = { type = "range", default = "3", help = "seconds until the connection stands" },
+    warn = { type = "range", default = "1", help = "seconds until the connection is open" },
+    crit = { type = "range", default = "3", help = "seconds until the connection is open" },
   },
 }
 
@@ -30,10 +30,10 @@ function check.run(args, host)
   host.metric("time", answer.seconds, { unit = "s", min = 0, labels = labels })
   if #answer.received > 0 then print(answer.received) end
   if args.expect and not answer.matched then
-    return "critical", string.format("%s did not say %q within %s", place, args.expect, words.duration(args.limit))
+    return "critical", string.format("%s did not send %q within %s", place, args.expect, words.duration(args.limit))
   end
-  local said = args.expect and string.format(" and said %q", args.expect) or ""
-  return status, string.format("%s answered in %s%s", place, words.duration(answer.connect_seconds), said)
+  local sent = args.expect and string.format(" and sent %q", args.expect) or ""
+  return status, string.format("%s answered in %s%s", place, words.duration(answer.connect_seconds), sent)
 end
 
 return check

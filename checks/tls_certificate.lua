@@ -1,5 +1,5 @@
 local check = {
-  summary = "A server's TLS certificate: how long it lasts, whose it is, whether clients accept it",
+  summary = "A server's TLS certificate: remaining days, its names, and if clients accept it",
   needs = { "tls" },
   timeout = "30s",
   args = {
@@ -14,6 +14,41 @@ local check = {
   },
 }
 
+local function is_address(name) return name:find("^%d+%.%d+%.%d+%.%d+$") ~= nil or name:find(":", 1, true) ~= nil end
+
+-- True if the certificate has an entry of the kind that was asked for: addresses and names never stand for each other.
+local function has_kind(names, asked)
+  for _, name in ipairs(names) do
+    if is_address(name) == is_address(asked) then return true end
+  end
+  return false
+end
+
+local function name_of(certificate, otherwise)
+  if certificate.common_name ~= "" then return certificate.common_name end
+  return certificate.names[1] or otherwise
+end
+
+-- Returns the certificate of the chain that ends first, and what it is called. Clients refuse all of the chain then.
+local function first_to_end(answer, asked)
+  local chain, name = answer.chain or { answer.certificate }, name_of(answer.certificate, asked)
+  local first = 1
+  for index, one in ipairs(chain) do
+    if one.days_left < chain[first].days_left then first = index end
+  end
+  if first == 1 then return chain[1], "the certificate of " .. name end
+  local kind = chain[first].self_signed and "root" or "intermediate"
+  return chain[first], string.format("the %s certificate %s of %s", kind, name_of(chain[first], chain[first].subject), name)
+end
+
+-- Returns why clients refuse the certificate, or nil.
+local function refusal(answer, asked)
+  if not has_kind(answer.certificate.names, asked) then
+    return string.format("it names no %s in its SAN, and clients ignore the common name", is_address(asked) and "address" or "host")
+  end
+  return not answer.verified and answer.verify_error or nil
+end
+
 function check.run(args, host)
   local answer, code, text = host.tls {
     host = args.host, port = args.port, server_name = args.server_name, starttls = args.starttls, ca = args.ca, timeout = 10,
@@ -24,20 +59,20 @@ function check.run(args, host)
   end
   local certificate = answer.certificate
   local labels = { host = args.host, port = tostring(args.port) }
-  local status = host.metric("days_left", certificate.days_left, { unit = "d", warn = args.warn, crit = args.crit, labels = labels })
+  local ending, title = first_to_end(answer, args.host)
+  local status = host.metric("days_left", ending.days_left, { unit = "d", warn = args.warn, crit = args.crit, labels = labels })
   host.metric("handshake_time", answer.handshake_seconds, { unit = "s", min = 0, labels = labels })
   print("subject " .. certificate.subject)
   print("issuer " .. certificate.issuer)
   print("names " .. table.concat(certificate.names, ", "))
   print("key " .. certificate.key .. ", signature " .. certificate.signature .. ", SHA-256 " .. certificate.fingerprint)
-  local name = certificate.common_name ~= "" and certificate.common_name or certificate.names[1] or args.host
-  if certificate.days_left < 0 then
-    return "critical", string.format("the certificate of %s ended %.1f days ago", name, -certificate.days_left)
+  for index, one in ipairs(answer.chain or {}) do
+    if index > 1 then print(string.format("chain %s, %.1f days", one.subject, one.days_left)) end
   end
-  if args.verify and not answer.verified then
-    return "critical", string.format("the certificate of %s is not accepted: %s", name, answer.verify_error)
-  end
-  return status, string.format("the certificate of %s lasts %.1f days (%s, %s)", name, certificate.days_left, answer.version, certificate.key)
+  if ending.days_left < 0 then return "critical", string.format("%s ended %.1f days ago", title, -ending.days_left) end
+  local why = args.verify and refusal(answer, args.server_name or args.host)
+  if why then return "critical", string.format("the certificate of %s is not accepted: %s", name_of(certificate, args.host), why) end
+  return status, string.format("%s lasts %.1f days (%s, %s)", title, ending.days_left, answer.version, certificate.key)
 end
 
 return check

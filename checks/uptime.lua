@@ -1,8 +1,9 @@
 local check = {
-  summary = "Time since the host started; tells of a restart for a while",
+  summary = "Time since the host started; warns after a restart",
   needs = { "host" },
   every = "5m",
   timeout = "10s",
+  attempts = 1,  -- the next run is good again: what is told later would never be told
   args = {
     warn = { type = "range", default = "600:", help = "seconds since the start; 600: warns for ten minutes after a restart" },
     crit = { type = "range", help = "seconds since the start" },

@@ -1,5 +1,5 @@
 local check = {
-  summary = "Who is logged in",
+  summary = "Logged-in users",
   needs = { "host" },
   timeout = "10s",
   args = {

@@ -1,391 +1,431 @@
-"""The agent itself: what outlives connections. Everything that it needs is made in tap.py and handed over.
+"""Run one agent: enrol, renew, load code, run checks, report. tap.py makes its parts and passes them in.
 
-It decides when to enrol, to renew, to load code and to report its own health. What is said on one connection is a
-Talk's, what is due a Rounds', where to dial a Link's, who we are a Membership's.
+The agent outlives its connections. A Session handles the messages of one connection, a ScheduleRunner the entries that
+are due, a Dialler the attempts to connect, a Membership the agent's identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import define, frozen
-from twisted.internet.defer import Deferred, DeferredList
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from equus import health, host, schedule_document, servers, stage0
-from equus.connection import Connection
-from equus.durable import Keeper
-from equus.jobs import dump
-from equus.link import Link
-from equus.membership import Membership
-from equus.one_shots import Here, OneShots, Remembered
-from equus.policy import Policy, PolicyError
-from equus.rounds import Rounds, scheduled_job
-from equus.route import Route
-from equus.schedule import Entry
-from equus.secret_runner import SecretRunner
+from equus import health, host
+from equus.code import launcher
+from equus.code.news import AGE_FILE, FILE, STALE, dump_speakers, load_speakers
+from equus.code.update import Updater
+from equus.document_writer import DocumentWriter
+from equus.link import server_list
+from equus.link.connection import Connection
+from equus.link.dialler import Dialler
+from equus.link.route import Route
+from equus.policy.policy import Policy, PolicyError, PolicyInForce
+from equus.schedule import received_schedule
+from equus.schedule.jobs import dump
+from equus.schedule.received_schedule import ReceivedSchedule
+from equus.schedule.runner import ScheduleRunner, scheduled_job
+from equus.schedule.schedule import Entry
+from equus.schedule.secret_runner import SecretRunner
+from equus.sessions.lost_connection import NOT_ENROLLED, explain_loss
+from equus.sessions.membership import Membership
+from equus.sessions.one_off_code import OneOffOrders, OrderContext, UsedOrders
+from equus.sessions.session import Session
+from equus.sessions.tunnels import TunnelProgram
 from equus.settings import Settings
-from equus.spool_writer import SpoolWriter
-from equus.talk import Talk
-from equus.trust import explain
-from equus.update import Update
-from equus.upgrade import Upgrades
-from equus.upgrading import Upgrading
+from equus.spool.spool_thread import SpoolThread
 from equus_protocol import messages as m
+from equus_protocol.freshness import LIFE
 
-TICK = 60.0  # seconds between two looks at the certificate, and two self-reports
+TICK = 60.0  # seconds between two checks of the certificate's age, and two self-reports
 SPOOL_STOPS_WITHIN = 2.0  # seconds for the last sync; SIGTERM leaves five for everything
-SCHEDULE_FILE = "schedule.json"
-NOT_ENROLLED, IN_USE = "not-enrolled", "identity-in-use"  # errors with a next step for people
 
 
 @frozen
-class Means:
-    """What tap.py makes: the parts that don't know the agent."""
+class Parts:
+    """The parts of an agent that don't know it; tap.py makes them."""
 
     reactor: Any
-    wall: Callable[[], float]
+    wall: Callable[[], float]  # unix seconds
     runner: SecretRunner
-    writer: SpoolWriter
+    writer: SpoolThread
+    updater: Updater
+    policy: PolicyInForce
     membership: Membership
     route: Route
     version: str
-    say: Callable[[str], None]  # a line on stdout
-    finish: Callable[[int, str], None]  # exit status and a sentence for stderr
+    print_line: Callable[[str], None]  # to stdout
+    finish: Callable[[int, str], None]  # end with an exit status, and a sentence for the log
     defer_to_thread: Callable[..., Deferred[Any]]
-    loaded: Callable[[], None] = lambda: None  # called at the first `loaded`
-    upgrades: Upgrades | None = None  # None: this agent stays what it is
+    loaded: Callable[[], None] = lambda: None  # called after the first `loaded`
+    programs: Mapping[str, TunnelProgram] = field(factory=dict)  # of tunnels, by their kinds
 
 
 @define
-class _Turn:
-    """The connection of the moment and its talk."""
+class _Current:
+    """The connection of the moment, and its session once Helen has accepted it."""
 
     connection: Connection | None = None
-    talk: Talk | None = None
+    session: Session | None = None
 
 
 class Agent:
-    """One running Equus; the Listener of its connections."""
+    """One running agent. It is the Listener of its connections and the owner of its sessions."""
 
     log = Logger(namespace="equus.agent")
 
-    def __init__(self, settings: Settings, means: Means, policy: Policy, update: Update) -> None:
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        """Connect the parts with each other. Blocking: it reads the orders that have run here."""
         self.settings = settings
-        self.runner, self.writer, self.update = means.runner, means.writer, update
-        self._means = means
-        self._policy = policy
-        self._membership = means.membership
+        self.runner, self.writer, self.updater = parts.runner, parts.writer, parts.updater
+        self._parts = parts
+        self._policy = parts.policy
+        self._membership = parts.membership
         self._facts = host.facts()
-        self._keeper = Keeper(means.defer_to_thread, self._not_kept)
-        remembered = Remembered(settings.state)
-        remembered.load(means.wall())
-        self.one_shots = OneShots(self._here, remembered, means.wall, means.defer_to_thread)
-        self._schedule_blob = b""
-        self._fresh: set[str] = set()  # entries that have never run here, and whose code is still on the way
-        self._refused: tuple[str, ...] = ()
-        self._now = _Turn()
+        self._documents = DocumentWriter(parts.defer_to_thread, self._write_failed)
+        used = UsedOrders(settings.state)
+        used.load(parts.wall())
+        self.orders = OneOffOrders(self._order_context, used, parts.wall, parts.defer_to_thread)
+        self.programs = parts.programs
+        self._current = _Current()
         self._ticking: Any = None
-        self._began = means.reactor.seconds()
+        self._began = parts.reactor.seconds()
         self._stopping = False
         self.wants_restart = False
-        self.wants_trial: str | None = None  # a newer version that lies ready
+        self.wants_trial: str | None = None  # a newer version that is ready to be tried
         self._has_loaded = False
-        self._rounds = Rounds(
-            means.reactor, means.wall, means.runner, self._job_of, self._why_not_now, means.writer.append
+        self._reported_fault = False
+        self._schedule_runner = ScheduleRunner(
+            parts.reactor, parts.wall, parts.runner, self._job_of, self._why_not_now, parts.writer.append
         )
-        self._link = Link(means.reactor, means.route, means.membership.trust, self._make_connection, self._unreachable)
+        self._schedule = ReceivedSchedule(
+            settings.state / received_schedule.FILE, self._schedule_runner, self._documents.write
+        )
+        trust = parts.membership.trust
+        self._dialler = Dialler(parts.reactor, parts.route, trust, self._make_connection, self._unreachable)
+        self.writer.changed.subscribe(self._spool_changed)
+        self.updater.changed.subscribe(self._code_changed)
+        self.updater.kept_back.subscribe(self._go_elsewhere)
+        self._speakers = load_speakers(settings.state)  # addresses of Helens that have spoken version 2
+        self.updater.news.restore(settings.state)
+        if self.updater.upgrader is not None:
+            self.updater.upgrader.installed.subscribe(self._try_out)
 
     # ---------------------------------------------------------------------------------------------- start and stop
 
     def start(self) -> None:
-        """From here on everything happens by itself."""
-        self.update.pins = self._membership.pins
-        self.update.holds_back = self._why_not_newer
-        self._look_for_upgrades()
-        self._restore_schedule()
+        """Restore the schedule, and begin to run checks and to dial."""
+        if self.updater.upgrader is not None:
+            ensureDeferred(self.updater.upgrader.confirm_start()).addErrback(self._start_not_confirmed)
+        self._schedule.restore()
         self.writer.start()
-        if self.update.is_local:
-            self.update.begin(None)
-        self._ticking = self._means.reactor.callLater(TICK, self._tick)
-        self._link.start()
+        if self.updater.is_local:
+            self.updater.begin(None)
+        self._ticking = self._parts.reactor.callLater(TICK, self._tick)
+        self._dialler.start()
 
     def stop(self) -> Deferred[Any]:
-        """Kill what runs, say goodbye, sync the spool; fires when all of that is done."""
+        """Kill all runs, close the connection and sync the spool; the result fires when all of that is done."""
         self._stopping = True
-        self._rounds.stop()
+        self._schedule_runner.stop()
         if self._ticking is not None and self._ticking.active():
             self._ticking.cancel()
-        if self._now.connection is not None:
-            self._now.connection.close()
-        unlinked = self._link.stop()
+        if self._current.connection is not None:
+            self._current.connection.close()
+        disconnected = self._dialler.stop()
         self.runner.stop()
-        return DeferredList(
-            [unlinked, self._means.defer_to_thread(self.writer.stop, SPOOL_STOPS_WITHIN)], consumeErrors=True
-        )
+        stopped = self._parts.defer_to_thread(self.writer.stop, SPOOL_STOPS_WITHIN)
+        return DeferredList([disconnected, stopped], consumeErrors=True)
 
-    def reread(self, policy: Callable[[], Policy]) -> None:
-        """SIGHUP: the policy and the checks anew. A policy that can't be read changes nothing."""
+    def reread(self, load_policy: Callable[[], Policy]) -> None:
+        """Load policy and checks again, at SIGHUP. A policy with a fault is logged, and the old one stays."""
         try:
-            self._policy = policy()
+            policy = load_policy()
         except PolicyError as error:
             self.log.error("the policy stays as it was: {error}", error=error)
         else:
-            self.runner.reload(self._policy)
-            self.log.info("policy {digest} is in force", digest=self._policy.digest)
-        self.update.begin(self._now.connection)
-
-    def _restore_schedule(self) -> None:
-        try:
-            blob = (self.settings.state / SCHEDULE_FILE).read_bytes()
-        except OSError:
-            return
-        self._apply_schedule(blob)
+            if policy.shell != self._policy.current.shell and self._current.session is not None:
+                self._current.session.close_tunnels("changed")
+            self._policy.current = policy
+            for program in self.programs.values():
+                program.policy_changed()
+            self.runner.reload(policy)
+            self.log.info("policy {digest} is in force", digest=policy.digest)
+        self.updater.begin(self._current.connection)
 
     # ---------------------------------------------------------------------------------------------- dialling
 
     def _make_connection(self) -> Connection:
-        greet = self._join if self._membership.must_join else self._say_hello
-        connection = Connection(self, self._means.reactor, greet, not self.settings.insecure_plaintext)
-        if self.settings.log_level == "debug":  # else each message would cost a line that nobody reads
-            connection.trace()
-        connection.is_restless = self._means.route.has_choice
-        self._now = _Turn(connection)
+        greet = self._join if self._membership.must_join else self._send_hello
+        trace = self._trace if self.settings.log_level == "debug" else None  # else each message would cost a line
+        is_secure = not self.settings.insecure_plaintext
+        route, helen = self._parts.route, self._dialler.server.address
+        connection = Connection(self, self._parts.reactor, greet, is_secure, route.has_choice, trace, helen)
+        self._current = _Current(connection)
         return connection
 
-    def _join(self, connection: Connection) -> None:
-        self._membership.join(connection, lambda sentence: self._means.finish(1, sentence))
+    def _trace(self, line: str) -> None:
+        self.log.debug("{line}", line=line)
 
-    def _say_hello(self, connection: Connection) -> None:
-        version = self._means.route.version(self._means.reactor.seconds())
-        connection.send(m.Hello(version, self._means.version))
+    def _join(self, connection: Connection) -> None:
+        self._membership.join(connection, lambda sentence: self._parts.finish(1, sentence))
+
+    def _send_hello(self, connection: Connection) -> None:
+        version = self._parts.route.version(self._parts.reactor.seconds())
+        if version == 1 and connection.helen in self._speakers:
+            how = "spoke version 2 before and refuses it now: no code comes from it"
+            self.updater.news.kept_back(connection.helen, how)
+        connection.send(m.Hello(version, self._parts.version))
 
     def _unreachable(self) -> None:
         if self.settings.once and not self._stopping:
-            self._means.finish(1, "")
+            self._parts.finish(1, "")
 
     # ---------------------------------------------------------------------------------------------- a connection
 
     def accepted(self, connection: Connection) -> None:
-        self._means.say(f"Equus {self._membership.name} connected to {self._link.server.address}")
-        self._now.talk = Talk(connection, self)
+        """Begin the session of a connection that Helen has accepted."""
+        self._parts.print_line(f"Equus {self._membership.name} connected to {self._dialler.server.address}")
+        self._current.session = Session(connection, self)
         if self.settings.once:
-            self._means.finish(0, "")
+            self._parts.finish(0, "")
 
     def heard(self, connection: Connection, message: m.Message) -> None:
-        if self._now.talk is not None:
-            self._now.talk.heard(message)
+        """Pass a message on to the session."""
+        if self._current.session is not None:
+            self._current.session.heard(message)
 
     def writable(self, connection: Connection) -> None:
-        if self._now.talk is not None:
-            self._now.talk.spool_changed()
+        """Send reports again, because Helen reads again, and then what is in tunnels."""
+        self._spool_changed()
+        if self._current.session is not None:
+            self._current.session.writable()
 
     def lost(self, connection: Connection, reason: Failure) -> None:
-        """Every end of a connection comes here, the agent's own wish among them."""
-        turn, self._now = self._now, _Turn()
-        if turn.talk is not None:
-            turn.talk.over()
+        """End the session, log why, and dial again or give up. Each end of a connection comes here."""
+        ended, self._current = self._current, _Current()
+        if ended.session is not None:
+            ended.session.over()
         if self._stopping:
             return
-        has_joined = self._membership.take_up()
-        now = self._means.reactor.seconds()
+        has_joined = self._membership.finish_joining()
+        now = self._parts.reactor.seconds()
         lived = now - connection.began if connection.is_accepted else 0.0
-        self._means.route.ended(now, lived, connection.error, at_once=has_joined)
-        why = "enrolled; coming back with the certificate" if has_joined else self._why_lost(connection, reason)
-        delay = self._means.route.delay
-        refused = connection.error.startswith(NOT_ENROLLED) or self._link.trouble is not None
-        is_hopeless = self._membership.must_join and refused  # the token won't get better
+        served = ended.session is not None and ended.session.served
+        self._parts.route.ended(now, lived, connection.error, at_once=has_joined, served=served)
+        self._log_loss(connection, reason, has_joined)
+
+    def _log_loss(self, connection: Connection, reason: Failure, has_joined: bool) -> None:
+        """Log why a connection has ended and what follows; finish the agent if it is pointless to try again."""
+        trouble, delay = self._dialler.trouble, self._parts.route.delay
+        why = "coming back with the new certificate"
+        if not has_joined:
+            why = explain_loss(connection, reason, trouble, self._membership)
+        refused = connection.error.startswith(NOT_ENROLLED) or trouble is not None
+        is_hopeless = self._membership.must_join and refused  # no later attempt can make the token good
+        if is_hopeless and not self.settings.once and self._membership.fall_back():
+            is_hopeless, why = False, f"{why}; going on with the certificate of before: {self._membership.trouble()}"
         gives_up = is_hopeless or (self.settings.once and delay > 0 and not has_joined)
         then = "giving up" if gives_up else f"next in {delay:.1f} s"
-        tell = self.log.info if connection.is_accepted or has_joined or not delay else self.log.error
-        tell("connection to {server} is over: {why}; {then}", server=self._link.server.address, why=why, then=then)
+        log = self.log.info if connection.is_accepted or has_joined or not delay else self.log.error
+        log("connection to {server} is over: {why}; {then}", server=self._dialler.server.address, why=why, then=then)
         if gives_up:
-            self._means.finish(1, "")
+            self._parts.finish(1, "")
 
-    def _why_lost(self, connection: Connection, reason: Failure) -> str:
-        if connection.error.startswith(NOT_ENROLLED):
-            return "Helen said error not-enrolled: " + (
-                "our certificate is unknown or revoked there; enrol again with --join TOKEN"
-                if self._membership.identity is not None
-                else f"the token is used, expired, or not for the name {self._membership.name}, which was asked for;"
-                f" ask for a new one with `helen token --agent {self._membership.name}`, or give another --name"
-            )
-        if connection.error.startswith(IN_USE):
-            return (
-                "Helen said error identity-in-use: another machine is connected with our certificate. "
-                "Is one a clone of the other? Enrol one of them anew, with an empty state folder"
-            )
-        if connection.error:
-            return f"Helen said error {connection.error}"
-        if connection.offence:
-            return "Helen broke the protocol"
-        return explain(reason, self._link.trouble)
+    # ---------------------------------------------------------------------------------------------- code
 
     def begin_version_2(self, connection: Connection) -> None:
-        """`loaded` has been said; now what Helen has for us."""
+        """Bring code and certificate up to date, after the first `loaded` of a session."""
+        if connection.helen not in self._speakers:
+            self._speakers |= {connection.helen}
+            self._documents.write(self.settings.state / FILE, dump_speakers(self._speakers))
         if self.settings.once:
-            return  # whoever only tries the connection ends before an answer comes
-        if self._lacks_keys:  # a certificate from elsewhere; without the keys no code is believed
-            self._membership.renew(connection, lambda: self.update.begin(connection))
-        elif not self.update.is_local:
-            self.update.begin(connection)
-        self._membership.renew_if_time(connection)
+            return  # the agent ends before an answer comes
+        if self._lacks_keys:  # its certificate came as a file; without signing keys no code is trusted
+            self._membership.renew(connection, lambda: self.updater.begin(connection))
+        elif not self.updater.is_local:
+            self.updater.begin(connection)
+        self._membership.renew_if_due(connection)
 
     @property
     def _lacks_keys(self) -> bool:
-        return not (self.update.is_local or self._membership.pins.root.keys or self._membership.identity is None)
+        if self.updater.is_local or self._membership.identity is None:
+            return False
+        return not self._membership.trusted_keys.root.keys
+
+    def _go_elsewhere(self, connection: Connection) -> None:
+        """Leave a Helen that keeps news back, if there is another one, which then hears of it."""
+        if self._parts.route.has_choice() and connection.alive:
+            self._parts.route.avoid(connection.helen, self._parts.reactor.seconds())
+            connection.close()
 
     def reload(self, connection: Connection) -> None:
-        """All Lua anew; and the whole agent, if another one has been installed meanwhile."""
+        """Load all code again; restart the agent if another version of it has been installed."""
         if not (self._lacks_keys and self._membership.is_renewing):  # else an update follows the keys
-            self.update.begin(connection)
-        self._means.defer_to_thread(stage0.installed_version).addCallback(self._restart_if_other)
+            self.updater.begin(connection)
+        self._parts.defer_to_thread(launcher.installed_version).addCallback(self._restart_if_other)
 
-    def _look_for_upgrades(self) -> None:
-        upgrades, in_thread = self._means.upgrades, self._means.defer_to_thread
-        if upgrades is None or self.settings.once:
-            return
-        version = self._means.version
-        self.update.upgrading = Upgrading(upgrades, version, lambda: self._policy, self._try_out, in_thread)
-        in_thread(upgrades.came_up).addErrback(self._not_noted)
+    def _restart_if_other(self, installed: str) -> None:
+        if installed != self._parts.version and not (self._stopping or self.wants_trial):
+            self.wants_restart = True
+            self._parts.finish(0, f"Equus {installed} is installed and {self._parts.version} runs: starting anew")
 
     def _try_out(self, newer: str) -> None:
         if not self._stopping:
             self.wants_trial = newer
-            self._means.finish(0, f"Equus {newer} is installed beside {self._means.version}: trying it out")
+            self._parts.finish(0, f"Equus {newer} is installed beside {self._parts.version}: trying it out")
 
-    def _not_noted(self, failure: Failure) -> None:
-        self.log.error("that this version came up can't be noted: {why}", why=failure.getErrorMessage())
-
-    def _why_not_newer(self) -> str | None:
-        if self._policy.pushed_code != "frozen":
-            return None
-        return f'{self._policy.path} says pushed_code = "frozen": the set in use stays until that is changed'
+    def _start_not_confirmed(self, failure: Failure) -> None:
+        self.log.error("the start of this version can't be recorded: {why}", why=failure.getErrorMessage())
 
     def has_loaded(self) -> None:
-        """`loaded` has been said: this version works, if somebody waits to hear it."""
+        """Report the first `loaded` to the launcher, because it shows that this version works."""
         if not self._has_loaded:
             self._has_loaded = True
-            self._means.loaded()
+            self._parts.loaded()
 
-    def _restart_if_other(self, installed: str) -> None:
-        if installed != self._means.version and not (self._stopping or self.wants_trial):
-            self.wants_restart = True
-            self._means.finish(0, f"Equus {installed} is installed and {self._means.version} runs: starting anew")
+    def _code_changed(self) -> None:
+        self._keep_age_of_news()
+        self._schedule.code_changed()
+        if self._current.session is not None:
+            self._current.session.code_changed()
 
-    # ---------------------------------------------------------------------------------------------- what Helen wants
+    # ---------------------------------------------------------------------------------------------- Helen's documents
 
     def take_schedule(self, blob: bytes) -> None:
-        if blob == self._schedule_blob:
-            return
-        known = {entry.id for entry in self._rounds.entries}
-        if self._apply_schedule(blob):
-            self._keeper.keep(self.settings.state / SCHEDULE_FILE, blob)
-            self._fresh = self._rounds.introduce(self._fresh | {entry.id for entry in self._rounds.entries} - known)
-
-    def _apply_schedule(self, blob: bytes) -> bool:
-        try:
-            document = schedule_document.parse(blob)
-        except schedule_document.ScheduleRefused as error:
-            self._refused = (str(error),)
-            self.log.error("the schedule stays as it was: {error}", error=error)
-            return False
-        self._refused, self._schedule_blob = document.refused, blob
-        for sentence in document.refused:
-            self.log.error("the schedule's {sentence}", sentence=sentence)
-        self._rounds.replace(document.entries)
-        return True
+        """Apply and store a schedule; parts that are refused go into `loaded`."""
+        self._schedule.take(blob)
 
     def take_servers(self, blob: bytes) -> None:
+        """Apply and store a list of other servers; a list with a fault is logged and ignored."""
         try:
-            learnt = servers.parse(blob)
-        except servers.ServersRefused as error:
+            learnt = server_list.parse(blob)
+        except server_list.ServersRefused as error:
             self.log.error("{error}", error=error)
             return
-        self._means.route.learn(learnt)
-        self._keeper.keep(self.settings.state / servers.FILE, blob)
+        self._parts.route.learn(learnt)
+        self._documents.write(self.settings.state / server_list.FILE, blob)
 
-    def _not_kept(self, path: Path, failure: Failure) -> None:
+    def _write_failed(self, path: Path, failure: Failure) -> None:
         self.log.error("{path} can't be written: {why}", path=str(path), why=failure.getErrorMessage())
 
-    def _here(self) -> Here:
-        """What orders to run code once are compared with."""
-        refusal = self._policy.accepts_one_shots()
-        if self.update.is_local:
+    def _order_context(self) -> OrderContext:
+        refusal = self._policy.current.one_off_refusal()
+        if self.updater.is_local:
             refusal = "this agent runs the checks of a folder of its own (--checks), and no code that Helen sends"
-        root, libraries = self._membership.pins.root, self.update.checks.libraries
-        return Here(self._membership.name, self.settings.labels, root, refusal, libraries)
+        root, libraries = self._membership.trusted_keys.root, self.updater.checks.libraries
+        return OrderContext(self._membership.name, self.settings.labels, root, refusal, libraries)
+
+    # ---------------------------------------------------------------------------------------------- runs and reports
 
     def _job_of(self, entry: Entry) -> Any:
-        return scheduled_job(self.update.checks, entry)
+        return scheduled_job(self.updater.checks, entry)
 
     def _why_not_now(self, entry: Entry) -> str | None:
         if self.writer.is_behind:
             return "the spool's disk is too slow to take more results"
-        awaited = self.update.is_busy or not (self.update.is_local or self.update.manifest)
-        if awaited and self.update.checks.check(entry.check) is None:
+        is_awaited = self.updater.is_busy or not (self.updater.is_local or self.updater.manifest)
+        if is_awaited and self.updater.checks.check(entry.check) is None:
             return "its code is still on the way"
         return None
 
-    # ---------------------------------------------------------------------------------------------- what we report
-
-    def code_changed(self) -> None:
-        self._fresh = self._rounds.introduce(self._fresh)
-        if self._now.talk is not None:
-            self._now.talk.code_changed()
-
-    def spool_changed(self) -> None:
-        if self._now.talk is not None:
-            self._now.talk.spool_changed()
+    def _spool_changed(self) -> None:
+        fault = self.writer.state.fault
+        if fault is not None and not self._reported_fault:
+            self._reported_fault = True
+            self.log.critical(
+                "the state folder {state} can't be written ({why}): results are kept in memory and are lost if the"
+                " agent ends. Mend the disk, then restart the agent.",
+                state=str(self.settings.state), why=fault,
+            )  # fmt: skip
+        if self._current.session is not None:
+            self._current.session.spool_changed()
 
     def load_report(self) -> dict[str, Any]:
-        """The blob of `loaded`, less the spool."""
+        """Return the document of `loaded` without the spool.
+
+        Its keys are `files`, `labels`, `host`, `equus`, `isolation`, `policy`; where something was refused, `manifest`,
+        `upgrade`, `schedule`; and `withheld`, a list of sentences about Helens that keep news back.
+        """
         report: dict[str, Any] = {
-            "files": self.update.checks.report(),
+            "files": self.updater.checks.report(),
             "labels": dict(self.settings.labels),
             "host": self._facts,
-            "equus": self._means.version,
+            "equus": self._parts.version,
             "isolation": self.runner.isolation,
-            "policy": self._policy.digest,
+            "policy": self._policy.current.digest,
         }
-        if self.update.trouble is not None:
-            report["manifest"] = self.update.trouble
-        if self.update.upgrading is not None and self.update.upgrading.trouble is not None:
-            report["upgrade"] = self.update.upgrading.trouble
-        if self._refused:
-            report["schedule"] = list(self._refused[:100])
+        stale = self.updater.stale()
+        if self.updater.trouble is not None:
+            report["manifest"] = self.updater.trouble
+        elif stale is not None:
+            report["manifest"] = {"reason": "frozen", "text": STALE}
+        if self.updater.news.withheld:
+            report["withheld"] = list(self.updater.news.withheld.values())
+        if self.updater.upgrader is not None and self.updater.upgrader.trouble is not None:
+            report["upgrade"] = self.updater.upgrader.trouble
+        if self.programs:
+            report["tunnels"] = list(self.programs)
+        for program in self.programs.values():
+            report |= program.report()
+        if self._schedule.refused:
+            report["schedule"] = list(self._schedule.refused[:100])
         return report
 
     def _tick(self) -> None:
-        self._ticking = self._means.reactor.callLater(TICK, self._tick)
-        if self._schedule_blob:  # a Helen of version 2 has been here, who reads reports
-            now = self._means.wall()
+        self._ticking = self._parts.reactor.callLater(TICK, self._tick)
+        if self._schedule.is_known:  # so there is a Helen of version 2, which reads reports
+            now = self._parts.wall()
             self.writer.append(health.CHECK, dump(health.document(self._health(), now)))
-        talk = self._now.talk
-        if talk is not None and talk.speaks_v2:
-            self._membership.renew_if_time(talk.connection)
-            if self.update.wants_word():
-                self.update.begin(talk.connection)
+        session = self._current.session
+        self._membership.warn_of_end()
+        self._look_at_news(session)
+        if session is not None and session.speaks_v2:
+            self._membership.renew_if_due(session.connection)
+            if self.updater.needs_proof():
+                self.updater.begin(session.connection)
+
+    def _keep_age_of_news(self) -> None:
+        content = None if self.updater.is_local else self.updater.news.dump()
+        if content is not None:
+            self._documents.write(self.settings.state / AGE_FILE, content)
+
+    def _look_at_news(self, session: Session | None) -> None:
+        self._keep_age_of_news()
+        news = self.updater.news
+        if self.updater.stale() is not None or news.age <= LIFE:
+            news.look()
+        if session is None:
+            return
+        connection = session.connection
+        is_old = self._parts.reactor.seconds() - connection.began >= TICK
+        if is_old and connection.alive and not session.speaks_v2 and connection.helen in self._speakers:
+            news.kept_back(connection.helen, "spoke version 2 before and speaks version 1 now: no code comes from it")
+        session.report_changed()
 
     def _health(self) -> health.Health:
-        checks, standing = self.update.checks, self.writer.standing
+        checks, spool = self.updater.checks, self.writer.state
         return health.Health(
-            version=self._means.version,
-            totals=self._rounds.totals,
-            worst=self._rounds.worst(health.WORST),
-            entries=len(self._rounds.entries),
-            spool_depth=standing.depth,
-            spool_bytes=standing.size,
+            version=self._parts.version,
+            totals=self._schedule_runner.totals,
+            worst=self._schedule_runner.worst(health.WORST),
+            entries=len(self._schedule_runner.entries),
+            spool_depth=spool.depth,
+            spool_bytes=spool.size,
             worker_kills=self.runner.kills,
             waiting=self.runner.waiting,
             resident=host.resident_bytes(),
-            uptime=self._means.reactor.seconds() - self._began,
+            uptime=self._parts.reactor.seconds() - self._began,
             code=checks.digest,
-            policy=self._policy.digest,
+            policy=self._policy.current.digest,
             isolation=self.runner.isolation,
             refused=sum(file.error is not None for file in checks.files.values()),
-            trouble=self.update.trouble,
+            trouble=self.updater.trouble,
+            spool_fault=spool.fault,
+            unbound_secrets=self.runner.unbound_secrets,
+            news=[*filter(None, [self.updater.stale()]), *self.updater.news.withheld.values()],
         )

@@ -1,4 +1,4 @@
-"""The agent's own health as a result document: what Helen shows under `equus`. Pure."""
+"""Build the agent's report on itself: the result document that Helen shows as the check `equus`. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from attrs import frozen
 
+from groundwork.counts import count
+
 CHECK = "equus"
 EVERY = 60.0  # seconds between two self-reports
 WORST = 20  # entries named in the output
@@ -14,34 +16,48 @@ WORST = 20  # entries named in the output
 
 @frozen
 class Health:
-    """Figures of one moment; counters since the agent started."""
+    """Figures of the agent at one moment; counters run since the agent started."""
 
     version: str
-    totals: Mapping[str, int]  # of rounds.TOTALS
+    totals: Mapping[str, int]  # by the names in equus.schedule.runner.TOTALS
     worst: Sequence[tuple[str, int]]
     entries: int
     spool_depth: int
     spool_bytes: int
     worker_kills: int
     waiting: int
-    resident: int
-    uptime: float
+    resident: int  # bytes
+    uptime: float  # seconds
     code: str
     policy: str
     isolation: str
     refused: int  # files that don't compile, old version kept or not
     trouble: Mapping[str, str] | None
+    spool_fault: str | None = None  # the reason why results are in memory only
+    unbound_secrets: Sequence[str] = ()  # names of secrets without destinations
+    news: Sequence[str] = ()  # a sentence for each sign that news are kept from the agent
 
 
 def document(health: Health, now: float) -> dict[str, Any]:
-    """A warning when code was refused: everything else is for thresholds at Helen's."""
+    """Return the result document; `now` is unix seconds, wall clock.
+
+    Its keys are `status`, `summary`, `check`, `code`, `started`, `metrics` and `output`. The status is critical if the
+    disk of the state folder fails, a warning if code was refused or news are kept back; all other figures are for
+    thresholds at Helen.
+    """
     lost = health.totals["skipped"] + health.totals["missed"]
     status, summary = (
         "ok",
-        f"{health.totals['runs']} runs, {lost} that did not happen, {health.spool_depth} in the spool",
+        f"{count(health.totals['runs'], 'run')}, {lost} that did not happen, {health.spool_depth} in the spool",
     )
-    if health.trouble is not None:
+    if health.spool_fault is not None:
+        status = "critical"
+        summary = f"the state folder can't be written ({health.spool_fault}): results are in memory"
+        summary += " and are lost if the agent ends. Mend the disk, then restart the agent"
+    elif health.trouble is not None:
         status, summary = "warning", f"the new check set is refused: {health.trouble['text']}"
+    elif health.news:
+        status, summary = "warning", health.news[0]
     elif health.refused:
         status, summary = "warning", f"{health.refused} check files do not compile; `loaded` names them"
     return {
@@ -51,7 +67,9 @@ def document(health: Health, now: float) -> dict[str, Any]:
         "code": health.code,
         "started": now,
         "metrics": _metrics(health),
-        "output": "".join(f"{name}: {count} runs did not happen\n" for name, count in health.worst),
+        "output": "".join(f"{text}\n" for text in health.news[:WORST])
+        + "".join(f"{name}: {count(runs, 'run')} did not happen\n" for name, runs in health.worst)
+        + "".join(f"secret {name} has no `to`: it goes to any address\n" for name in health.unbound_secrets[:WORST]),
     }
 
 
@@ -63,8 +81,8 @@ def _metrics(health: Health) -> list[dict[str, Any]]:
         metric("spool_depth", health.spool_depth),
         metric("spool_size", health.spool_bytes, "B"),
         *[
-            metric(f"{name}_runs" if name != "runs" else name, count, kind="counter")
-            for name, count in health.totals.items()
+            metric(f"{name}_runs" if name != "runs" else name, total, kind="counter")
+            for name, total in health.totals.items()
         ],
         metric("worker_kills", health.worker_kills, kind="counter"),
         metric("waiting", health.waiting),

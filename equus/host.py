@@ -1,4 +1,4 @@
-"""What kind of machine this is, for `loaded`; and what the agent itself takes of it."""
+"""Describe the machine for `loaded`, and measure the memory of the agent itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def facts() -> dict[str, Any]:
-    """Things that don't change while the agent runs. No program is started for them."""
+    """Return facts that don't change while the agent runs: `os`, `kernel`, `arch`, `cpus`, `memory` (bytes).
+
+    No program is started for them.
+    """
     system = os.uname()
     return {
         "os": _distribution() or system.sysname,
@@ -30,7 +33,7 @@ def _distribution() -> str | None:
 
 
 def resident_bytes() -> int:
-    """Memory of this process now; where the kernel doesn't tell, the most that it ever was."""
+    """Return the resident memory of this process in bytes; its highest value ever if the kernel doesn't tell."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE

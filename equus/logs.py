@@ -1,8 +1,8 @@
-"""Log lines for people on stderr: one line per event, whatever was in it.
+"""Write log lines for people to stderr: one line per event, with everything unprintable escaped.
 
 Under systemd (JOURNAL_STREAM) each line begins with its priority (`<3>`) instead of the time, which the journal has.
-Text from outside is escaped, so that nobody writes lines of his own into our log. Twisted's chatter about factories and
-retries is shown only with `debug`.
+Text from outside is escaped, so that a peer can't write lines of its own into our log. Twisted's chatter about
+factories and retries is shown only with `debug`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any, TextIO
 from twisted.logger import ILogObserver, Logger, LogLevel, formatEvent, globalLogBeginner
 from twisted.python.failure import Failure
 from zope.interface import implementer
+
+from groundwork.safe_log import guard_log
 
 _PRIORITIES = {
     LogLevel.debug: 7,
@@ -30,23 +32,28 @@ _LEVELS = {
     logging.ERROR: LogLevel.error,
     logging.CRITICAL: LogLevel.critical,
 }
-MAX_LINE = 4_096  # characters of one line: what is longer is no message any more
+MAX_LINE = 4_096  # characters of one line: a longer one is data, not a message
 
 
 def begin(stream: TextIO, environment: Mapping[str, str], level: str, hide: Callable[[str], str] = str) -> None:
-    """Send all that is logged to a stream, from this level on; `hide` takes out what nobody may read."""
-    observer = Lines(stream.write, bool(environment.get("JOURNAL_STREAM")), LogLevel.lookupByName(level), hide)
+    """Send log events of this level and above to a stream. `hide` removes secrets from each text."""
+    observer = LineObserver(stream.write, bool(environment.get("JOURNAL_STREAM")), LogLevel.lookupByName(level), hide)
+    guard_log()
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
     sandbox = logging.getLogger("equus.sandbox")
-    sandbox.addHandler(ToTwisted())
+    sandbox.addHandler(TwistedHandler())
     sandbox.setLevel(logging.DEBUG)
     sandbox.propagate = False
 
 
-class ToTwisted(logging.Handler):
-    """What the sandbox logs: it knows the standard library alone, so that command lines need not import Twisted."""
+class TwistedHandler(logging.Handler):
+    """Pass records of the standard library's logging on to Twisted's logger.
+
+    The sandbox logs through the standard library, so that `equus run` need not import Twisted.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Log the record at its own level; one with an exception as a failure."""
         log, text = Logger(namespace=record.name), record.getMessage()
         if record.exc_info is not None and record.exc_info[1] is not None:
             log.failure("{text}", Failure(record.exc_info[1]), text=text)
@@ -55,8 +62,8 @@ class ToTwisted(logging.Handler):
 
 
 @implementer(ILogObserver)
-class Lines:
-    """Writes an event as lines."""
+class LineObserver:
+    """Write each event of at least level `least` as lines; a traceback is several."""
 
     def __init__(
         self, write: Callable[[str], Any], for_journal: bool, least: Any, hide: Callable[[str], str] = str
@@ -80,7 +87,7 @@ class Lines:
 
 
 def _is_chatter(event: dict[str, Any]) -> bool:
-    """Twisted's own remarks below a warning."""
+    """Return True for events of Twisted's own below a warning."""
     ours = str(event.get("log_namespace", "")).startswith("equus")
     return not ours and event.get("log_level", LogLevel.info) < LogLevel.warn
 
@@ -90,6 +97,6 @@ def _time(event: dict[str, Any]) -> str:
 
 
 def escape(line: str) -> str:
-    """Printable text as it is; everything else as Python would write it in a string."""
+    """Return the line with everything unprintable written as in a Python string, and cut at MAX_LINE."""
     shown = "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in line[:MAX_LINE])
     return shown + f"... ({len(line)} characters)" * (len(line) > MAX_LINE)

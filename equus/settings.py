@@ -1,19 +1,20 @@
-"""What the agent has been told: flags, environment, file and defaults, merged and judged. Pure; starts nothing.
+"""Merge and check the agent's settings: flags, environment, file and defaults. It reads files, and starts nothing.
 
-Flags win over the environment (`EQUUS_*`), the environment over the TOML file, the file over the defaults. Each thing a
-person can get wrong is a SettingsError with one sentence that says what to do next.
+Flags win over the environment (`EQUUS_*`), the environment over the TOML file, the file over the defaults. Each mistake
+is a SettingsError with one sentence that says what to do next.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 DEFAULT_PORT = 4166  # docs/protocol.rst, section 1
 MAX_SERVERS = 64  # addresses to try; more than any network of Helens that one agent can belong to
@@ -23,20 +24,24 @@ AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")  # docs/protocol.rst, sect
 LABEL_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 MAX_LABEL_VALUE = 255  # characters
 # Names of the settings in the TOML file and, upper case with underscores behind EQUUS_, in the environment.
-TEXTS = ("state", "join", "certificate", "key", "ca", "checks", "policy", "secrets", "name", "log-level")
+TEXTS = ("state", "join", "join-file", "certificate", "key", "ca", "checks", "policy", "secrets", "name", "log-level")
 SWITCHES = ("once", "insecure-plaintext")
 LISTS = ("server", "label")
 ALL = (*TEXTS, *SWITCHES, *LISTS)
+MAX_TOKEN = 4_096  # characters of a line on standard input, or of a file
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
 class SettingsError(Exception):
-    """One sentence for the person who started the agent."""
+    """A setting is wrong; the text is one sentence for the operator."""
 
 
 @frozen
 class Server:
-    """One Helen to dial. `verify` is the name or address that her certificate must bear, `ca` a PEM other than ours."""
+    """One Helen to dial.
+
+    `verify` is the name or address that its certificate must be for, `ca` the PEM of its CA if that is not our own.
+    """
 
     host: str
     port: int
@@ -45,12 +50,13 @@ class Server:
 
     @property
     def address(self) -> str:
+        """Return HOST:PORT, with brackets around an IPv6 address."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @frozen
 class Settings:
-    """Everything that was decided before the agent starts."""
+    """All settings of the agent, checked. They don't change while it runs."""
 
     servers: tuple[Server, ...]
     state: Path
@@ -66,35 +72,58 @@ class Settings:
     once: bool = False
     insecure_plaintext: bool = False
     log_level: str = "info"
+    own_files: tuple[Path, ...] = ()  # keys, passwords and tokens, wherever they lie: no check reads them
 
 
 def gather(flags: Mapping[str, Any], environment: Mapping[str, str], home: Path, root: bool) -> Settings:
-    """Merge the four sources; `flags` holds only what was given."""
+    """Merge the four sources; `flags` holds only flags that were given. Raises SettingsError at the first mistake."""
     from_environment = read_environment(environment)
     config = flags.get("config") or environment.get("EQUUS_CONFIG")
     from_file = read_file(Path(config)) if config else {}
-    merged = {"state": str(default_state(environment, home, root)), **from_file, **from_environment}
-    merged |= {name: value for name, value in flags.items() if name != "config"}
-    return judge(merged)
+    from_flags = {name: value for name, value in flags.items() if name != "config"}
+    merged: dict[str, Any] = {"state": str(default_state(environment, home, root))}
+    for source in (from_file, from_environment, from_flags):
+        if "join" in source or "join-file" in source:  # the token of a weaker source, too, gives way to either
+            merged = {name: value for name, value in merged.items() if name not in ("join", "join-file")}
+        merged |= source
+    settings = check_settings(merged | {"join": read_token(merged)})
+    named = [merged.get("join-file"), config, environment.get("CREDENTIALS_DIRECTORY")]
+    given = [Path(os.path.abspath(path)) for path in named if path]
+    return evolve(settings, own_files=(*filter(None, [settings.key, settings.secrets]), *given))
+
+
+def read_token(merged: Mapping[str, Any]) -> str | None:
+    """Return the join token: as it is given, of standard input for `-`, or of the file; None without one.
+
+    Raises SettingsError if it can't be read. A file that is gone is no fault once the agent has an identity: a token is
+    good once, so the file is best deleted.
+    """
+    given, path = merged.get("join"), merged.get("join-file")
+    if given == "-":
+        given = sys.stdin.readline(MAX_TOKEN).strip()
+        if not given:
+            raise SettingsError("--join -: standard input has no token; write the one that `helen token` printed.")
+    if given or not path:
+        return given or None
+    if not Path(path).exists() and (Path(merged["state"]) / "agent.pem").exists():
+        return None
+    return _read_text(Path(path), "--join-file (or EQUUS_JOIN_FILE)").strip()[:MAX_TOKEN] or None
 
 
 def default_state(environment: Mapping[str, str], home: Path, root: bool) -> Path:
-    """Where systemd puts a service's state, or where a person's own programs keep theirs."""
+    """Return systemd's folder for the state of services if run by root, else the user's own folder for state."""
     if root:
         return Path("/var/lib/equus")
     return Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state") / "equus"
 
 
 def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The EQUUS_ variables that we know; EQUUS_JOIN_FILE keeps a token out of the process list."""
+    """Return the settings in EQUUS_ variables, by the names of the flags. Raises SettingsError if one is wrong."""
     found: dict[str, Any] = {}
     for name in ALL:
         value = environment.get("EQUUS_" + name.upper().replace("-", "_"))
         if value is not None:
             found[name] = _from_text(name, value)
-    token_file = environment.get("EQUUS_JOIN_FILE")
-    if token_file and "join" not in found:
-        found["join"] = _read_text(Path(token_file), "EQUUS_JOIN_FILE").strip()
     return found
 
 
@@ -109,15 +138,18 @@ def _from_text(name: str, value: str) -> Any:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """A TOML file; an unknown key is most often a slip of the pen, and never passed over."""
+    """Return the settings of a TOML file, by the names of the flags.
+
+    Raises SettingsError if it can't be read, or has an unknown key: that is most often a slip of the pen.
+    """
     try:
         document = tomllib.loads(_read_text(path, "--config"))
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} is no TOML: {error}.") from error
+        raise SettingsError(f"{path} is not TOML: {error}.") from error
     for key, value in document.items():
         if key not in ALL:
             raise SettingsError(f"{path}: unknown key {key!r}; known are {', '.join(sorted(ALL))}.")
-        _judge_type(path, key, value)
+        _check_type(path, key, value)
     if isinstance(document.get("label"), dict):
         document["label"] = [f"{key}={value}" for key, value in document["label"].items()]
     if isinstance(document.get("server"), str):
@@ -125,7 +157,7 @@ def read_file(path: Path) -> dict[str, Any]:
     return document
 
 
-def _judge_type(path: Path, key: str, value: Any) -> None:
+def _check_type(path: Path, key: str, value: Any) -> None:
     if key in SWITCHES:
         wanted, good = "true or false", isinstance(value, bool)
     elif key in LISTS:
@@ -143,18 +175,18 @@ def _read_text(path: Path, told_by: str) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise SettingsError(f"{told_by}: cannot read {path}: {reason}.") from error
 
 
-def judge(merged: Mapping[str, Any]) -> Settings:
-    """One mapping of raw values to Settings."""
+def check_settings(merged: Mapping[str, Any]) -> Settings:
+    """Return checked Settings of merged raw values. Raises SettingsError at the first mistake."""
     servers = tuple(parse_server(text) for text in merged.get("server") or ())
     if not servers:
         raise SettingsError("Say where Helen listens: --server HOST:PORT (or EQUUS_SERVER).")
     if len(servers) > MAX_SERVERS:
-        raise SettingsError(f"{len(servers)} servers; {MAX_SERVERS} are the most.")
-    _judge_identity(merged)
+        raise SettingsError(f"{len(servers)} servers are given; at most {MAX_SERVERS} are allowed.")
+    _check_identity(merged)
     level = merged.get("log-level") or "info"
     if level not in LOG_LEVELS:
         raise SettingsError(f"--log-level {level!r}: say one of {', '.join(LOG_LEVELS)}.")
@@ -171,7 +203,7 @@ def judge(merged: Mapping[str, Any]) -> Settings:
         checks=checks,
         policy=_path(merged, "policy"),
         secrets=_path(merged, "secrets"),
-        name=_judge_name(merged.get("name")),
+        name=_check_name(merged.get("name")),
         labels=parse_labels(merged.get("label") or ()),
         once=bool(merged.get("once")),
         insecure_plaintext=bool(merged.get("insecure-plaintext")),
@@ -179,7 +211,7 @@ def judge(merged: Mapping[str, Any]) -> Settings:
     )
 
 
-def _judge_identity(merged: Mapping[str, Any]) -> None:
+def _check_identity(merged: Mapping[str, Any]) -> None:
     files = [name for name in ("certificate", "key", "ca") if merged.get(name)]
     if files and merged.get("join"):
         raise SettingsError(
@@ -197,7 +229,7 @@ def _path(merged: Mapping[str, Any], name: str) -> Path | None:
     return Path(os.path.abspath(merged[name])) if merged.get(name) else None
 
 
-def _judge_name(name: str | None) -> str | None:
+def _check_name(name: str | None) -> str | None:
     if name is None or is_agent_name(name):
         return name
     raise SettingsError(
@@ -207,24 +239,25 @@ def _judge_name(name: str | None) -> str | None:
 
 
 def is_agent_name(name: str) -> bool:
+    """Return True if this is a legal name of an agent (docs/protocol.rst, section 1)."""
     return bool(AGENT_NAME.fullmatch(name)) and ".." not in name
 
 
 def parse_server(text: str) -> Server:
-    """`HOST`, `HOST:PORT`, `[IPv6]:PORT`."""
+    """Return the Server that `HOST`, `HOST:PORT` or `[IPv6]:PORT` names. Raises SettingsError if it is none of them."""
     match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@\s]+))(?::([0-9]{1,5}))?", text)
     if match is None:
         raise SettingsError(f"--server {text!r}: say HOST:PORT, such as helen.example:4166 or [2001:db8::1]:4166.")
     host, port = match[1] or match[2], int(match[3] or DEFAULT_PORT)
     if not _is_host(host):
-        raise SettingsError(f"--server {text!r}: {host!r} can be no host name.")
+        raise SettingsError(f"--server {text!r}: {host!r} is not a host name.")
     if not 1 <= port <= 65535:
         raise SettingsError(f"--server {text!r}: a port is 1 to 65535; Helen's own is {DEFAULT_PORT}.")
     return Server(host, port, verify=host)
 
 
 def _is_host(host: str) -> bool:
-    """Whether it can be asked of DNS, or is an address."""
+    """Return True if the text is an address, or can be looked up in DNS."""
     try:
         return ":" in host or bool(host.encode("idna"))
     except UnicodeError:
@@ -232,7 +265,7 @@ def _is_host(host: str) -> bool:
 
 
 def parse_labels(texts: Any) -> dict[str, str]:
-    """`KEY=VALUE` each; the last of one key wins."""
+    """Return labels by key of texts `KEY=VALUE`; the last of one key wins. Raises SettingsError if one is wrong."""
     labels: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -242,5 +275,5 @@ def parse_labels(texts: Any) -> dict[str, str]:
             raise SettingsError(f"--label {key}=...: a value is at most {MAX_LABEL_VALUE} printable characters.")
         labels[key] = value
     if len(labels) > MAX_LABELS:
-        raise SettingsError(f"{len(labels)} labels; {MAX_LABELS} are the most.")
+        raise SettingsError(f"{len(labels)} labels are given; at most {MAX_LABELS} are allowed.")
     return labels

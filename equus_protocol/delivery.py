@@ -1,8 +1,8 @@
-"""The blob of `manifest` as Helen delivers it: a signed manifest, with a freshness statement and roots beside. Pure.
+"""Put together the blob of `manifest` as Helen delivers it: a signed manifest, a freshness statement, and roots.
 
-Both are further members of the manifest's own envelope, so that an agent which knows nothing of them reads the same
-manifest as ever. Each is an envelope of its own with its own signatures; what they are worth is judged by
-equus_protocol/freshness.py and equus_protocol/roots.py.
+Statement and roots are further members of the manifest's own envelope, so that an agent which doesn't know them reads
+the same manifest as ever. Each is an envelope of its own with its own signatures, which equus_protocol/freshness.py and
+equus_protocol/roots.py verify. The module is pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from equus_protocol.roots import MAX_ROOTS
 
 
 def attach(envelope: bytes, freshness: bytes, roots: Sequence[bytes]) -> bytes:
-    """Lay these beside a manifest; of the roots, the newest that there is room for. The envelope must be a good one."""
+    """Return a good envelope with this statement attached, and as many of the newest roots as fit into a blob."""
     fitting: list[bytes] = []
     room = ROOM - len(freshness) - 64  # for the names of both members
     for root in reversed(roots[-MAX_ROOTS:]):
@@ -28,8 +28,11 @@ def attach(envelope: bytes, freshness: bytes, roots: Sequence[bytes]) -> bytes:
     return envelope.rstrip()[:-1] + beside
 
 
-def beside(blob: bytes) -> tuple[bytes | None, list[bytes]]:
-    """The freshness statement, if there is one, and the roots, each in its envelope. Raises ManifestRefused."""
+def read_attached(blob: bytes) -> tuple[bytes | None, list[bytes]]:
+    """Return the freshness statement of a blob (or None) and its roots, each in its envelope.
+
+    Raises ManifestRefused `malformed` if the blob is no JSON object or has too many roots.
+    """
     document = read_object(blob)
     freshness, roots = document.get("freshness"), document.get("roots", [])
     if not isinstance(roots, list) or len(roots) > MAX_ROOTS:
@@ -38,7 +41,7 @@ def beside(blob: bytes) -> tuple[bytes | None, list[bytes]]:
 
 
 def _dump(envelope: Any) -> bytes:
-    """As bytes again: what is signed stands in it as a text, which comes through unchanged."""
+    """Return an envelope as bytes again; the signed part stands in it as text, which comes through unchanged."""
     try:
         return json.dumps(envelope, separators=(",", ":")).encode()
     except RecursionError:

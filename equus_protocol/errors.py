@@ -1,25 +1,25 @@
-"""What can be wrong with a conversation: the peer's fault, or ours."""
+"""Name the errors of a conversation: the peer's fault, or this side's own."""
 
 from __future__ import annotations
 
-# Every word that Helen may write after `error`; docs/protocol.rst says what each means.
+# Every slug that Helen may send after `error`; docs/protocol.rst says what each means.
 SLUGS = frozenset(
     "unknown-command bad-line line-too-long bad-int bad-string blob-too-large bad-blob-end hello-expected"
     " hello-repeated hello-timeout unsupported-protocol-version not-enrolled identity-in-use unknown-message-id"
-    " unknown-file too-many-outstanding idle-timeout overloaded shutting-down internal".split()
+    " unknown-file too-many-outstanding window-exceeded idle-timeout overloaded shutting-down internal".split()
 )
 
 
 class ProtocolError(Exception):
-    """Base of everything that this package raises on purpose."""
+    """Serve as the base of every error that this package raises on purpose."""
 
 
 class LocalProtocolError(ProtocolError):
-    """We were about to say something that is illegal here and now: a bug of ours, never caught and passed over."""
+    """Report that this side was about to send a message that is illegal now: a bug, never caught and passed over."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer said something illegal. The conversation is dead from here on.
+    """Report that the peer sent something illegal; the conversation is over.
 
     `slug` is one of SLUGS; `detail` is a sentence for the log, in which the peer's bytes stand escaped.
     """

@@ -1,8 +1,9 @@
-"""The signed set of checks: build it, sign it, verify it. Pure: keys, bytes and the time are arguments.
+"""Build, sign and verify manifests, the signed lists of a check set. Pure: keys, bytes and the time are arguments.
 
-A manifest is a JSON document; what is signed is its bytes, and those same bytes travel, as text inside the envelope
-`{"signed": TEXT, "signatures": [{"key": KEY_ID, "signature": BASE64}]}`. So nothing has to be written canonically
-twice. The document names its own type: a signature over one kind of document is worth nothing under another.
+A manifest is a JSON document. Its bytes are signed, and the same bytes travel as text inside the envelope
+`{"signed": TEXT, "signatures": [{"key": KEY_ID, "signature": BASE64, "typed": BASE64}]}`, so that no canonical form has
+to be written twice. `typed` is over the kind of the document and its bytes, so that a signature over one kind is worth
+nothing under another; `signature`, over the bytes alone, is for agents of 0.1.0. The root says which one counts.
 docs/protocol.rst section 6 is the specification, with each attack that it answers.
 """
 
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 TYPE = "equus-manifest"
 MAX_MANIFEST = 1_048_576  # bytes of an envelope: it travels as one blob
-ROOM = 65_536  # bytes of that blob for what Helen lays beside it (equus_protocol/delivery.py)
+ROOM = 65_536  # bytes of that blob that Helen needs for statement and roots (equus_protocol/delivery.py)
 MAX_FILES = 5_000  # at some 120 bytes each they fit into a manifest
 MAX_FILE = 1_048_576  # bytes of a file: one blob, too
 MAX_SIGNATURES = 16  # each costs a verification, some 0.1 ms
@@ -35,9 +36,9 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class ManifestRefused(Exception):
-    """Why a manifest, or a file, is not to be used. The text is a sentence for people, `reason` a word for programs:
+    """Report that a manifest or a file may not be used, and why. The text is a sentence for people.
 
-    `malformed`, `bad-signature`, `expired`, `frozen`, `rollback` or `wrong-file`.
+    `reason` is for programs: `malformed`, `bad-signature`, `expired`, `frozen`, `rollback` or `wrong-file`.
     """
 
     def __init__(self, reason: str, text: str) -> None:
@@ -47,7 +48,7 @@ class ManifestRefused(Exception):
 
 @frozen
 class FileEntry:
-    """One file of a set: the hash of its bytes (SHA-256, hexadecimal) and their number."""
+    """Describe one file of a check set: the hash of its bytes (SHA-256, hexadecimal) and their number."""
 
     sha256: str
     size: int
@@ -55,7 +56,7 @@ class FileEntry:
 
 @frozen
 class ManifestDocument:
-    """A manifest that has been read. Times are unix seconds; `digest` is the SHA-256 of the signed bytes."""
+    """Hold a manifest that has been read. Times are unix seconds; `digest` is the SHA-256 of the signed bytes."""
 
     version: int
     created: float
@@ -68,7 +69,7 @@ class ManifestDocument:
 
 
 def entry(content: bytes) -> FileEntry:
-    """What a manifest says of these bytes."""
+    """Return the entry of a manifest for a file with these bytes."""
     return FileEntry(hashlib.sha256(content).hexdigest(), len(content))
 
 
@@ -80,9 +81,9 @@ def build(
     rings: Sequence[Any] = (),
     agent: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """The bytes of a manifest, to be signed. Raises ValueError for a name or a number that nobody would accept.
+    """Return the bytes of a manifest, to be signed; `created` and `expires` are unix seconds.
 
-    A file is given as its bytes or as what `entry` makes of them.
+    A file is given as its bytes or as its `entry`. Raises ValueError if an agent would refuse a name or a number in it.
     """
     entries = {name: entry(file) if isinstance(file, bytes) else file for name, file in files.items()}
     document: dict[str, Any] = {"type": TYPE, "version": version, "created": created, "expires": expires}
@@ -99,19 +100,36 @@ def build(
 
 
 def key_id(key: Ed25519PublicKey) -> str:
-    """The name of a key: the first 16 hexadecimal digits of the SHA-256 of its 32 bytes."""
+    """Return the id of a key: the first 16 hexadecimal digits of the SHA-256 of its 32 bytes."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:16]
 
 
-def sign(manifest: bytes, keys: Iterable[Ed25519PrivateKey]) -> bytes:
-    """The envelope of a manifest, signed with each of these keys. Raises ValueError if it is too great to travel."""
-    signatures = [
-        {"key": key_id(key.public_key()), "signature": base64.b64encode(key.sign(manifest)).decode()} for key in keys
-    ]
-    envelope = json.dumps({"signed": manifest.decode(), "signatures": signatures}, separators=(",", ":")).encode()
+def sign(manifest: bytes, keys: Iterable[Ed25519PrivateKey], kind: str = TYPE) -> bytes:
+    """Return the envelope of a document of this kind, signed with each of these keys.
+
+    Raises ValueError if the envelope would be longer than one blob.
+    """
+    return seal(manifest, [signature_of(manifest, key, kind) for key in keys])
+
+
+def seal(signed: bytes, signatures: Sequence[Any]) -> bytes:
+    """Return the envelope of signed bytes; raises ValueError if it would be longer than one blob."""
+    document = {"signed": signed.decode("utf-8", "surrogatepass"), "signatures": list(signatures)}
+    envelope = json.dumps(document, separators=(",", ":")).encode()
     if len(envelope) > MAX_MANIFEST - ROOM:
         raise ValueError(f"a manifest of {len(envelope)} bytes; {MAX_MANIFEST - ROOM} is the most: leave files out")
     return envelope
+
+
+def signature_of(signed: bytes, key: Ed25519PrivateKey, kind: str = TYPE) -> dict[str, str]:
+    """Return one entry of `signatures`, `{"key", "signature", "typed"}`, over the bytes of a document of this kind."""
+    plain, typed = (base64.b64encode(key.sign(data)).decode() for data in (signed, typed_bytes(kind, signed)))
+    return {"key": key_id(key.public_key()), "signature": plain, "typed": typed}
+
+
+def typed_bytes(kind: str, signed: bytes) -> bytes:
+    """Return the bytes under a typed signature: the kind, a zero byte, the document. No document has a zero byte."""
+    return kind.encode() + b"\0" + signed
 
 
 def verify(
@@ -121,22 +139,25 @@ def verify(
     *,
     threshold: int = 1,
     held: ManifestDocument | None = None,
+    typed: bool = False,
 ) -> ManifestDocument:
-    """Read an envelope that at least `threshold` of the pinned keys have signed. Raises ManifestRefused.
+    """Read an envelope that at least `threshold` of the pinned keys have signed; `now` is unix time in seconds.
 
-    `pinned` has the keys by any name, as objects or as their 32 bytes; `key_id` names are shown in errors. `held` is
-    the manifest in use: an older version is refused, and so is another document of the same version. Nothing of the
-    document is read before its signatures are good.
+    `pinned` has the keys by any name, as objects or as their 32 bytes; errors show their `key_id`. `held` is the
+    manifest in use: an older version is refused, and so is another document of the same version. `typed`: only typed
+    signatures count. Nothing of the document is read before its signatures are good. Raises ManifestRefused if it may
+    not be used, and ValueError if `threshold` is less than 1.
     """
     if threshold < 1:
-        raise ValueError(f"a threshold of {threshold} would accept what nobody has signed")
+        raise ValueError(f"a threshold of {threshold} would accept a manifest without a signature")
     manifest, signatures = open_envelope(envelope)
-    signers = frozenset(good_signers(manifest, signatures, pinned.values()))
+    signers = frozenset(good_signers(manifest, signatures, pinned.values(), TYPE if typed else None))
     if len(signers) < threshold:
         known = ", ".join(sorted(map(key_id, map(public_key, pinned.values())))) or "none"
         raise ManifestRefused(
             "bad-signature",
-            f"the manifest has {len(signers)} good signature(s) of pinned keys, {threshold} needed (pinned: {known})",
+            f"the manifest has {len(signers)} good signature(s) of pinned keys, {threshold} needed (pinned: {known})"
+            + untyped(manifest, signatures, pinned.values(), signers),
         )
     document = _read(read_object(manifest), hashlib.sha256(manifest).hexdigest(), signers)
     if document.expires <= now:
@@ -148,14 +169,20 @@ def verify(
     return document
 
 
-def is_signed(envelope: bytes, keys: Mapping[str, Ed25519PublicKey | bytes], threshold: int) -> bool:
-    """Whether so many different ones of these keys have signed what is in it, whatever that is."""
+def is_signed(
+    envelope: bytes, keys: Mapping[str, Ed25519PublicKey | bytes], threshold: int, kind: str | None = None
+) -> bool:
+    """Return True if at least `threshold` different keys of these have signed the content of an envelope.
+
+    `kind`: only typed signatures over a document of this kind count; None: those over the bytes alone. The content
+    itself is not read. Raises ManifestRefused if the bytes are no envelope.
+    """
     signed, signatures = open_envelope(envelope)
-    return len(frozenset(good_signers(signed, signatures, keys.values()))) >= threshold
+    return len(frozenset(good_signers(signed, signatures, keys.values(), kind))) >= threshold
 
 
 def verify_file(document: ManifestDocument, name: str, content: bytes) -> None:
-    """Whether these bytes are the file of that name in this set; raises ManifestRefused `wrong-file`.
+    """Verify that these bytes are the file of that name in this set; raises ManifestRefused `wrong-file` if not.
 
     A good file of another set, or under another name, is a wrong one here.
     """
@@ -167,20 +194,23 @@ def verify_file(document: ManifestDocument, name: str, content: bytes) -> None:
 
 
 def read_unverified(envelope: bytes) -> ManifestDocument:
-    """The document of an envelope whoever signed it: for those who made it themselves."""
+    """Return the document of an envelope without looking at its signatures: for the program that made it."""
     manifest, _ = open_envelope(envelope)
     return _read(read_object(manifest), hashlib.sha256(manifest).hexdigest())
 
 
 def open_envelope(envelope: bytes) -> tuple[bytes, list[Any]]:
-    """The bytes that are signed, and the signatures; neither has been looked at."""
+    """Return the signed bytes and the signatures of an envelope; neither has been verified.
+
+    Raises ManifestRefused `malformed` if the bytes are no envelope.
+    """
     if len(envelope) > MAX_MANIFEST:
         raise ManifestRefused("malformed", f"an envelope of {len(envelope)} bytes; {MAX_MANIFEST} is the most")
     return open_document(read_object(envelope))
 
 
 def open_document(envelope: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
-    """The same of an envelope that has been parsed."""
+    """Return signed bytes and signatures of a parsed envelope; raises ManifestRefused `malformed` if it is none."""
     signed, signatures = envelope.get("signed"), envelope.get("signatures")
     if not isinstance(signed, str) or not isinstance(signatures, list) or len(signatures) > MAX_SIGNATURES:
         raise ManifestRefused("malformed", "the envelope has no `signed` text with a list of `signatures`")
@@ -188,9 +218,9 @@ def open_document(envelope: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
 
 
 def read_object(data: bytes) -> dict[str, Any]:
-    """A JSON object, with distrust."""
+    """Parse the JSON object `{NAME: ANY, ...}` from a peer's bytes; raises ManifestRefused `malformed` otherwise."""
     try:
-        document = json.loads(data.decode())  # of bytes it would take UTF-16, too
+        document = json.loads(data.decode())  # given bytes, json.loads would take UTF-16 as well
     except (ValueError, RecursionError):
         raise ManifestRefused("malformed", "the manifest is no JSON") from None
     if not isinstance(document, dict):
@@ -199,27 +229,38 @@ def read_object(data: bytes) -> dict[str, Any]:
 
 
 def public_key(key: Ed25519PublicKey | bytes) -> Ed25519PublicKey:
-    """A key, from its 32 bytes if need be."""
+    """Return a key as an object, made from its 32 bytes if need be."""
     return Ed25519PublicKey.from_public_bytes(key) if isinstance(key, bytes) else key
 
 
-def good_signers(manifest: bytes, signatures: list[Any], pinned: Iterable[Ed25519PublicKey | bytes]) -> Iterable[str]:
-    """The ids of pinned keys whose signature is good. The caller makes a set of them: one key counts once.
+def good_signers(
+    manifest: bytes, signatures: list[Any], pinned: Iterable[Ed25519PublicKey | bytes], kind: str | None = None
+) -> Iterable[str]:
+    """Yield the id of a pinned key for each good signature. The caller makes a set of them, so that a key counts once.
 
-    The ids are ours, made of the keys: a key that was pinned under two names is still one.
+    `kind`: as for `is_signed`. The ids are computed from the keys: a key that was pinned under two names is still one.
     """
     keys = {key_id(key): key for key in map(public_key, pinned)}
+    member, data = ("signature", manifest) if kind is None else ("typed", typed_bytes(kind, manifest))
     for signature in signatures:
         if not isinstance(signature, dict):
             continue
-        name, value = signature.get("key"), signature.get("signature")
+        name, value = signature.get("key"), signature.get(member)
         if not isinstance(name, str) or name not in keys or not isinstance(value, str):
             continue
         try:
-            keys[name].verify(base64.b64decode(value, validate=True), manifest)
+            keys[name].verify(base64.b64decode(value, validate=True), data)
         except (InvalidSignature, ValueError):
             continue
         yield name
+
+
+def untyped(
+    signed: bytes, signatures: list[Any], keys: Iterable[Ed25519PublicKey | bytes], good: frozenset[str]
+) -> str:
+    """Return the end of a refusal: which keys have made only signatures without the document's kind; or ""."""
+    bare = frozenset(good_signers(signed, signatures, keys)) - good
+    return f"; without the kind of the document, which the root demands: {', '.join(sorted(bare))}" if bare else ""
 
 
 def _read(document: dict[str, Any], digest: str, signers: frozenset[str] = frozenset()) -> ManifestDocument:
@@ -242,7 +283,7 @@ def _read(document: dict[str, Any], digest: str, signers: frozenset[str] = froze
 
 
 def _read_agent(agent: Any) -> dict[str, Any] | None:
-    """The agent's own code, `{"version": TEXT, "files": {NAME: ENTRY}}`, or None."""
+    """Return the entry of the agent's own code, `{"version": TEXT, "files": {NAME: ENTRY}}`, or None without one."""
     if agent is None:
         return None
     version = agent.get("version") if isinstance(agent, dict) else None
@@ -253,7 +294,10 @@ def _read_agent(agent: Any) -> dict[str, Any] | None:
 
 
 def read_files(listed: Any, most: int = MAX_FILES, names: re.Pattern[str] = FILE_NAME) -> dict[str, FileEntry]:
-    """`files` of a signed document. Raises ManifestRefused."""
+    """Return the entries under `files` of a signed document, `{NAME: FileEntry}`.
+
+    Raises ManifestRefused `malformed` if there are more than `most`, or if a name or an entry is bad.
+    """
     if not isinstance(listed, dict) or len(listed) > most:
         raise ManifestRefused("malformed", f"`files` is no object of at most {most} names")
     for name in listed:

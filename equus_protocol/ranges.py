@@ -1,4 +1,4 @@
-"""Thresholds in the Nagios range syntax: `10`, `10:`, `~:10`, `10:20`, and `@10:20` for the inside."""
+"""Read thresholds in the Nagios range syntax: `10`, `10:`, `~:10`, `10:20`, and `@10:20` for the inside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RANGE = re.compile(rf"(@?)(?:(~|{_NUMBER})?(:))?({_NUMBER})?")
 
 @frozen
 class Range:
-    """The values from `start` to `end`, both included; they alert outside of it, or inside of it if `inside`."""
+    """Hold a range from `start` to `end`, both included. Values outside alert, or values inside if `inside` is set."""
 
     start: float
     end: float
@@ -23,7 +23,7 @@ class Range:
 
     @classmethod
     def parse(cls, text: str) -> Range:
-        """Read a range; raises ValueError with a sentence for the one who wrote it."""
+        """Read a range; raises ValueError, with a sentence for its author, if the text is none."""
         match = _RANGE.fullmatch(text.strip()) if len(text) <= MAX_RANGE else None
         if match is None or not (match[2] or match[4]):
             raise ValueError(f"{text[:MAX_RANGE]!r} is no range: write 10, 10:, ~:10, 10:20 or @10:20")
@@ -40,5 +40,5 @@ class Range:
         return cls(start, end, bool(at))
 
     def alerts(self, value: float) -> bool:
-        """Whether a value is one to tell somebody about. NaN is in no range, so it is outside of each."""
+        """Return True if the value alerts. NaN is in no range, so it is outside of each."""
         return (self.start <= value <= self.end) is self.inside

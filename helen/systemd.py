@@ -1,4 +1,4 @@
-"""Talking to systemd: readiness, the watchdog, and sockets that it opened for us (sd_notify(3), sd_listen_fds(3)).
+"""Talks to systemd: readiness, the watchdog, and sockets that it opened for us (sd_notify(3), sd_listen_fds(3)).
 
 Twisted has no sd_notify. A datagram to $NOTIFY_SOCKET is all there is to it; without the variable nothing is sent.
 """
@@ -26,7 +26,7 @@ def notify(*lines: str) -> None:
 
 
 def watchdog_seconds() -> float | None:
-    """How often to say WATCHDOG=1: half of what the unit allows, or None where it has no watchdog."""
+    """Return the seconds between two WATCHDOG=1: half of what the unit allows; None where it has no watchdog."""
     microseconds = os.environ.get("WATCHDOG_USEC", "")
     wanted = os.environ.get("WATCHDOG_PID", str(os.getpid()))
     if not microseconds.isdigit() or int(microseconds) == 0 or wanted != str(os.getpid()):
@@ -35,14 +35,14 @@ def watchdog_seconds() -> float | None:
 
 
 def hand_over(**opened: int) -> None:
-    """Descriptors by name, from whoever began this process and opened them without systemd, before Helen runs."""
+    """Take descriptors by name from the program that began this process and opened them itself, before Helen runs."""
     for descriptor in opened.values():
         os.set_inheritable(descriptor, False)
     _handed_over.update(opened)
 
 
 def sockets(environment: Mapping[str, str]) -> dict[str, int]:
-    """Descriptors that systemd opened for us, by FileDescriptorName=. A single one that has no name is for agents."""
+    """Return descriptors that systemd opened for us by FileDescriptorName=; a single one without name is for agents."""
     if _handed_over:
         return dict(_handed_over)
     count = environment.get("LISTEN_FDS", "")
@@ -58,7 +58,7 @@ def sockets(environment: Mapping[str, str]) -> dict[str, int]:
 
 
 def first_environment() -> dict[str, str]:
-    """As this process was started with: Twisted takes LISTEN_PID and LISTEN_FDS out of os.environ at its import."""
+    """Return the environment at the start of this process: Twisted removes LISTEN_PID and LISTEN_FDS at import."""
     with open("/proc/self/environ", "rb") as file:
         pairs = [os.fsdecode(each).partition("=") for each in file.read().split(b"\0") if each]
     return {name: value for name, _, value in pairs}

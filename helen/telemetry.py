@@ -1,4 +1,4 @@
-"""Counters and histograms of Helen herself, for /metrics: numbers go in where things happen, and decide nothing.
+"""Counts and measures Helen itself, for /metrics. Nothing is decided by these figures.
 
 Pure and bounded: each counter's labels are words of ours (the first MOST_WORDS of them, then `other`).
 """
@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 from equus_protocol.results import STATUS_WORDS
 
-MOST_WORDS = 50  # values of one label: errors and outcomes are a dozen; this is for words that somebody else may choose
+MOST_WORDS = 50  # values of one label: errors and outcomes are a dozen; this is for words that a peer may choose
 QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds of what should be none
 SLOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # of a check: its timeout is 10 s
 LATE = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0)  # of results on their way: spools hold them
 
 
 class Histogram:
-    """How often a figure was at most so much. One thread observes; any may look."""
+    """Counts how often a figure was at most each bound. One thread observes; any may read."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = tuple(bounds)
@@ -27,11 +27,12 @@ class Histogram:
         self._counts = [0] * (len(self.bounds) + 1)
 
     def observe(self, value: float) -> None:
+        """Count one value, in the unit of the bounds."""
         self._counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     def cumulative(self) -> list[int]:
-        """For each bound, and at last for infinity, how many were not above it."""
+        """Return, for each bound and at last for infinity, how many values were not above it."""
         counts, sum_ = list(self._counts), 0
         for at, count in enumerate(counts):
             sum_ += count
@@ -47,7 +48,7 @@ class Words(Counter[str]):
 
 
 class Stored(Protocol):
-    """Of a durable result what is looked at (helen.journal.values.StoredResult)."""
+    """Describes a durable result as far as it is counted (helen.journal.values.StoredResult)."""
 
     @property
     def entry(self) -> Any: ...
@@ -57,7 +58,7 @@ class Stored(Protocol):
 
 
 class Telemetry:
-    """One Helen's. Everything counts from her start."""
+    """Holds the figures of one Helen, from its start on."""
 
     def __init__(self) -> None:
         self.results = Counter(dict.fromkeys(STATUS_WORDS, 0))
@@ -69,11 +70,15 @@ class Telemetry:
         self.streams_cut = 0
 
     def cut(self) -> None:
-        """A stream's reader was too slow."""
+        """Count a stream that was ended because its reader was too slow."""
         self.streams_cut += 1
 
+    def count_push(self) -> None:
+        """Count a set of checks that agents are told of."""
+        self.pushed += 1
+
     def durable(self, results: Iterable[Stored]) -> None:
-        """Results that are on disk, whoever asked for them."""
+        """Count results that are on disk, scheduled or asked for."""
         for stored in results:
             document = stored.document
             self.results[STATUS_WORDS[document.status]] += 1

@@ -1,12 +1,12 @@
-"""A frontend on Twisted: asks the broker network for services.
+"""Asks the broker network for services on Twisted: a frontend.
 
-    client = Client(reactor, "desk-1", ["tcp://127.0.0.1:5555"])
+    client = Client(reactor, "asker-1", ["tcp://127.0.0.1:5555"])
     client.startService()
     reply = await client.request("equus.web-1", b"disk", b"{}", timeout=30)      Reply(code, reason, body)
 
-A Deferred of each request fires once: with a Reply whose code is below 400, or with RequestFailed. A request that is
-`idempotent` (the default) is asked again, with the time that is left, when the broker was lost before it answered; one
-that is not fails with 502 then, since nobody knows how far it came. Cancelling the Deferred tells the broker.
+The Deferred of a request fires once: with a Reply of a code below 400, or with RequestFailed. A request that is
+`idempotent` (the default) is sent again, with the time that is left, when the broker was lost before it answered; one
+that is not fails with 502 then, since it may have been served already. Cancelling the Deferred tells the broker.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from scale0 import options as opt
-from scale0.link import Keys, Link
-from scale0.negotiation import State, Target
+from scale0.endpoint.connection import Connection, KeyRing
+from scale0.endpoint.negotiation import State, Target
+from scale0.endpoint.requests import GRACE, is_late
+from scale0.wire import options as opt
 
-WAITING = 10_000  # requests without an answer; as many as a broker's pipe to us holds answers
-GRACE = 2.0  # seconds after a request's timeout in which the broker should have said 504 itself
+WAITING = 10_000  # requests without an answer; as many as a broker's pipe to this client holds answers
 
 
 @attrs.frozen
 class Reply:
+    """Holds the answer to a request."""
+
     code: int
     reason: str
     body: Sequence[bytes]
 
 
 class RequestFailed(Exception):
-    """The coded end of a request that was not served; codes are those of HTTP."""
+    """Reports a request that was not served; codes are those of HTTP."""
 
     def __init__(self, code: int, reason: str, body: Sequence[bytes] = ()) -> None:
         super().__init__(f"{code} {reason}")
@@ -58,6 +60,8 @@ class _Pending:
 
 
 class Client(Service):
+    """Keeps a session with some broker, and the requests that wait for an answer."""
+
     _log = Logger()
 
     def __init__(
@@ -65,32 +69,40 @@ class Client(Service):
         reactor: Any,
         identity: str,
         brokers: Sequence[str | Target],
-        keys: Keys | None = None,
+        keys: KeyRing | None = None,
         interval: float | None = None,
         configured: Callable[[dict[str, Any]], None] | None = None,
         changed: Callable[[State, str, int], None] | None = None,
     ) -> None:
+        """Make a client that is not started; `brokers` are endpoints of frontend ports, tried in turn.
+
+        `interval` is the wanted time between heartbeats in seconds. `configured` gets each configuration for this
+        client, `changed` each state of the session with its reason and code.
+        """
         self.setName(f"scale0 client {identity}")
         self._reactor, self._on_config, self._on_change = reactor, configured, changed
         self._numbers = itertools.count(1)
         self._pending: dict[str, _Pending] = {}
-        self.link = Link(
-            reactor, "frontend", identity, brokers, self._heard, self._changed, self._configured, keys, interval
+        self.connection = Connection(
+            reactor, "frontend", identity, brokers, self._received, self._changed, self._configured, keys, interval
         )
 
     @property
     def state(self) -> State:
-        return self.link.state
+        """Return the state of the session."""
+        return self.connection.state
 
     def startService(self) -> None:
+        """Connect to a broker."""
         super().startService()
-        self.link.start()
+        self.connection.start()
 
     def stopService(self) -> None:
+        """End the session; requests without an answer fail with 503."""
         super().stopService()
         for pending in list(self._pending.values()):
             self._fail(pending, 503, "stopped")
-        self.link.stop()
+        self.connection.stop()
 
     def request(
         self,
@@ -101,7 +113,11 @@ class Client(Service):
         idempotent: bool = True,
         on_partial: Callable[[Sequence[bytes]], None] | None = None,
     ) -> Deferred[Reply]:
-        """Ask; before there is a broker the request waits, within WAITING and its timeout."""
+        """Ask a service; the Deferred fires with a Reply, or with RequestFailed.
+
+        Before there is a broker the request waits, within WAITING and its `timeout` in seconds. `priority` is 0 to 9,
+        9 first; `on_partial` gets the body of each partial reply.
+        """
         answer: Deferred[Reply] = Deferred(self._cancelled)
         number = str(next(self._numbers))
         deadline = None if timeout is None else self._reactor.seconds() + timeout
@@ -111,7 +127,7 @@ class Client(Service):
             return answer
         self._pending[number] = pending
         if timeout is not None:
-            pending.timer = self._reactor.callLater(timeout + GRACE, self._fail, pending, 504, "deadline")
+            pending.timer = self._reactor.callLater(timeout + GRACE, self._expire, pending)
         if self.state is State.ACTIVE:
             self._send(pending)
         elif self.state is State.STOPPED:
@@ -123,18 +139,18 @@ class Client(Service):
         options["idempotent"] = pending.idempotent
         if pending.deadline is not None:
             options["timeout_ms"] = max(1, int(1000 * (pending.deadline - self._reactor.seconds())))
-        pending.sent = self.link.tell("REQUEST", options, pending.body)
+        pending.sent = self.connection.tell("REQUEST", options, pending.body)
         if not pending.sent:
             self._fail(pending, 429, "too_many")
 
     # ------------------------------------------------------------------------------------- events
 
-    def _heard(self, command: str, o: Any, body: Sequence[bytes]) -> None:
+    def _received(self, command: str, o: Any, body: Sequence[bytes]) -> None:
         if command not in ("PARTIAL", "FINAL"):
             return
         pending = self._pending.get(o.id)
         if pending is None:
-            return  # asked twice because a broker was lost, or cancelled
+            return  # sent twice because a broker was lost, or cancelled
         if command == "PARTIAL":
             if pending.on_partial is not None:
                 pending.on_partial(body)
@@ -147,6 +163,12 @@ class Client(Service):
         else:
             self._forget(pending)
             pending.answer.callback(Reply(o.code, o.reason, body))
+
+    def _expire(self, pending: _Pending) -> None:
+        if is_late(self._reactor, pending.timer):
+            pending.timer = self._reactor.callLater(GRACE, self._expire, pending)
+        else:
+            self._fail(pending, 504, "deadline")
 
     def _fail(self, pending: _Pending, code: int, reason: str, body: Sequence[bytes] = ()) -> None:
         self._forget(pending)
@@ -162,7 +184,7 @@ class Client(Service):
         if pending is not None:
             self._forget(pending)
             if pending.sent:
-                self.link.tell("CANCEL", {"id": pending.id})
+                self.connection.tell("CANCEL", {"id": pending.id})
 
     def _configured(self, document: dict[str, Any]) -> None:
         if self._on_config is not None:
@@ -180,7 +202,7 @@ class Client(Service):
             self._on_change(state, why, code)
 
     def _lost(self, state: State) -> None:
-        """Ask again later what may be asked twice."""
+        """Keep requests that may be sent twice, and fail the others, as the broker is lost."""
         for pending in list(self._pending.values()):
             if state is State.STOPPED:
                 self._fail(pending, 503, "no_broker")

@@ -1,12 +1,12 @@
-"""`scale0ctl`: look at a broker and change its state, from the command line. Makes keys and password records too.
+"""Runs `scale0ctl`, which looks at a broker and changes its state, and makes keys and password records.
 
-Each command that asks a broker is one MANAGEMENTREQ. Exit status 0 is fine, 1 a refusal or no answer, 2 wrong usage.
+Each command that asks a broker is one MANAGEMENTREQ. The exit status is 0 for success, 1 for a refusal or no answer,
+2 for wrong usage.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -15,17 +15,23 @@ from typing import Any
 
 import click
 import msgspec
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
-from scale0 import forms
-from scale0 import frames as wire
-from scale0 import options as opt
-from scale0.frames import S0, Nonsense
-from scale0.keys import KeyFault, Pair, load_pair, write_pair
+from groundwork.authority import ROLES
+from groundwork.duration_option import DurationOption
+from groundwork.safe_text import safe_line
+from groundwork.steady_reactor import use_monotonic_clock
+from groundwork.terminal import complain, echo, echo_json
+from scale0.config import syntax
+from scale0.config.keys import KeyFault, Pair, load_pair, write_pair
+from scale0.wire import frames as wire
+from scale0.wire import options as opt
+from scale0.wire.frames import S0, MalformedMessage
+from scale0.wire.management_commands import COMMANDS, ManagementCommand
 
 try:
-    from scale0.reader import CurveClient, Kind, Network, SocketError, new_keys
+    from scale0.wire.reader import CurveClient, Kind, Network, SocketError, new_keys
 except ImportError as e:  # pyzmq is an extra of the distribution
     raise SystemExit(f"scale0ctl needs pyzmq ({e}); install helen-equus[zmq]") from e
 
@@ -34,38 +40,44 @@ SCRYPT = 1 << 14, 8, 1  # N, r, p: 16 MiB and some 50 ms for each guess
 Settings = dict[str, Any]
 
 
-class Refusal(Exception):
-    """What there is to say on standard error before exit status 1."""
+class CommandFailed(Exception):
+    """Ends a command with exit status 1; the text goes to standard error."""
 
 
 # ----------------------------------------------------------------------------------- asking a broker
 
 
 def ask(reactor: Any, settings: Settings, command: str, key: str = "") -> Deferred[Settings]:
-    """One MANAGEMENTREQ and its answer, or Refusal."""
+    """Send one MANAGEMENTREQ; the Deferred fires with the answer: `code`, `reason`, `message` and `data`.
+
+    It fails with CommandFailed after the timeout. Raises CommandFailed if the endpoint or a key is malformed, and
+    KeyFault if the own pair cannot be read.
+    """
     done: Deferred[Settings] = Deferred()
-    timer = reactor.callLater(
-        settings["timeout"], lambda: done.errback(Refusal(f"no answer from {settings['broker']}"))
+    silence = CommandFailed(
+        f"no answer from {settings['broker']} within {settings['timeout']:g} s; is this the broker's frontend port, "
+        "and do the keys match?"
     )
 
     def received(frames: list[bytes], origin: object) -> None:
+        """End the waiting with the first answer."""
         try:
             message = wire.parse(frames)
-            told = opt.decode_any(message.options)
-        except (Nonsense, opt.Fault) as e:
-            told, message = {"code": 400, "reason": "malformed", "message": str(e)}, None
+            answer = opt.decode_any(message.options)
+        except (MalformedMessage, opt.Fault) as e:
+            answer, message = {"code": 400, "reason": "malformed", "message": str(e)}, None
         if not done.called and (message is None or message.command in ("MANAGEMENTREP", "DISCONNECTERROR")):
             timer.cancel()
-            if told.pop("data_in_body", False) and message is not None:
-                told["data"] = msgspec.json.decode(message.body[0])
-            done.callback(told)
+            if answer.pop("data_in_body", False) and message is not None:
+                answer["data"] = msgspec.json.decode(message.body[0])
+            done.callback(answer)
 
     try:
         socket = Network.of(reactor).socket(Kind.DEALER, received, security=_security(settings))
         socket.connect(settings["broker"])
     except SocketError as e:
-        timer.cancel()
-        raise Refusal(str(e)) from e
+        raise CommandFailed(str(e)) from e
+    timer = reactor.callLater(settings["timeout"], lambda: done.errback(silence))
     request = {"auth_id": settings["auth_id"], "auth_password": settings["password"], "command": command, "key": key}
     socket.send(wire.scale0(S0, "MANAGEMENTREQ", opt.encode(request)))
     return done
@@ -79,45 +91,38 @@ def _security(settings: Settings) -> CurveClient | None:
 
 
 def _run(settings: Settings, command: str, key: str = "") -> None:
-    """Ask, show, exit."""
+    """Ask the broker, show the answer, and exit."""
 
-    def main(reactor: Any) -> Deferred[None]:
+    async def main(reactor: Any) -> None:
+        """Ask under a running reactor. Raises SystemExit with status 1 if that failed."""
+        use_monotonic_clock(reactor)
         try:
-            asked = ask(reactor, settings, command, key)
-        except (Refusal, KeyFault) as e:
+            answer = await ask(reactor, settings, command, key)
+        except (CommandFailed, KeyFault) as e:
             raise SystemExit(_complain(str(e))) from e
-        asked.addCallbacks(lambda told: _show(command, told, settings["output"] == "json"), _failed)
-        return asked.addBoth(_after, reactor)
+        finally:
+            await Network.of(reactor).close()
+        _show(command, answer, settings["output"] == "json")
 
     react(main)
 
 
-def _after(outcome: Any, reactor: Any) -> Deferred[Any]:
-    return Network.of(reactor).close().addCallback(lambda ignored: outcome)
-
-
-def _failed(failure: Any) -> Deferred[None]:
-    failure.trap(Refusal)
-    raise SystemExit(_complain(failure.getErrorMessage()))
-
-
 def _complain(text: str) -> int:
-    click.echo(f"scale0ctl: {text}", err=True)
+    complain("scale0ctl", text)
     return 1
 
 
 # --------------------------------------------------------------------------------------- showing it
 
 
-def _show(command: str, told: Settings, as_json: bool) -> Deferred[None]:
+def _show(command: str, answer: Settings, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
-    if told["code"] != 200:
-        raise SystemExit(_complain(f"{told['code']} {told.get('reason', '')}: {told.get('message', '')}"))
+        echo_json(answer, indent=2)
+    if answer["code"] != 200:
+        raise SystemExit(_complain(f"{answer['code']} {answer.get('reason', '')}: {answer.get('message', '')}"))
     if not as_json:
-        for line in _lines(command, told.get("data") or {}):
-            click.echo(line)
-    return succeed(None)
+        for line in _lines(command, answer.get("data") or {}):
+            echo(line)
 
 
 def _lines(command: str, data: Settings) -> Iterable[str]:
@@ -129,7 +134,7 @@ def _lines(command: str, data: Settings) -> Iterable[str]:
     if command in ("peers", "errors"):
         return _records([{"identity": name} | record for name, record in data.items()])
     if command == "config":
-        return forms.write({k: v for k, v in data.items() if k not in ("LRU",)}, "ZFL").decode().splitlines()
+        return syntax.write({k: v for k, v in data.items() if k not in ("LRU",)}, "ZFL").decode().splitlines()
     if not data:
         return ["ok"]
     return [f"{name}: {_spell(value)}" for name, value in data.items()]
@@ -144,13 +149,16 @@ def _spell(value: Any) -> str:
 
 
 def _records(records: list[Settings]) -> Iterable[str]:
+    if not records:
+        return ["none"]
     names = list(dict.fromkeys(name for record in records for name in record))
     return _table([n.upper() for n in names], [[_spell(r.get(n, "")) for n in names] for r in records])
 
 
 def _table(head: list[str], rows: list[list[str]]) -> Iterable[str]:
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
+    lines = [[safe_line(cell) for cell in row] for row in (head, *rows)]  # peers choose names
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for row in lines:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
@@ -159,16 +167,28 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterable[str]:
 
 @click.group()
 @click.option("--broker", metavar="ENDPOINT", envvar="SCALE0_BROKER", help="The broker's frontend, tcp://HOST:PORT.")
-@click.option("--auth-id", default="", envvar="SCALE0_AUTH_ID", help="Who asks.")
 @click.option(
-    "--auth-password-file", type=click.Path(exists=True, dir_okay=False), help="Its first line is the password."
+    "--auth-id", default="", envvar="SCALE0_AUTH_ID", help="An auth_id of `management` in the broker's configuration."
 )
-@click.option("--curve-key", type=click.Path(exists=True, dir_okay=False), help="The own pair, as keygen writes it.")
+@click.option(
+    "--auth-password-file", type=click.Path(exists=True, dir_okay=False), help="A file; its first line is the password."
+)
+@click.option(
+    "--curve-key", type=click.Path(exists=True, dir_okay=False), help="Your own key pair, as `keygen` writes it."
+)
 @click.option("--server-key", default="", help="The broker's public key; needed with --curve-key.")
-@click.option("--timeout", type=click.FloatRange(0.1, 3600), default=10.0, show_default=True, help="Seconds.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--timeout",
+    type=DurationOption(0.1, 3600),
+    default="10s",
+    show_default=True,
+    help="Time to wait for the answer.",
+)
+@click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="JSON is for programs."
+)
 @click.pass_context
-def main(context: click.Context, **settings: Any) -> None:
+def main(context: click.Context, /, **settings: Any) -> None:
     """Look at a Scale0 broker and change its state."""
     context.obj = settings
     if (settings["curve_key"] is None) != (not settings["server_key"]):
@@ -185,28 +205,20 @@ def _settings(context: click.Context) -> Settings:
     elif sys.stdin.isatty():
         settings["password"] = click.prompt("Password", hide_input=True, err=True)
     else:
-        raise click.UsageError("--auth-password-file FILE is missing, and there is no terminal to ask at")
+        raise click.UsageError("--auth-password-file FILE is missing, and there is no terminal to ask for a password")
     return settings
 
 
-def _plain_command(name: str, text: str, asks: str = "") -> None:
-    @main.command(name, help=text)
+def _plain_command(row: ManagementCommand) -> None:
+    @main.command(row.cli or row.name, help=row.help)
     @click.pass_context
     def command(context: click.Context) -> None:
-        _run(_settings(context), asks or name)
+        _run(_settings(context), row.name)
 
 
-for _name, _text, _asks in (
-    ("status", "State, version, counts, alarms.", ""),
-    ("peers", "Fellow brokers.", ""),
-    ("clients", "Who is connected, in which state.", ""),
-    ("services", "Workers, idle and queued, of each service.", ""),
-    ("config", "The configuration in force.", ""),
-    ("enable", "Let a disabled broker serve again.", ""),
-    ("disable", "Say farewell to everybody and be silent.", ""),
-    ("reload", "Read the configuration file again.", "reload_config"),
-):
-    _plain_command(_name, _text, _asks)
+for _row in COMMANDS:
+    if _row.help:
+        _plain_command(_row)
 
 
 @main.command()
@@ -214,36 +226,44 @@ for _name, _text, _asks in (
 @click.argument("key", required=False, default="")
 @click.pass_context
 def errors(context: click.Context, action: str | None, key: str) -> None:
-    """Peers that fail, and those that are ignored for it; `errors clear [KEY]` forgives them."""
+    """Show peers that keep failing and are ignored; `errors clear [KEY]` forgets their failures."""
     _run(_settings(context), "clear_errors" if action else "errors", key)
 
 
 @main.command()
 @click.argument("identity")
 @click.option(
+    "--role", "roles", multiple=True, type=click.Choice(tuple(ROLES)),
+    help="What its owner may do that is Helen's; repeatable. Without one it is a plain peer.",
+)  # fmt: skip
+@click.option(
     "--out", type=click.Path(file_okay=False), default=".", show_default=True, help="The folder; made 0700 if missing."
 )
-def keygen(identity: str, out: str) -> None:
-    """Make a CURVE pair: IDENTITY.secret for its owner, IDENTITY.pub.key for the folders of authorized keys."""
+def keygen(identity: str, out: str, roles: tuple[str, ...]) -> None:
+    """Make a CURVE key pair in two files.
+
+    IDENTITY.secret stays with its owner; IDENTITY.pub.key goes into the folders of authorized keys.
+    """
     path = Path(out) / f"{identity}.secret"
     try:
         Path(out).mkdir(mode=0o700, parents=True, exist_ok=True)
         pair = Pair(*new_keys())
-        public = write_pair(path, pair, identity)
+        public = write_pair(path, pair, identity, roles)
     except OSError as e:
         raise SystemExit(_complain(f"{path}: {e.strerror}")) from e
-    click.echo(f"{path}: keep it\n{public}: give it to those who should let {identity} in\npublic key {pair.public}")
+    echo(f"{path}: keep it secret\n{public}: copy it into the folders of authorized keys of {identity}'s peers")
+    echo(f"public key {pair.public}")
 
 
 @main.command()
 def password() -> None:
-    """Turn a password into the record that `management` of a configuration holds."""
+    """Turn a password into the record for auth_password in `management` of a configuration."""
     if sys.stdin.isatty():
-        word = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        secret = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     else:
-        word = sys.stdin.readline().rstrip("\n")
-    if not word:
-        raise SystemExit(_complain("an empty password"))
+        secret = sys.stdin.readline().rstrip("\n")
+    if not secret:
+        raise SystemExit(_complain("an empty password; type one, or give it on standard input"))
     salt, (n, r, p) = os.urandom(16), SCRYPT
-    key = hashlib.scrypt(word.encode(), salt=salt, n=n, r=r, p=p)
-    click.echo(f"scrypt${n}${r}${p}${salt.hex()}${key.hex()}")
+    key = hashlib.scrypt(secret.encode(), salt=salt, n=n, r=r, p=p)
+    echo(f"scrypt${n}${r}${p}${salt.hex()}${key.hex()}")

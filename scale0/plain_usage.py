@@ -1,6 +1,6 @@
-"""Options of a twistd command whose faults are one sentence, and nothing else in front of it.
+"""Makes a twistd command report faulty options in one sentence.
 
-twistd prints all that it knows of usage, its own and that of every plugin, before it says what was wrong.
+twistd itself prints all usage, its own and that of every plugin, before it says what was wrong.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from typing import Any
 from twisted.python import usage
 
 
-class PlainOptions(usage.Options):  # type: ignore[misc]
-    """`program` is the command's name, which stands before the sentence. Elsewhere than under twistd it just raises."""
+class PlainOptions(usage.Options):
+    """Parses options, and ends the process with one sentence if they are faulty.
+
+    `program` is the command's name, which stands before the sentence.
+    """
 
     program = ""
 
     def parseOptions(self, options: Any = None) -> None:
+        """Parse under twistd, or raise SystemExit; without a parent command raise UsageError."""
         try:
             super().parseOptions(options)
         except usage.UsageError as error:

@@ -1,4 +1,4 @@
-"""How the suite is shared out among processes (`pytest -n 3 --no-loadscope-reorder`)."""
+"""How the suite is shared out among processes (`pytest -n 3 --no-loadscope-reorder`); the count of the 70 cases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+pytest.register_assert_rewrite("acting", "fleet")  # of tests/stages: their assertions say what was there
+
+CASES = range(1, 71)  # of docs/security.rst
 ONE_PIECE = ("pipeline",)  # folders whose files share something dear: a Spark of their own would cost 10 s each
 
 
@@ -27,3 +30,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Pieces:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long pieces first, or one process would still be at them when the others have nothing left to do."""
     items.sort(key=lambda item: item.path.parent.name not in ONE_PIECE)  # stable: else as collected
+    for item in items:
+        numbers = {number for mark in item.iter_markers("adversary") for number in mark.args}
+        item.user_properties.extend(("adversary", number) for number in sorted(numbers))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Counts the cases whose tests all passed, where cases were asked for. Reports carry the numbers, also with -n."""
+    if "adversary" not in config.getoption("markexpr"):
+        return
+    of = {
+        outcome: {
+            number
+            for report in terminalreporter.getreports(outcome)
+            for name, number in getattr(report, "user_properties", ())
+            if name == "adversary"
+        }
+        for outcome in ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+    }
+    held = of.pop("passed").difference(*of.values())
+    terminalreporter.write_line(f"adversary: {len(held)} of {len(CASES)} cases")
+    if missing := sorted(set(CASES) - held):
+        terminalreporter.write_line(f"adversary: not held here: {', '.join(map(str, missing))}")

@@ -21,24 +21,85 @@ ROOT = Path(__file__).parents[1]
 
 # Package -> which of ours it may import, beside itself.
 OURS: dict[str, frozenset[str]] = {
+    "groundwork": frozenset(),
     "equus_protocol": frozenset(),
-    "equus": frozenset({"equus_protocol", "helen_checks"}),
-    "helen": frozenset({"equus_protocol", "helen_checks", "scale0", "zerotask"}),
+    "equus": frozenset({"groundwork", "equus_protocol", "helen_checks"}),
+    "helen": frozenset({"groundwork", "equus_protocol", "helen_checks", "scale0", "zerotask"}),
     "helen_checks": frozenset(),
-    "scale0": frozenset(),
-    "zerotask": frozenset({"scale0"}),
+    "scale0": frozenset({"groundwork"}),
+    "zerotask": frozenset({"groundwork", "scale0"}),
 }
 FOLDERS = {"helen_checks": "checks"}  # installed under another name than its folder has
 
-# The judgement of results: pure, and run by the server and by the pipeline alike.
-JUDGEMENT = (
-    "helen.states", "helen.timeline", "helen.judged", "helen.notices", "helen.flapping", "helen.windows",
-    "helen.clocks", "helen.coverage", "helen.matchers", "helen.expressions", "helen.trials",
+# Rooms from the ground up: a module imports from its own room and from rows below it, for types as well as at run time.
+# A room is the longest entry that a module's name begins with, so a single module may stand apart from its folder.
+ROWS: tuple[tuple[str, ...], ...] = (
+    ("groundwork", "equus_protocol", "helen_checks"),
+    # scale0 and zerotask
+    ("scale0.wire", "scale0.plain_usage", "zerotask.errors", "zerotask.show"),
+    ("scale0.config", "zerotask.tasks"),
+    ("scale0.documents", "scale0.ctl", "zerotask.wire"),
+    ("scale0.broker", "scale0.endpoint", "zerotask.client", "zerotask.functions", "zerotask.storage"),
+    ("scale0.client", "scale0.tap", "scale0.worker"),
+    ("zerotask.node",),
+    ("zerotask.broker", "zerotask.cli"),
+    ("zerotask.service",),
+    ("zerotask.tap",),
+    # the agent
+    ("equus.document_writer", "equus.health", "equus.host", "equus.logs", "equus.settings",
+     "equus.lua", "equus.processes", "equus.policy", "equus.secrets.redaction"),
+    ("equus.identity", "equus.secrets", "equus.spool", "equus.capabilities", "equus.state_lock"),
+    ("equus.link", "equus.sandbox"),
+    ("equus.code",),
+    ("equus.schedule", "equus.stage0"),
+    ("equus.sessions", "equus.authoring"),
+    ("equus.shell",),
+    ("equus.agent",),
+    ("equus.tap",),
+    ("equus.main",),
+    # the server
+    ("helen.actions", "helen.systemd", "helen.telemetry", "helen.files", "helen.states", "helen.rollout",
+     "helen.journal", "helen.quotas"),
+    # the history on Spark: nothing of the server but its judgement
+    ("helen.pipeline.progress", "helen.pipeline.workers", "helen.pipeline.lake"),
+    ("helen.pipeline.java", "helen.pipeline.java_banners", "helen.pipeline.rollup"),
+    ("helen.pipeline.ingest", "helen.pipeline.upkeep"),
+    ("helen.pipeline.spark", "helen.pipeline.telemetry"),
+    ("helen.pipeline.doctor", "helen.pipeline.driver", "helen.pipeline.verify"),
+    ("helen.pipeline.reports",),
+    ("helen.pipeline.repair_commands",),
+    ("helen.pipeline.commands",),
+    ("helen.pipeline.__main__",),
+    # the server, on top of its ground
+    ("helen.keys", "helen.agents", "helen.settings"),
+    ("helen.storage",),
+    ("helen.assignments", "helen.identity"),
+    ("helen.evaluation", "helen.library"),
+    ("helen.backup", "helen.explain", "helen.notify", "helen.queries", "helen.tunnels"),
+    ("helen.sessions",),
+    ("helen.passive", "helen.jobs"),
+    ("helen.parts", "helen.pipeline_tasks"),
+    ("helen.web.rows",),
+    ("helen.web", "helen.wiring"),
+    ("helen.web.pages",),
+    ("helen.cluster", "helen.ports"),
+    ("helen.service",),
+    ("helen.tap",),
+    # the command line
+    ("helen.cli.base",),
+    ("helen.cli.local",),
+    ("helen.cli",),
+    ("helen.cli.top",),
+    ("helen.cli.main",),
 )  # fmt: skip
+ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
+
+# The judgement of results: pure, and run by the server and by the pipeline alike.
+JUDGEMENT = "helen.states"
 # Narrower than the above: the beginning of a module's name -> the only modules of ours that it may import.
 NARROW: dict[str, tuple[str, ...]] = {
-    "helen.pipeline": ("helen.pipeline", *JUDGEMENT, "equus_protocol"),
-    **dict.fromkeys(JUDGEMENT, (*JUDGEMENT, "equus_protocol")),
+    "helen.pipeline": ("helen.pipeline", JUDGEMENT, "equus_protocol", "groundwork"),
+    JUDGEMENT: (JUDGEMENT, "equus_protocol", "groundwork"),
 }
 # The beginning of a module's name -> what it never imports, of ours or anybody's.
 NEVER: dict[str, tuple[str, ...]] = {
@@ -49,13 +110,26 @@ NEVER: dict[str, tuple[str, ...]] = {
 
 # These import no I/O, no clock and no Twisted: bytes and `now` come in as arguments.
 PURE = (
-    "equus_protocol/*.py", "equus/schedule.py", "equus/schedule_document.py", "equus/route.py", "helen/policy.py",
-    "helen/states.py", "helen/notices.py", "helen/flapping.py", "helen/rollout.py", "helen/rings.py", "helen/gates.py",
-    "helen/gate_limits.py", "helen/refusals.py", "helen/trials.py", "helen/runs.py", "helen/dispatch.py",
-    "helen/roster.py", "helen/taking_up.py", "helen/repl_source.py", "helen/top/board.py", "helen/notify/routing.py",
-    "helen/notify/grouping.py", "helen/telemetry.py", "helen/web/board.py", "helen/web/cursors.py",
-    "helen/web/exposition.py", "helen/web/openapi.py", "helen/web/tags.py", "scale0/broker.py", "scale0/documents.py",
-    "scale0/majordomo.py", "scale0/places.py", "scale0/sharing.py", "zerotask/ledger.py",
+    "equus_protocol/*.py", "equus/schedule/schedule.py", "equus/schedule/document.py", "equus/link/route.py",
+    "helen/states/machine.py", "helen/states/alert_decisions.py", "helen/states/flapping.py",
+    "helen/states/rollout_trials.py", "helen/rollout/*.py", "helen/assignments/schedule.py",
+    "helen/library/withheld_files.py", "helen/queries/live_queries.py", "helen/queries/repl_source.py",
+    "helen/sessions/v1_scheduler.py", "helen/sessions/stranger_lines.py",
+    "helen/agents/*.py", "helen/cli/top/rows.py", "helen/notify/routing.py",
+    "helen/web/rows/row.py", "helen/web/rows/filters.py", "helen/web/rows/orders.py", "helen/web/rows/selection.py",
+    "helen/web/rows/tallies.py",
+    "helen/notify/grouping.py", "helen/telemetry.py", "helen/web/state_rows.py", "helen/web/cursors.py",
+    "helen/web/figures/exposition.py", "helen/web/openapi.py", "helen/web/etags.py", "zerotask/tasks/ledger.py",
+    "zerotask/tasks/task.py",
+    "scale0/wire/frames.py", "scale0/wire/management_commands.py", "scale0/wire/options.py", "scale0/wire/unsent.py",
+    "scale0/wire/zap.py", "scale0/config/config.py", "scale0/config/schema.py", "scale0/config/syntax.py",
+    "scale0/config/values.py", "scale0/documents/*.py", "scale0/broker/broker.py", "scale0/broker/configurations.py",
+    "scale0/broker/context.py", "scale0/broker/failures.py", "scale0/broker/lifecycle.py",
+    "scale0/broker/majordomo.py", "scale0/broker/management_requests.py", "scale0/broker/peer_links.py",
+    "scale0/broker/peers.py", "scale0/broker/queues.py", "scale0/broker/routing.py",
+    "scale0/broker/scale0_commands.py", "scale0/broker/service_table.py", "scale0/broker/session.py",
+    "scale0/broker/sessions.py", "scale0/broker/sharing.py", "scale0/broker/timers.py",
+    "scale0/broker/worker_pool.py", "scale0/endpoint/negotiation.py",
 )  # fmt: skip
 IO = frozenset(
     "asyncio datetime fcntl glob http io logging mmap multiprocessing os pathlib secrets select selectors shelve"
@@ -65,7 +139,7 @@ IO = frozenset(
 # What a pure file may take all the same, and why.
 PURE_BUT: dict[str, frozenset[str]] = {}
 
-ONLY_HERE = {"zmq": ("scale0/reader.py",), "lupa": ("equus/sandbox/*.py", "equus/lua/*.py")}
+ONLY_HERE = {"zmq": ("scale0/wire/reader.py", "scale0/wire/zmq_*.py"), "lupa": ("equus/sandbox/*.py", "equus/lua/*.py")}
 
 # file -> why it imports inside a function. Each is a cost that not everybody shall pay, or an extra not all have.
 LAZY: dict[str, str] = {}
@@ -78,7 +152,8 @@ class Import:
     module: str
     line: int
     in_function: bool
-    for_types: bool  # under `if TYPE_CHECKING:`, so it is not there at run time
+    for_types: bool = False  # under `if TYPE_CHECKING:`, so it is not there at run time
+    by_name: bool = False  # handed to import_module
 
 
 @frozen
@@ -119,7 +194,12 @@ def _imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[Impor
             types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
             yield from walk(child, in_function or inside, for_types or types)
 
-    yield from walk(ast.parse(path.read_bytes(), str(path)), False, False)
+    tree = ast.parse(path.read_bytes(), str(path))
+    yield from walk(tree, False, False)
+    if any("import_module" in (getattr(node, "attr", ""), getattr(node, "id", "")) for node in ast.walk(tree)):
+        for node in ast.walk(tree):  # where modules are loaded by name, each text that is such a name counts
+            if isinstance(node, ast.Constant) and node.value in known and "." in node.value:
+                yield Import(node.value, node.lineno, False, by_name=True)
 
 
 def _named(node: ast.Import | ast.ImportFrom, name: str, path: Path, known: Mapping[str, Path]) -> list[str]:
@@ -161,12 +241,9 @@ def wrong_imports(root: Path) -> list[str]:
 
 
 def cycles(root: Path) -> list[str]:
-    """Modules that import each other at their top, however far round."""
+    """List modules that import each other, however far round, for types or by name as well."""
     known = modules(root)
-    graph = {
-        name: {i.module for i in module.imports if i.module in known and not (i.in_function or i.for_types)} - {name}
-        for name, module in known.items()
-    }
+    graph = {name: {i.module for i in module.imports if i.module in known} - {name} for name, module in known.items()}
     found: list[str] = []
     state: dict[str, int] = {}  # 1 while we are below it, 2 when all is said
 
@@ -182,6 +259,28 @@ def cycles(root: Path) -> list[str]:
     for name in sorted(graph):
         if name not in state:
             visit(name, [name])
+    return found
+
+
+def room_of(name: str) -> str | None:
+    """Return the room of a module: the longest entry of ROWS that its name begins with."""
+    parts = name.split(".")
+    return next((room for n in range(len(parts), 0, -1) if (room := ".".join(parts[:n])) in ROW_OF), None)
+
+
+def climbing(root: Path) -> list[str]:
+    """List imports that go to the same row or up, and modules that stand in no room."""
+    found, known = [], modules(root)
+    for module in known.values():
+        if module.path.endswith("__init__.py"):
+            continue
+        if (room := room_of(module.name)) is None:
+            found.append(f"{module.path} stands in no room of ROWS")
+            continue
+        for imported in module.imports:
+            theirs = room_of(imported.module) if imported.module in known else None
+            if theirs is not None and theirs != room and ROW_OF[theirs] >= ROW_OF[room]:
+                found.append(f"{module.path}:{imported.line} imports {imported.module}, which is not below {room}")
     return found
 
 
@@ -286,7 +385,8 @@ def content(path: Path) -> bytes:
 
 
 RULES: dict[str, Callable[[Path], list[str]]] = {
-    "who imports whom": wrong_imports, "no cycles": cycles, "no hidden imports": hidden_imports, "no I/O": impure,
+    "who imports whom": wrong_imports, "rooms from the ground up": climbing, "no cycles": cycles,
+    "no hidden imports": hidden_imports, "no I/O": impure,
     "one door": misplaced, "empty packages": crowded_packages, "packages in setup.cfg": unlisted_packages,
     "no private keys": private_keys, "no paths of one machine": machine_paths,
 }  # fmt: skip
@@ -312,14 +412,16 @@ def test_the_allowances_are_needed() -> None:
 GOOD = {
     "equus_protocol/__init__.py": "", "equus_protocol/codec.py": "import re\n", "equus/__init__.py": "",
     "equus/link.py": "import socket\nfrom equus_protocol import codec\n", "helen/__init__.py": "",
-    "helen/tap.py": "from equus_protocol.codec import x\nimport scale0.reader\nimport zerotask\n",
-    "helen/states.py": "from attrs import frozen\n", "helen/cli/__init__.py": "", "helen/cli/main.py": "import click\n",
-    "helen/pipeline/__init__.py": "", "helen/pipeline/jobs.py": "import pyspark\nfrom helen import states\n",
-    "scale0/__init__.py": "", "scale0/reader.py": "import zmq\n", "zerotask/__init__.py": "",
-    "zerotask/node.py": "from scale0.reader import Reader\n", "checks/__init__.py": "FOLDER = 1\n",
-    "helen/web.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from helen.tap import y\n",
-    "setup.cfg": "[options]\npackages = equus_protocol equus helen helen.cli helen.pipeline scale0 zerotask"
-                 " helen_checks",
+    "helen/tap.py": "from equus_protocol.codec import x\nimport scale0.wire.reader\nimport zerotask\n",
+    "helen/states/__init__.py": "", "helen/states/machine.py": "from attrs import frozen\n",
+    "helen/cli/__init__.py": "", "helen/cli/main.py": "import click\n",
+    "helen/pipeline/__init__.py": "", "helen/pipeline/spark.py": "import pyspark\nfrom helen.states import machine\n",
+    "scale0/__init__.py": "", "scale0/wire/__init__.py": "", "scale0/wire/reader.py": "import zmq\n",
+    "zerotask/__init__.py": "",
+    "zerotask/node.py": "from scale0.wire.reader import Reader\n", "checks/__init__.py": "FOLDER = 1\n",
+    "helen/web.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from helen.states.machine import y\n",
+    "setup.cfg": "[options]\npackages = equus_protocol equus helen helen.cli helen.pipeline helen.states scale0"
+                 " scale0.wire zerotask helen_checks",
     "twisted/plugins/helen_plugin.py": "", "docs/a.rst": "/etc/equus and homework/main\n",
 }  # fmt: skip
 
@@ -330,27 +432,51 @@ BAD: dict[str, tuple[str, str, str, str]] = {  # title: rule, file, its text, wh
         "who imports whom", "equus/link.py", "\nfrom helen import states\n", "link.py:2 imports helen.states"),
     "the agent imports a broker": ("who imports whom", "equus/link.py", "import zerotask", "imports zerotask"),
     "inside a function": ("who imports whom", "equus/x.py", "def f():\n    import helen\n", "x.py:2 imports helen"),
-    "for types, too": ("who imports whom", "equus/x.py", GOOD["helen/web.py"], "x.py:3 imports helen.tap"),
+    "for types, too": ("who imports whom", "equus/x.py", GOOD["helen/web.py"], "x.py:3 imports helen.states.machine"),
     "the broker imports anybody": (
         "who imports whom", "scale0/a.py", "from zerotask.node import x", "imports zerotask.node"),
     "zerotask imports helen": ("who imports whom", "zerotask/a.py", "from helen.tap import x", "imports helen.tap"),
     "checks import": ("who imports whom", "checks/__init__.py", "import equus.link", "checks/__init__.py:1 imports"),
-    "states import more": ("who imports whom", "helen/states.py", "from helen import tap", "imports helen.tap"),
+    "states import more": ("who imports whom", "helen/states/machine.py", "from helen import tap", "imports helen.tap"),
     "the pipeline imports more of helen": (
-        "who imports whom", "helen/pipeline/jobs.py", "from ..tap import x", "imports helen.tap"),
+        "who imports whom", "helen/pipeline/spark.py", "from ..tap import x", "imports helen.tap"),
     "the pipeline imports Twisted": (
-        "who imports whom", "helen/pipeline/jobs.py", "import twisted.internet", "imports twisted.internet"),
+        "who imports whom", "helen/pipeline/spark.py", "import twisted.internet", "imports twisted.internet"),
     "the command line imports the pipeline": (
-        "who imports whom", "helen/cli/main.py", "from helen.pipeline import jobs", "imports helen.pipeline.jobs"),
+        "who imports whom", "helen/cli/main.py", "from helen.pipeline import spark", "imports helen.pipeline.spark"),
     "the agent imports Spark": ("who imports whom", "equus/x.py", "import pyspark.sql", "imports pyspark.sql"),
-    "a cycle of two": ("no cycles", "helen/states.py", "from helen import web\nimport helen.tap", ""),
-    "a cycle of three": ("no cycles", "scale0/reader.py", "from . import b\n", "scale0.b -> scale0.c -> scale0.reader"),
+    "up the rows": (
+        "rooms from the ground up", "helen/web.py", "from helen.tap import x\n",
+        "helen/web.py:1 imports helen.tap, which is not below helen.web"),
+    "up the rows, for types alone": (
+        "rooms from the ground up", "helen/web.py", GOOD["helen/web.py"].replace("states.machine", "tap"),
+        "helen/web.py:3 imports helen.tap, which is not below helen.web"),
+    "to a neighbour in the same row": (
+        "rooms from the ground up", "helen/files/a.py", "import helen.states.machine\n", "not below helen.files"),
+    "up the rows, by name": (
+        "rooms from the ground up", "helen/web.py", "from importlib import import_module\nimport_module('helen.tap')\n",
+        "helen/web.py:2 imports helen.tap, which is not below helen.web"),
+    "in no room": ("rooms from the ground up", "helen/attic.py", "", "helen/attic.py stands in no room of ROWS"),
+    "a cycle of two": (
+        "no cycles", "helen/states/machine.py", "import helen.tap",
+        "helen.states.machine -> helen.tap -> helen.states.machine"),
+    "a cycle of three": (
+        "no cycles", "scale0/wire/reader.py", "from . import b\n",
+        "scale0.wire.b -> scale0.wire.c -> scale0.wire.reader"),
+    "a cycle through types": (
+        "no cycles", "helen/states/machine.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from helen.tap import x\n",
+        "helen.states.machine -> helen.tap -> helen.states.machine"),
+    "a cycle by name": (
+        "no cycles", "helen/states/machine.py", "import importlib\nimportlib.import_module('helen.tap')\n",
+        "helen.states.machine -> helen.tap -> helen.states.machine"),
     "a hidden import": (
         "no hidden imports", "helen/x.py", "class A:\n  async def f(self):\n    import json\n", "x.py:3 imports json"),
     "a socket in the protocol": ("no I/O", "equus_protocol/x.py", "from socket import socket\n", "imports socket"),
-    "a clock in the schedule": ("no I/O", "equus/schedule.py", "import time\n", "equus/schedule.py:1 imports time"),
-    "Twisted in the states": ("no I/O", "helen/states.py", "from twisted.internet import x", "imports twisted"),
-    "files in the ledger": ("no I/O", "zerotask/ledger.py", "import os.path\n", "imports os.path"),
+    "a clock in the schedule": (
+        "no I/O", "equus/schedule/schedule.py", "import time\n", "equus/schedule/schedule.py:1 imports time"),
+    "Twisted in the states": ("no I/O", "helen/states/machine.py", "from twisted.internet import x", "imports twisted"),
+    "files in the ledger": ("no I/O", "zerotask/tasks/ledger.py", "import os.path\n", "imports os.path"),
     "ZeroMQ elsewhere": ("one door", "zerotask/node.py", "from zmq import Context\n", "zerotask/node.py:1 imports zmq"),
     "Lua in the agent": ("one door", "equus/link.py", "import lupa.lua54\n", "only equus/sandbox/*.py"),
     "code in an __init__": ("empty packages", "helen/__init__.py", "x = 1\n", "helen/__init__.py is not empty"),
@@ -384,8 +510,8 @@ def test_a_good_tree_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("rule", "path", "text", "said"), BAD.values(), ids=BAD)
 def test_each_rule_finds_what_it_is_for(tmp_path: Path, rule: str, path: str, text: str, said: str) -> None:
     """One wrong file in a good tree, and the rule names it."""
-    ring = {"scale0/b.py": "import scale0.c\n", "scale0/c.py": "from scale0.reader import x\n"}
-    tree = grow(tmp_path, GOOD | ring | {"helen/tap.py": "from helen import states\n", path: text})
+    ring = {"scale0/wire/b.py": "import scale0.wire.c\n", "scale0/wire/c.py": "from scale0.wire.reader import x\n"}
+    tree = grow(tmp_path, GOOD | ring | {"helen/tap.py": "from helen.states import machine\n", path: text})
     found = RULES[rule](tree)
     assert len(found) == 1
     assert said in found[0]

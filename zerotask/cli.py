@@ -1,44 +1,59 @@
-"""The command `zerotask`: submit and follow tasks, look after a broker, run a node.
+"""Submits and follows tasks, operates a broker, and runs a node.
 
-With `--state DIR` (or ZEROTASK_STATE) it speaks to the broker of that folder as its operator, through the control
-socket; with `--broker` (or ZEROTASK_BROKER) it is a client like any other and sees its own tasks only. Exit status: 0
-fine, 1 failed, 2 usage, 3 not found.
+With --state DIR (or ZEROTASK_STATE) a command calls the broker of that folder as its operator, through the control
+socket, and sees the tasks of all clients. With --broker (or ZEROTASK_BROKER) it is a client, named by --client, and
+sees that client's tasks. A broker is started by `twistd zerotask --state DIR`.
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 not found.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
-from scale0.keys import KeyFault, load_pair
-from scale0.reader import CurveClient, SocketError
+from groundwork.counts import count
+from groundwork.duration_option import DurationOption
+from groundwork.steady_reactor import use_monotonic_clock
+from groundwork.terminal import echo
+from scale0.config.keys import ANY, KeyFault, load_pair, stated_identity
+from scale0.wire.reader import CurveClient, SocketError
 from zerotask import errors, show
 from zerotask.client import Client
 from zerotask.errors import NoAnswer, RpcError
-from zerotask.links import SocketLink
-from zerotask.node_command import node
-from zerotask.rpc import Rpc
+from zerotask.node.command import node
+from zerotask.wire.calls import Rpc
+from zerotask.wire.links import SocketLink
 
 BROKER = "tcp://127.0.0.1:5555"
-CONNECT_WAIT = 5.0  # seconds until a broker that does not answer is called away
-NOT_FOUND = (errors.TASK_UNKNOWN, errors.SCHEDULE_UNKNOWN, errors.CLIENT_UNKNOWN, errors.EXPIRED)
+CONNECT_WAIT = 5.0  # seconds after which a broker that does not answer counts as not running
+NOT_FOUND = (
+    *(errors.TASK_UNKNOWN, errors.SCHEDULE_UNKNOWN, errors.CLIENT_UNKNOWN, errors.NODE_UNKNOWN, errors.EXPIRED),
+)
 
 
 @click.group(help=__doc__)
 @click.option(
-    "--state", type=click.Path(path_type=Path), envvar="ZEROTASK_STATE", help="Folder of a broker on this machine."
+    "--state",
+    type=click.Path(path_type=Path),
+    envvar="ZEROTASK_STATE",
+    help="Folder of a broker on this machine; act as its operator.",
 )
 @click.option("--broker", envvar="ZEROTASK_BROKER", default=BROKER, show_default=True, help="Endpoint of a broker.")
 @click.option("--curve-key", type=click.Path(path_type=Path), help="Your CURVE pair, as `scale0ctl keygen` writes it.")
 @click.option("--broker-key", help="The broker's public CURVE key.")
-@click.option("--client", "name", default="cli", show_default=True, help="Name under which tasks are submitted.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--client", "name", help="Name of this client: tasks belong to it. Its key's name, or else `cli`.")
+@click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of output."
+)
 @click.pass_context
 def main(
     context: click.Context,
@@ -46,11 +61,16 @@ def main(
     broker: str,
     curve_key: Path | None,
     broker_key: str | None,
-    name: str,
+    name: str | None,
     output: str,
 ) -> None:
+    """Keep the options for the command that follows; the module's text is the help."""
     security = _security(curve_key, broker_key)
-    context.obj = {"state": state, "broker": broker, "security": security, "name": name, "json": output == "json"}
+    own = "" if curve_key is None else stated_identity(curve_key).replace(ANY, "")
+    context.obj = {
+        "state": state, "broker": broker, "security": security, "own": own, "name": name or own or "cli",
+        "json": output == "json",
+    }  # fmt: skip
 
 
 def _security(curve_key: Path | None, broker_key: str | None) -> CurveClient | None:
@@ -78,24 +98,38 @@ def _json(context: click.Context, parameter: click.Parameter, value: str) -> Any
         raise click.BadParameter(f"not JSON: {error}") from error
 
 
+def _task_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a task to a command."""
+    for option in (
+        click.option("--result-ttl", type=DurationOption(), help="Time for which its result is kept."),
+        click.option("--max-attempts", type=int, help="Attempts before it has failed."),
+        click.option("--time-limit", type=DurationOption(), help="Time of one attempt."),
+        click.option("--delay", type=DurationOption(), help="Time before it may run."),
+        click.option("--priority", type=click.IntRange(0, 9), help="0 to 9; 9 goes first."),
+    ):
+        command = option(command)
+    return command
+
+
 @main.command()
 @click.argument("method")
-@click.option("--params", default="[]", callback=_json, help="JSON array or object.")
-@click.option("--wait", type=float, help="Seconds to wait for the result, which is then printed.")
-@click.option("--task-id", help="An id of your own; submitting it twice is submitting it once.")
-@click.option("--priority", type=click.IntRange(0, 9))
-@click.option("--delay", type=float)
-@click.option("--time-limit", type=float)
-@click.option("--max-attempts", type=int)
-@click.option("--result-ttl", type=float)
+@click.option("--params", default="[]", callback=_json, help="Params of the function, a JSON array or object.")
+@click.option("--wait", type=DurationOption(), help="Time to wait for the result, which is then printed.")
+@click.option("--task-id", help="Id of the task; if it is submitted twice, it still is one task.")
+@_task_options
 @click.pass_obj
 def submit(
-    chosen: dict[str, Any], method: str, params: Any, wait: float | None, task_id: str | None, **options: Any
+    chosen: dict[str, Any], /, method: str, params: Any, wait: float | None, task_id: str | None, **options: Any
 ) -> None:
-    """Submit a task; prints its id, or with --wait its result."""
+    """Submit a task that calls METHOD; print its id, or with --wait its result.
+
+    Durations are written as 500ms, 30s, 5m or 2h; 30 is seconds. Exit status 1 if the task failed, or has not ended
+    within --wait.
+    """
     given = {name: value for name, value in options.items() if value is not None}
 
     async def work(client: Client) -> None:
+        """Submit, and wait if that is wanted."""
         submitted = await client.submit(method, params, task_id, CONNECT_WAIT, **given)
         if wait is None:
             show.value(submitted, chosen["json"])
@@ -109,65 +143,104 @@ def submit(
 @click.argument("task_id")
 @click.pass_obj
 def status(chosen: dict[str, Any], task_id: str) -> None:
-    """What is known of a task."""
-    _ask(chosen, "task", "client_task_status", {"task_id": task_id}, lambda told: show.fields(told, chosen["json"]))
+    """Print the state of a task, and the last status that its node reported."""
+    _call(chosen, "task", "client_task_status", {"task_id": task_id}, lambda found: show.fields(found, chosen["json"]))
 
 
 @main.command()
 @click.argument("task_id")
-@click.option("--wait", type=click.FloatRange(0, 60), default=0.0, help="Seconds to wait for it.")
+@click.option("--wait", type=DurationOption(0, 60), default="0s", help="Time to wait for its end.")
 @click.pass_obj
 def result(chosen: dict[str, Any], task_id: str, wait: float) -> None:
-    """The result of a task, as JSON."""
-    asked = {"task_id": task_id, "wait": wait}
-    _ask(chosen, "task_result", "client_task_result", asked, lambda told: show.value(told, as_json=True))
+    """Print the result of a task as JSON. Exit status 1 if it failed, or has not ended within --wait (at most 60s)."""
+    params = {"task_id": task_id, "wait": wait}
+    _call(chosen, "task_result", "client_task_result", params, lambda found: show.value(found, as_json=True))
 
 
 @main.command()
 @click.argument("task_id")
 @click.pass_obj
 def cancel(chosen: dict[str, Any], task_id: str) -> None:
-    """End a task for good."""
+    """Cancel a task: it has failed then, and its node is told to stop."""
 
-    def told(ended: bool) -> None:
-        click.echo(f"{task_id} is cancelled" if ended else f"{task_id} had ended before")
+    def tell(ended: bool) -> None:
+        echo(f"{task_id} is cancelled" if ended else f"{task_id} had ended before")
 
-    _ask(chosen, "task_cancel", "client_task_cancel", {"task_id": task_id}, told)
+    _call(chosen, "task_cancel", "client_task_cancel", {"task_id": task_id}, tell)
 
 
 @main.command()
 @click.argument("task_id")
 @click.pass_obj
 def retry(chosen: dict[str, Any], task_id: str) -> None:
-    """Queue a failed task afresh."""
-    _operate(chosen, "task_retry", {"task_id": task_id}, lambda told: click.echo(f"{task_id} is queued"))
+    """Queue a failed task again, with all its attempts. For operators."""
+    _operate(chosen, "task_retry", {"task_id": task_id}, lambda done: echo(f"{task_id} is queued"))
 
 
 @main.command()
 @click.option("--state", "wanted", help="Only tasks in this state.")
 @click.option("--method", help="Only tasks of this method.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Most tasks to list.")
 @click.pass_obj
 def tasks(chosen: dict[str, Any], wanted: str | None, method: str | None, limit: int) -> None:
-    """Tasks of everybody, newest first."""
-    asked = {"limit": limit} | ({"state": wanted} if wanted else {}) | ({"method": method} if method else {})
+    """List the tasks of all clients, newest first. For operators."""
+    params = {"limit": limit} | ({"state": wanted} if wanted else {}) | ({"method": method} if method else {})
     columns = ["id", "method", "state", "attempts", "node", "client", "status"]
-    _operate(chosen, "tasks", asked, lambda told: show.table(told, columns, chosen["json"]))
+    _operate(chosen, "tasks", params, lambda found: show.table(found, columns, chosen["json"]))
 
 
 @main.command()
 @click.pass_obj
 def nodes(chosen: dict[str, Any]) -> None:
-    """Nodes and what they work on."""
-    columns = ["node", "slots", "silent", "tasks", "methods"]
-    _operate(chosen, "nodes", {}, lambda told: show.table(told, columns, chosen["json"]))
+    """List the nodes: slots, seconds of silence, their tasks and methods. For operators."""
+    columns = ["node", "slots", "silent", "drained", "waiting", "tasks", "methods"]
+    _operate(chosen, "nodes", {}, lambda found: show.table(found, columns, chosen["json"]))
+
+
+@main.command()
+@click.argument("name")
+@click.option("--undo", is_flag=True, help="Give it tasks again.")
+@click.pass_obj
+def drain(chosen: dict[str, Any], name: str, undo: bool) -> None:
+    """Give the node NAME no further task, until --undo or the end of the broker. For operators.
+
+    It goes on with the tasks that it has; once `zerotask nodes` shows none, it can be stopped.
+    """
+    text = f"{name} is given tasks again" if undo else f"{name} is given no further task"
+    _operate(chosen, "node_drain", {"node": name, "drain": not undo}, lambda done: echo(text))
 
 
 @main.command()
 @click.pass_obj
 def broker(chosen: dict[str, Any]) -> None:
-    """The broker at a glance."""
-    _operate(chosen, "broker_status", {}, lambda told: show.fields(told, chosen["json"]))
+    """Print the state of the broker, and how many tasks, clients and nodes it has. For operators."""
+
+    def tell(found: dict[str, Any]) -> None:
+        sentences = [] if chosen["json"] else [name for name in ("trouble", "damage") if found.get(name)]
+        show.fields({name: content for name, content in found.items() if name not in sentences}, chosen["json"])
+        for name in sentences:
+            echo(f"{name}: {found[name]}")
+
+    _operate(chosen, "broker_status", {}, tell)
+
+
+@main.command()
+@click.option("--forget", is_flag=True, help="Take all of them off the record: they were submitted again.")
+@click.pass_obj
+def damaged(chosen: dict[str, Any], forget: bool) -> None:
+    """List the tasks that were lost with a damaged database. For operators.
+
+    The damaged file lies beside the new one, as tasks.db.damaged-TIME.
+    """
+    if forget:
+        _operate(chosen, "damaged", {"forget": True}, lambda found: echo(f"{count(found, 'task')} forgotten"))
+        return
+
+    def tell(found: list[dict[str, Any]]) -> None:
+        rows = [row | {"noticed": f"{datetime.fromtimestamp(row['noticed']):%Y-%m-%d %H:%M:%S}"} for row in found]
+        show.table(found if chosen["json"] else rows, ["task_id", "noticed"], chosen["json"])
+
+    _operate(chosen, "damaged", {}, tell)
 
 
 # -------------------------------------------------------------------------------------------- schedules
@@ -175,44 +248,67 @@ def broker(chosen: dict[str, Any]) -> None:
 
 @main.group()
 def schedule() -> None:
-    """Cron lines that submit tasks."""
+    """Add, list and remove schedules: cron lines that submit tasks. For operators."""
 
 
 @schedule.command("add")
 @click.argument("name")
 @click.argument("line")
 @click.argument("method")
-@click.option("--params", default="[]", callback=_json, help="JSON array or object.")
+@click.option("--params", default="[]", callback=_json, help="Params of the function, a JSON array or object.")
 @click.option("--zone", default="UTC", show_default=True, help="IANA time zone of the line.")
-@click.option("--catch-up", is_flag=True, help="Run once, late, what fell due while no broker was running.")
+@click.option("--catch-up", is_flag=True, help="Run the latest run that fell due while no broker was running.")
+@_task_options
 @click.pass_obj
-def schedule_add(chosen: dict[str, Any], name: str, catch_up: bool, **given: Any) -> None:
+def schedule_add(chosen: dict[str, Any], /, name: str, catch_up: bool, **given: Any) -> None:
     """Submit METHOD at the times of LINE ("minute hour day month weekday")."""
-    asked = {"name": name, "catch_up": catch_up, **given}
-    _operate(chosen, "schedule_add", asked, lambda told: click.echo(f"{name} is scheduled"))
+    params = {"name": name, "catch_up": catch_up} | {key: value for key, value in given.items() if value is not None}
+    _operate(chosen, "schedule_add", params, lambda done: echo(f"{name} is scheduled"))
 
 
 @schedule.command("list")
 @click.pass_obj
 def schedule_list(chosen: dict[str, Any]) -> None:
-    """All schedules, and which runs they missed."""
-    columns = ["name", "line", "zone", "method", "catch_up", "missed"]
-    _operate(chosen, "schedules", {}, lambda told: show.table(told, columns, chosen["json"]))
+    """List the schedules, when each is next due, and the runs that it missed.
+
+    AHEAD is a time up to which a schedule was run while the broker's clock was ahead: those times are not run again.
+    """
+    columns = ["name", "line", "zone", "next", "method", "catch_up", "missed", "ahead"]
+
+    def tell(found: list[dict[str, Any]]) -> None:
+        rows = found if chosen["json"] else [_with_times(row) for row in found]
+        show.table(rows, columns, chosen["json"])
+
+    _operate(chosen, "schedules", {}, tell)
+
+
+def _with_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a schedule with its times written in its own zone."""
+    zone = ZoneInfo(row["zone"])
+
+    def written(time: float | None) -> str | None:
+        return None if time is None else f"{datetime.fromtimestamp(time, zone):%Y-%m-%d %H:%M %Z}"
+
+    return row | {
+        "next": written(row.get("next")),
+        "ahead": written(row.get("ahead")),
+        "missed": [written(time) for time in row["missed"]],
+    }
 
 
 @schedule.command("remove")
 @click.argument("name")
 @click.pass_obj
 def schedule_remove(chosen: dict[str, Any], name: str) -> None:
-    """Forget a schedule; tasks that it submitted stay."""
-    _operate(chosen, "schedule_remove", {"name": name}, lambda told: click.echo(f"{name} is removed"))
+    """Remove a schedule; tasks that it has submitted stay."""
+    _operate(chosen, "schedule_remove", {"name": name}, lambda done: echo(f"{name} is removed"))
 
 
 # ------------------------------------------------------------------------------------------ the broker
 
 
 def _endpoint(chosen: dict[str, Any]) -> str:
-    """The control socket of --state, else --broker."""
+    """Return the control socket of --state, or else --broker. Raises UsageError if the broker cannot be found."""
     if chosen["state"] is None:
         return str(chosen["broker"])
     try:
@@ -224,29 +320,29 @@ def _endpoint(chosen: dict[str, Any]) -> str:
     return str(run["control"])
 
 
-def _ask(
-    chosen: dict[str, Any], operator: str, client: str, asked: dict[str, Any], then: Callable[[Any], None]
+def _call(
+    chosen: dict[str, Any], operator: str, client: str, params: dict[str, Any], then: Callable[[Any], None]
 ) -> None:
-    """As operator where --state says which broker, else as the client named by --client."""
+    """Call the method for operators if --state names a broker, or else the method for clients."""
     if chosen["state"] is not None:
-        _operate(chosen, operator, asked, then)
+        _operate(chosen, operator, params, then)
         return
 
     async def work(link: Client) -> None:
-        then(await link.call(client, asked, CONNECT_WAIT))
+        then(await link.call(client, params, CONNECT_WAIT))
 
     _as_client(chosen, work)
 
 
-def _operate(chosen: dict[str, Any], method: str, asked: dict[str, Any], then: Callable[[Any], None]) -> None:
+def _operate(chosen: dict[str, Any], method: str, params: dict[str, Any], then: Callable[[Any], None]) -> None:
     if chosen["state"] is None:
-        raise click.UsageError("this is for operators: say --state DIR, the folder of the broker on this machine")
+        raise click.UsageError("this is for operators: give --state DIR, the folder of the broker on this machine")
     endpoint = _endpoint(chosen)
 
     async def work(reactor: Any) -> None:
         rpc = Rpc(SocketLink(reactor, endpoint), reactor)
         rpc.start()
-        then(await rpc.call(method, asked, timeout=CONNECT_WAIT + asked.get("wait", 0.0)))
+        then(await rpc.call(method, params, timeout=CONNECT_WAIT + params.get("wait", 0.0)))
 
     _react(work, endpoint)
 
@@ -254,7 +350,8 @@ def _operate(chosen: dict[str, Any], method: str, asked: dict[str, Any], then: C
 def _as_client(chosen: dict[str, Any], work: Callable[[Client], Any]) -> None:
     endpoint = _endpoint(chosen)
 
-    async def whole(reactor: Any) -> None:
+    async def connected(reactor: Any) -> None:
+        """Connect as a client, work, and disconnect."""
         security = None if chosen["state"] else chosen["security"]
         client = Client(SocketLink(reactor, endpoint, security), reactor, chosen["name"])
         client.start()
@@ -263,21 +360,23 @@ def _as_client(chosen: dict[str, Any], work: Callable[[Client], Any]) -> None:
         finally:
             await client.stop()
 
-    _react(whole, endpoint)
+    _react(connected, endpoint)
 
 
 def _react(work: Callable[[Any], Any], endpoint: str) -> None:
     async def guarded(reactor: Any) -> None:
+        """Work, and turn errors into a sentence: raises SystemExit with the exit status."""
+        use_monotonic_clock(reactor)
         try:
             await work(reactor)
         except RpcError as error:
-            click.echo(f"zerotask: {error}", err=True)
+            echo(f"zerotask: {error}", err=True)
             raise SystemExit(3 if error.code in NOT_FOUND else 1) from error
         except NoAnswer as error:
-            click.echo(f"zerotask: no answer from {endpoint} ({error}); is the broker running?", err=True)
+            echo(f"zerotask: no answer from {endpoint} ({error}); is the broker running?", err=True)
             raise SystemExit(1) from error
         except SocketError as error:
-            click.echo(f"zerotask: {error}", err=True)
+            echo(f"zerotask: {error}", err=True)
             raise SystemExit(2) from error
 
     react(lambda reactor: Deferred.fromCoroutine(guarded(reactor)))

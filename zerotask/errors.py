@@ -1,7 +1,7 @@
-"""The error codes of ZeroTask, and the exception that carries one from any depth to the reply.
+"""Names the error codes of ZeroTask, and the exceptions that carry one from any depth of the code to the reply.
 
-Numbers below -32099 are JSON-RPC's own; -32001 to -32099 are the range it leaves to servers. It does not format
-messages for the wire: `jsonrpc` does.
+Codes below -32099 are JSON-RPC's own; it leaves -32000 to -32099 to servers. The texts for the wire are made in
+`wire.jsonrpc`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ NOT_YOUR_LEASE = -32025
 NODE_LOST = -32026
 TIME_LIMIT = -32027
 CANCELLED = -32028
-CHILD_DIED = -32029  # the process of a node's function ended before its answer
+CHILD_DIED = -32029  # the process of a node's function ended before it answered
 STORING_FAILED = -32030
 SCHEDULE_INVALID = -32040
 SCHEDULE_UNKNOWN = -32041
 
 
 class RpcError(Exception):
-    """A refusal: what JSON-RPC calls an error object."""
+    """Refuses a call; on the wire it is JSON-RPC's error object."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(code, message, data)
@@ -52,8 +52,17 @@ class RpcError(Exception):
         return f"{self.message} ({self.code})"
 
 
+def has_lost_name(error: RpcError, unknown: int) -> bool:
+    """Return True if a call failed as its caller holds no name at the broker any more: it may connect and call again.
+
+    `unknown` is the code of an unknown client or node. UNAUTHORISED with data is a refusal that stands, for want of a
+    role or for a foreign name.
+    """
+    return error.code == unknown or (error.code == UNAUTHORISED and error.data is None)
+
+
 class TaskFailed(RpcError):
-    """What became of a task: the error that its node stored. Raised by a function, it says what is to be stored.
+    """Carries the error of a task: a client gets the one that the node stored, a function raises the one to store.
 
     With `retry` false the failure is final, whatever attempts are left.
     """
@@ -64,4 +73,4 @@ class TaskFailed(RpcError):
 
 
 class NoAnswer(Exception):
-    """The broker did not answer in time, or the connection is gone. What was asked may have happened or not."""
+    """Tells that the broker did not answer in time, or that the connection is gone; the call may have been obeyed."""

@@ -1,4 +1,4 @@
-"""Functions that a node serves: how they are marked, found and called.
+"""Marks, finds and calls the functions that a node serves.
 
     from zerotask.functions import task, Context
 
@@ -7,9 +7,9 @@
         context.status("adding", done=0)
         return a + b
 
-A function is called with the task's parameters, and with `context` if it has such a parameter. What it returns has to
-be JSON. An exception is a failed attempt; TaskFailed says which code, and whether trying again makes sense. The same
-task may be run twice when a node is lost: `context.task_id` is the same then, and tells.
+A function is called with the task's params, and with `context` if it has a parameter of that name. Its result has to be
+JSON. An exception is a failed attempt; TaskFailed chooses the code, and whether the task is tried again. After the loss
+of a node a task may run twice: `context.task_id` is the same then, so a function can recognise it.
 """
 
 from __future__ import annotations
@@ -26,34 +26,37 @@ from attrs import frozen
 
 from zerotask import errors
 from zerotask.errors import RpcError, TaskFailed
-from zerotask.ledger import Options
-from zerotask.methods import options, task_method
+from zerotask.tasks.task import Options
+from zerotask.wire.methods import options, task_method
 
 GROUP = "zerotask.functions"  # entry points of this group name modules or marked functions
-PREPARE = "before_serving"  # a module's function of this name may refuse: LoadError, before any task is taken
-TRACE = 4_096  # characters of a traceback that go with an error: the end, where the cause is
+PREPARE = (
+    "before_serving"  # a module's function of this name is called before any task is taken, and may raise LoadError
+)
+TRACE = 4_096  # characters of a traceback that go with an error: the last ones, which have the cause
 _MARK = "__zerotask__"
 
 
 class LoadError(Exception):
-    """A module cannot be imported or serves nothing; the text says which and why."""
+    """Tells which module cannot be imported or serves nothing, and why."""
 
 
 @frozen
 class Context:
-    """Which task this is, and a way to say how far it is."""
+    """Tells a function its task and attempt, and reports its status."""
 
     task_id: str
     attempt: int
     tell: Callable[[Any, dict[str, Any]], None]
 
     def status(self, status: Any, **detail: Any) -> None:
+        """Report a status, with details of it by name; each is JSON. The last one is kept with the task."""
         self.tell(status, detail)
 
 
 @frozen
 class Served:
-    """A function and what its tasks are given unless a submission says otherwise."""
+    """Holds a function and its policy: the options of its tasks, unless a submission has others."""
 
     call: Callable[..., Any]
     policy: dict[str, Any]
@@ -61,10 +64,14 @@ class Served:
 
 
 def task(name: str | None = None, **policy: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Mark a function as served under `name`, or under its own."""
+    """Mark a function as served under `name`, or under its own name. `policy` has options of its tasks.
+
+    Raises RpcError if the name is malformed or an option is out of its bounds.
+    """
     options(policy, Options())
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        """Mark the function and return it."""
         method = task_method({"method": name or function.__name__})
         setattr(function, _MARK, (method, policy))
         return function
@@ -73,7 +80,10 @@ def task(name: str | None = None, **policy: Any) -> Callable[[Callable[..., Any]
 
 
 def load(modules: Iterable[str], with_entry_points: bool) -> dict[str, Served]:
-    """All marked functions of these modules, and of the entry points."""
+    """Return the marked functions of modules, and of entry points, by their method: {"add": Served(...)}.
+
+    Raises LoadError if a module cannot be imported, or has no marked function.
+    """
     served: dict[str, Served] = {}
     for name in modules:
         module = _imported(name)
@@ -94,14 +104,14 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except Exception as error:
-        raise LoadError(f"{name} cannot be imported: {_told(error)}") from error
+        raise LoadError(f"{name} cannot be imported: {_sentence(error)}") from error
 
 
 def _of_entry_point(name: str, load_point: Callable[[], Any]) -> dict[str, Served]:
     try:
         thing = load_point()
     except Exception as error:
-        raise LoadError(f"entry point {name} cannot be loaded: {_told(error)}") from error
+        raise LoadError(f"entry point {name} cannot be loaded: {_sentence(error)}") from error
     return _marked(thing) if isinstance(thing, ModuleType) else _one(thing)
 
 
@@ -121,7 +131,10 @@ def _one(function: Any) -> dict[str, Served]:
 
 
 def perform(served: Served, params: list[Any] | dict[str, Any], context: Context) -> Any:
-    """Call it. TaskFailed for whatever goes wrong."""
+    """Call a function with the params of a task and return its result.
+
+    Raises TaskFailed if the params do not fit, or if the function raises anything.
+    """
     args, named = (params, {}) if isinstance(params, list) else ([], params)
     if served.wants_context:
         named = {**named, "context": context}
@@ -137,8 +150,8 @@ def perform(served: Served, params: list[Any] | dict[str, Any], context: Context
         raise TaskFailed(error.code, error.message, error.data) from error
     except Exception as error:
         trace = "".join(traceback.format_exception(error))[-TRACE:]
-        raise TaskFailed(errors.FUNCTION_RAISED, _told(error), {"traceback": trace}) from error
+        raise TaskFailed(errors.FUNCTION_RAISED, _sentence(error), {"traceback": trace}) from error
 
 
-def _told(error: BaseException) -> str:
+def _sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:1_000]

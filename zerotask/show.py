@@ -1,37 +1,40 @@
-"""What the commands print: values, fields and tables, for people or as JSON."""
+"""Prints values, fields and tables for the commands, as text or as JSON."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import click
+from groundwork.safe_text import safe_line
+from groundwork.terminal import echo, echo_json
 
-WIDEST = 60  # characters of one cell; what is longer is cut, --output json has all of it
+WIDEST = 60  # characters of one cell; longer text is cut, and --output json has all of it
 
 
 def value(value: Any, as_json: bool) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False) if as_json else value)
+    """Print one value."""
+    echo_json(value) if as_json else echo(value)
 
 
-def fields(told: dict[str, Any], as_json: bool) -> None:
-    """A line for each field."""
+def fields(found: dict[str, Any], as_json: bool) -> None:
+    """Print a line for each field."""
     if as_json:
-        value(told, as_json=True)
+        value(found, as_json=True)
         return
-    width = max(map(len, told), default=0)
-    for name, content in told.items():
-        click.echo(f"{name:<{width}}  {_cell(content)}")
+    width = max(map(len, found), default=0)
+    for name, content in found.items():
+        echo(f"{name:<{width}}  {_cell(content)}")
 
 
 def table(rows: list[dict[str, Any]], columns: list[str], as_json: bool) -> None:
+    """Print these columns of rows, under a heading; as JSON, whole rows."""
     if as_json:
         value(rows, as_json=True)
         return
     cells = [columns, *([_cell(row.get(column)) for column in columns] for row in rows)]
     widths = [max(len(line[n]) for line in cells) for n in range(len(columns))]
     for line in cells:
-        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+        echo("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def _cell(content: Any) -> str:
@@ -43,6 +46,5 @@ def _cell(content: Any) -> str:
         text = ",".join(map(str, content)) or "-"
     else:
         text = json.dumps(content, ensure_ascii=False)
-    # What a node or a client said is hostile text: no control characters reach the terminal.
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    text = safe_line(text)  # of a node or a client
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

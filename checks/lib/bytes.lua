@@ -1,7 +1,7 @@
--- Bytes and their hexadecimal digits, as host calls give and take them. Pure; no host.
+-- Converts bytes to hexadecimal digits and back, the form in which host calls take and return them. Pure; no host.
 local bytes = {}
 
--- "ff00" -> "\xff\0"; nil for what is no whole number of pairs of digits.
+-- "ff00" -> "\xff\0"; nil if the text is no whole number of pairs of digits.
 function bytes.of(digits)
   if #digits % 2 ~= 0 or digits:find("%X") then return nil end
   return (digits:gsub("%x%x", function(pair) return string.char(tonumber(pair, 16)) end))
@@ -11,7 +11,7 @@ function bytes.hex(text)
   return (text:gsub(".", function(one) return string.format("%02x", one:byte()) end))
 end
 
--- Of two strings of one length.
+-- Returns the exclusive or of two strings of equal length.
 function bytes.xor(one, other)
   local parts = {}
   for at = 1, #one do parts[at] = string.char(one:byte(at) ~ other:byte(at)) end
@@ -34,7 +34,7 @@ function bytes.base64(text)
   return table.concat(parts)
 end
 
--- nil for what is no base64.
+-- Returns the decoded bytes, or nil if the text is no base64.
 function bytes.of_base64(text)
   if #text % 4 ~= 0 or not text:find("^[%w+/]*=?=?$") then return nil end
   local parts, number, bits = {}, 0, 0

@@ -1,7 +1,7 @@
--- JSON texts as Lua values (RFC 8259). null is left out of tables; it counts in lists as json.null. Pure; no host.
+-- Decodes JSON texts (RFC 8259) into Lua values. null is left out of tables; in lists it is json.null. Pure; no host.
 local json = { null = setmetatable({}, { __tostring = function() return "null" end }) }
 
--- Deeper data is no answer of a server that one would look at.
+-- Answers of the servers that checks read are less deep.
 local MOST_DEPTH = 64
 local ESCAPES = { ['"'] = '"', ["\\"] = "\\", ["/"] = "/", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" }
 local WORDS = { ["true"] = true, ["false"] = false, null = json.null }
@@ -14,7 +14,7 @@ local function skip(text, at)
   return text:find("[^ \t\r\n]", at) or #text + 1
 end
 
--- \uXXXX, and two of them for what lies beyond the first 65,536 characters.
+-- Reads \uXXXX, or two of them for a character beyond the first 65,536.
 local function character(text, at)
   local unit = tonumber(text:match("^\\u(%x%x%x%x)", at) or fail(at, "a bad escape"), 16)
   if unit >= 0xD800 and unit < 0xDC00 then
@@ -93,7 +93,7 @@ function value_at(text, at, depth)
   return found, at
 end
 
--- The value of a whole text, or nil and what is wrong with it.
+-- Returns the value of a whole text, or nil and what is wrong with it.
 function json.decode(text)
   local ok, value, at = pcall(value_at, text, skip(text, 1), 1)
   if not ok then

@@ -1,27 +1,27 @@
--- The protocol of MySQL and MariaDB: a login and text queries. Passwords are proved (caching_sha2_password,
--- mysql_native_password), and said only where nobody else can hear them.
+-- Speaks the protocol of MySQL and MariaDB: a login and text queries. A login proves the password
+-- (caching_sha2_password, mysql_native_password), and sends it only where no other host can read it.
 local bytes, stream = require "bytes", require "stream"
 
 local mysql = {}
 
--- Flags of capabilities: long password, database, protocol 4.1, TLS, transactions, secure connection, plugin authentication.
+-- Capability flags: long password, database, protocol 4.1, TLS, transactions, secure connection, plugin authentication.
 local LONG_PASSWORD, WITH_DATABASE, PROTOCOL_41, TLS, TRANSACTIONS, SECURE, PLUGIN = 0x1, 0x8, 0x200, 0x800, 0x2000, 0x8000, 0x80000
 local UTF8MB4, MOST_PACKET = 45, 16777215
 -- One row of a status query has some hundred bytes, that of a replica a few KiB.
 local LONGEST_PACKET = 262144
 local OK, MORE, SWITCH, ERROR = 0x00, 0x01, 0xfe, 0xff
--- Steps of a login: a greeting, a switch, a proof, a last word.
+-- Steps of a login: a greeting, a switch of the plugin, a proof, the result.
 local MOST_STEPS = 8
 local MOST_ROWS, MOST_COLUMNS = 5000, 200
 
--- "text (1045)" of an error packet; before a login it has no SQL state.
+-- Returns "text (1045)" of an error packet. Before a login it has no SQL state.
 local function error_of(body)
   local number = string.unpack("<I2", body, 2)
   local text = body:sub(4):gsub("^#.....", "")
   return string.format("%s (%d)", text, number)
 end
 
-local function hear(connection)
+local function receive(connection)
   local length, number = string.unpack("<I3B", connection:take(4))
   if length > LONGEST_PACKET then stream.fail("protocol", "that is no MySQL server") end
   connection.turn = (number + 1) & 255
@@ -33,7 +33,7 @@ local function hear(connection)
   return body
 end
 
-local function say(connection, body)
+local function send(connection, body)
   connection:send(string.pack("<I3B", #body, connection.turn) .. body)
   connection.turn = (connection.turn + 1) & 255
 end
@@ -42,7 +42,7 @@ local function greeting_of(body)
   if body:byte(1) ~= 10 then stream.fail("protocol", "that is no MySQL server") end
   local greeting, at = {}, nil
   greeting.version, at = string.unpack("z", body, 2)
-  -- MariaDB 10 says this first, for replicas that would not follow a 10.
+  -- MariaDB 10 puts 5.5.5- before its version, for replicas that would not follow a 10.
   greeting.version = greeting.version:gsub("^5%.5%.5%-(.*MariaDB)", "%1")
   local nonce, low, _, _, high, length
   nonce, low, _, _, high, length, at = string.unpack("<xxxxc8xI2BI2I2B", body, at)
@@ -60,7 +60,7 @@ local function digest(host, algorithm, text)
   return bytes.of(sum)
 end
 
--- What shows that the password is known, by the name of the server's plugin.
+-- The functions that prove the password, by the name of the server's plugin.
 local PROOFS = {
   mysql_native_password = function(host, password, nonce)
     local once = digest(host, "sha1", password)
@@ -79,25 +79,25 @@ local function proof(host, plugin, login, nonce)
   return login.password and PROOFS[plugin](host, login.password, nonce) or ""
 end
 
--- The password itself: a server that has not seen this account since its start has nothing to compare a proof with.
-local function say_password(connection, login)
+-- Sends the password itself: a server that has not seen this account since its start can compare no proof.
+local function send_password(connection, login)
   if not (connection.is_unix or (connection.is_tls and connection:is_private())) then
     stream.fail("unsupported", 'the server wants the password itself: use tls = "verify" (on this host "on" is enough), or the socket')
   end
-  say(connection, login.password .. "\0")
+  send(connection, login.password .. "\0")
 end
 
 local function finish(connection, host, login, plugin)
   for _ = 1, MOST_STEPS do
-    local body = hear(connection)
+    local body = receive(connection)
     local kind = body:byte(1)
     if kind == OK then return end
     if kind == SWITCH then
       local wanted, at = string.unpack("z", body, 2)
       plugin = wanted
-      say(connection, proof(host, plugin, login, (body:sub(at):gsub("%z$", ""))))
+      send(connection, proof(host, plugin, login, (body:sub(at):gsub("%z$", ""))))
     elseif kind == MORE and plugin == "caching_sha2_password" then
-      if body:byte(2) == 4 then say_password(connection, login) end -- 3: the proof was good, OK follows
+      if body:byte(2) == 4 then send_password(connection, login) end -- 3: the proof was good, OK follows
     else
       stream.fail("protocol", "the server breaks off the login")
     end
@@ -105,11 +105,11 @@ local function finish(connection, host, login, plugin)
   stream.fail("protocol", "the server does not end the login")
 end
 
--- A connection that is logged in, and the server's version. login: user, password or nil, database or nil, tls, ca.
+-- Logs in. Returns the connection and the server's version. login: user, password or nil, database or nil, tls, ca.
 function mysql.connect(host, where, login, seconds)
   local connection = stream.open(host, where, seconds)
   connection.turn = 0
-  local greeting = greeting_of(hear(connection))
+  local greeting = greeting_of(receive(connection))
   local flags = LONG_PASSWORD | PROTOCOL_41 | TRANSACTIONS | SECURE | PLUGIN | (login.database and WITH_DATABASE or 0)
   if login.tls ~= "off" then
     if greeting.flags & TLS == 0 then stream.fail("tls", "the server does not offer TLS") end
@@ -117,19 +117,19 @@ function mysql.connect(host, where, login, seconds)
   end
   local head = string.pack("<I4I4B", flags, MOST_PACKET, UTF8MB4) .. ("\0"):rep(23)
   if login.tls ~= "off" then
-    say(connection, head)
+    send(connection, head)
     connection:secure(login.tls, login.ca)
     connection.is_tls = true
   end
-  -- A plugin that we do not know may be the server's default and not this account's: the server then switches.
+  -- An unknown plugin may be the server's default and not this account's: the server then switches.
   local plugin = PROOFS[greeting.plugin] and greeting.plugin or "mysql_native_password"
   local proved = proof(host, plugin, login, greeting.nonce)
-  say(connection, head .. string.pack("zs1", login.user, proved) .. (login.database and login.database .. "\0" or "") .. plugin .. "\0")
+  send(connection, head .. string.pack("zs1", login.user, proved) .. (login.database and login.database .. "\0" or "") .. plugin .. "\0")
   finish(connection, host, login, plugin)
   return connection, greeting.version
 end
 
--- A number or the length of a text, and where it ends; nil for NULL.
+-- Returns a number or the length of a text, and the position after it; nil for NULL.
 local function length_at(body, at)
   local first = body:byte(at)
   if first == 0xfb then return nil, at + 1 end
@@ -156,17 +156,17 @@ local function column_of(body)
   return name or ""
 end
 
--- The rows of a query as tables of texts; a NULL is not there.
+-- Returns the rows of a query as tables of texts, without the columns that are NULL.
 function mysql.query(connection, sql)
   connection.turn = 0
-  say(connection, "\3" .. sql)
-  local count = length_at(hear(connection), 1)
+  send(connection, "\3" .. sql)
+  local count = length_at(receive(connection), 1)
   if not count or count == 0 or count > MOST_COLUMNS then stream.fail("protocol", "the server does not answer a query with rows") end
   local names, rows = {}, {}
-  for index = 1, count do names[index] = column_of(hear(connection)) end
-  if not is_end(hear(connection)) then stream.fail("protocol", "the server's columns have no end") end
+  for index = 1, count do names[index] = column_of(receive(connection)) end
+  if not is_end(receive(connection)) then stream.fail("protocol", "the server's columns have no end") end
   while #rows < MOST_ROWS do
-    local body = hear(connection)
+    local body = receive(connection)
     if is_end(body) then return rows end
     local row, at = {}, 1
     for index = 1, count do row[names[index]], at = text_at(body, at) end
@@ -177,7 +177,7 @@ end
 
 function mysql.close(connection)
   connection.turn = 0
-  say(connection, "\1")
+  send(connection, "\1")
   connection:close("")
 end
 

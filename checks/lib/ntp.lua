@@ -1,9 +1,9 @@
--- One exchange with a time server (RFC 5905).
+-- Asks a time server for the time, in one exchange (RFC 5905).
 local bytes = require "bytes"
 
 local ntp = {}
 
--- Seconds from 1900, where NTP counts from, to 1970.
+-- Seconds from 1900, the epoch of NTP, to 1970.
 local EPOCH = 2208988800
 
 local function timestamp(reply, position)
@@ -11,7 +11,8 @@ local function timestamp(reply, position)
   return seconds - EPOCH + fraction / 4294967296
 end
 
--- offset, delay, stratum, leap (0 to 3), root_delay, root_dispersion, source of a server that knows the time; or nil, code and why not.
+-- Returns { offset, delay, stratum, leap (0 to 3), root_delay, root_dispersion, source }, times in seconds; or nil, code and
+-- text if the server does not answer or does not know the time.
 function ntp.ask(host, server, port)
   -- Leap 0, version 4, mode 3 (client); the rest is zero.
   local before = host.now()

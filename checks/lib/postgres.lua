@@ -1,28 +1,28 @@
--- PostgreSQL's protocol, version 3.0: a login and simple queries. Passwords are proved (SCRAM-SHA-256, MD5), and said
--- only where nobody else can hear them.
+-- Speaks PostgreSQL's protocol, version 3.0: a login and simple queries. A login proves the password (SCRAM-SHA-256,
+-- MD5), and sends it only where no other host can read it.
 local bytes, stream = require "bytes", require "stream"
 
 local postgres = {}
 
 local VERSION, SSL_REQUEST = 196608, 80877103
--- Messages before a login is over: some 20 of parameters, a few notices. More is no server of this kind.
+-- Messages before the end of a login: some 20 parameters, a few notices. A PostgreSQL server sends no more.
 local MOST_MESSAGES = 200
 -- One row of a status query has a few hundred bytes, an error some KiB.
 local LONGEST_MESSAGE = 262144
 
-local function say(connection, kind, body)
+local function send(connection, kind, body)
   connection:send(kind .. string.pack(">I4", #body + 4) .. body)
 end
 
--- "FATAL: text (28P01)" of an ErrorResponse.
+-- Returns "text (28P01)" of an ErrorResponse.
 local function error_of(body)
   local fields = {}
   for kind, value in body:gmatch("(%a)([^%z]*)%z") do fields[kind] = value end
   return string.format("%s (%s)", fields.M or "an error without a text", fields.C or "no code")
 end
 
--- The next message that is no notice and no parameter: kind and body.
-local function hear(connection)
+-- Returns kind and body of the next message that is no notice and no parameter.
+local function receive(connection)
   for _ = 1, MOST_MESSAGES do
     local kind, length = string.unpack(">c1I4", connection:take(5))
     if length < 4 or length > LONGEST_MESSAGE or not kind:find("%a") then stream.fail("protocol", "that is no PostgreSQL server") end
@@ -38,20 +38,20 @@ local function crypto(answer, code, text)
   return answer
 end
 
--- The message of kind "R" that a login goes on with.
+-- Returns the message of kind "R" that continues a login.
 local function continued(connection, wanted)
-  local kind, body = hear(connection)
+  local kind, body = receive(connection)
   local what = kind == "R" and string.unpack(">I4", body)
   if what ~= wanted then stream.fail("protocol", "the server breaks off the login") end
   return body:sub(5)
 end
 
--- RFC 5802 and 7677, without channel binding.
+-- Logs in by SCRAM (RFC 5802, RFC 7677), without channel binding.
 local function prove_scram(connection, host, password)
   local function hmac(key, text) return bytes.of(crypto(host.crypto.hmac("sha256", key, text))) end
   local nonce = crypto(host.crypto.random(18))
   local first = "n=,r=" .. nonce
-  say(connection, "p", "SCRAM-SHA-256\0" .. string.pack(">s4", "n,," .. first))
+  send(connection, "p", "SCRAM-SHA-256\0" .. string.pack(">s4", "n,," .. first))
   local challenge = continued(connection, 11)
   local whole, salt, rounds = challenge:match("^r=([^,]+),s=([^,]+),i=(%d+)")
   salt = salt and bytes.of_base64(salt)
@@ -60,18 +60,18 @@ local function prove_scram(connection, host, password)
   end
   local salted = bytes.of(crypto(host.crypto.pbkdf2("sha256", password, salt, math.tointeger(tonumber(rounds)))))
   local last = "c=biws,r=" .. whole
-  local told = first .. "," .. challenge .. "," .. last
+  local auth_message = first .. "," .. challenge .. "," .. last
   local client = hmac(salted, "Client Key")
   local stored = bytes.of(crypto(host.crypto.digest("sha256", client)))
-  say(connection, "p", last .. ",p=" .. bytes.base64(bytes.xor(client, hmac(stored, told))))
-  if continued(connection, 12) ~= "v=" .. bytes.base64(hmac(hmac(salted, "Server Key"), told)) then
+  send(connection, "p", last .. ",p=" .. bytes.base64(bytes.xor(client, hmac(stored, auth_message))))
+  if continued(connection, 12) ~= "v=" .. bytes.base64(hmac(hmac(salted, "Server Key"), auth_message)) then
     stream.fail("protocol", "the server does not know the password itself: it may be another one that listens there")
   end
 end
 
 local function prove_md5(connection, host, user, password, salt)
   local inner = crypto(host.crypto.digest("md5", password .. user))
-  say(connection, "p", "md5" .. crypto(host.crypto.digest("md5", inner .. salt)) .. "\0")
+  send(connection, "p", "md5" .. crypto(host.crypto.digest("md5", inner .. salt)) .. "\0")
 end
 
 local function log_in(connection, host, login)
@@ -79,7 +79,7 @@ local function log_in(connection, host, login)
     if not login.password then stream.fail("failed", "the server wants a password for " .. login.user) end
     return login.password
   end
-  local kind, body = hear(connection)
+  local kind, body = receive(connection)
   if kind ~= "R" then stream.fail("protocol", "that is no PostgreSQL server") end
   local what = string.unpack(">I4", body)
   if what == 10 then
@@ -93,14 +93,14 @@ local function log_in(connection, host, login)
     if not connection:is_private() then
       stream.fail("unsupported", 'the server wants the password itself: use scram-sha-256 there, or tls = "verify" here')
     end
-    say(connection, "p", password() .. "\0")
+    send(connection, "p", password() .. "\0")
   elseif what ~= 0 then
     stream.fail("unsupported", string.format("the server wants a login that this check does not know (%d)", what))
   end
   if what ~= 0 then continued(connection, 0) end
 end
 
--- A connection that is logged in. login: user, password or nil, database, tls ("off", "on", "verify"), ca.
+-- Logs in and returns the connection. login: user, password or nil, database, tls ("off", "on", "verify"), ca.
 function postgres.connect(host, where, login, seconds)
   local connection = stream.open(host, where, seconds)
   if login.tls ~= "off" then
@@ -114,8 +114,8 @@ function postgres.connect(host, where, login, seconds)
   local startup = table.concat(parts) .. "\0"
   connection:send(string.pack(">I4", #startup + 4) .. startup)
   log_in(connection, host, login)
-  local kind = hear(connection)
-  if kind == "K" then kind = hear(connection) end
+  local kind = receive(connection)
+  if kind == "K" then kind = receive(connection) end
   if kind ~= "Z" then stream.fail("protocol", "the server is not ready after the login") end
   return connection
 end
@@ -142,12 +142,12 @@ local function row_of(body, names)
   return row
 end
 
--- The rows of a query as tables of texts; a NULL is not there.
+-- Returns the rows of a query as tables of texts, without the columns that are NULL.
 function postgres.query(connection, sql)
-  say(connection, "Q", sql .. "\0")
+  send(connection, "Q", sql .. "\0")
   local names, rows = {}, {}
   while true do
-    local kind, body = hear(connection)
+    local kind, body = receive(connection)
     if kind == "T" then names = columns(body)
     elseif kind == "D" then rows[#rows + 1] = row_of(body, names)
     elseif kind == "Z" then return rows

@@ -1,12 +1,12 @@
--- A connection to a server that is read by the byte, for protocols with turns. What came too early waits for its turn.
--- A failure is raised as { code, text } and caught by stream.guarded: a protocol has many steps, each of which can fail.
+-- Reads a connection by the byte, for protocols with turns. Bytes that come early are kept for the next read.
+-- A failure is raised as { code, text } and caught by stream.guarded: a protocol has many steps, and each can fail.
 local bytes = require "bytes"
 
 local stream = {}
 local Connection = {}
 Connection.__index = Connection
 
--- No answer of a status query is longer; a server that announces more speaks something else.
+-- No answer of a status query is longer; a server that announces more uses another protocol.
 local MOST_BYTES = 524288
 local READ = 65536
 
@@ -29,13 +29,13 @@ function stream.open(host, where, seconds)
   return connection
 end
 
--- Whether what is said on it stays on this host, or goes through TLS to a server whose certificate is good.
+-- True if the connection stays on this host, or is TLS to a server with a verified certificate.
 function Connection:is_private()
   local address = self.address or ""
   return self.is_unix or self.is_verified or address == "::1" or address:find("^127%.") ~= nil
 end
 
--- One call on the open connection; sends what waits to be sent.
+-- Makes one host call on the open connection, which also sends the text of earlier sends.
 function Connection:_call(fields)
   local host = self.host
   if not self.number then stream.fail("protocol", "the server has closed the connection") end
@@ -49,12 +49,12 @@ function Connection:_call(fields)
   self.ahead = self.ahead .. bytes.of(answer.received)
 end
 
--- Goes out with the next thing that is waited for.
+-- Keeps a text, which is sent with the next read.
 function Connection:send(text)
   self.unsent = self.unsent .. text
 end
 
--- Exactly so many bytes.
+-- Reads exactly `count` bytes.
 function Connection:take(count)
   if count > MOST_BYTES then stream.fail("protocol", string.format("the server announces %d bytes at once", count)) end
   while #self.ahead < count do self:_call { some = true, limit = READ, keep = true } end
@@ -63,28 +63,28 @@ function Connection:take(count)
   return taken
 end
 
--- TLS from here on: "on" takes any certificate, "verify" only a good one, by the system's authorities or those of `ca`.
+-- Starts TLS: "on" accepts any certificate, "verify" only a valid one, by the system's authorities or those of `ca`.
 function Connection:secure(how, ca)
   if self.unsent ~= "" then self:_call { keep = true, limit = 0 } end
-  -- What came before TLS began was not protected by it, and must not be taken for what comes after.
+  -- Bytes from before TLS were not protected by it, and must not be read as if they came after.
   if self.ahead ~= "" then stream.fail("protocol", "the server speaks before TLS has begun") end
   self:_call { tls = true, verify = how == "verify", ca = how == "verify" and ca or nil, keep = true }
   self.is_verified = how == "verify"
 end
 
--- Says goodbye; nothing depends on whether it is heard.
+-- Sends a last text and closes. A failure of that is ignored.
 function Connection:close(text)
   self:send(text)
   if self.number then pcall(self._call, self, { limit = 0 }) end
 end
 
--- What `act` returns, or nil, code, text when a step of it failed.
+-- Calls `act` and returns its results, or nil, code, text if a step failed.
 function stream.guarded(act, ...)
   local results = table.pack(pcall(act, ...))
   if results[1] then return table.unpack(results, 2, results.n) end
   local fault = results[2]
   if type(fault) == "table" and fault.code then return nil, fault.code, fault.text end
-  -- A packet that ends before its own fields do.
+  -- string.unpack found a packet that is shorter than its fields.
   if tostring(fault):find("to 'unpack'", 1, true) then return nil, "protocol", "the server sends broken packets" end
   error(fault, 0)
 end

@@ -1,9 +1,9 @@
--- One GET over a Unix socket. HTTP/1.0 is asked for, so that the body is plain and ends with the connection.
+-- Sends one GET over a Unix socket. The request is HTTP/1.0, so that the body is not chunked and ends with the connection.
 local unix_http = {}
 
 local LONGEST = 1048576
 
--- Status and body, or nil, code, text.
+-- Returns status and body, or nil, code, text.
 function unix_http.get(host, socket, path, seconds)
   local answer, code, text = host.unix {
     path = socket, send = "GET " .. path .. " HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\n\r\n",

@@ -1,4 +1,4 @@
--- Figures as people read them: sizes, times, counts. Pure text; no host.
+-- Formats figures for people: sizes, times, counts. Pure text; no host.
 local words = {}
 
 local UNITS = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" }
@@ -24,7 +24,7 @@ function words.duration(seconds)
   return string.format("%d d %d h", whole // 86400, whole % 86400 // 3600)
 end
 
--- A number that a text from outside says, or nil: also for nan and what is beyond all bounds.
+-- Returns the number in a text from outside, or nil, also for nan and infinity.
 function words.number(text)
   local number = tonumber(text)
   if number and number == number and math.abs(number) < math.huge then return number end

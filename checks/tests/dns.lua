@@ -53,6 +53,74 @@ return {
     expect = { status = "ok", summary = "gone.example A does not exist, as it should (192.0.2.53, 12 ms)" },
   },
   {
+    name = "a server that cannot tell if there is none",
+    args = { name = "gone.example", absent = true },
+    host = { dns = { value = { server = "192.0.2.53", name = "gone.example", type = "A", status = "SERVFAIL", seconds = 0.012, answers = {} } } },
+    expect = { status = "unknown", summary = "gone.example A: the server answers SERVFAIL (192.0.2.53, 12 ms)" },
+  },
+  {
+    name = "a server that refuses to tell",
+    args = { name = "gone.example", absent = true },
+    host = { dns = { value = { server = "192.0.2.53", name = "gone.example", type = "A", status = "REFUSED", seconds = 0.012, answers = {} } } },
+    expect = { status = "unknown", summary = "gone.example A: the server answers REFUSED (192.0.2.53, 12 ms)" },
+  },
+  {
+    name = "a name that is there without a record",
+    args = { name = "www.example", type = "MX", absent = true },
+    host = { dns = { value = two } },
+    expect = { status = "critical", summary = "www.example MX has no record, but the name exists (192.0.2.53, 12 ms)" },
+  },
+  {
+    name = "a name that should not be there",
+    args = { name = "www.example", absent = true },
+    host = { dns = { value = two } },
+    expect = { status = "critical", summary = "www.example A exists: 192.0.2.10, 192.0.2.20 (192.0.2.53, 12 ms)" },
+  },
+  {
+    name = "other writings of names",
+    args = { name = "example", type = "MX", expect = { "Mail.Example.", "20 backup.example.", "MAIL.example" }, exact = true },
+    host = { dns = { value = { server = "192.0.2.53", name = "example", type = "MX", status = "NOERROR", seconds = 0.012, answers = {
+      { name = "example", type = "MX", ttl = 60, value = "mail.example", preference = 10 },
+      { name = "example", type = "MX", ttl = 60, value = "BACKUP.example", preference = 20 } } } } },
+    expect = { status = "ok", summary = "example MX is BACKUP.example, mail.example (192.0.2.53, 12 ms)" },
+  },
+  {
+    name = "another preference",
+    args = { name = "example", type = "MX", expect = { "20 mail.example." } },
+    host = { dns = { value = { server = "192.0.2.53", name = "example", type = "MX", status = "NOERROR", seconds = 0.012, answers = {
+      { name = "example", type = "MX", ttl = 60, value = "mail.example", preference = 10 } } } } },
+    expect = { status = "critical" },
+  },
+  {
+    name = "other writings of addresses",
+    args = { name = "example", type = "AAAA", expect = { "2001:DB8:0:0::1", "::FFFF:192.0.2.1", "2001:0db8::" }, exact = true },
+    host = { dns = { value = { server = "192.0.2.53", name = "example", type = "AAAA", status = "NOERROR", seconds = 0.012, answers = {
+      { name = "example", type = "AAAA", ttl = 60, value = "2001:db8::1" }, { name = "example", type = "AAAA", ttl = 60, value = "2001:db8::" },
+      { name = "example", type = "AAAA", ttl = 60, value = "::ffff:c000:201" } } } } },
+    expect = { status = "ok" },
+  },
+  {
+    name = "another address",
+    args = { name = "example", type = "AAAA", expect = { "2001:db8::10" } },
+    host = { dns = { value = { server = "192.0.2.53", name = "example", type = "AAAA", status = "NOERROR", seconds = 0.012, answers = {
+      { name = "example", type = "AAAA", ttl = 60, value = "2001:db8::1" } } } } },
+    expect = { status = "critical" },
+  },
+  {
+    name = "the names of an SOA",
+    args = { name = "example", type = "SOA", expect = { "NS.example. Hostmaster.example.  7 1 2 3 4" } },
+    host = { dns = { value = { server = "192.0.2.53", name = "example", type = "SOA", status = "NOERROR", seconds = 0.012, answers = {
+      { name = "example", type = "SOA", ttl = 60, value = "ns.example hostmaster.example 7 1 2 3 4", serial = 7 } } } } },
+    expect = { status = "ok" },
+  },
+  {
+    name = "a point in a text is a part of it",
+    args = { name = "example", type = "TXT", expect = { "it ends." } },
+    host = { dns = { value = { server = "192.0.2.53", name = "example", type = "TXT", status = "NOERROR", seconds = 0.012, answers = {
+      { name = "example", type = "TXT", ttl = 60, value = "it ends" } } } } },
+    expect = { status = "critical" },
+  },
+  {
     name = "the name has no record of that type",
     args = { name = "www.example", type = "MX" },
     host = { dns = { value = two } },

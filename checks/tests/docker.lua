@@ -31,6 +31,19 @@ return {
     expect = { status = "critical", summary = "old is exited, there is no container mail" },
   },
   {
+    name = "one of several that fit a pattern has stopped",
+    args = { containers = { "d*", "o?d", "*d" } },
+    host = { unix = { VERSION, { value = { seconds = 0.003, received = MIXED, closed = true } } } },
+    expect = { status = "critical", summary = "old is exited" },
+  },
+  {
+    name = "of all that have to run two do not",
+    args = { containers = { "*" } },
+    host = { unix = { VERSION, { value = { seconds = 0.003, closed = true, received = HEAD
+      .. '[{"Names":["/a"],"State":"paused"},{"Names":["/b"],"State":"running"},{"Names":["/c"],"State":"exited"}]' } } } },
+    expect = { status = "critical", summary = "a is paused, c is exited" },
+  },
+  {
     name = "too many have stopped",
     args = { warn = "0" },
     host = { unix = { VERSION, { value = { seconds = 0.003, received = MIXED, closed = true } } } },

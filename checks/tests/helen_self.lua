@@ -23,7 +23,7 @@ return {
     },
   },
   {
-    name = "by her socket, without a token",
+    name = "by its socket, without a token",
     args = { socket = "/var/lib/helen/control.sock" },
     host = { unix = {
       args = { { path = "/var/lib/helen/control.sock", send = "GET /api/v1/status HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\n\r\n" } },
@@ -38,7 +38,7 @@ return {
     expect = { status = "warning" },
   },
   {
-    name = "her disk is full",
+    name = "its disk is full",
     host = { http = { value = { status = 200, reason = "OK", body = FULL, seconds = 0.004 } } },
     expect = { status = "critical", summary = "the disk is full" },
   },
@@ -56,12 +56,12 @@ return {
     name = "another token",
     args = { token = "a-token" },
     host = { http = { value = { status = 401, reason = "Unauthorized", body = "{}", seconds = 0.004 } } },
-    expect = { status = "unknown", summary = "she wants another token: this one is not hers", metrics = {} },
+    expect = { status = "unknown", summary = "Helen refuses access: the token is not valid there", metrics = {} },
   },
   {
     name = "a token in plain text to another host",
     args = { token = "a-token", url = "http://helen.example:4167" },
-    expect = { status = "unknown", summary = "the token would be said in plain text to another host: give an https url", metrics = {} },
+    expect = { status = "unknown", summary = "the token would go to another host in plain text: give an https url", metrics = {} },
   },
   {
     name = "something else answers",
@@ -69,7 +69,7 @@ return {
     expect = { status = "critical", summary = "http://localhost:4167 is no Helen: no value at byte 1", metrics = {} },
   },
   {
-    name = "she is down",
+    name = "it is down",
     host = { http = { code = "refused", text = "127.0.0.1:4167 refused the connection" } },
     expect = { status = "critical", summary = "127.0.0.1:4167 refused the connection", metrics = {} },
   },

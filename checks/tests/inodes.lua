@@ -49,6 +49,29 @@ return {
     expect = { status = "ok", summary = "no filesystem here limits its inodes", metrics = {} },
   },
   {
+    name = "a mount that hangs hides neither a lack of inodes nor itself",
+    host = {
+      mounts = { value = mounts },
+      disk = { { args = { "/" }, code = "timeout", text = "the filesystem of / did not answer within 5 s" }, { args = { "/var/mail" }, value = mail } },
+    },
+    expect = {
+      status = "warning",
+      summary = "/var/mail used 88.4 % of its inodes, 76022 free (over a limit: /var/mail); "
+        .. "/ is not measured: the filesystem of / did not answer within 5 s",
+    },
+  },
+  {
+    name = "a disk with errors beside one without a limit",
+    host = {
+      mounts = { value = mounts },
+      disk = { { args = { "/" }, value = endless }, { args = { "/var/mail" }, code = "failed", text = "/var/mail: Input/output error" } },
+    },
+    expect = {
+      status = "unknown",
+      summary = "no filesystem here limits its inodes; /var/mail is not measured: Input/output error",
+    },
+  },
+  {
     name = "not granted",
     host = { mounts = { code = "denied", text = 'this host does not grant "disk"' } },
     expect = { status = "unknown", summary = 'this host does not grant "disk"', metrics = {} },

@@ -43,6 +43,19 @@ return {
     },
   },
   {
+    name = "a log that was cut, so that nothing is known of what stood there",
+    args = { path = log, match = "ERROR" },
+    host = {
+      state = { cursor = "1:2:100:0123456789abcdef" },
+      ["file.tail"] = { args = { log, "1:2:100:0123456789abcdef" }, value = {
+        lines = { "ERROR one", "fine" }, cursor = "1:2:15:123456789abcdef0", more = false, skipped_bytes = 0, rotated = true, incomplete = true } },
+    },
+    expect = {
+      status = "warning",
+      summary = "1 of 2 new lines in /var/log/app.log match, first: ERROR one (the log was rotated, and lines before that may be missing)",
+    },
+  },
+  {
     name = "no budget at all",
     args = { path = log, match = "x" },
     host = { ["file.tail"] = { code = "budget", text = "the run has used up its calls" } },

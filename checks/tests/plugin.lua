@@ -7,7 +7,7 @@ return {
       metrics = { { name = "/", value = 31709986816, unit = "B", kind = "gauge", warn = "243497277849", min = 0, max = 270553174016 } } } } },
     expect = {
       status = "ok", summary = "DISK OK - free space: / 231 GB",
-      metrics = { ["_{label=/}"] = { value = 31709986816, unit = "B", warn = "243497277849", max = 270553174016 }, plugin_time = 0.021 },
+      metrics = { ["check_disk{label=/}"] = { value = 31709986816, unit = "B", warn = "243497277849", max = 270553174016 }, plugin_time = 0.021 },
     },
   },
   {
@@ -24,6 +24,44 @@ return {
     host = { plugin = { value = { status = "critical", summary = "it is down", exit_status = 0, seconds = 0.5, truncated = false,
       metrics = { { name = "state", value = "down", unit = "", kind = "gauge" }, { name = "requests", value = 12, unit = "c", kind = "counter" } } } } },
     expect = { status = "critical", summary = "it is down", metrics = { requests = { value = 12, kind = "counter" } } },
+  },
+  {
+    name = "labels that are no names",
+    args = { name = "check disk" },
+    host = { plugin = { value = { status = "ok", summary = "OK", exit_status = 0, seconds = 0.5, truncated = false, metrics = {
+      { name = "/", value = 1, unit = "", kind = "gauge" }, { name = "/var", value = 2, unit = "", kind = "gauge" },
+      { name = "5 min", value = 3, unit = "", kind = "gauge" }, { name = "free space", value = 4, unit = "", kind = "gauge" },
+      { name = "_", value = 5, unit = "", kind = "gauge" }, { name = "€", value = 6, unit = "", kind = "gauge" } } } } },
+    expect = { status = "ok", metrics = {
+      ["check_disk{label=/}"] = 1, ["check_disk{label=/var}"] = 2, ["check_disk{label=5 min}"] = 3, ["free_space{label=free space}"] = 4,
+      ["check_disk{label=_}"] = 5, ["check_disk{label=€}"] = 6,
+    } },
+  },
+  {
+    name = "thresholds that are no ranges",
+    args = { name = "check_disk" },
+    host = { plugin = { value = { status = "critical", summary = "DISK CRITICAL - / 97%", exit_status = 2, seconds = 0.5, truncated = false,
+      metrics = { { name = "root", value = 97, unit = "%", kind = "gauge", warn = "80%", crit = "90", min = 0, max = 100 } } } } },
+    expect = {
+      status = "critical", summary = "DISK CRITICAL - / 97%", output = "warn of root is left out: 80%\n",
+      metrics = { root = { value = 97, unit = "%", crit = "90", max = 100 } },
+    },
+  },
+  {
+    name = "an agent that took a line for the status",
+    args = { name = "check_cluster" },
+    host = { plugin = { value = { status = "ok", summary = "all is well", exit_status = 2, seconds = 0.5, truncated = false, metrics = {} } } },
+    expect = { status = "critical", summary = "all is well (exit status 2)" },
+  },
+  {
+    name = "output that was cut",
+    args = { name = "check_many" },
+    host = { plugin = { value = { status = "ok", summary = "OK", exit_status = 0, seconds = 0.5, truncated = true, output_bytes = 70000,
+      metrics_total = 3, metrics = { { name = "a", value = 1, unit = "", kind = "gauge" } } } } },
+    expect = {
+      status = "ok", summary = "OK", truncated = { output = 70000, metrics = 3 },
+      output = "the output was cut: it has 70000 bytes\n2 of 3 figures of the plugin cannot be read, or are too many\n",
+    },
   },
   {
     name = "too slow",

@@ -1,12 +1,10 @@
-local two = {
-  count = 2, threads = 6, by_state = { R = 0, S = 2, D = 0, Z = 0, T = 0, I = 0 },
-  list = {
-    { pid = 901, parent = 1, name = "nginx", state = "S", user = "root", uid = 0, threads = 1, resident_bytes = 1048576, cpu_seconds = 0.25,
-      started_at = 1699990000.0, age_seconds = 10000.0 },
-    { pid = 902, parent = 901, name = "nginx", state = "S", user = "www", uid = 33, threads = 5, resident_bytes = 4194304, cpu_seconds = 3.5,
-      started_at = 1699999910.0, age_seconds = 90.0 },
-  },
+local list = {
+  { pid = 901, parent = 1, name = "nginx", state = "S", user = "root", uid = 0, threads = 1, resident_bytes = 1048576, cpu_seconds = 0.25,
+    started_at = 1699990000.0, age_seconds = 10000.0 },
+  { pid = 902, parent = 901, name = "nginx", state = "S", user = "www", uid = 33, threads = 5, resident_bytes = 4194304, cpu_seconds = 3.5,
+    started_at = 1699999910.0, age_seconds = 90.0 },
 }
+local two = { count = 2, threads = 6, by_state = { R = 0, S = 2, D = 0, Z = 0, T = 0, I = 0 }, list = list }
 local none = { count = 0, threads = 0, by_state = { R = 0, S = 0, D = 0, Z = 0, T = 0, I = 0 }, list = {} }
 
 return {
@@ -20,6 +18,25 @@ return {
         ["processes{name=nginx}"] = { value = 2, crit = "1:" }, ["memory{name=nginx}"] = { value = 5242880, unit = "B" },
         ["cpu_time{name=nginx}"] = { value = 3.75, unit = "s", kind = "gauge" }, ["youngest{name=nginx}"] = 90, ["threads{name=nginx}"] = 6,
       },
+    },
+  },
+  {
+    name = "more than the list holds",
+    args = { name = "nginx", memory_crit = "1000000000", age_warn = "60:" },
+    host = { procs = { value = { count = 260, threads = 260, resident_bytes = 2000000000, cpu_seconds = 77.5, youngest_age_seconds = 12.5,
+      by_state = { R = 0, S = 260, D = 0, Z = 0, T = 0, I = 0 }, list = list } } },
+    expect = {
+      status = "critical", summary = "260 processes named nginx, 1.9 GiB of memory, youngest started 12.5 s ago",
+      metrics = { ["memory{name=nginx}"] = 2000000000, ["cpu_time{name=nginx}"] = 77.5, ["youngest{name=nginx}"] = 12.5 },
+    },
+  },
+  {
+    name = "an agent that sums up nothing, and more than its list holds",
+    args = { name = "nginx" },
+    host = { procs = { value = { count = 260, threads = 260, by_state = { R = 0, S = 260, D = 0, Z = 0, T = 0, I = 0 }, list = list } } },
+    expect = {
+      status = "ok",
+      summary = "260 processes named nginx, 5.0 MiB of memory, youngest started 1 min 30 s ago (figures of the 2 largest)",
     },
   },
   {

@@ -46,6 +46,35 @@ return {
     expect = { status = "critical", summary = "md127 is not active" },
   },
   {
+    name = "all disks of an array have gone",
+    host = { raid = { value = { whole, { name = "md7", level = "raid5", active = false, state = "broken", read_only = false, members = 4,
+      working = 0, failed = { "sda", "sdb", "sdc", "sdd" }, spares = {}, degraded = true, action = "", progress_percent = 100.0 } } } },
+    expect = { status = "critical", summary = "md7 is broken (raid5), failed sda, sdb, sdc, sdd" },
+  },
+  {
+    name = "a state that is not known",
+    host = { raid = { value = { { name = "md7", level = "", active = false, state = "frozen", read_only = false, members = 2,
+      working = 2, failed = {}, spares = {}, degraded = false, action = "", progress_percent = 100.0 } } } },
+    expect = { status = "unknown", summary = "md7 is frozen" },
+  },
+  {
+    name = "a container of firmware RAID and its array",
+    host = { raid = { value = {
+      { name = "md127", level = "", active = false, state = "inactive", container = true, read_only = false, members = 0, working = 0,
+        failed = {}, spares = { "sda", "sdb" }, degraded = false, action = "", progress_percent = 100.0 },
+      whole } } },
+    expect = { status = "ok", summary = "md0 (raid1) has all 2 devices" },
+  },
+  {
+    name = "an array of a container that did not start",
+    host = { raid = { value = {
+      { name = "md127", level = "", active = false, state = "inactive", container = true, read_only = false, members = 0, working = 0,
+        failed = {}, spares = { "sda", "sdb" }, degraded = false, action = "", progress_percent = 100.0 },
+      { name = "md126", level = "", active = false, state = "inactive", read_only = false, members = 2, working = 2,
+        failed = {}, spares = {}, degraded = false, action = "", progress_percent = 100.0 } } } },
+    expect = { status = "critical", summary = "md126 is not active" },
+  },
+  {
     name = "no arrays",
     host = { raid = { code = "unsupported", text = "/proc/mdstat does not exist on this host" } },
     expect = { status = "ok", summary = "this host has no software RAID", metrics = {} },

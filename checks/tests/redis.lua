@@ -67,7 +67,7 @@ return {
     name = "a password goes to no other host in plain text",
     args = { host = "192.0.2.1", password = "correct horse" },
     expect = { status = "unknown", metrics = {},
-      summary = 'the password would be said to another host: tls = "verify" hides it, plain = true says it all the same' },
+      summary = 'the password would go to another host unencrypted: use tls = "verify", or plain = true to send it anyway' },
   },
   {
     name = "but inside TLS",

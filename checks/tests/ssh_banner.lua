@@ -24,7 +24,7 @@ return {
   {
     name = "no SSH server",
     host = { tcp = { value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.02, received = "220 mail\r\n", closed = false } } },
-    expect = { status = "critical", summary = 'localhost port 22 is no SSH server: it says "220 mail\\13\\\n"' },
+    expect = { status = "critical", summary = 'localhost port 22 is no SSH server: it sends "220 mail\\13\\\n"' },
   },
   {
     name = "closed",

@@ -11,18 +11,18 @@ return {
     },
   },
   {
-    name = "says what it should",
+    name = "sends the expected text",
     args = { host = "127.0.0.1", port = 25, expect = "220" },
     host = { tcp = { args = { { expect = "220" } }, value = {
       address = "127.0.0.1", connect_seconds = 0.0004, seconds = 0.001, received = "220 mail", matched = true, closed = false } } },
-    expect = { status = "ok", summary = '127.0.0.1 port 25 answered in 0.4 ms and said "220"', output = "220 mail\n" },
+    expect = { status = "ok", summary = '127.0.0.1 port 25 answered in 0.4 ms and sent "220"', output = "220 mail\n" },
   },
   {
-    name = "says something else",
+    name = "sends another text",
     args = { port = 25, expect = "220", limit = "2s" },
     host = { tcp = { args = { { timeout = 2 } }, value = {
       address = "127.0.0.1", connect_seconds = 0.0004, seconds = 2.0, received = "554 no", matched = false, closed = false } } },
-    expect = { status = "critical", summary = 'localhost port 25 did not say "220" within 2.0 s' },
+    expect = { status = "critical", summary = 'localhost port 25 did not send "220" within 2.0 s' },
   },
   {
     name = "slow",

@@ -3,7 +3,7 @@
     python deploy/spark/cluster.py [--workers 2] [--cores 1] [--memory 1g]
 
 Prints `spark://127.0.0.1:PORT` once all workers are registered, and runs until it is interrupted; then everything ends.
-Give that address to `helen pipeline ... --master`. To try out how jobs run on more than one machine, and for tests: on
+Give that address to `helen pipeline run --master`. To try out how jobs run on more than one machine, and for tests: on
 one machine `local[*]` is quicker. Nothing listens elsewhere than on loopback, and nothing asks for a password there.
 """
 

@@ -1,9 +1,8 @@
-"""What every host call is made of: the call itself, how it fails, what it knows of its run, and how it reads
-arguments.
+"""Define what all host calls share: Call, its failure, the Context of its run, and readers of its arguments.
 
-A call takes plain JSON arguments, the host's policy and a context; it answers plain JSON or raises CallFailed, which
-Lua sees as `nil, code, text`. Nothing here counts budgets or checks `needs`: the broker does both before it performs
-a call.
+A call takes plain JSON arguments, the host's policy and a Context. It returns plain JSON (docs/checks.rst lists the
+fields) or raises CallFailed, which Lua sees as `nil, code, text`. The broker checks `needs` and budgets before it
+performs a call.
 """
 
 import os
@@ -11,23 +10,24 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 
 from equus.capabilities.sampler import SHARED_SAMPLER, Sampler
+from equus.policy.destinations import Bound
 
 CODES = frozenset(
     "denied bad-arguments not-found timeout refused unreachable tls protocol too-large"
     " unsupported failed budget".split()
 )
-# The largest /proc file we take: /proc/mounts and /proc/net/dev of hosts with thousands of containers are about 1 MiB.
+# Bytes read of a /proc file: /proc/mounts and /proc/net/dev of hosts with thousands of containers are about 1 MiB.
 SYSTEM_FILE_BYTES = 4 * 1024 * 1024
-# A check speaks to one server, or compares a few; each connection is a descriptor of the broker, which has 1024 for the
-# runs of a whole agent.
+# A check uses one server, or compares a few. Each connection is a descriptor of the broker, which has 1024 for all
+# runs of an agent.
 MOST_KEPT = 4
 
 
 class CallFailed(Exception):
-    """A host call that has no answer; `code` is one of CODES and `text` a sentence fit for a summary."""
+    """Reports a host call without an answer; `code` is one of CODES and `text` a sentence fit for a summary."""
 
     def __init__(self, code: str, text: str) -> None:
         assert code in CODES, code
@@ -37,57 +37,68 @@ class CallFailed(Exception):
 
 
 class Closable(Protocol):
-    """What a run can keep open between two of its calls."""
+    """Declares a connection that a run keeps open between two of its calls."""
 
     def close(self) -> None: ...
 
 
 @define
-class Kept:
-    """What one run keeps open between its calls, by numbers that mean nothing to any other run."""
+class KeptConnections:
+    """Holds the connections that one run keeps open between its calls, by numbers that are valid in this run only."""
 
-    _things: dict[int, Any] = field(factory=dict)
+    _connections: dict[int, Any] = field(factory=dict)
     _last: int = 0
 
     def put(self, thing: Closable, number: int | None = None) -> int:
-        """Keep it under a new number, or under the one that it had."""
+        """Keep a connection under a new number, or its old one. Raises CallFailed if the run keeps too many."""
         if number is None:
-            if len(self._things) >= MOST_KEPT:
+            if len(self._connections) >= MOST_KEPT:
                 raise CallFailed("budget", f"this run keeps {MOST_KEPT} connections open, and that is the most")
             self._last += 1
             number = self._last
-        self._things[number] = thing
+        self._connections[number] = thing
         return number
 
     def take(self, number: Any) -> Any:
-        """The thing, which is the caller's from now on; None if there is none of this number."""
-        return self._things.pop(number, None) if isinstance(number, int) else None
+        """Remove and return the connection of a number, or None. The caller closes it or puts it back."""
+        return self._connections.pop(number, None) if isinstance(number, int) else None
 
     def close(self) -> None:
-        """The run is over."""
-        while self._things:
-            self._things.popitem()[1].close()
+        """Close all connections: the run is over."""
+        while self._connections:
+            self._connections.popitem()[1].close()
 
 
 @frozen
 class Context:
-    """What one run hands to its calls. `root` stands before /proc, /sys, /etc and /run: tests feed recorded trees."""
+    """Holds what calls need of their run. `root` stands before /proc, /sys, /etc and /run: tests use recorded trees."""
 
     check: str
-    deadline: float  # on time.monotonic(): when the run ends, whatever a call still wants
+    deadline: float  # monotonic seconds: when the run ends, and each call with it
     bytes_left: int = 8 * 1024 * 1024
     root: str = "/"
     private: tuple[str, ...] = ()  # folders and files that no grant opens: the agent's keys, state and policy
     certificates: tuple[str, ...] = ()  # files of which the newest is the agent's own
-    kept: Kept = field(factory=Kept, repr=False)
+    entry: str = field(
+        default=Factory(lambda self: self.check, takes_self=True)
+    )  # the schedule's, for its share of pools
+    bound: Bound = field(default=(), repr=False)  # destinations of the secrets that the run holds
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    kept: KeptConnections = field(factory=KeptConnections, repr=False)
     sampler: Sampler = field(default=SHARED_SAMPLER, repr=False)
 
+    def is_secret(self, host: str) -> bool:
+        """Return True if a host's name, or one of its labels, is the value of a secret: looking it up would tell it."""
+        name = host.lower().removesuffix(".")
+        parts = {name, *name.split(".")}
+        return any(value.lower().removesuffix(".") in parts for value in self.secrets)
+
     def path(self, absolute: str) -> str:
-        """Where a system path lies below the root of this context."""
+        """Return a system path below the root of this context."""
         return absolute if self.root == "/" else os.path.join(self.root, absolute.lstrip("/"))
 
     def read(self, absolute: str) -> str:
-        """The text of a small system file; a missing one means that this host has no such facility."""
+        """Read a small system file. Raises CallFailed: "unsupported" if there is none, "failed" if it is unreadable."""
         try:
             with open(self.path(absolute), "rb") as file:
                 return file.read(SYSTEM_FILE_BYTES).decode("utf-8", "replace")
@@ -97,7 +108,7 @@ class Context:
             raise CallFailed("failed", f"{absolute} cannot be read: {fault.strerror}") from None
 
     def read_line(self, absolute: str) -> str | None:
-        """One stripped line of /sys, or None: many of its files come and go, or answer EINVAL."""
+        """Read one line of /sys, stripped, or return None: many of its files come and go, or answer EINVAL."""
         try:
             with open(self.path(absolute), "rb") as file:
                 return file.read(4096).decode("utf-8", "replace").strip()
@@ -105,39 +116,39 @@ class Context:
             return None
 
     def seconds_left(self, wanted: float) -> float:
-        """The time a call may take: what it wants, and never more than the run still has."""
+        """Return the seconds that a call may take: `wanted`, but no more than the run has left. Raises CallFailed."""
         left = min(wanted, self.deadline - time.monotonic())
         if left <= 0:
             raise CallFailed("timeout", "the run has no time left for this call")
         return left
 
 
-# What every module of calls lists: performs one call. The registry adds the capability that grants it.
+# Performs one call. Each module lists its own in CALLS, and the registry adds the capability that grants them.
 Perform = Callable[[list[Any], Any, Context], Any]
 
 
 @frozen
 class Call:
-    """One host call: the capability that the policy and `needs` must grant, and the function that performs it."""
+    """Describes a host call: the capability that policy and `needs` must grant, and the function that performs it."""
 
     capability: str
     perform: Perform
 
 
 def bad(text: str) -> CallFailed:
-    """The failure of a call whose arguments are wrong."""
+    """Return the failure of a call with wrong arguments."""
     return CallFailed("bad-arguments", text)
 
 
 def positional(call: str, args: list[Any], *names: str) -> list[Any]:
-    """The arguments padded with None up to `names`; more than that is a fault that lists them."""
+    """Return the arguments, padded with None to the number of `names`. Raises CallFailed if there are more."""
     if len(args) > len(names):
         raise bad(f"{call} takes {len(names)} arguments ({', '.join(names)}), not {len(args)}")
     return [*args, *[None] * (len(names) - len(args))]
 
 
 def text_argument(call: str, name: str, value: Any, default: str | None = None, limit: int = 4096) -> str:
-    """A non-empty text without NUL."""
+    """Return a non-empty text without NUL. Raises CallFailed if it is none, or longer than `limit`."""
     if value is None and default is not None:
         return default
     if not isinstance(value, str) or not value:
@@ -148,7 +159,7 @@ def text_argument(call: str, name: str, value: Any, default: str | None = None, 
 
 
 def number_argument(call: str, name: str, value: Any, default: float, low: float, high: float) -> float:
-    """A finite number within [low, high]."""
+    """Return a number within [low, high]. Raises CallFailed if it is none."""
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
@@ -157,7 +168,7 @@ def number_argument(call: str, name: str, value: Any, default: float, low: float
 
 
 def whole_argument(call: str, name: str, value: Any, default: int | None, low: int, high: int) -> int:
-    """A whole number within [low, high]; with no default it must be there."""
+    """Return a whole number within [low, high]. Raises CallFailed if it is none, or missing without a default."""
     if value is None and default is not None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value != int(value):
@@ -166,7 +177,7 @@ def whole_argument(call: str, name: str, value: Any, default: int | None, low: i
 
 
 class Fields:
-    """The one table of a call with named arguments; `done` refuses what nobody asked for."""
+    """Reads the one table of a call with named arguments. Its readers raise CallFailed if an argument is wrong."""
 
     def __init__(self, call: str, args: list[Any]) -> None:
         (table,) = positional(call, args, "a table")
@@ -179,13 +190,14 @@ class Fields:
         self._left = dict(table)
 
     def take(self, name: str) -> Any:
-        """The raw value, or None."""
+        """Remove and return the raw value, or None."""
         return self._left.pop(name, None)
 
     def text(self, name: str, default: str | None = None, limit: int = 4096) -> str:
         return text_argument(self.call, name, self.take(name), default, limit)
 
     def optional_text(self, name: str, limit: int = 4096) -> str | None:
+        """Return a text as text_argument does, or None if it is missing."""
         value = self.take(name)
         return None if value is None else text_argument(self.call, name, value, limit=limit)
 
@@ -196,6 +208,7 @@ class Fields:
         return whole_argument(self.call, name, self.take(name), default, low, high)
 
     def flag(self, name: str, default: bool) -> bool:
+        """Return a boolean. Raises CallFailed if it is none."""
         value = self.take(name)
         if value is None:
             return default
@@ -204,6 +217,7 @@ class Fields:
         return value
 
     def choice(self, name: str, default: str | None, choices: tuple[str, ...]) -> str | None:
+        """Return one of the choices, or the default. Raises CallFailed if it is neither."""
         value = self.take(name)
         if value is None:
             return default
@@ -212,6 +226,6 @@ class Fields:
         return str(value)
 
     def done(self) -> None:
-        """No argument may be left over: a misspelt one would silently change what is looked at."""
+        """Raise CallFailed if an argument is left over: a misspelt one would silently change what is measured."""
         if self._left:
             raise bad(f"{self.call} has no argument named {', '.join(sorted(map(str, self._left)))}")

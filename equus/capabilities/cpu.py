@@ -1,4 +1,4 @@
-"""The capability `cpu`: where processor time went over a window."""
+"""Perform the capability `cpu`: shares of processor time over a window."""
 
 import os
 from typing import Any
@@ -13,12 +13,15 @@ LONGEST_WINDOW_SECONDS = 600.0
 
 
 def window_argument(call: str, value: Any) -> float:
-    """The window of a call that answers rates."""
+    """Return the window, in seconds, of a call that measures rates."""
     return number_argument(call, "seconds", value, 1.0, 0.1, LONGEST_WINDOW_SECONDS)
 
 
 def read_stat(context: Context) -> dict[str, Any]:
-    """/proc/stat: seconds by kind for all processors together, and the machine-wide counters."""
+    """Read /proc/stat: {"seconds": {kind: seconds of all processors}, "cpus", "machine": {counter: value}}.
+
+    Raises CallFailed("unsupported") if it has no line for the processors.
+    """
     rows = {
         words[0]: words[1:] for words in (line.split() for line in context.read("/proc/stat").splitlines()) if words
     }
@@ -37,7 +40,10 @@ def read_stat(context: Context) -> dict[str, Any]:
 
 
 def shares(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
-    """Percentages of the time between two readings; iowait can run backwards in the kernel and then counts as 0."""
+    """Return {"busy_percent", "user_percent", ...} of the time between two readings.
+
+    The kernel may count iowait backwards, which counts as 0 here.
+    """
     spent = {name: max(0.0, after[name] - before[name]) for name in FIELDS}
     # The kernel already counts guest time as user time.
     total = sum(seconds for name, seconds in spent.items() if name != "guest")
@@ -46,7 +52,7 @@ def shares(before: dict[str, float], after: dict[str, float]) -> dict[str, float
 
 
 def cpu(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Shares over the window, and the raw counters."""
+    """Perform host.cpu: return shares over the window, and the raw counters."""
     (seconds,) = positional("host.cpu", args, "seconds")
     window = window_argument("host.cpu", seconds)
     covered, before, now = context.sampler.over(

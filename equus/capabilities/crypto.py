@@ -1,7 +1,7 @@
-"""The capability `crypto`: what a check needs to prove to a server that it knows a password. Reads and sends nothing.
+"""Perform the capability `crypto`: digests, HMACs, PBKDF2 and random bytes. Reads no file and sends nothing.
 
-Sums, keyed sums, derived keys and random bytes, bytes in (any Lua string) and hexadecimal digits out. Lua could
-compute all of it, some thousand times slower.
+Checks need them to prove to a server that they know a password. Arguments are bytes (any Lua string), answers are
+hexadecimal digits. Lua could compute the same some thousand times slower.
 """
 
 import hashlib
@@ -11,11 +11,12 @@ from typing import Any
 
 from equus.capabilities.calls import CallFailed, Context, Perform, bad, positional, whole_argument
 
-# MD5 and SHA-1 are what old servers ask for; no check can choose what its server speaks.
+# MD5 and SHA-1 are for old servers: the server chooses the algorithm, not the check.
 ALGORITHMS = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
-# A message of a login is some hundred bytes; larger things lie in files, for which there is host.file.checksum.
+# A login message is some hundred bytes. For files there is host.file.checksum.
 MOST_BYTES = 65_536
-# PostgreSQL's default is 4,096 rounds. This many take 0.1 s of a core, and a server that asks for more wants our time.
+# PostgreSQL's default is 4,096 rounds. This many take 0.1 s of a core; a server that asks for more may want to keep it
+# busy.
 MOST_ROUNDS = 200_000
 MOST_RANDOM = 64
 
@@ -27,7 +28,7 @@ def _algorithm(call: str, value: Any) -> str:
 
 
 def _bytes(call: str, name: str, value: Any) -> bytes:
-    """A Lua string as the bytes that it is."""
+    """Return the bytes of a Lua string."""
     if not isinstance(value, str):
         raise bad(f"{call}: {name} must be a text")
     try:
@@ -40,21 +41,21 @@ def _bytes(call: str, name: str, value: Any) -> bytes:
 
 
 def digest(args: list[Any], _policy: Any, _context: Context) -> str:
-    """The sum of some bytes."""
+    """Perform host.crypto.digest: return the digest of some bytes."""
     algorithm, data = positional("host.crypto.digest", args, "algorithm", "data")
     name = _algorithm("host.crypto.digest", algorithm)
     return hashlib.new(name, _bytes("host.crypto.digest", "data", data), usedforsecurity=False).hexdigest()
 
 
 def keyed(args: list[Any], _policy: Any, _context: Context) -> str:
-    """The sum of some bytes with a key (RFC 2104)."""
+    """Perform host.crypto.hmac: return the HMAC (RFC 2104) of some bytes."""
     algorithm, key, data = positional("host.crypto.hmac", args, "algorithm", "key", "data")
     name = _algorithm("host.crypto.hmac", algorithm)
     return hmac.new(_bytes("host.crypto.hmac", "key", key), _bytes("host.crypto.hmac", "data", data), name).hexdigest()
 
 
 def derived(args: list[Any], _policy: Any, context: Context) -> str:
-    """A key from a password (PBKDF2, RFC 8018), as long as the sum is."""
+    """Perform host.crypto.pbkdf2: return a key from a password (RFC 8018), as long as a digest."""
     call = "host.crypto.pbkdf2"
     algorithm, password, salt, rounds = positional(call, args, "algorithm", "password", "salt", "rounds")
     name, times = _algorithm(call, algorithm), whole_argument(call, "rounds", rounds, None, 1, MOST_ROUNDS)
@@ -63,7 +64,7 @@ def derived(args: list[Any], _policy: Any, context: Context) -> str:
 
 
 def random(args: list[Any], _policy: Any, _context: Context) -> str:
-    """Bytes that nobody can foresee."""
+    """Perform host.crypto.random: return unpredictable bytes. Raises CallFailed if the kernel has none."""
     (count,) = positional("host.crypto.random", args, "count")
     try:
         return os.urandom(whole_argument("host.crypto.random", "count", count, None, 1, MOST_RANDOM)).hex()

@@ -1,4 +1,4 @@
-"""The capability `dns`: ask a name server one question. Its own client: the system's resolver has no time limit."""
+"""Perform the capability `dns`: ask a name server one question. The system's resolver has no time limit."""
 
 import re
 import secrets
@@ -6,36 +6,37 @@ import socket
 import time
 from typing import Any
 
-from equus.capabilities.address import Endpoint, host_argument, literal
+from equus.capabilities.address import NOT_A_DESTINATION, Endpoint, host_argument, literal
 from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
 from equus.capabilities.dns_message import TYPES, Answer, BadMessage, parse_answer, question, reverse_name
-from equus.capabilities.stream import Stream, faults
+from equus.capabilities.streams.stream import Stream, faults
+from equus.policy.destinations import may_travel
 
 LONGEST_SECONDS = 60.0
-# What resolvers read of resolv.conf.
+# As many as resolvers read of resolv.conf.
 MOST_SERVERS = 3
 DATAGRAM = 65_535
-# Datagrams that are no answer to us (late, forged) are passed over; so many of them are an attack.
+# Datagrams that don't answer the question (late, forged) are ignored; this many of them are an attack.
 MOST_STRAYS = 50
 
 
 def dns(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """The first server that answers."""
+    """Perform host.dns: return the answer of the first server that gives one. Raises CallFailed if none does."""
     fields = Fields("host.dns", args)
     name, kind = fields.text("name", limit=255), fields.choice("type", "A", tuple(TYPES)) or "A"
     server, port = fields.optional_text("server", 64), fields.whole("port", 53, 1, 65535)
     seconds, over_tcp = fields.number("timeout", 5.0, 0.01, LONGEST_SECONDS), fields.flag("tcp", False)
     fields.done()
     name = _name(name, kind)
-    servers = _servers(server, context)
-    allowed = [address for address in servers if policy.may_connect("dns", address, port)]
-    if not allowed:
-        raise CallFailed("denied", policy.connect_refusal("dns", servers[0], port))
+    refusal = "a secret is never asked of a name server" if context.is_secret(name) else policy.question_refusal(name)
+    if refusal is not None:
+        raise CallFailed("denied", refusal)
+    allowed = _allowed(_servers(server, context), port, is_named=server is not None, policy=policy, context=context)
     until = time.monotonic() + context.seconds_left(seconds)
     for number, address in enumerate(allowed):
         share = (until - time.monotonic()) / (len(allowed) - number)
         try:
-            return _asked(Endpoint(address, port), name, kind, max(share, 0.01), over_tcp)
+            return _query(Endpoint(address, port), name, kind, max(share, 0.01), over_tcp)
         except CallFailed:
             if number == len(allowed) - 1:
                 raise
@@ -61,7 +62,24 @@ def _servers(server: str | None, context: Context) -> list[str]:
     return servers
 
 
-def _asked(server: Endpoint, name: str, kind: str, seconds: float, over_tcp: bool) -> dict[str, Any]:
+def _allowed(servers: list[str], port: int, is_named: bool, policy: Any, context: Context) -> list[str]:
+    """Return the servers that may be asked. Raises CallFailed if none may.
+
+    `is_named`: the caller named the server; only then a refusal has its address.
+    """
+    refusals = {address: policy.connect_refusal("dns", address, port) for address in servers}
+    granted = [address for address, refusal in refusals.items() if refusal is None]
+    if not granted:
+        why = [refusal for refusal in refusals.values() if refusal is not None]
+        text = why[0] if is_named else policy.named_refusal("dns", "the server of /etc/resolv.conf", port, why)
+        raise CallFailed("denied", text)
+    allowed = [address for address in granted if may_travel(context.bound, address, address, port)]
+    if not allowed:
+        raise CallFailed("denied", f"the name server {NOT_A_DESTINATION}")
+    return allowed
+
+
+def _query(server: Endpoint, name: str, kind: str, seconds: float, over_tcp: bool) -> dict[str, Any]:
     identifier = secrets.randbelow(1 << 16)
     timer = Stream(seconds)
     message = question(identifier, name, kind)
@@ -79,7 +97,7 @@ def _asked(server: Endpoint, name: str, kind: str, seconds: float, over_tcp: boo
 
 
 def _by_datagram(server: Endpoint, message: bytes, identifier: int, name: str, kind: str, timer: Stream) -> Answer:
-    """The first datagram that answers our question; the rest may be anybody's."""
+    """Return the first datagram that answers the question; others may be late or forged."""
     with socket.socket(server.family, socket.SOCK_DGRAM) as connection, faults(server.text, timer.seconds):
         connection.settimeout(timer.left())
         connection.connect((server.address, server.port))
@@ -90,7 +108,7 @@ def _by_datagram(server: Endpoint, message: bytes, identifier: int, name: str, k
             try:
                 return parse_answer(data, identifier, name, kind)
             except BadMessage:
-                # With our identifier it is that server's doing, and no better one will come.
+                # With the right identifier it came from the server, and no better one will follow.
                 if data[:2] == message[:2] or stray == MOST_STRAYS - 1:
                     raise
     raise AssertionError("the loop above returns or raises")

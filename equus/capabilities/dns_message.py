@@ -1,7 +1,11 @@
-"""DNS messages as bytes: build a question, read an answer. Pure, and made for answers that want to do harm.
+"""Build DNS questions and parse answers, which may be hostile. Pure.
 
-Every offset is checked, a compression pointer may only lead backwards, and a name has at most 255 octets, so no
+Every offset is checked, a compression pointer may only lead backwards, and a name has at most 255 octets, so that no
 answer makes the parser loop or grow.
+
+It is written by hand because it needs little: eight record types, one question and its answer. A library such as
+dnspython brings a resolver, zones and all record types, which no check can use, into the process that performs host
+calls; and here every bound on a hostile answer is in sight.
 """
 
 import ipaddress
@@ -21,17 +25,17 @@ _RECORD = struct.Struct("!HHIH")
 _IN = 1
 NAME_OCTETS = 255
 LABEL_OCTETS = 63
-# A UDP answer of 64 KiB holds at most some 5,000 records; beyond this nobody's check reads on.
+# A UDP answer of 64 KiB holds at most some 5,000 records, more than any check looks at.
 MOST_ANSWERS = 1000
 
 
 class BadMessage(ValueError):
-    """The bytes are no answer to our question; the text says why."""
+    """Reports bytes that are no answer to the question; the text says why."""
 
 
 @frozen
 class Answer:
-    """An answer that belongs to the question."""
+    """Holds an answer that belongs to the question."""
 
     status: str
     authoritative: bool
@@ -40,12 +44,12 @@ class Answer:
 
 
 def reverse_name(address: str) -> str:
-    """The name whose PTR record names an address."""
+    """Return the name that the PTR record of an address is filed under."""
     return ipaddress.ip_address(address).reverse_pointer
 
 
 def encode_name(name: str) -> bytes:
-    """Labels with their lengths; ValueError when the name is none."""
+    """Return a name as labels with their lengths. Raises ValueError if a label or the name is too long."""
     labels = [label.encode("ascii") for label in name.removesuffix(".").split(".")] if name != "." else []
     if any(not 0 < len(label) <= LABEL_OCTETS for label in labels):
         raise ValueError("a label of the name is empty or longer than 63 characters")
@@ -56,12 +60,12 @@ def encode_name(name: str) -> bytes:
 
 
 def question(identifier: int, name: str, kind: str) -> bytes:
-    """A standard query that asks for recursion."""
+    """Return a standard query that asks for recursion."""
     return _HEADER.pack(identifier, 0x0100, 1, 0, 0, 0) + encode_name(name) + struct.pack("!HH", TYPES[kind], _IN)
 
 
 def parse_answer(data: bytes, identifier: int, name: str, kind: str) -> Answer:
-    """Read an answer to `question(identifier, name, kind)`; BadMessage for anything else."""
+    """Parse an answer to `question(identifier, name, kind)`. Raises BadMessage if it is anything else."""
     try:
         return _parse(data, identifier, name, kind)
     except (struct.error, IndexError):
@@ -71,7 +75,7 @@ def parse_answer(data: bytes, identifier: int, name: str, kind: str) -> Answer:
 def _parse(data: bytes, identifier: int, name: str, kind: str) -> Answer:
     found, flags, questions, answers, _, _ = _HEADER.unpack_from(data)
     if found != identifier or not flags & 0x8000:
-        raise BadMessage("it is no answer to our question")
+        raise BadMessage("it is no answer to the question")
     status = STATUSES.get(flags & 15, f"RCODE{flags & 15}")
     offset = _HEADER.size
     if questions == 1:
@@ -91,7 +95,10 @@ def _parse(data: bytes, identifier: int, name: str, kind: str) -> Answer:
 
 
 def read_name(data: bytes, offset: int) -> tuple[str, int]:
-    """A name, and the offset behind it. Pointers lead strictly backwards, so each byte is passed at most once."""
+    """Return a name and the offset behind it. Raises BadMessage if it is malformed.
+
+    Pointers lead strictly backwards, so that each byte is read at most once.
+    """
     labels: list[str] = []
     octets, after, barrier = 1, None, offset
     while True:
@@ -118,12 +125,12 @@ def _label(data: bytes, offset: int, length: int) -> str:
     raw = data[offset : offset + length]
     if len(raw) < length:
         raise BadMessage("it is cut short")
-    # As master files write it: a dot inside a label, and what is not printable, must not pass for structure.
+    # As in master files: a dot inside a label, or an unprintable byte, must not look like structure.
     return "".join(chr(byte) if 32 < byte < 127 and byte not in b".\\" else f"\\{byte:03d}" for byte in raw)
 
 
 def _record(data: bytes, offset: int) -> tuple[dict[str, Any] | None, int]:
-    """One record, None of a type that we do not read; and the offset behind it."""
+    """Return one record, or None if its type is not in TYPES, and the offset behind it."""
     owner, offset = read_name(data, offset)
     kind, of_class, ttl, length = _RECORD.unpack_from(data, offset)
     offset += _RECORD.size

@@ -1,4 +1,4 @@
-"""The capability `http`: one request and its answer, under one time limit, a body limit and the host's policy.
+"""Perform the capability `http`: one request and its answer, under one time limit, a body limit and the policy.
 
 No proxy, no cookies, no cache, no keep-alive. Each redirect is resolved and judged by the policy as the first URL was.
 """
@@ -10,15 +10,17 @@ from attrs import field, frozen
 
 from equus.capabilities.address import endpoints
 from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
-from equus.capabilities.http_message import Head, Source, Target, check_headers, follow, parse_head, parse_url, request
-from equus.capabilities.stream import Stream
-from equus.capabilities.tls_context import trusting_anyone, verifying
+from equus.capabilities.http_body import read_body
+from equus.capabilities.http_message import Exchange, Head, Target, check_headers, follow, parse_url
+from equus.capabilities.streams.stream import Stream
+from equus.capabilities.streams.tls_context import not_verifying, verifying
+from equus.secrets.redaction import Redaction
 
 LONGEST_SECONDS = 60.0
 BODY_LIMIT = 1_048_576  # a blob of the protocol
 MOST_REDIRECTS = 10
 MOST_HEADERS = 50
-# 100 Continue and 103 Early Hints come before the answer; a server that sends more of them is playing.
+# 100 Continue and 103 Early Hints come before the answer; no honest server sends more of them.
 MOST_INTERIM = 5
 CA_BYTES = 1_048_576
 METHODS = ("GET", "HEAD", "POST", "PUT", "OPTIONS", "PATCH", "DELETE")
@@ -27,8 +29,8 @@ _SECRETS = ("authorization", "cookie", "proxy-authorization")
 
 
 @frozen
-class Order:
-    """One call's arguments, checked."""
+class Arguments:
+    """Hold the checked arguments of one call."""
 
     method: str
     target: Target
@@ -43,14 +45,14 @@ class Order:
     json: bool
 
 
-def _order(args: list[Any]) -> Order:
+def _arguments(args: list[Any]) -> Arguments:
     fields = Fields("host.http", args)
     headers, body = fields.take("headers") or {}, fields.take("body")
     if not isinstance(headers, dict) or len(headers) > MOST_HEADERS:
         raise bad(f"host.http: headers must be a table of at most {MOST_HEADERS} texts")
     if body is not None and not isinstance(body, str):
         raise bad("host.http: body must be a text")
-    order = Order(
+    arguments = Arguments(
         method=fields.choice("method", "GET", METHODS) or "GET",
         target=parse_url(fields.text("url", limit=8192)),
         headers=check_headers(headers),
@@ -64,32 +66,45 @@ def _order(args: list[Any]) -> Order:
         json=fields.flag("json", False),
     )
     fields.done()
-    return order
+    return arguments
 
 
 def http(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Ask, follow, answer."""
-    order = _order(args)
-    timer = Stream(context.seconds_left(order.seconds))
-    method, target, headers, body = order.method, order.target, order.headers, order.body
+    """Perform host.http: send the request, follow redirects, return the last answer. Raises CallFailed if none came."""
+    arguments = _arguments(args)
+    timer = Stream(context.seconds_left(arguments.seconds))
+    method, target, headers, body = arguments.method, arguments.target, arguments.headers, arguments.body
     followed = 0
     while True:
-        answer, head = _exchange(order, method, target, headers, body, policy, context, timer)
-        location = head.headers.get("location")
-        if head.status not in _REDIRECTS or location is None or followed >= order.redirects:
+        answer, head = _exchange(arguments, method, target, headers, body, policy, context, timer)
+        location = head.location
+        if head.status not in _REDIRECTS or location is None or followed >= arguments.redirects:
             break
         followed += 1
         before, target = target, follow(target, location)
-        if (before.scheme, before.authority) != (target.scheme, target.authority):
-            headers = {name: value for name, value in headers.items() if name not in (*_SECRETS, "host")}
         if head.status == 303 or (head.status in (301, 302) and method == "POST"):
             method, body = ("HEAD" if method == "HEAD" else "GET"), None
+        if (before.scheme, before.authority) != (target.scheme, target.authority):
+            headers = _for_another_host(headers, body, context)
     answer |= {"url": target.url, "redirects": followed, "seconds": timer.elapsed()}
-    return answer | ({"json": _json(answer)} if order.json else {})
+    return answer | ({"json": _json(answer)} if arguments.json else {})
+
+
+def _for_another_host(headers: dict[str, str], body: bytes | None, context: Context) -> dict[str, str]:
+    """Return the headers that a redirect takes along to another host: none that holds a secret, whatever its name.
+
+    Raises CallFailed("denied") if the body does, because without its body it would be another request.
+    """
+    hide = Redaction(context.secrets)
+    text = (body or b"").decode("utf-8", "surrogateescape")
+    if hide.text(text) != text:
+        raise CallFailed("denied", "a secret in the body of a request never follows a redirect to another host")
+    kept = {name: value for name, value in headers.items() if name not in (*_SECRETS, "host")}
+    return {name: value for name, value in kept.items() if hide.text(value) == value}
 
 
 def _exchange(
-    order: Order,
+    arguments: Arguments,
     method: str,
     target: Target,
     headers: dict[str, str],
@@ -98,45 +113,46 @@ def _exchange(
     context: Context,
     timer: Stream,
 ) -> tuple[dict[str, Any], Head]:
-    candidates = endpoints("http", target.host, target.port, policy, context)
     try:
+        candidates = endpoints("http", target.host, target.port, policy, context, timer.left())
         seconds = timer.left()
     except TimeoutError:
-        raise CallFailed("timeout", f"{target.url} did not answer within {order.seconds:g} s") from None
+        raise CallFailed("timeout", f"{target.url} did not answer within {arguments.seconds:g} s") from None
     with Stream(seconds) as stream:
         endpoint = stream.connect(candidates)
         times = {"connect_seconds": stream.elapsed()}
         if target.scheme == "https":
-            settings = verifying(order.ca) if order.verify else trusting_anyone()
-            stream.start_tls(settings, order.server_name or target.host)
+            settings = verifying(arguments.ca) if arguments.verify else not_verifying()
+            stream.start_tls(settings, arguments.server_name or target.host)
             times["tls_seconds"] = round(stream.elapsed() - times["connect_seconds"], 6)
-        stream.send(request(method, target, headers, body))
-        source = Source(stream.receive)
-        head = _head(source)
+        exchange = Exchange(stream.receive)
+        stream.send(exchange.request(method, target, headers, body))
+        head = _final_head(exchange)
         times["first_byte_seconds"] = stream.elapsed()
-        data, truncated = _body(source, head, method, order.limit)
+        data, truncated = _body(exchange, arguments.limit)
+    text, fault = read_body(head.headers, data, truncated, arguments.limit)
     answer = {
         "status": head.status, "reason": head.reason, "address": endpoint.address, "http_version": head.version,
-        "headers": head.headers, "body": data.decode("utf-8", "replace"), "body_bytes": len(data),
+        "headers": head.headers, "body": text, "body_bytes": len(data),
         "truncated": truncated, **times,
     }  # fmt: skip
+    if fault or "content-encoding" in head.headers:
+        answer["body_fault"] = fault
     return answer, head
 
 
-def _head(source: Source) -> Head:
+def _final_head(exchange: Exchange) -> Head:
     for _ in range(MOST_INTERIM + 1):
-        head = parse_head(source.head())
+        head = exchange.head()
         if head.status >= 200:
             return head
     raise CallFailed("protocol", "the server sends interim answers only")
 
 
-def _body(source: Source, head: Head, method: str, limit: int) -> tuple[bytes, bool]:
-    """Up to `limit` bytes, and whether there was more."""
-    if method == "HEAD" or head.status in (204, 304):
-        return b"", False
+def _body(exchange: Exchange, limit: int) -> tuple[bytes, bool]:
+    """Return up to `limit` bytes of the body, and True if there was more."""
     data = bytearray()
-    for piece in source.body(head):
+    for piece in exchange.body():
         data += piece
         if len(data) > limit:
             return bytes(data[:limit]), True
@@ -144,11 +160,12 @@ def _body(source: Source, head: Head, method: str, limit: int) -> tuple[bytes, b
 
 
 def _json(answer: dict[str, Any]) -> Any:
+    if answer.get("body_fault"):
+        raise CallFailed("unsupported", f"the body of {answer['url']} cannot be read: {answer['body_fault']}")
     try:
         return json.loads(answer["body"], parse_constant=_no_number)
     except (ValueError, RecursionError):
-        cut = ", which was cut at the limit" if answer["truncated"] else ""
-        raise CallFailed("protocol", f"the body of {answer['url']}{cut} is not JSON") from None
+        raise CallFailed("protocol", f"the body of {answer['url']} is not JSON") from None
 
 
 def _no_number(text: str) -> None:

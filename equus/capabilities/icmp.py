@@ -1,4 +1,4 @@
-"""The capability `icmp`: ping without root, through the kernel's own ping sockets."""
+"""Perform the capability `icmp`: ping without root, through the kernel's own ping sockets."""
 
 import os
 import socket
@@ -9,18 +9,18 @@ from typing import Any
 from equus.capabilities.address import Endpoint, endpoints, host_argument
 from equus.capabilities.calls import CallFailed, Context, Fields, Perform
 from equus.capabilities.machine import percent
-from equus.capabilities.stream import faults
+from equus.capabilities.streams.stream import faults
 
 _ECHO = {socket.AF_INET: 8, socket.AF_INET6: 128}
 _HEADER = struct.Struct("!BBHHH")
 MOST_PINGS = 20
 DATAGRAM = 65_535
-# The marker in the payload tells our answers from those to another ping of the same socket number.
+# The marker in the payload tells these answers from those to another ping with the same identifier.
 _MARKER_BYTES = 8
 
 
 def icmp(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Send, wait, repeat, sum up."""
+    """Perform host.icmp: send pings, wait for each answer, and return the sums."""
     fields = Fields("host.icmp", args)
     host, count = host_argument("host.icmp", fields.text("host")), fields.whole("count", 4, 1, MOST_PINGS)
     interval, timeout = fields.number("interval", 0.2, 0.05, 1.0), fields.number("timeout", 1.0, 0.01, 10.0)
@@ -64,7 +64,7 @@ def _ping_socket(endpoint: Endpoint) -> socket.socket:
 
 
 def _ping(connection: socket.socket, endpoint: Endpoint, sequence: int, size: int, seconds: float) -> float | None:
-    """The seconds until our answer came, or None."""
+    """Send one ping. Return the seconds until its answer, or None."""
     marker = os.urandom(_MARKER_BYTES)
     # The kernel fills in identifier and checksum.
     packet = _HEADER.pack(_ECHO[endpoint.family], 0, 0, 0, sequence) + marker.ljust(size, b"\0")

@@ -1,4 +1,4 @@
-"""The capabilities `host`, `mem` and `load`: what /proc and the kernel say of this machine as a whole."""
+"""Perform the capabilities `host`, `mem` and `load`: figures of the whole machine, from /proc and the kernel."""
 
 import ctypes
 import ctypes.util
@@ -17,12 +17,12 @@ _UTMP_OLD = struct.Struct("<hxxi32s4s32s256shhiii4I20x")
 _UTMP_NEW = struct.Struct("<hxxi32s4s32s256shhqqq4I20x4x")
 _UTMP = _UTMP_NEW if platform.machine() in ("aarch64", "riscv64", "loongarch64") else _UTMP_OLD
 _USER_PROCESS = 7
-# More logins than this are a terminal server gone mad; the count stays within what one answer may hold.
+# Logins. A terminal server may have hundreds; this many still fit into one answer.
 MOST_USERS = 1000
 
 
 def info(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Name, kernel and size of the machine."""
+    """Perform host.info: return name, kernel and size of the machine."""
     positional("host.info", args)
     system, node, release, _, machine = os.uname()
     return {
@@ -35,25 +35,28 @@ def info(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
 
 
 def uptime(args: list[Any], policy: Any, context: Context) -> dict[str, float]:
-    """Seconds since the machine started."""
+    """Perform host.uptime: return the seconds since the machine started."""
     positional("host.uptime", args)
     seconds = float(context.read("/proc/uptime").split()[0])
     return {"seconds": seconds, "booted_at": round(time.time() - seconds, 3)}
 
 
 def memory_fields(context: Context) -> dict[str, int]:
-    """/proc/meminfo in bytes, by the kernel's own names."""
+    """Return /proc/meminfo in bytes, by the kernel's own names: {"MemTotal": 8589934592, ...}."""
     found = re.findall(r"^([\w()]+):\s+(\d+) kB$", context.read("/proc/meminfo"), re.MULTILINE)
     return {name: int(kib) * 1024 for name, kib in found}
 
 
 def percent(part: float, whole: float) -> float:
-    """A share from 0 to 100, of nothing 0."""
+    """Return a share from 0 to 100; 0 if the whole is 0."""
     return round(100.0 * part / whole, 3) if whole > 0 else 0.0
 
 
 def mem(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Memory; used is what is not available to programs, so page cache does not count."""
+    """Perform host.mem: return the memory in use. Page cache does not count, since programs can have it.
+
+    Raises CallFailed("unsupported") if the kernel names no total.
+    """
     positional("host.mem", args)
     kernel = memory_fields(context)
     total = kernel.get("MemTotal", 0)
@@ -78,7 +81,7 @@ def mem(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
 
 
 def swap(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Swap space, and the pages that went in and out, in bytes."""
+    """Perform host.swap: return swap space, and the bytes swapped in and out."""
     positional("host.swap", args)
     kernel = memory_fields(context)
     total, free = kernel.get("SwapTotal", 0), kernel.get("SwapFree", 0)
@@ -95,7 +98,7 @@ def swap(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
 
 
 def load(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Load averages, and the number of processors to hold them against."""
+    """Perform host.load: return the load averages, and the number of processors to compare them with."""
     positional("host.load", args)
     one, five, fifteen, entities, _ = context.read("/proc/loadavg").split()
     running, total = entities.split("/")
@@ -107,7 +110,7 @@ def load(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
 
 
 def users(args: list[Any], policy: Any, context: Context) -> list[dict[str, Any]]:
-    """Who is logged in: from utmp, or from logind where a distribution has given utmp up."""
+    """Perform host.users: return the logins, from utmp or, if a distribution has no utmp, from logind."""
     positional("host.users", args)
     try:
         with open(context.path("/var/run/utmp"), "rb") as file:
@@ -149,7 +152,7 @@ def _logind_users(context: Context) -> list[dict[str, Any]]:
 
 
 class _Timex(ctypes.Structure):
-    """struct timex of adjtimex(2)."""
+    """Declares struct timex of adjtimex(2)."""
 
     _fields_ = [
         ("modes", ctypes.c_uint), ("offset", ctypes.c_long), ("freq", ctypes.c_long), ("maxerror", ctypes.c_long),
@@ -164,7 +167,10 @@ _STA_UNSYNC, _STA_NANO = 0x40, 0x2000
 
 
 def clock(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """What the kernel believes of its own clock, as the time daemon told it."""
+    """Perform host.clock: return the kernel's estimate of its own clock, which a time daemon maintains.
+
+    Raises CallFailed("unsupported") if adjtimex fails.
+    """
     positional("host.clock", args)
     timex = _Timex(modes=0)
     state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))

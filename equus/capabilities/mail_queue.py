@@ -1,4 +1,4 @@
-"""`host.mail_queue`: how many messages wait in the queues of Postfix or Exim, by counting files. It opens none."""
+"""Perform `host.mail_queue`: count the messages in the queues of Postfix or Exim by their files, which stay closed."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from equus.capabilities.calls import CallFailed, Context, Perform, positional
 
 POSTFIX, EXIM = "/var/spool/postfix", "/var/spool/exim4/input"
 _QUEUES = ("incoming", "active", "deferred", "hold")
-# Counting more files than this takes longer than knowing it is worth: 10,000 waiting messages are trouble enough.
+# Counting stops here: 10,000 waiting messages are a problem already, and more would take long to count.
 MOST_COUNTED = 10_000
 # Postfix hashes a queue over at most two levels of folders, Exim over one.
 DEEPEST = 3
@@ -39,7 +39,7 @@ def _count(folder: str, ending: str = "") -> int:
 
 
 def mail_queue(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Messages by queue of the mail system that is installed."""
+    """Return the messages in each queue of the installed mail system. Raises CallFailed if there is none."""
     positional("host.mail_queue", args)
     if os.path.isdir(context.path(f"{POSTFIX}/deferred")):
         counts = {name: _count(context.path(f"{POSTFIX}/{name}")) for name in _QUEUES}

@@ -1,4 +1,4 @@
-"""The names of all host calls, and which capability grants each. Values only, so that the linter need load no call."""
+"""List the names of all host calls and the capability that grants each. The linter loads these names, and no call."""
 
 CAPABILITY_OF: dict[str, str] = {
     **dict.fromkeys(("info", "uptime", "users", "clock", "swap", "raid", "mail_queue", "certificate"), "host"),

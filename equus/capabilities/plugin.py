@@ -1,28 +1,27 @@
-"""The capability `plugin`: run a program that the host's policy names, and read what it printed as a monitoring
-plugin's.
+"""Perform the capability `plugin`: run a program that the host's policy names, and parse its output as a plugin's.
 
-What may be run, with which arguments and as whom, is the policy's; how it is run and ended is the sandbox's; what its
-text means is the protocol's. Here the three meet.
+The policy says which program, with which arguments and as which user; equus/processes runs and ends it;
+equus_protocol/plugin_text.py parses the text.
 """
 
-import os
-import pwd
 import time
 from typing import Any
 
 from equus.capabilities.calls import CallFailed, Context, Perform, bad, positional, text_argument
-from equus.sandbox.ownership import ownership_fault
-from equus.sandbox.plugins import Plugin
-from equus.sandbox.spawn import run_program
-from equus_protocol.results import parse_plugin, to_json
+from equus.policy.file_ownership import ownership_fault
+from equus.policy.plugin_templates import Plugin
+from equus.processes.accounts import plugin_user
+from equus.processes.spawn import OUTPUT_FLOOD, Finished, run_program
+from equus_protocol.plugin_text import contradicts, parse_plugin
+from equus_protocol.results import STATUS_WORDS, to_json
 
-# Monitoring plugins look for their tools; nothing of the agent's own environment reaches them.
+# Monitoring plugins need a PATH for their tools; they get nothing of the agent's own environment.
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/"}
 STDERR_SHOWN = 300
 
 
 def plugin(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Run it and read it."""
+    """Perform host.plugin: run a plugin and return its parsed output. Raises CallFailed if the policy names no such."""
     name, values = positional("host.plugin", args, "name", "slots")
     name = text_argument("host.plugin", "name", name, limit=128)
     values = values or {}
@@ -47,36 +46,50 @@ def _unknown(name: str, policy: Any) -> str:
 
 def _run(entry: Plugin, argv: list[str], context: Context) -> dict[str, Any]:
     began = time.monotonic()
+    limit = context.seconds_left(entry.timeout)
     try:
         fault = ownership_fault(argv[0])
         if fault is not None:
             raise CallFailed("denied", f"plugin {entry.name} is never run like this: {fault}")
-        done = run_program(argv, context.seconds_left(entry.timeout), _ENVIRONMENT, uid=_uid(entry))
+        done = run_program(argv, limit, _ENVIRONMENT, uid=_uid(entry))
     except (OSError, ValueError) as error:
         raise CallFailed("failed", f"plugin {entry.name} cannot be started: {error}") from None
-    seconds = round(time.monotonic() - began, 6)
     if done.timed_out:
-        raise CallFailed("timeout", f"plugin {entry.name} timed out after {seconds:.0f} s")
-    # Some plugins say what is wrong on the other stream only.
-    text = done.stdout if done.stdout.strip() else done.stderr[:STDERR_SHOWN]
-    answer = to_json(parse_plugin(text, done.exit_status))
+        # Ending the program takes time, too; the text has the limit that was set. It is less if the run has less left.
+        raise CallFailed("timeout", f"plugin {entry.name} timed out after {limit:.3g} s")
+    return _answer(entry.name, done) | {"seconds": round(time.monotonic() - began, 6)}
+
+
+def _answer(name: str, done: Finished) -> dict[str, Any]:
+    # Some plugins report errors on stderr only.
+    from_stdout = bool(done.stdout.strip())
+    text = done.stdout if from_stdout else done.stderr[:STDERR_SHOWN]
+    length = done.stdout_bytes if from_stdout else len(done.stderr)
+    answer = to_json(parse_plugin(text, done.exit_status, was_cut=length > len(text)))
     answer.setdefault("metrics", [])
-    answer.pop("truncated", None)
-    if done.exit_status < 0:
-        answer["summary"] = f"plugin {entry.name} was killed by signal {-done.exit_status}"
-    if not answer["summary"]:
-        answer["summary"] = f"plugin {entry.name} said nothing (exit status {done.exit_status})"
-    return answer | {"exit_status": done.exit_status, "seconds": seconds, "truncated": done.truncated}
+    left_out = answer.pop("truncated", {})
+    if done.flooded and done.exit_status < 0:
+        answer["summary"] = f"plugin {name} was killed: it wrote more than {OUTPUT_FLOOD >> 20} MiB"
+    elif done.exit_status < 0:
+        answer["summary"] = f"plugin {name} was killed by signal {-done.exit_status}"
+    elif not answer["summary"]:
+        answer["summary"] = f"plugin {name} said nothing (exit status {done.exit_status})"
+    elif done.exit_status > 0 and contradicts(text, STATUS_WORDS.index(answer["status"])):
+        answer["summary"] += f" (exit status {done.exit_status})"
+    if length > len(text):
+        answer["output_bytes"] = length
+    if "metrics" in left_out:
+        answer["metrics_total"] = left_out["metrics"]
+    return answer | {"exit_status": done.exit_status, "truncated": length > len(text)}
 
 
 def _uid(entry: Plugin) -> int | None:
-    if entry.user is None:
-        return None
     try:
-        uid = pwd.getpwnam(entry.user).pw_uid
+        return plugin_user(entry.user)
     except KeyError:
         raise CallFailed("failed", f"plugin {entry.name}: this host has no user {entry.user}") from None
-    return None if uid == os.geteuid() else uid
+    except ValueError as fault:
+        raise CallFailed("denied", f"plugin {entry.name} is never run like this: {fault}") from None
 
 
 CALLS: dict[str, Perform] = {"plugin": plugin}

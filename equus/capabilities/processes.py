@@ -1,4 +1,4 @@
-"""The capability `procs`: how many processes there are of a kind, and which are the largest. It never signals one."""
+"""Perform the capability `procs`: count processes of a kind, and list the largest. Never sends a signal."""
 
 import os
 import pwd
@@ -10,8 +10,7 @@ from attrs import frozen
 
 from equus.capabilities.calls import CallFailed, Context, Fields, Perform
 
-# The kernel's own ceiling for pids is 4,194,304; a host with more than this many processes cannot be walked in a
-# run's time.
+# The kernel's limit of pids is 4,194,304, but more processes than this can't be read within a run's time.
 MOST_PROCESSES = 100_000
 MOST_LISTED = 200
 COMMAND_BYTES = 4096
@@ -20,7 +19,7 @@ STATES = "RSDZTI"
 
 @frozen
 class Process:
-    """One line of /proc/PID/stat, in plain units."""
+    """Holds one line of /proc/PID/stat, in plain units."""
 
     pid: int
     parent: int
@@ -33,7 +32,7 @@ class Process:
 
 
 def parse_stat(text: str) -> Process:
-    """Read /proc/PID/stat; the name may hold blanks and brackets, so the last bracket ends it."""
+    """Parse /proc/PID/stat. The name may contain blanks and brackets; the last bracket ends it."""
     head, _, tail = text.rpartition(")")
     pid, _, name = head.partition(" (")
     fields = tail.split()
@@ -52,7 +51,7 @@ def parse_stat(text: str) -> Process:
 
 
 def all_processes(context: Context) -> list[Process]:
-    """Every process that was there while we looked."""
+    """Return all processes. Raises CallFailed if /proc can't be listed, or there are too many."""
     try:
         names = [name for name in os.listdir(context.path("/proc")) if name.isdigit()]
     except OSError:
@@ -66,14 +65,14 @@ def all_processes(context: Context) -> list[Process]:
 
 
 def user_of(pid: int, context: Context) -> int:
-    """The real uid, or -1 of a process that has just ended. (The owner of /proc/PID is root for some daemons.)"""
+    """Return the real uid, or -1 if the process has ended. (The owner of /proc/PID is root for some daemons.)"""
     status = context.read_line(f"/proc/{pid}/status") or ""
     _, _, rest = status.partition("\nUid:")
     return int(rest.split(None, 1)[0]) if rest else -1
 
 
 def user_number(text: str) -> int:
-    """The uid of a user's name or number."""
+    """Return the uid of a user's name or number. Raises CallFailed("not-found") if there is no such user."""
     if text.isdigit():
         return int(text)
     try:
@@ -83,7 +82,7 @@ def user_number(text: str) -> int:
 
 
 def user_name(uid: int) -> str:
-    """The name of a uid, or the number as text."""
+    """Return the user name of a uid, or the number as text."""
     try:
         return pwd.getpwuid(uid).pw_name
     except (KeyError, OverflowError):
@@ -91,7 +90,7 @@ def user_name(uid: int) -> str:
 
 
 def command_line(pid: int, context: Context) -> str:
-    """The command line with blanks between its words."""
+    """Return the command line with blanks between its words."""
     try:
         with open(context.path(f"/proc/{pid}/cmdline"), "rb") as file:
             return file.read(COMMAND_BYTES).rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
@@ -100,7 +99,7 @@ def command_line(pid: int, context: Context) -> str:
 
 
 def procs(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Counts over the processes that match, and the largest of them."""
+    """Perform host.procs: return counts of the matching processes, and the largest. Raises CallFailed if denied."""
     fields = Fields("host.procs", args)
     name, user = fields.optional_text("name", 64), fields.optional_text("user", 64)
     state, command = fields.choice("state", None, tuple(STATES)), fields.optional_text("command")
@@ -120,10 +119,16 @@ def procs(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
 def _answer(found: list[Process], limit: int, commands: bool, context: Context) -> dict[str, Any]:
     states = Counter(one.state for one in found)
     largest = sorted(found, key=lambda one: (-one.resident_bytes, one.pid))[:limit]
-    boot = time.time() - float(context.read("/proc/uptime").split()[0])
+    uptime = float(context.read("/proc/uptime").split()[0])
+    boot = time.time() - uptime
+    newest = max((one.started for one in found), default=None)
+    youngest = {} if newest is None else {"youngest_age_seconds": round(max(0.0, uptime - newest), 2)}
     return {
         "count": len(found),
         "threads": sum(one.threads for one in found),
+        "resident_bytes": sum(one.resident_bytes for one in found),
+        "cpu_seconds": sum(one.cpu_seconds for one in found),
+        **youngest,
         "by_state": {letter: states[letter] for letter in STATES},
         "list": [_listed(one, boot, commands, context) for one in largest],
     }

@@ -1,4 +1,8 @@
-"""All host calls by the name that Lua uses. The broker looks calls up here; it performs nothing that is not listed."""
+"""List all host calls by the name that Lua uses. The broker performs no call that is not listed here.
+
+A new call is a module beside this file, its row here, and its name in names.py; docs/checks.rst describes it. If it
+belongs to a new capability, equus/policy/policy_text.py, docs/policy.rst and helen/queries/repl_source.py name that.
+"""
 
 from equus.capabilities import (
     certificate,
@@ -9,24 +13,24 @@ from equus.capabilities import (
     files,
     http,
     icmp,
+    io_counters,
+    log_tail,
     machine,
     mail_queue,
     plugin,
     processes,
     raid,
-    sockets,
     systemd,
-    tls,
-    traffic,
 )
 from equus.capabilities.calls import Call, CallFailed, Context
 from equus.capabilities.names import CAPABILITY_OF
+from equus.capabilities.streams import sockets, tls
 
 __all__ = ["CALLS", "Call", "CallFailed", "Context"]
 
 _GROUPS = (
-    machine, raid, mail_queue, certificate, cpu, disk, traffic, processes, files, sockets, icmp, tls, http, dns,
-    systemd, plugin, crypto,
+    machine, raid, mail_queue, certificate, cpu, disk, io_counters, processes, files, log_tail, sockets, icmp, tls,
+    http, dns, systemd, plugin, crypto,
 )  # fmt: skip
 
 CALLS: dict[str, Call] = {

@@ -1,7 +1,7 @@
-"""Rates from counters: readings kept between runs and shared by all checks of one agent.
+"""Make rates from counters, with readings that are kept between runs and shared by all checks of one agent.
 
-It keeps no thread of its own. Each call adds a reading and compares it with the newest kept one that is old enough,
-so a check that runs each minute gets the mean of that minute at no cost; only the first call has to wait.
+It has no thread of its own. Each call adds a reading and compares it with the newest kept one that is old enough, so
+that a check that runs each minute gets the mean of that minute without waiting; only the first call waits.
 """
 
 import threading
@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 
 Reading = TypeVar("Reading")
 
-# Windows up to 10 minutes, one kept reading each 5 s: 120, and a few for good measure.
+# Readings for windows up to 10 minutes, one each 5 s: 120, and a few more.
 KEPT_READINGS = 128
 SPACING_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 5.0
 # Counters of /proc advance by hundredths of a second: a shorter window is noise.
 SHORTEST_WINDOW_SECONDS = 0.05
-# Keys are call names (with the root in tests); the bound only guards against a future slip.
+# Keys are call names (with the root in tests), so that there are a handful; the bound is for future mistakes.
 MOST_KEYS = 64
 
 
 class Sampler:
-    """Readings by key; `over` answers the window in seconds, the older reading and the newer one."""
+    """Keeps readings by key for `over`."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
@@ -36,7 +36,10 @@ class Sampler:
     def over(
         self, key: str, read: Callable[[], Reading], seconds: float, patience: float
     ) -> tuple[float, Reading, Reading]:
-        """Compare with a reading at least `seconds` old; waits for one, at most `patience` and LONGEST_WAIT_SECONDS."""
+        """Return the window in seconds, a reading at least `seconds` seconds old, and a new reading.
+
+        If there is none that old, wait for it, at most `patience` seconds and LONGEST_WAIT_SECONDS.
+        """
         now, reading = self._clock(), read()
         before = self._old_enough(key, now, seconds)
         if before is None:

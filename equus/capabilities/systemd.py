@@ -1,18 +1,19 @@
-"""The capability `systemd`: the state of units, as `systemctl show` prints it. It starts and stops nothing."""
+"""Perform the capability `systemd`: the state of units, as `systemctl show` prints it. Starts and stops nothing."""
 
 import re
 import time
 from typing import Any
 
 from equus.capabilities.calls import CallFailed, Context, Perform, bad, positional, text_argument
-from equus.sandbox.spawn import run_program
+from equus.processes.spawn import run_program
 
 SYSTEMCTL = "/usr/bin/systemctl"
 SYSTEMCTL_SECONDS = 10.0
 OUTPUT_BYTES = 262_144
 MOST_FAILED = 200
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0", "TZ": "UTC"}
-_UNIT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9:_.@\\-]{0,254}")
+# The names of mounts are made of paths: "-.mount" is that of /, and "\\x2e" stands for a dot at the begin.
+_UNIT = re.compile(r"(?:[A-Za-z0-9_:\\]|-(?!-))[A-Za-z0-9:_.@\\-]{0,254}")
 _TEXTS = {
     "load_state": "LoadState", "active_state": "ActiveState", "sub_state": "SubState",
     "unit_file_state": "UnitFileState",
@@ -24,7 +25,7 @@ _UNSET = (1 << 64) - 1
 
 
 def systemctl(arguments: list[str], context: Context) -> str:
-    """What systemctl prints; a host without systemd is `unsupported`."""
+    """Run systemctl and return its output. Raises CallFailed: "unsupported" on a host without systemd, or "failed"."""
     try:
         done = run_program(
             [SYSTEMCTL, *arguments], context.seconds_left(SYSTEMCTL_SECONDS), _ENVIRONMENT, max_output=OUTPUT_BYTES
@@ -41,12 +42,12 @@ def systemctl(arguments: list[str], context: Context) -> str:
 
 
 def properties(text: str) -> dict[str, str]:
-    """NAME=VALUE lines."""
+    """Parse NAME=VALUE lines."""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
 def systemd(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """One unit."""
+    """Perform host.systemd: return the state of one unit. Raises CallFailed if it is unknown or denied."""
     unit = text_argument("host.systemd", "unit", positional("host.systemd", args, "unit")[0], limit=255)
     if not _UNIT.fullmatch(unit):
         raise bad("host.systemd: unit must be the name of a unit, such as nginx.service")
@@ -61,7 +62,7 @@ def systemd(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
 
 
 def describe(unit: str, found: dict[str, str], context: Context) -> dict[str, Any]:
-    """The properties under our names; numbers that systemd does not keep are left out."""
+    """Return the properties by the names of host.systemd, without the numbers that systemd does not keep."""
     answer: dict[str, Any] = {"unit": unit, **{ours: found.get(theirs, "") for ours, theirs in _TEXTS.items()}}
     for ours, theirs in _NUMBERS.items():
         text = found.get(theirs, "")
@@ -75,7 +76,7 @@ def describe(unit: str, found: dict[str, str], context: Context) -> dict[str, An
 
 
 def systemd_failed(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
-    """Units in state failed, of those that the policy lets checks see."""
+    """Perform host.systemd_failed: return the failed units, as far as the policy lets checks see them."""
     positional("host.systemd_failed", args)
     text = systemctl(["list-units", "--state=failed", "--all", "--plain", "--no-legend", "--full"], context)
     names = [line.split()[0] for line in text.splitlines() if line.strip()]

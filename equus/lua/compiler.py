@@ -1,23 +1,23 @@
-"""Ask the real Lua 5.4 compiler whether a source is good. It compiles and never runs."""
+"""Compile sources with the real Lua 5.4 compiler, and report its errors. Never runs them."""
 
 import re
 
 from lupa.lua54 import LuaError, LuaRuntime, LuaSyntaxError
 
-# A goto without its label is noticed at the end of the function, and the text says where it stands.
+# A goto without its label is noticed at the end of the function; the text has the line of the goto.
 _LATER = re.compile(r" at line (\d+)$")
 _PLACE = re.compile(r'(?:\[string "[^\n]*"\]|source):(\d+): (.*)', re.DOTALL)
 
 
 class Compiler:
-    """One Lua state for many sources."""
+    """Owns one Lua state, which compiles many sources."""
 
     def __init__(self) -> None:
-        # No limit of memory: reaching it can end the process, and compiling 1 MiB of source takes some ten times that.
+        # Without a limit of memory: reaching it can end the process. 1 MiB of source takes some 10 MiB to compile.
         self._lua = LuaRuntime(encoding=None, register_eval=False, register_builtins=False)
 
     def fault(self, source: bytes) -> tuple[int, str] | None:
-        """The line and what is wrong there, or None."""
+        """Compile a source. Return the line and the text of its first error, or None."""
         try:
             self._lua.compile(source, name=b"@source", mode=b"t")
         except (LuaSyntaxError, LuaError) as fault:

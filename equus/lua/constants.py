@@ -1,7 +1,7 @@
-"""The value of an expression that is data: literals, tables of them, local constants, `..` and plain arithmetic.
+"""Evaluate expressions that are data: literals, tables of them, local constants, `..` and plain arithmetic.
 
-Pure, and nothing is run: what is no constant is NotConstant with its line. Lua tables become lists (keys 1 to n),
-dicts, or an empty dict.
+Pure, and nothing is run: an expression that is no constant raises NotConstant with its line. Lua tables become lists
+(keys 1 to n), dicts, or an empty dict.
 """
 
 import operator
@@ -27,15 +27,15 @@ from equus.lua.tree import (
 )
 
 _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-# Of a text built by `..`. A source can name a text in few words and double it in each line: what a table says of
-# itself, and what a test records, is shorter.
+# Characters of a text built by `..`. A source can name a text and double it in each line; the texts of honest tables
+# and tests are shorter.
 TEXT_LIMIT = 8192
-# Of a table written out in full. Tables that hold one table many times would grow without end on the way.
+# Values of a table written out in full. A table that contains one table many times would else grow without bound.
 MOST_VALUES = 50_000
 
 
 class NotConstant(Exception):
-    """An expression that only running could tell; `line` is where it stands."""
+    """Reports an expression on `line` that has a value only when it is run."""
 
     def __init__(self, line: int, text: str = "this is not a constant") -> None:
         super().__init__(text)
@@ -44,15 +44,15 @@ class NotConstant(Exception):
 
 
 @frozen
-class Run:
-    """A function where data stands: the one thing of a check that is no data."""
+class FunctionValue:
+    """Stands for a function as a value: `run`, the one field of a check that is no data."""
 
     line: int
     parameters: tuple[str, ...]
 
 
-class Lines(dict[Any, Any]):
-    """A table that remembers on which line it begins and where each of its keys stands."""
+class LocatedTable(dict[Any, Any]):
+    """Holds a Lua table with the line where it begins, and the line of each key."""
 
     def __init__(self, line: int) -> None:
         super().__init__()
@@ -60,11 +60,12 @@ class Lines(dict[Any, Any]):
         self.lines: dict[Any, int] = {}
 
     def line_of(self, key: Any) -> int:
+        """Return the line of a key, or the table's own."""
         return self.lines.get(key, self.line)
 
 
 def plain(value: Any) -> Any:
-    """A value of `evaluate` as plain lists and dicts. Raises NotConstant for a table that is too large or too deep."""
+    """Return a value of `evaluate` as plain lists and dicts. Raises NotConstant if it is too large or too deep."""
     try:
         return _plain(value, [MOST_VALUES])
     except RecursionError:
@@ -73,7 +74,7 @@ def plain(value: Any) -> Any:
 
 def _plain(value: Any, left: list[int]) -> Any:
     left[0] -= 1
-    if not isinstance(value, Lines):
+    if not isinstance(value, LocatedTable):
         return value
     if left[0] < 0:
         raise NotConstant(value.line, f"this table holds more than {MOST_VALUES} values")
@@ -82,8 +83,8 @@ def _plain(value: Any, left: list[int]) -> Any:
     return {str(key): _plain(item, left) for key, item in value.items()}
 
 
-def returned(chunk: Chunk) -> Any:
-    """What a source returns, if it is data throughout."""
+def returned_value(chunk: Chunk) -> Any:
+    """Evaluate the `return` of a source. Raises NotConstant if the source is more than data, or returns nothing."""
     if chunk.other is not None:
         raise NotConstant(chunk.other, "only local constants, assignments and the return belong at the top level")
     known: dict[int, Any] = {}
@@ -99,7 +100,7 @@ def returned(chunk: Chunk) -> Any:
 
 
 def _declare(statement: Local, known: dict[int, Any]) -> None:
-    """Locals that are no constants are no fault until the data needs them."""
+    """Evaluate a local. If it is no constant, the fault is kept until the data uses it."""
     for number, variable in enumerate(statement.variables):
         if number < len(statement.values):
             try:
@@ -109,13 +110,13 @@ def _declare(statement: Local, known: dict[int, Any]) -> None:
 
 
 def _assign(statement: Assignment, known: dict[int, Any]) -> None:
-    """`check.args.warn = {...}` and `function check.run()`: into a table that is known."""
+    """Store `check.args.warn = {...}` or `function check.run()` in the table that it names, if that is known."""
     for target, value in zip(statement.targets, statement.values, strict=False):
         chain = dotted(target)
         table = _known(chain[0].variable, known) if chain else None
         for name in chain[1][:-1] if chain else ():
-            table = table.get(name) if isinstance(table, Lines) else None
-        if chain and isinstance(table, Lines) and chain[1]:
+            table = table.get(name) if isinstance(table, LocatedTable) else None
+        if chain and isinstance(table, LocatedTable) and chain[1]:
             table[chain[1][-1]] = evaluate(value, known)
             table.lines[chain[1][-1]] = statement.line
 
@@ -125,7 +126,7 @@ def _known(variable: Variable | None, known: Mapping[int, Any]) -> Any:
 
 
 def evaluate(expression: Expression, known: Mapping[int, Any]) -> Any:
-    """The value; tables as Lines, functions as Run."""
+    """Return the value: a table as LocatedTable, a function as FunctionValue. Raises NotConstant if it is no data."""
     try:
         return _evaluate(expression, known)
     except RecursionError:
@@ -136,7 +137,7 @@ def _evaluate(expression: Expression, known: Mapping[int, Any]) -> Any:
     if isinstance(expression, Constant):
         return expression.value
     if isinstance(expression, Function):
-        return Run(expression.line, expression.parameters)
+        return FunctionValue(expression.line, expression.parameters)
     if isinstance(expression, Table):
         return _table(expression, known)
     if isinstance(expression, Name):
@@ -158,8 +159,8 @@ def _named(name: Name, known: Mapping[int, Any]) -> Any:
     return value
 
 
-def _table(table: Table, known: Mapping[int, Any]) -> Lines:
-    result, position = Lines(table.line), 0
+def _table(table: Table, known: Mapping[int, Any]) -> LocatedTable:
+    result, position = LocatedTable(table.line), 0
     for key_expression, value_expression in table.items:
         if key_expression is None:
             position += 1
@@ -205,7 +206,7 @@ def _binary(binary: Binary, known: Mapping[int, Any]) -> Any:
 
 
 def _wrapped(number: int | float) -> int | float:
-    """Integers of Lua have 64 bits and wrap around; Python's would grow with each multiplication."""
+    """Wrap an integer around at 64 bits, as Lua does; Python's would grow with each multiplication."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63) if isinstance(number, int) else number
 
 

@@ -1,27 +1,27 @@
-"""The tokens of a source one after the other, with what every rule of a grammar asks of them. Pure."""
+"""Read the tokens of a source one by one, with the tests that every rule of the grammar uses. Pure."""
 
 from collections.abc import Iterator
 from typing import NoReturn
 
 from equus.lua.tokens import LuaSyntaxError, Token, tokens
 
-# The longest check that is installed has about 1,500 tokens; this many take a second or two, and then whoever waits for
-# the linter goes away. Data of that size belongs into a file that the check reads.
+# The longest shipped check has about 1,500 tokens. This many take a second or two to parse; data of that size belongs
+# into a file that the check reads.
 MOST_TOKENS = 100_000
-# Lua itself stops at 200 levels; each level here takes up to seven Python frames of the thousand there are.
+# Lua itself stops at 200 levels. Each level here takes up to seven of Python's thousand frames.
 DEEPEST = 100
 
 
 def _counted(source: Iterator[Token]) -> Iterator[Token]:
-    """The same tokens, as long as there are not too many."""
+    """Yield the same tokens, up to MOST_TOKENS of them."""
     for number, token in enumerate(source):
         if number >= MOST_TOKENS:
-            raise LuaSyntaxError(token.line, f"more than {MOST_TOKENS} words and signs are too long to be judged")
+            raise LuaSyntaxError(token.line, f"the source has more than {MOST_TOKENS} tokens, too many for the linter")
         yield token
 
 
 class Cursor:
-    """Where the parser stands: the next token, one more ahead, and how deep it is."""
+    """Holds the parser's position: the next token, one more ahead, and the depth of nesting."""
 
     def __init__(self, source: str) -> None:
         self._tokens = _counted(tokens(source))
@@ -55,7 +55,7 @@ class Cursor:
         return self._next()
 
     def _close(self, kind: str, opening: str, line: int) -> None:
-        """The end of what began on `line`; the message says where that was, since the fault is often there."""
+        """Take the closing token of a construct. The message names the opening's line: the fault is often there."""
         if not self._take(kind):
             began = "" if line == self._token.line else f" (to close '{opening}' at line {line})"
             raise LuaSyntaxError(self._token.line, f"'{kind}' expected{began} near '{self._token.shown}'")

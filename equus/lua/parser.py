@@ -1,60 +1,48 @@
-"""Lua 5.4 source to the tree of tree.py, names resolved on the way. Pure: nothing is ever run.
+"""Parse Lua 5.4 source into the tree of tree.py, and resolve its names. Pure: runs nothing.
 
-It accepts what the language's grammar accepts; rules beyond it (gotos and their labels, writing to constants) are the
-real compiler's, which linting asks as well.
+The parser accepts what the grammar of the language accepts. Rules beyond the grammar (labels of gotos, writing to
+constants) are left to the real compiler, which the linter asks as well (compiler.py).
+
+It is written by hand because the linter needs exactly Lua 5.4, the line of each name, constants without running
+anything, and bounds on hostile source. luaparser runs on ANTLR, which is slow; tree-sitter-lua is a compiled
+dependency. The running agent never imports this package.
 """
 
 from collections.abc import Callable
 
-from equus.lua.cursor import Cursor
-from equus.lua.scope import Scopes
+from equus.lua.expressions import ExpressionParser
 from equus.lua.tokens import LuaSyntaxError, Token
 from equus.lua.tree import (
     Assignment,
-    Binary,
     Call,
     Chunk,
     Constant,
     Expression,
-    Function,
     Index,
     Local,
     Name,
-    Path,
     Return,
     Statement,
-    Table,
-    Unary,
-    Varargs,
 )
 
 _BLOCK_ENDS = frozenset(("end of source", "end", "else", "elseif", "until"))
-# Left and right binding power; the right one is lower where an operator binds to the right.
-_BINARY = {
-    "or": (1, 1), "and": (2, 2), "<": (3, 3), ">": (3, 3), "<=": (3, 3), ">=": (3, 3), "~=": (3, 3), "==": (3, 3),
-    "|": (4, 4), "~": (5, 5), "&": (6, 6), "<<": (7, 7), ">>": (7, 7), "..": (9, 8), "+": (10, 10), "-": (10, 10),
-    "*": (11, 11), "/": (11, 11), "//": (11, 11), "%": (11, 11), "^": (14, 13),
-}  # fmt: skip
-_UNARY, _UNARY_POWER = frozenset(("not", "-", "#", "~")), 12
-_LITERALS = {"nil": None, "true": True, "false": False}
 
 
 def parse(source: str) -> Chunk:
-    """The tree of a source; LuaSyntaxError when it is none."""
+    """Return the tree of a source. Raises LuaSyntaxError if it is no Lua."""
     return _Parser(source).chunk()
 
 
-class _Parser(Cursor):
+class _Parser(ExpressionParser):
+    """Parses statements; keeps those of the top level."""
+
     def __init__(self, source: str) -> None:
         super().__init__(source)
-        self._scopes = Scopes()
-        self._calls: list[Call] = []
-        self._paths: list[Path] = []
-        self._functions = 0
         self._statements: list[Statement] = []
         self._other: int | None = None
 
     def chunk(self) -> Chunk:
+        """Parse the whole source."""
         self._block()
         if self._token.kind != "end of source":
             self._unexpected()
@@ -71,8 +59,6 @@ class _Parser(Cursor):
     @property
     def _top(self) -> bool:
         return self._functions == 0 and self._depth <= 1
-
-    # Statements ------------------------------------------------------------------------------------------------------
 
     def _block(self) -> None:
         self._deeper()
@@ -136,7 +122,7 @@ class _Parser(Cursor):
         self._close("end", "do", line)
 
     def _repeat(self) -> None:
-        """The condition sees the locals of the body, so the block stays open for it."""
+        """Parse `repeat`. Its condition sees the locals of the body, so that the block stays open for it."""
         line = self._next().line
         self._deeper()
         self._scopes.open()
@@ -188,7 +174,7 @@ class _Parser(Cursor):
         while self._take(","):
             names.append(self._attributed_name())
         values = self._expressions() if self._take("=") else ()
-        # The names begin behind the whole statement: `local x = x` reads the outer one.
+        # The names are declared after the whole statement: `local x = x` reads the outer x.
         variables = tuple(self._scopes.declare(name.value, name.line, "local") for name in names)
         for number, variable in enumerate(variables):
             variable.later = variables[number + 1 :]
@@ -240,168 +226,11 @@ class _Parser(Cursor):
         self._keep(Assignment(line, tuple(targets), values))
 
     def _assigned(self, target: Expression) -> None:
-        """A plain name is written; of `a.b = 1` the name a is read."""
+        """Record the use of an assignment's target: a plain name is written; of `a.b = 1` the name a is read."""
         if isinstance(target, Name):
             self._scopes.write(target)
         else:
             self._used(target)
-
-    # Expressions -----------------------------------------------------------------------------------------------------
-
-    def _expressions(self) -> tuple[Expression, ...]:
-        found = [self._expression()]
-        while self._take(","):
-            found.append(self._expression())
-        return tuple(found)
-
-    def _expression(self, power: int = 0) -> Expression:
-        self._deeper()
-        if self._token.kind in _UNARY:
-            operator = self._next()
-            left: Expression = Unary(operator.line, operator.kind, self._expression(_UNARY_POWER))
-        else:
-            left = self._simple()
-        while self._token.kind in _BINARY and _BINARY[self._token.kind][0] > power:
-            operator = self._next()
-            left = Binary(operator.line, operator.kind, left, self._expression(_BINARY[operator.kind][1]))
-        self._depth -= 1
-        return left
-
-    def _simple(self) -> Expression:
-        token = self._token
-        if token.kind in ("number", "string"):
-            self._next()
-            return Constant(token.line, token.value)
-        if token.kind in _LITERALS:
-            self._next()
-            return Constant(token.line, _LITERALS[token.kind])
-        if token.kind == "...":
-            self._next()
-            return Varargs(token.line)
-        if token.kind == "{":
-            return self._table()
-        if token.kind == "function":
-            self._next()
-            return self._body(token.line, ())
-        return self._suffixed(statement=False)
-
-    def _suffixed(self, statement: bool) -> Expression:
-        """A name or a bracketed expression with all that hangs on it. What a statement assigns to is not read here."""
-        expression = self._primary()
-        while True:
-            token = self._token
-            if token.kind == ".":
-                self._next()
-                name = self._expect("name")
-                expression = Index(name.line, expression, Constant(name.line, name.value))
-            elif token.kind == "[":
-                self._next()
-                key = self._expression()
-                self._close("]", "[", token.line)
-                expression = Index(token.line, expression, key)
-            elif token.kind in ("(", "string", "{", ":"):
-                expression = self._call(expression)
-            else:
-                if not statement:
-                    self._used(expression)
-                return expression
-
-    def _call(self, callee: Expression) -> Call:
-        self._used(callee)
-        line = self._token.line
-        method = None
-        if self._take(":"):
-            method = self._expect("name").value
-        call = Call(line, callee, method, self._arguments())
-        self._calls.append(call)
-        return call
-
-    def _arguments(self) -> tuple[Expression, ...]:
-        token = self._token
-        if token.kind == "string":
-            self._next()
-            return (Constant(token.line, token.value),)
-        if token.kind == "{":
-            return (self._table(),)
-        self._expect("(")
-        found = () if self._at(")") else self._expressions()
-        self._close(")", "(", token.line)
-        return found
-
-    def _primary(self) -> Expression:
-        token = self._token
-        if token.kind == "name":
-            self._next()
-            return self._scopes.name(token.value, token.line)
-        if token.kind == "(":
-            self._next()
-            inner = self._expression()
-            self._close(")", "(", token.line)
-            # Brackets cut a list of values to one, and end a chain of names.
-            return Unary(token.line, "()", inner)
-        self._unexpected()
-
-    def _used(self, expression: Expression) -> None:
-        """The value of a chain is taken: its root is read, and the longest run of constant names is noted."""
-        links: list[Index] = []
-        base = expression
-        while isinstance(base, Index):
-            links.append(base)
-            base = base.base
-        if not isinstance(base, Name):
-            return
-        longest: Index | Name = base
-        names: list[str] = []
-        for link in reversed(links):
-            if not isinstance(link.key, Constant) or not isinstance(link.key.value, str):
-                break
-            longest = link
-            names.append(link.key.value)
-        self._scopes.read(base, tuple(names))
-        self._paths.append(Path(base, tuple(names), longest.line, isinstance(longest, Name) and bool(links)))
-
-    def _table(self) -> Table:
-        line = self._expect("{").line
-        items: list[tuple[Expression | None, Expression]] = []
-        while not self._at("}"):
-            items.append(self._item())
-            if not (self._take(",") or self._take(";")):
-                break
-        self._close("}", "{", line)
-        return Table(line, tuple(items))
-
-    def _item(self) -> tuple[Expression | None, Expression]:
-        token = self._token
-        if token.kind == "[":
-            self._next()
-            key = self._expression()
-            self._close("]", "[", token.line)
-            self._expect("=")
-            return key, self._expression()
-        if token.kind == "name" and self._peek().kind == "=":
-            self._next()
-            self._next()
-            return Constant(token.line, token.value), self._expression()
-        return None, self._expression()
-
-    def _body(self, line: int, implied: tuple[str, ...]) -> Function:
-        """Parameters and block of a function, behind its name."""
-        self._functions += 1
-        self._scopes.open()
-        opening = self._expect("(").line
-        names = list(implied)
-        more = not self._at(")")
-        while more and not self._take("..."):
-            names.append(self._expect("name").value)
-            more = self._take(",")
-        self._close(")", "(", opening)
-        for name in names:
-            self._scopes.declare(name, opening, "parameter")
-        self._block()
-        self._scopes.close()
-        self._close("end", "function", line)
-        self._functions -= 1
-        return Function(line, tuple(names))
 
 
 _STATEMENTS: dict[str, Callable[[_Parser], None]] = {

@@ -1,7 +1,6 @@
-"""Lua 5.4 source into tokens. Pure; the parser makes sense of them.
+"""Split Lua 5.4 source into tokens. Pure.
 
-Text is held as Python strings in which bytes that are no UTF-8 stand as surrogates, so every string literal keeps its
-exact bytes.
+Bytes that are no UTF-8 are surrogates in the Python strings, so that every string literal keeps its exact bytes.
 """
 
 import re
@@ -12,7 +11,7 @@ KEYWORDS = frozenset(
     "and break do else elseif end false for function goto if in local nil not or repeat return then true until"
     " while".split()
 )
-# What compiled Lua begins with: never source.
+# The first byte of compiled Lua, and of no source.
 BYTECODE_MARK = "\x1b"
 
 _TOKEN = re.compile(
@@ -36,7 +35,7 @@ _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v"
 
 
 class LuaSyntaxError(Exception):
-    """Source that is no Lua; `line` counts from 1."""
+    """Reports source that is no Lua; `line` counts from 1."""
 
     def __init__(self, line: int, text: str) -> None:
         super().__init__(f"line {line}: {text}")
@@ -45,7 +44,7 @@ class LuaSyntaxError(Exception):
 
 
 class Token(NamedTuple):
-    """kind: name, number, string, or the keyword or operator itself; `end` is the end of the source."""
+    """Holds one token. kind: name, number, string, end of source, or the keyword or operator itself."""
 
     kind: str
     value: Any
@@ -53,12 +52,12 @@ class Token(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """As it stands in messages."""
+        """Return the token as messages show it."""
         return {"end of source": "<eof>"}.get(self.kind, str(self.value)[:40])
 
 
 def tokens(source: str) -> Iterator[Token]:
-    """All tokens of a source, the last one of kind "end of source"."""
+    """Yield all tokens of a source, the last one of kind "end of source". Raises LuaSyntaxError."""
     if source.startswith(BYTECODE_MARK):
         raise LuaSyntaxError(1, "this is compiled Lua; only source is accepted")
     source = source.replace("\r\n", "\n")
@@ -91,7 +90,7 @@ def tokens(source: str) -> Iterator[Token]:
 
 
 def _long(source: str, at: int, level: str, line: int) -> tuple[str, int]:
-    """The inside of a long bracket that opened before `at`, and where it ends."""
+    """Return the inside of a long bracket that opened before `at`, and the position after it."""
     end = source.find(f"]{level}]", at)
     if end < 0:
         raise LuaSyntaxError(line, f"unfinished long string or comment (starts at line {line})")
@@ -132,7 +131,7 @@ def _escaped(escape: re.Match[str], line: int) -> str:
 
 
 def _joined(parts: list[str]) -> str:
-    """Escaped bytes that make up UTF-8 together become the characters they mean."""
+    """Join the parts; escaped bytes that form UTF-8 together become their characters."""
     text = "".join(parts)
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 

@@ -1,7 +1,7 @@
-"""What the parser keeps of a Lua source: expressions, top-level statements, and what names refer to. Values only.
+"""Define the tree of a Lua source: expressions, top-level statements, and the variables that names refer to.
 
-The insides of functions are parsed and their names resolved, but no tree is kept of them: linting asks which globals
-and which host calls a file uses, and reading a table asks for its constants. Both need no more.
+The insides of functions are parsed and their names resolved, but no tree is kept of them: the linter needs the globals
+and host calls of a file, and the reader of a check's table needs its constants.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from attrs import define, field, frozen
 
 @define
 class Variable:
-    """One local name, and whether anything reads it. `kind` is local, parameter, loop or function."""
+    """Describes one local name and counts its uses. `kind` is local, parameter, loop or function."""
 
     name: str
     line: int
     kind: str
     reads: int = 0
     writes: int = 0  # after its declaration
-    later: tuple[Variable, ...] = ()  # those behind it in the same statement
+    later: tuple[Variable, ...] = ()  # the ones after it in the same statement
 
 
 @frozen
 class Constant:
-    """A literal: nil, a boolean, a number or a string."""
+    """Holds a literal: nil, a boolean, a number or a string."""
 
     line: int
     value: Any
@@ -33,7 +33,7 @@ class Constant:
 
 @frozen
 class Name:
-    """A name; `variable` is None for a global."""
+    """Holds a used name; `variable` is None for a global."""
 
     line: int
     name: str
@@ -42,7 +42,7 @@ class Name:
 
 @frozen
 class Index:
-    """`base.key` or `base[key]`."""
+    """Holds `base.key` or `base[key]`."""
 
     line: int
     base: Expression
@@ -51,7 +51,7 @@ class Index:
 
 @frozen
 class Call:
-    """`callee(arguments)`; `method` for `callee:method(arguments)`."""
+    """Holds `callee(arguments)`, or with `method` `callee:method(arguments)`."""
 
     line: int
     callee: Expression
@@ -61,7 +61,7 @@ class Call:
 
 @frozen
 class Table:
-    """A table constructor. An item without a key has the key None and counts from 1."""
+    """Holds a table constructor. An item without a key has the key None; such items count from 1."""
 
     line: int
     items: tuple[tuple[Expression | None, Expression], ...]
@@ -69,7 +69,7 @@ class Table:
 
 @frozen
 class Function:
-    """A function with the names of its parameters."""
+    """Holds a function's parameter names."""
 
     line: int
     parameters: tuple[str, ...]
@@ -100,7 +100,7 @@ Expression = Constant | Name | Index | Call | Table | Function | Binary | Unary 
 
 @frozen
 class Local:
-    """`local names = values` of the top level, and `local function` with its Function as the value."""
+    """Holds `local names = values` of the top level, or `local function` with its Function as the value."""
 
     line: int
     variables: tuple[Variable, ...]
@@ -109,7 +109,7 @@ class Local:
 
 @frozen
 class Assignment:
-    """`targets = values` of the top level, and `function a.b()` with its Function as the value."""
+    """Holds `targets = values` of the top level, or `function a.b()` with its Function as the value."""
 
     line: int
     targets: tuple[Expression, ...]
@@ -127,7 +127,7 @@ Statement = Local | Assignment | Return
 
 @frozen
 class GlobalUse:
-    """A global read or written; `path` is what is taken of it by constant names: ("os", "execute")."""
+    """Describes a read or write of a global; `path` has the constant names: ("os", "execute")."""
 
     line: int
     path: tuple[str, ...]
@@ -136,9 +136,9 @@ class GlobalUse:
 
 @frozen
 class Path:
-    """The longest run of constant names of a chain whose value is taken: `host.disk` in `host.disk("/").path`.
+    """Holds the constant names at the beginning of a chain that is read: `host.disk` in `host.disk("/").path`.
 
-    `computed`: the first link is no constant name, as in `host[name]`.
+    `computed` is true if the first link is no constant name, as in `host[name]`.
     """
 
     root: Name
@@ -149,7 +149,7 @@ class Path:
 
 @frozen
 class Chunk:
-    """A whole source. `other`: the line of the first top-level statement that is no data (a loop, a call), or None."""
+    """Holds a whole source. `other`: line of the first top-level statement that is no data (loop, call), or None."""
 
     statements: tuple[Statement, ...]
     globals: tuple[GlobalUse, ...]
@@ -160,7 +160,7 @@ class Chunk:
 
 
 def dotted(expression: Expression) -> tuple[Name, tuple[str, ...]] | None:
-    """The root and the constant names of `a.b.c`, or None for anything else."""
+    """Return the root and the constant names of `a.b.c`, or None for any other expression."""
     names: list[str] = []
     while isinstance(expression, Index):
         if not isinstance(expression.key, Constant) or not isinstance(expression.key.value, str):

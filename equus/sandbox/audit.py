@@ -1,4 +1,4 @@
-"""The local record of what the policy denied: one JSON line each, appended by the broker alone."""
+"""Record each denial of the policy as one JSON line in a local file. The broker alone appends to it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
-# Two files of this size: some 10,000 denials, and no check can fill the disk by asking again.
+# Two files of this size hold some 10,000 denials, and no check can fill the disk by repeating a denied call.
 AUDIT_BYTES = 1_048_576
-# Of the arguments of a call, for an idea of what was wanted.
+# Characters of a call's arguments that are recorded: enough to see what the check wanted.
 SHOWN_ARGUMENTS = 512
 
 
 class AuditLog:
-    """Appends; the file before last is given up. Without a path, denials are only counted."""
+    """Appends denials to a file, and keeps one older file of the same size. Without a path it only counts them."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -24,6 +24,7 @@ class AuditLog:
         self.count = 0
 
     def denied(self, now: float, check: str, call: str, args: list[Any], text: str) -> None:
+        """Record one denied call. `now`: unix seconds, wall clock. A full disk is reported on stderr, never raised."""
         shown = json.dumps(args)[:SHOWN_ARGUMENTS]
         record = {"time": round(now, 3), "check": check, "call": call, "arguments": shown, "denied": text[:1024]}
         line = json.dumps(record).encode() + b"\n"
@@ -45,5 +46,5 @@ class AuditLog:
             finally:
                 os.close(descriptor)
         except OSError as fault:
-            # The denial itself stands in the check's result; here it is only that the record is lost.
+            # Only the record is lost: the check's result says that the call was denied.
             print(f"audit log {path}: {fault}", file=sys.stderr)

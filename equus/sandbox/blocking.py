@@ -1,4 +1,4 @@
-"""The sandbox for programs without a reactor: command lines and tests. One call waits for one result."""
+"""Run the sandbox without a reactor, for command lines and tests: one call waits for one result."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 
 from attrs import define, field
 
-from equus.policy import Policy
+from equus.policy.policy import Policy
+from equus.processes.spawn import close_spawner
 from equus.sandbox.job import Job
 from equus.sandbox.processes import Processes
 from equus.sandbox.run import Answer
 from equus.sandbox.runner import Runner
-from equus.sandbox.spawn import close_spawner
 
 
 @define(order=True)
 class _Delayed:
-    """What callLater returns: enough of Twisted's IDelayedCall."""
+    """Implements as much of Twisted's IDelayedCall as the Runner uses; callLater returns it."""
 
     _time: float
     _order: int
@@ -39,13 +39,14 @@ class _Delayed:
         self._call = None
 
     def fire(self) -> None:
+        """Make the call, unless it was cancelled."""
         call, self._call = self._call, None
         if call is not None:
             call()
 
 
 class SelectLoop:
-    """As much of a reactor as the Runner uses."""
+    """Implements as much of a Twisted reactor as the Runner uses."""
 
     def __init__(self) -> None:
         self._poll = select.poll()
@@ -59,15 +60,18 @@ class SelectLoop:
         return time.monotonic()
 
     def callLater(self, delay: float, call: Callable[..., Any], *args: Any) -> _Delayed:
+        """Call `call(*args)` in a turn of the loop after `delay` seconds."""
         delayed = _Delayed(self.seconds() + delay, next(self._order), lambda: call(*args))
         heapq.heappush(self._delayed, delayed)
         return delayed
 
     def addReader(self, link: Any) -> None:
+        """Call `link.doRead` whenever its descriptor is readable."""
         self._readers[link.fileno()] = link
         self._register(link.fileno())
 
     def addWriter(self, link: Any) -> None:
+        """Call `link.doWrite` whenever its descriptor is writable."""
         self._writers[link.fileno()] = link
         self._register(link.fileno())
 
@@ -92,7 +96,7 @@ class SelectLoop:
             self._poll.unregister(descriptor)
 
     def turn(self, longest: float) -> None:
-        """Wait for the next thing to do, and do it."""
+        """Wait for descriptors and timers, at most `longest` seconds, and call those that are ready."""
         wait = min(longest, max(0.0, self._delayed[0].getTime() - self.seconds()) if self._delayed else longest)
         for descriptor, event in self._poll.poll(wait * 1000):
             if event & ~select.POLLOUT and descriptor in self._readers:
@@ -103,7 +107,7 @@ class SelectLoop:
             heapq.heappop(self._delayed).fire()
 
     def until(self, condition: Callable[[], Any], within: float) -> None:
-        """Turn until the condition holds. Raises TimeoutError when it doesn't within so many seconds."""
+        """Run turns until the condition holds. Raises TimeoutError if it doesn't hold `within` so many seconds."""
         end = self.seconds() + within
         while not condition():
             if self.seconds() > end:
@@ -112,7 +116,7 @@ class SelectLoop:
 
 
 class Sandbox:
-    """A Runner with a loop of its own, as a context manager."""
+    """Owns a Runner, its processes and the loop that drives them. Use it as a context manager."""
 
     def __init__(
         self,
@@ -137,11 +141,12 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
+        """End the sandbox's processes and the one that starts programs."""
         self.runner.stop()
         close_spawner()
 
     def run(self, job: Job, answer: Answer | None = None, now: float | None = None) -> bytes:
-        """The result document of one job. answer, now: see Runner.run."""
+        """Run one job and return its result document. `answer` and `now` (unix seconds, wall clock): see Runner.run."""
         results: list[bytes] = []
         self.runner.run(job, results.append, answer, now)
         self.loop.until(lambda: results, self._longest)
@@ -150,14 +155,14 @@ class Sandbox:
     def inspect(
         self, source: bytes, libraries: dict[str, bytes] | None = None, name: str = "check", pushed: bool = False
     ) -> dict[str, Any]:
-        """The table of one check; see Runner.inspect."""
+        """Return the table of one check: {"summary", "needs", ...} or {"error", "line"}, as Runner.inspect gives it."""
         results: list[dict[str, Any]] = []
         self.runner.inspect(source, libraries or {}, results.append, name, pushed)
         self.loop.until(lambda: results, self._longest)
         return results[0]
 
     def compile(self, source: bytes, name: str = "library", pushed: bool = False) -> dict[str, Any]:
-        """Whether a library compiles; see Runner.compile."""
+        """Compile a library; return {} or {"error", "line"}, as Runner.compile gives it."""
         results: list[dict[str, Any]] = []
         self.runner.compile(source, results.append, name, pushed)
         self.loop.until(lambda: results, self._longest)

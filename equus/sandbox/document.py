@@ -1,7 +1,7 @@
-"""The result document (docs/protocol.rst section 4) as bytes, at most 1 MiB, with what was cut named. Pure.
+"""Write the result document (docs/protocol.rst section 4): at most 1 MiB of JSON that names what was cut. Pure.
 
-A worker writes what it found out (`body`); the agent adds what only it can vouch for (`finish`): which check, which
-code, when, and how long. It adds them last, because a reader of JSON takes the last of two equal names, and a worker
+A worker writes its findings (`body`); the agent adds the fields that only it knows for certain (`finish`): check,
+code, time and duration. It adds them last, because a reader of JSON takes the last of two equal names, and a worker
 may have been taken over.
 """
 
@@ -16,9 +16,9 @@ from equus.sandbox.text import clean, shorten
 
 SUMMARY_LIMIT = 65_536
 OUTPUT_LIMIT = 65_536
-# Text of which no more is taken, not even to be counted: a check that goes on beyond this has run away.
+# A check that prints more than this is ended: it is in a loop.
 FLOOD_LIMIT = 4 * 1_048_576
-# Kept free for what the agent adds: a name of 255 bytes, six-fold when escaped, and four short fields.
+# Room for the fields that the agent adds: a name of 255 bytes, six-fold when escaped, and four short fields.
 ADDED_LIMIT = 2048
 _BODY_LIMIT = BLOB_LIMIT - ADDED_LIMIT
 
@@ -31,16 +31,20 @@ def body(
     metrics: Iterable[bytes] = (),
     output: str = "",
     truncated: dict[str, int] | None = None,
-    **figures: float,
+    cpu_ms: float | None = None,
+    peak_kib: int | None = None,
 ) -> bytes:
-    """The worker's part. metrics: each as JSON. truncated: true lengths of what was cut before it came here."""
+    """Return the worker's part of the document. metrics: each as JSON; truncated: full lengths of texts cut before."""
     cut = dict(truncated or {})
     document: dict[str, Any] = {"status": status, "summary": _capped("summary", summary, SUMMARY_LIMIT, cut)}
     if reason is not None:
         document["reason"] = reason
     if output:
         document["output"] = _capped("output", output, OUTPUT_LIMIT, cut)
-    document |= figures
+    if cpu_ms is not None:
+        document["cpu_ms"] = cpu_ms
+    if peak_kib is not None:
+        document["peak_kib"] = peak_kib
     kept, count = _fitting(metrics, _BODY_LIMIT - len(_dump(document)) - 256)
     if count > len(kept):
         cut["metrics"] = max(count, cut.get("metrics", 0))
@@ -51,7 +55,7 @@ def body(
 
 
 def _capped(name: str, text: str, most: int, cut: dict[str, int]) -> str:
-    """The text cut to its cap; its true length is noted unless a truer one is."""
+    """Cut the text to its cap, and note its full length in `cut` unless a length from before the cut is there."""
     short = shorten(text, most)
     if len(short) < len(text):
         cut.setdefault(name, len(text.encode()))
@@ -59,7 +63,7 @@ def _capped(name: str, text: str, most: int, cut: dict[str, int]) -> str:
 
 
 def _fitting(metrics: Iterable[bytes], room: int) -> tuple[list[bytes], int]:
-    """As many as fit, and how many there were."""
+    """Return the metrics that fit, and the number of all."""
     kept: list[bytes] = []
     count = 0
     for count, metric in enumerate(metrics, 1):  # noqa: B007 - counted to the end
@@ -73,13 +77,16 @@ def _dump(document: dict[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def failure(reason: str, summary: str, **figures: float) -> bytes:
-    """The body of a run that gave no result of its own."""
-    return body("unknown", clean(summary), reason=reason, **figures)
+def failure(reason: str, summary: str, cpu_ms: float | None = None, peak_kib: int | None = None) -> bytes:
+    """Return the body of a run that has no result of its own: status unknown with this reason."""
+    return body("unknown", clean(summary), reason=reason, cpu_ms=cpu_ms, peak_kib=peak_kib)
 
 
 def finish(part: bytes, check: str, code: str, started: float, took_ms: float) -> bytes:
-    """The whole document. What is no body of ours becomes a failure: a worker may write anything."""
+    """Return the whole document; a part that `body` can't have written becomes a failure.
+
+    started: unix seconds, wall clock.
+    """
     if not (part.startswith(b'{"') and part.endswith(b"}") and len(part) <= _BODY_LIMIT):
         part = failure("crashed", "the worker wrote something that is no result")
     added = {"check": check, "code": code, "started": round(started, 3), "took_ms": round(took_ms, 1)}

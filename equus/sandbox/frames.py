@@ -1,13 +1,13 @@
-"""The bytes between the agent, the zygote, the workers and the broker.
+"""Define the bytes between the agent, the zygote, the workers and the broker, and read and write them in children.
 
-The functions are the blocking reads and writes of the child sides; the agent's side never blocks and does its own.
+The functions block, so the children alone use them; the agent's side (links.py) never blocks.
 
     agent -> zygote   datagrams: LAUNCH with two descriptors (the worker's ends), CALLS
     zygote -> agent   datagrams: READY, STARTED with the worker's pidfd, ENDED, NOT_STARTED
-    agent -> worker   one job: LENGTH, a table of what follows (values.py), the source, the libraries, the arguments
+    agent -> worker   one job: LENGTH, a table of what follows (value_codec.py), source, libraries, arguments
     worker -> agent   frames: LENGTH, one byte of kind, text (of DECLARED: SECONDS)
-    worker -> broker  frames: LENGTH, QUESTION, the call's name, its arguments as a list (values.py)
-    broker -> worker  frames: LENGTH, {value = ...} or {code = ..., text = ...} (values.py); one for each question
+    worker -> broker  frames: LENGTH, CALL, the call's name, its arguments as a list (value_codec.py)
+    broker -> worker  frames: LENGTH, {value = ...} or {code = ..., text = ...} (value_codec.py); one for each CALL
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LENGTH = struct.Struct("!I")
 # agent -> zygote. LAUNCH: run id, bytes of address space, seconds of CPU.
 LAUNCH = struct.Struct("!BQQI")
 LAUNCH_KIND, CALLS_KIND = 1, 2
-# zygote -> agent. READY: whether the filter works. STARTED, NOT_STARTED: run id, pid or errno.
+# zygote -> agent. READY: true if the seccomp filter works. STARTED, NOT_STARTED: run id, pid or errno.
 # ENDED: run id, wait status, CPU milliseconds, peak KiB.
 READY = struct.Struct("!B?")
 STARTED = struct.Struct("!BQi")
@@ -44,16 +44,16 @@ JOB_LIMIT = LENGTH.size + JOB_DOCUMENT_LIMIT + 2 * BLOB_LIMIT + LIBRARIES_LIMIT
 
 # worker <-> broker: the deadline on time.monotonic(), and the length of the call's name. The longest answer is a page
 # of 1 MiB, once as text and once parsed.
-QUESTION = struct.Struct("!dB")
+CALL = struct.Struct("!dB")
 CALL_FRAME_LIMIT = 4 * BLOB_LIMIT
 
 
 class FrameTooLarge(ValueError):
-    """A length that nobody of ours would send."""
+    """Reports a frame longer than its reader takes; a correct sender never writes one."""
 
 
 def read_exactly(descriptor: int, length: int) -> bytes:
-    """So many bytes; EOFError when the other side is gone."""
+    """Read exactly `length` bytes. Raises EOFError if the other side has closed before."""
     data = bytearray()
     while len(data) < length:
         part = os.read(descriptor, min(length - len(data), 1 << 18))
@@ -64,7 +64,7 @@ def read_exactly(descriptor: int, length: int) -> bytes:
 
 
 def read_frame(descriptor: int, limit: int) -> bytes:
-    """One frame without its length."""
+    """Read one frame and return it without its length. Raises FrameTooLarge if it is longer than `limit`."""
     (length,) = LENGTH.unpack(read_exactly(descriptor, LENGTH.size))
     if length > limit:
         raise FrameTooLarge(f"a frame of {length} bytes, and {limit} is the most")
@@ -72,7 +72,10 @@ def read_frame(descriptor: int, limit: int) -> bytes:
 
 
 def read_lone_frame(descriptor: int, limit: int) -> bytes:
-    """One frame where nothing follows before we have answered: most often a single read."""
+    """Read a frame that nothing follows before it is answered; most often with a single system call.
+
+    Raises EOFError if the other side has closed, FrameTooLarge if the frame is longer than `limit` or more follows.
+    """
     data = os.read(descriptor, 1 << 16)
     if len(data) < LENGTH.size:
         if not data:
@@ -85,12 +88,12 @@ def read_lone_frame(descriptor: int, limit: int) -> bytes:
 
 
 def write_frame(descriptor: int, *parts: bytes) -> None:
-    """One frame of these parts."""
+    """Write these parts as one frame."""
     write_all(descriptor, LENGTH.pack(sum(map(len, parts))) + b"".join(parts))
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Every byte, however the kernel takes them."""
+    """Write all bytes, in as many system calls as the kernel needs."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

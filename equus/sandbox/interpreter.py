@@ -1,7 +1,8 @@
-"""Lua 5.4 as a check sees it, and the narrow passage between it and Python: bytes in, bytes out (values.py).
+"""Build the Lua 5.4 that a check sees, and exchange nothing but bytes between it and Python (value_codec.py).
 
-Built once in the zygote, used for one check in each worker. Not a wall: what is here keeps honest checks honest and
-makes errors readable. lupa objects never reach Lua code, and Lua tables never reach Python.
+It is built once in the zygote and used for one check in each worker. It is not the security boundary, which is the
+process: it prevents accidents and makes errors readable. lupa objects never reach Lua code, and Lua tables never
+reach Python.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from lupa.lua54 import LuaError, LuaRuntime
 
 from equus.sandbox.document import OUTPUT_LIMIT
 from equus.sandbox.frames import LOG_LINE
-from equus.sandbox.values import decode, encode
+from equus.sandbox.value_codec import decode, encode
 
-# Lua raises through lupa's code when it can't hold what Python returns, and then hangs; so before a text is returned
-# there must be room for it, its copy, and what lupa makes around it.
+# Lua raises through lupa's code if it has no memory for a value that Python returns, and then hangs. So before a text
+# is returned there must be room for it, its copy, and the objects that lupa makes for it.
 HEADROOM = 262_144
-# For a short answer a piece of the heap will do, which takes a tenth of the time of a mapping.
+# For a short answer an allocation from the heap is enough, which takes a tenth of the time of a mapping.
 SHORT, SHORT_ROOM = 512, 65_536
 
 _LUA = Path(__file__).parent / "lua"
 
 
-class Outside(Protocol):
-    """What Lua asks of its surroundings. No method may raise."""
+class Callbacks(Protocol):
+    """Declares the functions of Python that Lua code may call. No method may raise."""
 
     def print(self, text: bytes, length: int) -> None: ...
     def metric(self, arguments: bytes) -> bytes: ...
@@ -36,17 +37,17 @@ class Outside(Protocol):
     def denied(self) -> None: ...
     def now(self) -> float: ...
     def die(self, reason: bytes) -> NoReturn: ...
-    def broken(self, fault: BaseException) -> NoReturn: ...
+    def internal_error(self, fault: BaseException) -> NoReturn: ...
 
 
 class LuaOutOfMemory(Exception):
-    """Lua could not get more memory."""
+    """Reports that Lua could not get more memory."""
 
 
 class Interpreter:
-    """One Lua state. `outside` must be set before a check is loaded."""
+    """Owns one Lua state. `callbacks` must be set before a check is loaded."""
 
-    outside: Outside
+    callbacks: Callbacks
 
     def __init__(self) -> None:
         runtime = LuaRuntime(
@@ -56,7 +57,7 @@ class Interpreter:
             unpack_returned_tuples=False,
             attribute_filter=_no_attributes,
         )
-        # lupa's own table would give its functions to whoever finds it.
+        # lupa's own table would give its functions to every check.
         runtime.execute(b"python = nil")
         self._runtime = runtime
         native = self._native()
@@ -78,58 +79,64 @@ class Interpreter:
         return compile_text((_LUA / f"{name}.lua").read_bytes())
 
     def _native(self) -> Any:
-        """The Lua table of what Lua may ask; each function answers bytes or a number, and never raises."""
+        """Return the Lua table of callbacks; each returns bytes, a number or nil, and never raises."""
         table = self._runtime.eval(b"{}")
         table[b"output_kept"], table[b"line_kept"] = OUTPUT_LIMIT, LOG_LINE
         for name in ("print", "metric", "log", "call", "denied", "now", "die"):
-            table[name.encode()] = self._passage(name)
+            table[name.encode()] = self._guarded_callback(name)
         return table
 
-    def _passage(self, name: str) -> Callable[..., Any]:
-        """A Python exception in Lua would be an object with a way to everything; so there is none."""
+    def _guarded_callback(self, name: str) -> Callable[..., Any]:
+        """Wrap a callback so that it never raises: from an exception object Lua could reach all of Python."""
 
-        def passage(*arguments: Any) -> Any:
+        def guarded(*arguments: Any) -> Any:
             try:
-                answer = getattr(self.outside, name)(*arguments)
+                answer = getattr(self.callbacks, name)(*arguments)
                 if isinstance(answer, bytes):
                     ensure_room(len(answer))
                 return answer
             except MemoryError:
-                self.outside.die(b"memory")
+                self.callbacks.die(b"memory")
             except BaseException as fault:
-                self.outside.broken(fault)
+                self.callbacks.internal_error(fault)
 
-        return passage
+        return guarded
 
     def offer(self, name: str, capability: str) -> None:
-        """host.NAME exists from now on, for checks that need this capability."""
+        """Define host.NAME for checks that list this capability in their needs."""
         self._offer(name.encode(), capability.encode())
 
     def need(self, capability: str) -> None:
+        """Allow the calls of this capability to the check."""
         self._need(capability.encode())
 
     def seed(self, number: int) -> None:
-        """Workers are copies of one process: without a seed of its own each would see the same random numbers."""
+        """Seed math.random. Workers are copies of one process, and would all see the same random numbers otherwise."""
         self._seed(number)
 
     def library(self, name: str, source: bytes) -> None:
+        """Keep a library's source for `require`."""
         self._library(name.encode(), source)
 
     def compile(self, source: bytes, name: str) -> str | None:
-        """Why this is no Lua, or None."""
-        fault = self._bytes(self._compile, source, name.encode()).get("fault")
+        """Compile a source without running it. Return the error's text, or None."""
+        fault = self._call_lua(self._compile, source, name.encode()).get("fault")
         return None if fault is None else str(fault)
 
     def load(self, source: bytes, name: str) -> dict[str, Any]:
-        """{"table": ...}, or {"fault": text, "trace": text}."""
-        return self._bytes(self._load, source, name.encode())
+        """Run a check's chunk and keep its table. Return {"table": ...}, or {"fault": text, "trace": text}."""
+        return self._call_lua(self._load, source, name.encode())
 
     def run(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """{"status", "summary", "length"} as far as there are any, or {"fault": text, "trace": text}."""
-        return self._bytes(self._run, encode(arguments))
+        """Call the check's run(args, host). Return {"fault": text, "trace": text} if it failed.
+
+        Otherwise return {"status", "summary", "length", "output", "metrics"}, each if `run` returned it; `length` is
+        the uncut summary's, `output` and `metrics` say how much there was before the check itself left something out.
+        """
+        return self._call_lua(self._run, encode(arguments))
 
     @staticmethod
-    def _bytes(function: Any, *arguments: Any) -> dict[str, Any]:
+    def _call_lua(function: Any, *arguments: Any) -> dict[str, Any]:
         try:
             return decode(function(*arguments)) or {}
         except (MemoryError, LuaError) as fault:

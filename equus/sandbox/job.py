@@ -1,4 +1,4 @@
-"""What the agent hands to the sandbox: one check to run, or one file to read. Values only; nothing happens here."""
+"""Define the Job that the agent gives to the sandbox: one check to run, or one file to read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ LIBRARIES_LIMIT = 2 * 1_048_576
 
 @frozen
 class Job:
-    """One run of one check.
+    """Describes one run of one check.
 
     timeout: seconds, or None for the check's own (10 s when it names none); never more than the policy's `timeout_max`.
     code: the SHA-256 of `source`, in hexadecimal; the result names it.
-    state_key: whose `host.state` this run sees; runs of one schedule entry share it.
-    keeps_state: False: this run's `host.state` begins empty, and ends with it.
-    secrets: values in `args` that must not be shown: the broker keeps them out of its audit, its log, and programs.
-    pushed: whether the code came over the network. Pushed code needs strong isolation (see docs/sandbox.rst).
+    state_key: names the `host.state` of this run; runs of one schedule entry share it.
+    keeps_state: if false, the `host.state` of this run begins empty and ends with the run.
+    secrets: values in `args` that must not be shown: the broker keeps them out of its audit, its log, and argv.
+    bound: the destinations of each of these secrets that has some; the run connects to nothing else.
+    pushed: true if the code came over the network. Such code needs strong isolation (docs/sandbox.rst).
     """
 
     check: str
@@ -32,3 +33,4 @@ class Job:
     keeps_state: bool = True
     pushed: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    bound: tuple[tuple[str, ...], ...] = ()

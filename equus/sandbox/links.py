@@ -1,6 +1,6 @@
-"""The sockets of the sandbox as a reactor reads and writes them. No decisions are taken here.
+"""Read and write the sandbox's sockets in a reactor, and pass whole messages on. The Runner decides what they mean.
 
-Each link belongs to the reactor thread, never blocks, and bounds what it holds.
+Each link belongs to the reactor thread, never blocks, and bounds the bytes that it holds.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from equus.processes.process import receive
 from equus.sandbox import frames
-from equus.sandbox.process import receive
 
-# Read at once: a result is most often one or two KiB, and 1 MiB at most.
+# Bytes of one read: a result is most often one or two KiB, and 1 MiB at most.
 READ_SIZE = 262_144
 # Datagrams taken in one turn of the reactor.
 DATAGRAMS_PER_TURN = 64
-# Reads from one worker in one turn: a mebibyte. And after its end: more than net.core.wmem_max lets a socket hold.
+# Reads from one worker in one turn: a mebibyte in all. After its end: more than net.core.wmem_max lets a socket hold.
 READS_PER_TURN = 4
 DRAIN_READS = 64
 
 
 class _Link:
-    """What Twisted wants of a descriptor (IReadWriteDescriptor), without its import: `equus lint` has no reactor."""
+    """Implements Twisted's IReadWriteDescriptor without importing Twisted: `equus lint` has no reactor."""
 
     def __init__(self, reactor: Any, channel: socket.socket) -> None:
         self._reactor = reactor
@@ -40,7 +40,7 @@ class _Link:
         return "sandbox"
 
     def connectionLost(self, reason: Any) -> None:
-        """The reactor found the descriptor broken, or is shutting down."""
+        """Close: the reactor found the descriptor broken, or is shutting down."""
         self.close()
 
     def doRead(self) -> None:
@@ -50,6 +50,7 @@ class _Link:
         self._reactor.removeWriter(self)
 
     def close(self) -> None:
+        """Leave the reactor and close the socket; `lost` is not called for that."""
         if not self.closed:
             self.closed = True
             self._reactor.removeReader(self)
@@ -58,7 +59,10 @@ class _Link:
 
 
 class ControlLink(_Link):
-    """Datagrams to and from the zygote or the broker, with descriptors beside them."""
+    """Exchanges datagrams, and descriptors beside them, with the zygote or the broker.
+
+    It calls `heard(message, descriptors)` for each datagram, and `lost()` once when the other side has closed.
+    """
 
     def __init__(
         self, reactor: Any, channel: socket.socket, heard: Callable[[bytes, list[int]], None], lost: Callable[[], None]
@@ -67,6 +71,7 @@ class ControlLink(_Link):
         super().__init__(reactor, channel)
 
     def doRead(self) -> None:
+        """Pass on the datagrams that are there, a bounded number in one turn."""
         for _ in range(DATAGRAMS_PER_TURN):
             if self.closed:
                 return
@@ -83,7 +88,7 @@ class ControlLink(_Link):
             self._heard(message, descriptors)
 
     def send(self, message: bytes, *descriptors: int) -> bool:
-        """Whether the kernel took it. It does unless the other side is gone, or has been stopped for very long."""
+        """Send one datagram. Return False if the other side is gone, or has been stopped for very long."""
         try:
             socket.send_fds(self._channel, [message], descriptors)
         except OSError:
@@ -92,7 +97,10 @@ class ControlLink(_Link):
 
 
 class WorkerLink(_Link):
-    """A job down, frames up, then the end of file."""
+    """Sends one job to a worker and reads its frames: `heard(kind, text)` for each, `lost()` at the end of file.
+
+    A frame of impossible length is passed on as `heard(b"", b"")`.
+    """
 
     def __init__(
         self,
@@ -111,24 +119,25 @@ class WorkerLink(_Link):
             reactor.addWriter(self)
 
     def doWrite(self) -> None:
+        """Send as much of the job as the socket takes."""
         with suppress(BlockingIOError):
             try:
                 while self._out:
                     self._out = self._out[self._channel.send(self._out) :]
             except (BrokenPipeError, ConnectionError):
-                self._out = memoryview(b"")  # it ended before it read all; reading will tell
+                self._out = memoryview(b"")  # it ended before it read all; the next read notices
         if not self._out:
             self._reactor.removeWriter(self)
 
     def drain(self) -> None:
-        """What a worker that has ended wrote last: no more than its socket held."""
+        """Read the frames that a worker left in its socket when it ended."""
         self._read(DRAIN_READS)
 
     def doRead(self) -> None:
         self._read(READS_PER_TURN)
 
     def _read(self, times: int) -> None:
-        """A bounded number of times, since a hostile worker may write as fast as we read."""
+        """Read a bounded number of times: a hostile worker may write as fast as this side reads."""
         for _ in range(times):
             if self.closed:
                 return
@@ -161,7 +170,7 @@ class WorkerLink(_Link):
 
 
 class AnswerLink(_Link):
-    """A worker's host calls answered here and now, from a recording, instead of by the broker."""
+    """Answers a worker's host calls with `answer` instead of the broker: `equus test` replays recorded answers."""
 
     def __init__(self, reactor: Any, channel: socket.socket, answer: Callable[[bytes], bytes]) -> None:
         self._answer = answer
@@ -170,6 +179,7 @@ class AnswerLink(_Link):
         super().__init__(reactor, channel)
 
     def doRead(self) -> None:
+        """Read the worker's call; answer it once it is complete."""
         try:
             part = self._channel.recv(READ_SIZE)
         except BlockingIOError:
@@ -192,6 +202,7 @@ class AnswerLink(_Link):
             self._reactor.addWriter(self)
 
     def doWrite(self) -> None:
+        """Send as much of the answer as the socket takes."""
         try:
             self._out = self._out[self._channel.send(self._out) :]
         except BlockingIOError:
@@ -203,6 +214,6 @@ class AnswerLink(_Link):
 
 
 def close_all(descriptors: list[int]) -> None:
-    """Descriptors that came beside a datagram and that nobody wants."""
+    """Close descriptors that came beside a datagram and are not used."""
     for descriptor in descriptors:
         os.close(descriptor)

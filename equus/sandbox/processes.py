@@ -1,7 +1,7 @@
-"""Starts the zygote and the broker, and starts them again when they die. Imports neither Twisted nor threads.
+"""Start the zygote and the broker, restart and end them. Imports neither Twisted nor threads.
 
-Both are new interpreters, not forks of the agent: they hold no key, no descriptor and no memory of it, and starting
-them again later is the same act as the first start. They load while the agent is still importing Twisted.
+Both are new interpreters, not forks of the agent: they have no key, no descriptor and no memory of the agent, and a
+restart does the same as the first start. They load while the agent is still importing Twisted.
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ from pathlib import Path
 
 from attrs import define, field
 
-from equus.sandbox.process import python_environment, python_module
+from equus.processes.process import python_environment, python_module
 
-# A killed process is gone in milliseconds, unless a thread of it hangs in the kernel (a dead file server).
+# Seconds to wait for a killed process. It ends in milliseconds, unless a thread hangs in the kernel (a dead file
+# server).
 END_SECONDS = 1.0
-ZYGOTE = ("equus.sandbox.forking", "equus.sandbox.zygote")
+ZYGOTE = ("equus.processes.forking", "equus.sandbox.zygote")
 BROKER = ("equus.sandbox.broker",)
+# The system's resolver has no limit of its own. Asked so, each of two servers has had its two seconds before a look-up
+# is given up (RESOLVE_SECONDS in equus/capabilities/address.py).
+RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:2"}
 
 
 @define
 class Child:
-    """One of the two processes, and our end of its control socket."""
+    """Holds one of the two processes and this side of its control socket."""
 
     process: subprocess.Popen[bytes]
     control: socket.socket
@@ -35,20 +39,20 @@ class Child:
         return self.process.pid
 
     def end(self) -> None:
-        """Kill it; `collect` takes what is left. In this order: a child that finds its socket gone would tell of it."""
+        """Kill the process, then close the socket: in the other order the child would report its lost socket."""
         self.process.kill()
         self.control.close()
 
 
 @define
 class Processes:
-    """The two processes of the sandbox. equus/main.py calls `start` first thing."""
+    """Holds the two processes of the sandbox. equus/main.py calls `start` before it imports anything large."""
 
     zygote: Child
     broker: Child
     _settings: str
     _python_path: tuple[Path, ...]
-    _dead: list[subprocess.Popen[bytes]] = field(factory=list)
+    _ended: list[subprocess.Popen[bytes]] = field(factory=list)
 
     @classmethod
     def start(
@@ -58,12 +62,14 @@ class Processes:
         registry: str = "equus.capabilities.registry",
         python_path: tuple[Path, ...] = (),
         certificates: tuple[Path, ...] = (),
+        private: tuple[Path, ...] = (),
     ) -> Processes:
         """Start both and return at once.
 
         policy_path: as for Policy.load. state: the agent's state folder (audit.log, the checks' own state); None keeps
-        neither. registry: the module whose CALLS the broker performs; python_path: where else to look for it.
-        certificates: where the agent's own may lie, for checks that look at how long it lasts.
+        neither. registry: the module with the CALLS that the broker performs; python_path: more folders to find it in.
+        certificates: files that may hold the agent's own certificate, for checks of its remaining time. private: files
+        and folders that no grant opens, beside the state folder.
         """
         settings = json.dumps(
             {
@@ -71,37 +77,39 @@ class Processes:
                 "state": str(state.absolute()) if state else None,
                 "registry": registry,
                 "certificates": [str(path.absolute()) for path in certificates],
+                "private": [str(path.absolute()) for path in (*filter(None, [state]), *private)],
             }
         )
         zygote = _start(ZYGOTE, python_path)
         return cls(zygote, _start(BROKER, python_path, settings), settings, python_path)
 
     def restart_zygote(self) -> None:
-        """A new one in place of the old one, whatever that was doing; its workers die with it."""
-        self._bury(self.zygote)
+        """Kill the zygote, if it still runs, and start a new one. The kernel kills its workers with it."""
+        self._discard(self.zygote)
         self.zygote = _start(ZYGOTE, self._python_path)
 
     def restart_broker(self) -> None:
-        self._bury(self.broker)
+        """Kill the broker, if it still runs, and start a new one."""
+        self._discard(self.broker)
         self.broker = _start(BROKER, self._python_path, self._settings)
 
-    def _bury(self, child: Child) -> None:
+    def _discard(self, child: Child) -> None:
         child.end()
-        self._dead.append(child.process)
+        self._ended.append(child.process)
         self.collect()
 
     def collect(self) -> None:
-        """Take the exit status of those that have ended; never waits."""
-        self._dead = [process for process in self._dead if process.poll() is None]
+        """Take the exit status of killed processes that have ended; never waits."""
+        self._ended = [process for process in self._ended if process.poll() is None]
 
     def close(self) -> None:
-        """End both, and wait for their ends: a killed process takes a few milliseconds. Runner.stop() does this."""
+        """Kill both and wait until they have ended, which takes some milliseconds. Runner.stop() calls this."""
         for child in (self.zygote, self.broker):
             child.end()
-        for process in (self.zygote.process, self.broker.process, *self._dead):
+        for process in (self.zygote.process, self.broker.process, *self._ended):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(END_SECONDS)
-        self._dead = []
+        self._ended = []
 
 
 def _start(module: tuple[str, ...], python_path: tuple[Path, ...], *arguments: str) -> Child:
@@ -112,7 +120,7 @@ def _start(module: tuple[str, ...], python_path: tuple[Path, ...], *arguments: s
             python_module(*module, str(theirs.fileno()), str(os.getpid()), *arguments),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            env=python_environment(*python_path),
+            env=python_environment(*python_path) | RESOLVER,
             cwd="/",
             start_new_session=True,  # a Ctrl-C in the agent's terminal is the agent's to act on
         )

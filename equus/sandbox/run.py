@@ -1,4 +1,4 @@
-"""One job on its way: what is known of it, its descriptors, and its one result. The Runner decides, this remembers."""
+"""Hold the state of one run: its job, its descriptors, its deadline and its one result. The Runner decides."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any, Protocol
 
 from attrs import define
 
-from equus.policy import Limits
+from equus.policy.policy import Limits
 from equus.sandbox import frames
 from equus.sandbox.document import finish
+from equus.sandbox.host_call import read_call
 from equus.sandbox.job import Job
 from equus.sandbox.links import AnswerLink, WorkerLink
-from equus.sandbox.question import read_question
-from equus.sandbox.values import encode
+from equus.sandbox.value_codec import encode
 
 Done = Callable[[bytes], None]
 Answer = Callable[[str, list[Any]], dict[str, Any]]
-# The table of a check without its code; parsed in the agent.
+# Bytes of a check's table as JSON, which the agent parses.
 INSPECTION_LIMIT = 65_536
-# A shorter time would be over before the worker has read its job.
+# Seconds. A shorter timeout would pass before the worker has read its job.
 SHORTEST_TIMEOUT = 0.05
 
 _log = logging.getLogger("equus.sandbox")
@@ -37,7 +37,7 @@ class _Canceller(Protocol):
 
 @define(eq=False)
 class Run:
-    """One job on its way. `cancel` is all that a caller does with it."""
+    """Holds the state of one run in the Runner. Its callers use `cancel` only."""
 
     _runner: _Canceller
     id: int
@@ -46,30 +46,33 @@ class Run:
     mode: str
     answer: Answer | None
     now: float | None
-    given: bool = False  # its result has been handed over
-    began: float = 0.0  # on the reactor's clock
-    started: float = 0.0  # seconds since 1970
-    deadline: float = 0.0  # on the reactor's clock: when somebody must look at it
+    delivered: bool = False  # `done` has been called
+    began: float = 0.0  # monotonic seconds, the reactor's clock
+    started: float = 0.0  # unix seconds, wall clock
+    deadline: float = 0.0  # monotonic seconds: when the Runner must act on it
     timeout: float = 0.0
     declared: bool = False
     lines: int = 0
     pidfd: int | None = None
     link: WorkerLink | None = None
     answering: AnswerLink | None = None
-    hung_up: bool = False  # the worker has closed its end
-    fate: tuple[str, str] | None = None  # reason and sentence, once it has been condemned
+    disconnected: bool = False  # the worker has closed its socket
+    forced_end: tuple[str, str] | None = None  # reason and sentence of the kill, before the result is delivered
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """End it now, wherever it is. Its result is `unknown` with this reason; no effect once it has its result."""
-        if not self.given:
+        """End the run, queued or running. Its result is `unknown` with this reason. No effect after the result."""
+        if not self.delivered:
             self._runner.cancel(self, reason)
 
     def begin(self, now: float, wall: float, longest: float) -> None:
-        """The clock starts here, not in the queue."""
+        """Start the clock of a run that leaves the queue.
+
+        now: monotonic seconds. wall: unix seconds, wall clock. longest: its timeout in seconds so far.
+        """
         self.began, self.started, self.timeout = now, wall, max(longest, SHORTEST_TIMEOUT)
 
-    def declare(self, text: bytes, most: float) -> bool:
-        """Take the timeout that the check's own table names. False for anything else than one such declaration."""
+    def take_declared_timeout(self, text: bytes, most: float) -> bool:
+        """Take the timeout of the check's own table, at most `most` seconds. Return False if it is no valid one."""
         if self.declared or self.job.timeout is not None or len(text) != frames.SECONDS.size:
             return False
         (seconds,) = frames.SECONDS.unpack(text)
@@ -78,11 +81,11 @@ class Run:
         self.declared, self.timeout = True, max(SHORTEST_TIMEOUT, min(seconds, most))
         return True
 
-    def give(self, part: bytes, now: float) -> None:
-        """Hand over the result, once; `part` is a body of document.py."""
-        if self.given:
+    def deliver(self, part: bytes, now: float) -> None:
+        """Call `done` with the result, once. `part`: a body of document.py. `now`: monotonic seconds."""
+        if self.delivered:
             return
-        self.given = True
+        self.delivered = True
         took = max(0.0, now - self.began) * 1000 if self.began else 0.0
         if self.mode == "run":
             part = finish(part, self.job.check, self.job.code, self.started or time.time(), took)
@@ -91,10 +94,10 @@ class Run:
         try:
             self._done(part)
         except Exception:
-            _log.exception("whoever takes the result of %s failed", self.job.check)
+            _log.exception("the result of %s was delivered, and its receiver failed", self.job.check)
 
     def kill(self) -> bool:
-        """SIGKILL by pidfd; whether there was something to send it to."""
+        """Send SIGKILL by pidfd. Return False if there is no process to send it to."""
         if self.pidfd is None:
             return False
         with suppress(ProcessLookupError):
@@ -103,28 +106,28 @@ class Run:
         return False
 
     def close(self) -> None:
-        """No more is heard of it or said to it."""
+        """Close the links to the worker."""
         for link in (self.link, self.answering):
             if link is not None:
                 link.close()
 
-    def forget(self) -> None:
-        """Its process is gone."""
+    def close_pidfd(self) -> None:
+        """Close the pidfd: the process has ended."""
         if self.pidfd is not None:
             os.close(self.pidfd)
             self.pidfd = None
 
     def answer_bytes(self, question: bytes) -> bytes:
-        """A host call answered by `answer`, as the broker would write it."""
+        """Answer a host call by `answer`, in the bytes that the broker would write."""
         assert self.answer is not None
-        name, args, _deadline = read_question(question)
+        name, args, _deadline = read_call(question)
         answer = self.answer(name, args)
         code, text = answer.get("error", (None, None))
         return encode({"value": answer["value"]} if code is None else {"code": code, "text": text})
 
 
 def _inspection_failure(part: bytes) -> bytes:
-    """A failure of the sandbox, in the form of an inspection."""
+    """Return a failure of the sandbox in the form of an inspection."""
     if len(part) > INSPECTION_LIMIT:
         return json.dumps({"error": "the table is too large to be read", "line": None}).encode()
     document = json.loads(part)
@@ -133,7 +136,7 @@ def _inspection_failure(part: bytes) -> bytes:
 
 
 def encode_job(run: Run, limits: Limits, may_log: bool) -> bytes:
-    """Everything a worker is told, as frames.py says."""
+    """Return the bytes of a job for its worker, in the format of frames.py."""
     job = run.job
     document = {
         "mode": run.mode,
@@ -146,6 +149,7 @@ def encode_job(run: Run, limits: Limits, may_log: bool) -> bytes:
         "cpu_max": limits.cpu_max,
         "log": may_log,
         "now": run.now,
+        "pushed": job.pushed,
     }
     head = encode(document)
     return b"".join((frames.LENGTH.pack(len(head)), head, job.source, *job.libraries.values(), job.args))

@@ -1,8 +1,8 @@
-"""The agent's side of the sandbox: a queue of checks, at most `parallel` of them running, one result for each, always.
+"""Run checks for the agent: queue them, run at most `parallel` at once, and deliver exactly one result for each.
 
-Runs in the reactor thread and never blocks. Lua is never seen here: a worker process runs one check and writes one
-result (worker.py), the zygote forks workers (zygote.py), the broker does what checks ask of the system (broker.py).
-This side counts wall time, kills by pidfd, and writes the result itself when a worker can't.
+The Runner lives in the reactor thread and never blocks. It sees no Lua: a worker process runs one check and writes one
+result (worker.py), the zygote forks workers (zygote.py), the broker performs host calls (broker.py). The Runner
+measures wall time, kills by pidfd, and writes the result itself if a worker can't.
 
 The blocking counterpart for command lines and tests is blocking.py.
 """
@@ -18,36 +18,40 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from equus.policy import Policy
+from equus.policy.policy import Policy
 from equus.sandbox import frames
 from equus.sandbox.children import Children, Which
 from equus.sandbox.document import failure
-from equus.sandbox.endings import ending_of
+from equus.sandbox.exit_reasons import exit_reason
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
 from equus.sandbox.links import AnswerLink, WorkerLink, close_all
 from equus.sandbox.processes import Processes
 from equus.sandbox.run import Answer, Done, Run, encode_job
 from equus.sandbox.text import clean
+from groundwork.awake_clock import LATE_SECONDS
+from groundwork.counts import count
 
 __all__ = ["Job", "Run", "Runner"]
 
-# A worker that has been killed, or has given its result, is gone in a few milliseconds. What the zygote has not
-# reported after this long is given its result without the figures of its end.
+# Seconds. A worker that was killed, or has delivered its result, ends in a few milliseconds. If the zygote has not
+# reported the end after this time, the result is delivered without the figures of CPU and memory.
 END_GRACE = 0.1
-# A zygote that has not forked, or not reaped, in this time is stopped or stuck, and is replaced. Both take 2 ms.
+# Seconds that runs have when the agent goes on after it was stopped: results that wait are read first.
+AWAKE_GRACE = 1.0
+# Seconds after which a zygote that has not forked, or not reaped, is replaced: both take 2 ms.
 ZYGOTE_GRACE = 5.0
-# For reading a file: its chunk is run, which most often makes one table.
+# Seconds for inspecting a file. Its top level is run for that; in most files it only makes the table of the check.
 LOAD_TIMEOUT = 10.0
 
-_NO_VERDICT = ("cancelled", "killed")  # ends of an inspection that say nothing about what was inspected
+_UNTRIED_REASONS = ("cancelled", "killed")  # an inspection that ends so says nothing about the source
 _log = logging.getLogger("equus.sandbox")
 
 
 class Runner:
-    """Runs jobs in the order in which they came, at most `parallel` at once (None: as many as the policy says).
+    """Runs jobs in the order of their arrival, at most `parallel` at once (None: `limits.parallel` of the policy).
 
     reactor: Twisted's, or anything with addReader, removeReader, addWriter, removeWriter, callLater and seconds.
-    log: called as log(check, text) for each line that a check gives to `host.log`, already escaped and bounded.
+    log: called as log(check, text) for each line that a check passes to `host.log`, escaped and bounded before.
     """
 
     def __init__(
@@ -74,29 +78,30 @@ class Runner:
 
     @property
     def isolation(self) -> Literal["strong", "weak"]:
-        """`strong` when the kernel enforces the seccomp filter; `weak` until it is known and where it is missing."""
+        """Return `strong` if the kernel enforces the seccomp filter, `weak` if it doesn't or that isn't known yet."""
         return "strong" if self._children.filtered else "weak"
 
     @property
     def ready(self) -> bool:
-        """Whether both processes are up, and so `isolation` is known."""
+        """True once both processes have started, so that `isolation` is known."""
         return self._children.ready
 
     @property
     def waiting(self) -> int:
-        """Jobs that are not yet running."""
+        """Return the number of jobs in the queue."""
         return len(self._queue)
 
     @property
     def running(self) -> int:
-        """Workers that exist."""
+        """Return the number of workers."""
         return len(self._live)
 
     def run(self, job: Job, done: Done, answer: Answer | None = None, now: float | None = None) -> Run:
         """Queue a job. `done` gets its result document (JSON, at most 1 MiB) exactly once, never before run returns.
 
         answer: performs the host calls instead of the broker, as answer(name, args) -> {"value": ...} or
-        {"error": [code, text]}; now: what host.now() says. Both are for recorded tests.
+        {"error": [code, text]}. now: unix seconds that host.now() returns instead of the wall clock. Both are for
+        recorded tests.
         """
         run = Run(self, next(self._ids), job, done, "run", answer, now)
         return self._accept(run)
@@ -111,8 +116,8 @@ class Runner:
     ) -> Run:
         """Read a check's table without calling its run(). `name` is for error texts.
 
-        `done` gets {"summary", "needs", "every", "timeout", "args": {...}} with times in seconds, or {"error", "line"};
-        `untried` is true beside these if it is no fault of the source: it says nothing about it then.
+        `done` gets {"summary", "needs", "every", "timeout", "args": {...}} with times in seconds, or {"error", "line"}.
+        An error with `untried` true says nothing about the source: the sandbox could not inspect it.
         """
         return self._read("inspect", Job(name, source, libraries, timeout=LOAD_TIMEOUT, pushed=pushed), done)
 
@@ -123,29 +128,30 @@ class Runner:
         return self._read("compile", Job(name, source, timeout=LOAD_TIMEOUT, pushed=pushed), done)
 
     def _read(self, mode: str, job: Job, done: Callable[[dict[str, Any]], None]) -> Run:
-        def read(blob: bytes) -> None:
+        def deliver(blob: bytes) -> None:
+            """Parse the inspection, and mark one that was not made."""
             document = json.loads(blob)
-            if document.pop("reason", None) in _NO_VERDICT or ("error" in document and self._children.hopeless):
+            if document.pop("reason", None) in _UNTRIED_REASONS or ("error" in document and self._children.failing):
                 document["untried"] = True
             done(document)
 
-        return self._accept(Run(self, next(self._ids), job, read, mode, None, None))
+        return self._accept(Run(self, next(self._ids), job, deliver, mode, None, None))
 
     def reload(self, policy: Policy) -> None:
-        """From now on this policy; the broker reads its file again. Running checks finish under the old limits."""
+        """Apply this policy, and let the broker read its file again. Running checks finish under the old limits."""
         self._policy = policy
         self._children.reload_policy()
 
     def cancel(self, run: Run, reason: str) -> None:
-        """See Run.cancel."""
+        """End a run; see Run.cancel."""
         if run.id in self._queue:
             del self._queue[run.id]
-            run.give(failure(reason, "cancelled before it began"), self._reactor.seconds())
+            run.deliver(failure(reason, "cancelled before it began"), self._reactor.seconds())
         elif run.id in self._live:
-            self._condemn(run, reason, "cancelled while it ran")
+            self._terminate(run, reason, "cancelled while it ran")
 
     def stop(self) -> None:
-        """Kill everything. Each job without a result gets one (`cancelled`) before this returns; then run() refuses."""
+        """Kill everything. Jobs without a result get `cancelled` before this returns; later ones get it, too."""
         if self._stopped:
             return
         self._stopped = True
@@ -156,8 +162,8 @@ class Runner:
         for run in [*self._live.values(), *self._queue.values()]:
             self.kills += run.kill()
             run.close()
-            run.forget()
-            run.give(failure("cancelled", "the agent is stopping"), now)
+            run.close_pidfd()
+            run.deliver(failure("cancelled", "the agent is stopping"), now)
         self._live.clear()
         self._queue.clear()
         self._children.stop()
@@ -167,7 +173,7 @@ class Runner:
     def _accept(self, run: Run) -> Run:
         fault = self._fault_of(run)
         if fault is not None:
-            self._reactor.callLater(0, run.give, failure(*fault), self._reactor.seconds())
+            self._reactor.callLater(0, run.deliver, failure(*fault), self._reactor.seconds())
             return run
         self._queue[run.id] = run
         if len(self._queue) == 1:
@@ -176,13 +182,16 @@ class Runner:
         return run
 
     def _fault_of(self, run: Run) -> tuple[str, str] | None:
-        """Why a job can't even wait."""
+        """Return reason and sentence if a job can't be queued, else None."""
         job = run.job
         if self._stopped:
             return "cancelled", "the agent is stopping"
         if len(self._queue) >= self._policy.limits.queue:
-            return "cancelled", f"{len(self._queue)} checks are waiting already (limits.queue in the policy)"
-        if self._children.hopeless:
+            return (
+                "cancelled",
+                f"{count(len(self._queue), 'check is', 'checks are')} waiting already (limits.queue in the policy)",
+            )
+        if self._children.failing:
             return "crashed", "the sandbox does not start; the agent's log says why"
         if len(job.source) > BLOB_LIMIT or sum(map(len, job.libraries.values())) > LIBRARIES_LIMIT:
             return "load-error", f"a check is at most {BLOB_LIMIT} bytes long, its libraries {LIBRARIES_LIMIT}"
@@ -194,14 +203,14 @@ class Runner:
         limit = self._parallel or self._policy.limits.parallel
         while self._queue and self.ready and len(self._live) < limit and not self._stopped:
             run = self._queue.pop(next(iter(self._queue)))
-            refusal = self._policy.accepts_pushed_code(self.isolation) if run.job.pushed else None
+            refusal = self._policy.pushed_code_refusal(self.isolation) if run.job.pushed else None
             if refusal is not None:
-                run.give(failure("denied", refusal), self._reactor.seconds())
+                run.deliver(failure("denied", refusal), self._reactor.seconds())
             else:
                 self._launch(run)
 
     def _launch(self, run: Run) -> None:
-        """Four ends of two sockets: ours of the job, the broker's of the calls, and two for the worker."""
+        """Make two sockets, for the job and for the calls, and hand out their four ends: two go to the worker."""
         limits, job = self._policy.limits, run.job
         longest = min(limits.timeout_max, job.timeout or limits.timeout_max)
         run.begin(self._reactor.seconds(), time.time(), longest)
@@ -209,7 +218,7 @@ class Runner:
             ours, theirs = socket.socketpair()
             calls, callers = socket.socketpair()
         except OSError as fault:
-            run.give(failure("crashed", f"no worker: {os.strerror(fault.errno or 0)}"), self._reactor.seconds())
+            run.deliver(failure("crashed", f"no worker: {os.strerror(fault.errno or 0)}"), self._reactor.seconds())
             return
         self._live[run.id] = run
         cpu = int(min(limits.cpu_max, longest)) + 2
@@ -222,119 +231,126 @@ class Runner:
             self._reactor,
             ours,
             document,
-            lambda kind, text: self._heard(run, kind, text),
-            lambda: self._hung_up(run),
+            lambda kind, text: self._frame_received(run, kind, text),
+            lambda: self._disconnected(run),
         )
-        self._look_at(run, run.began + min(run.timeout, ZYGOTE_GRACE))
+        self._set_deadline(run, run.began + min(run.timeout, ZYGOTE_GRACE))
         if not sent:
             self._children.lost("zygote")
 
     def _attach(self, run: Run, calls: socket.socket, longest: float) -> AnswerLink | None:
-        """Give our end of the calls to whoever answers them."""
+        """Give the answering end of the calls to the broker, or to an AnswerLink for a recorded test."""
         if run.answer is not None:
             return AnswerLink(self._reactor, calls, run.answer_bytes)
         with calls:
             deadline = time.monotonic() + longest
             state = run.job.state_key if run.job.keeps_state else None
-            self._children.attach(run.job.check, state, deadline, calls.fileno(), run.job.secrets)
+            job = run.job
+            self._children.attach(job.check, state, deadline, calls.fileno(), job.secrets, job.bound)
         return None
 
-    # -------------------------------------------------------------------------------------------- what workers say
+    # -------------------------------------------------------------------------------------------- frames of workers
 
-    def _heard(self, run: Run, kind: bytes, text: bytes) -> None:
+    def _frame_received(self, run: Run, kind: bytes, text: bytes) -> None:
         if kind == frames.RESULT:
-            self._finished(run, text)
+            self._take_result(run, text)
         elif kind == frames.LOG and run.lines < frames.LOG_LINES:
             run.lines += 1
             self._log(run.job.check, clean(text[: frames.LOG_LINE]).replace("\n", "\\n"))
-        elif kind == frames.DECLARED and run.declare(text, self._policy.limits.timeout_max):
-            self._look_at(run, run.began + run.timeout)
+        elif kind == frames.DECLARED and run.take_declared_timeout(text, self._policy.limits.timeout_max):
+            self._set_deadline(run, run.began + run.timeout)
         else:
-            self._condemn(run, "crashed", "the worker said something that no worker says")
+            self._terminate(run, "crashed", "the worker sent a frame that no correct worker sends")
 
-    def _finished(self, run: Run, part: bytes) -> None:
-        """The result is here; whatever the worker still does, it does no longer."""
+    def _take_result(self, run: Run, part: bytes) -> None:
+        """Deliver the result, and kill the worker: it has no further task."""
         run.close()
         run.kill()
-        run.give(part, self._reactor.seconds())
-        self._look_at(run, self._reactor.seconds() + ZYGOTE_GRACE)
+        run.deliver(part, self._reactor.seconds())
+        self._set_deadline(run, self._reactor.seconds() + ZYGOTE_GRACE)
 
-    def _hung_up(self, run: Run) -> None:
-        """The worker has ended, or has closed what it must not close. Its end is told by the zygote."""
-        if not run.given and run.fate is None:
-            run.hung_up = True
-            self._look_at(run, self._reactor.seconds() + END_GRACE)
+    def _disconnected(self, run: Run) -> None:
+        """Wait END_GRACE for the zygote's exit report: the worker has ended, or has closed its socket."""
+        if not run.delivered and run.forced_end is None:
+            run.disconnected = True
+            self._set_deadline(run, self._reactor.seconds() + END_GRACE)
 
-    def _condemn(self, run: Run, reason: str, why: str) -> None:
-        """Kill it; its result waits a moment for the figures of its end."""
-        if run.given or run.fate is not None:
+    def _terminate(self, run: Run, reason: str, why: str) -> None:
+        """Kill the worker; its result waits END_GRACE for the figures in the zygote's exit report."""
+        if run.delivered or run.forced_end is not None:
             return
-        run.fate = (reason, why)
+        run.forced_end = (reason, why)
         run.close()
         self.kills += run.kill()
-        self._look_at(run, self._reactor.seconds() + END_GRACE)
+        self._set_deadline(run, self._reactor.seconds() + END_GRACE)
 
     # -------------------------------------------------------------------------------------------- time
 
-    def _look_at(self, run: Run, when: float) -> None:
+    def _set_deadline(self, run: Run, when: float) -> None:
         run.deadline = when
         self._arm(when)
 
     def _arm(self, deadline: float) -> None:
-        """One timer for all: it fires at the earliest deadline it knows, and then looks for the next."""
+        """Set the one timer of all runs, which fires at the earliest deadline."""
         if self._stopped:
             return
         if self._timer is not None and self._timer.active():
             if self._timer.getTime() <= deadline:
                 return
             self._timer.cancel()
-        self._timer = self._reactor.callLater(max(0.0, deadline - self._reactor.seconds()), self._sweep)
+        self._timer = self._reactor.callLater(max(0.0, deadline - self._reactor.seconds()), self._check_deadlines)
 
-    def _sweep(self) -> None:
-        self._timer = None
+    def _check_deadlines(self) -> None:
+        planned, self._timer = self._timer.getTime(), None
         now = self._reactor.seconds()
+        if now - planned >= LATE_SECONDS:  # the agent was stopped: what workers have sent meanwhile is read first
+            for run in self._live.values():
+                run.deadline = max(run.deadline, now + AWAKE_GRACE)
         for run in [run for run in self._live.values() if run.deadline <= now]:
-            self._overdue(run, now)
+            self._deadline_passed(run, now)
         if self._live:
             self._arm(min(run.deadline for run in self._live.values()))
 
-    def _overdue(self, run: Run, now: float) -> None:
-        if run.given or (run.pidfd is None and run.fate is None and now < run.began + run.timeout):
+    def _deadline_passed(self, run: Run, now: float) -> None:
+        if run.delivered or (run.pidfd is None and run.forced_end is None and now < run.began + run.timeout):
             _log.error("the zygote has stopped answering; it is replaced")
             self._children.lost("zygote")
-        elif run.fate is not None:  # killed, and its end has not been told
-            run.give(failure(*run.fate), now)
-            self._look_at(run, now + ZYGOTE_GRACE)
-        elif run.hung_up:
-            self._condemn(run, "crashed", "the worker closed its connection without a result")
+        elif run.forced_end is not None:  # killed, and the zygote has not reported its end
+            run.deliver(failure(*run.forced_end), now)
+            self._set_deadline(run, now + ZYGOTE_GRACE)
+        elif run.disconnected:
+            self._terminate(run, "crashed", "the worker closed its connection without a result")
         else:
-            self._condemn(run, "timeout", f"no result within {run.timeout:g} s")
+            self._terminate(run, "timeout", f"no result within {run.timeout:g} s")
 
     # -------------------------------------------------------------------------------------------- zygote and broker
 
     def on_ready(self) -> None:
+        """Start queued runs: both processes are ready."""
         self._launch_next()
 
     def on_started(self, number: int, descriptors: list[int]) -> None:
+        """Take the pidfd of a new worker; kill it at once if its run has ended meanwhile."""
         run = self._live.get(number)
         if run is None or not descriptors:
             close_all(descriptors)
             return
         run.pidfd = descriptors[0]
-        if run.given or run.fate is not None:
+        if run.delivered or run.forced_end is not None:
             run.kill()
-        elif not run.hung_up:
-            self._look_at(run, run.began + run.timeout)
+        elif not run.disconnected:
+            self._set_deadline(run, run.began + run.timeout)
 
     def on_not_started(self, number: int, errno: int) -> None:
+        """Deliver `crashed` for a run without a worker: the fork failed."""
         run = self._live.pop(number, None)
         if run is not None:
             run.close()
-            run.give(failure("crashed", f"no worker: {os.strerror(errno)}"), self._reactor.seconds())
+            run.deliver(failure("crashed", f"no worker: {os.strerror(errno)}"), self._reactor.seconds())
         self._launch_next()
 
     def on_ended(self, number: int, status: int, cpu_ms: int, peak_kib: int) -> None:
-        """A worker is gone. What it wrote last may still lie in its socket."""
+        """Finish the run of a worker that has ended. Its last frames may still be in its socket."""
         run = self._live.get(number)
         if run is None:
             return
@@ -342,31 +358,31 @@ class Runner:
             run.link.drain()
         self._live.pop(number, None)
         run.close()
-        run.forget()
-        if not run.given:
-            reason, why = run.fate or ending_of(status, peak_kib, self._policy.limits.memory_mib)
-            run.give(failure(reason, why, cpu_ms=cpu_ms, peak_kib=peak_kib), self._reactor.seconds())
+        run.close_pidfd()
+        if not run.delivered:
+            reason, why = run.forced_end or exit_reason(status, peak_kib, self._policy.limits.memory_mib)
+            run.deliver(failure(reason, why, cpu_ms=cpu_ms, peak_kib=peak_kib), self._reactor.seconds())
         self._launch_next()
 
     def on_lost(self, which: Which) -> None:
-        """Running checks end with the zygote, waiting ones run on the next one; unless there seems to be none."""
+        """Fail the running checks if the zygote ended; fail the queue, too, if the process does not start any more."""
         if which == "zygote":
-            self._end_all("the zygote, of which workers are forks, has ended")
-        if self._children.hopeless:
-            self._refuse_queue(which)
+            self._fail_running("the zygote has ended, and its workers with it")
+        if self._children.failing:
+            self._fail_waiting(which)
 
-    def _end_all(self, why: str) -> None:
+    def _fail_running(self, why: str) -> None:
         now = self._reactor.seconds()
         runs, self._live = list(self._live.values()), {}
         for run in runs:
             run.kill()
-            if run.link is not None and not run.given:
+            if run.link is not None and not run.delivered:
                 run.link.drain()
             run.close()
-            run.forget()
-            run.give(failure(*run.fate or ("killed", why)), now)
+            run.close_pidfd()
+            run.deliver(failure(*run.forced_end or ("killed", why)), now)
 
-    def _refuse_queue(self, which: Which) -> None:
+    def _fail_waiting(self, which: Which) -> None:
         waiting, self._queue = list(self._queue.values()), {}
         for run in waiting:
-            run.give(failure("crashed", f"the sandbox's {which} does not start; the agent's log says why"), 0.0)
+            run.deliver(failure("crashed", f"the sandbox's {which} does not start; the agent's log says why"), 0.0)

@@ -1,8 +1,8 @@
-"""The system calls that a worker may make, as a seccomp filter. The program is data; `install` hands it to the kernel.
+"""Build the seccomp filter of a worker, as data, and install it in the kernel.
 
-Three answers: allowed; EPERM for what libc or Python may try by the way (opening, looking at files); death by SIGSYS
-for the rest, since only code that has broken out of Lua gets there. Memory can never be both written and executed.
-x86_64 and aarch64; elsewhere there is no filter, and the isolation is `weak`.
+A system call is allowed; or answered with EPERM if libc or Python may try it in passing (opening files); or else the
+process is killed by SIGSYS, since only code that has broken out of Lua gets there. No memory can be both written and
+executed. There are filters for x86_64 and aarch64; elsewhere the isolation is `weak`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROT_EXEC = 4
 _X32_BIT = 0x40000000
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
-# What CPython, lupa and malloc need for computing, telling the time, and talking on descriptors they have already.
+# The calls that CPython, lupa and malloc need to compute, read clocks, and use descriptors that are open already.
 ALLOWED = (
     "read write close lseek poll ppoll brk munmap mremap madvise futex clock_gettime clock_nanosleep nanosleep"
     " gettimeofday getrusage rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack getpid gettid getuid geteuid getgid"
@@ -36,7 +36,7 @@ ALLOWED = (
 ).split()
 # Allowed unless the third argument (prot) asks for executable memory, which answers EPERM.
 NEVER_EXECUTABLE = ("mmap", "mprotect")
-# Allowed for the process itself only: raising its own soft limits up to the hard ones, which it can't pass.
+# Allowed for the process itself only: it raises its own soft limits, up to the hard ones at most.
 ON_ITSELF = ("prlimit64",)
 REFUSED = (
     "open openat stat fstat lstat newfstatat statx access faccessat readlink readlinkat getcwd getdents64 ioctl fcntl"
@@ -68,7 +68,7 @@ _AARCH64 = {
 
 @frozen
 class Machine:
-    """An architecture: its name for the kernel (linux/audit.h) and its numbers of system calls."""
+    """Describes an architecture: its number in linux/audit.h, and its numbers of system calls."""
 
     audit: int
     numbers: Mapping[str, int]
@@ -78,10 +78,10 @@ MACHINES = {"x86_64": Machine(0xC000003E, _X86_64), "aarch64": Machine(0xC00000B
 
 
 def build(machine: Machine) -> bytes:
-    """The filter program for a machine, one instruction in 8 bytes.
+    """Return the filter program for a machine, 8 bytes for each instruction.
 
-    A list of comparisons, each jumping to the answer for its number; what none of them knows falls through to death. It
-    is kept short because the kernel compiles it in each worker: 100 instructions cost 0.1 ms.
+    It is a list of comparisons, each jumping to the answer for its number; a number that none of them knows falls
+    through to the kill. It is kept short because the kernel compiles it in each worker: 100 instructions cost 0.1 ms.
     """
     eperm, forbid = _return(_RET_ERRNO | errno.EPERM), _return(_RET_KILL_PROCESS)
     allow = _return(_RET_ALLOW)
@@ -129,7 +129,7 @@ class _Program(ctypes.Structure):
 
 
 class Filter:
-    """The filter of this machine, built once; `install` is all that a worker does with it."""
+    """Holds the filter of this machine. The zygote builds it once, each worker installs it."""
 
     def __init__(self) -> None:
         self.machine = MACHINES.get(platform.machine())
@@ -138,7 +138,10 @@ class Filter:
         self._program = _Program(len(self._text) // 8, self._text)
 
     def install(self) -> None:
-        """For this process, for good. Needs no-new-privs, which the zygote has set. Raises OSError without a filter."""
+        """Install the filter in this process, irrevocably. The zygote has set no-new-privs, which the kernel demands.
+
+        Raises OSError if there is no filter for this machine, or the kernel refuses it.
+        """
         if self.machine is None:
             raise OSError(errno.ENOSYS, f"no seccomp filter for {platform.machine()}")
         if self._libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(self._program), 0, 0) != 0:

@@ -1,7 +1,7 @@
-"""What `host.state` keeps: plain data for each schedule entry, on disk, at most 64 KiB each. For the broker's threads.
+"""Store the data of `host.state` for the broker's threads: plain data for each schedule entry, at most 64 KiB each.
 
-One small JSON file per key, replaced in one step; nothing is synced, because a check's memory may be lost in a power
-cut, but never half written.
+Each entry has one small JSON file, replaced in one step. Nothing is synced: a power cut may lose a check's state, but
+never leaves it half written.
 """
 
 from __future__ import annotations
@@ -10,37 +10,45 @@ import hashlib
 import json
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from groundwork.disk_faults import DISK_FAULTS, UNUSABLE
+
 STATE_LIMIT = 65_536
-# Of one check: names are the author's, and each costs a dictionary entry only.
+# Characters of a key. Check authors choose keys, and each costs a dictionary entry only.
 KEY_LIMIT = 128
-# Files. A schedule has at most some thousand entries; the oldest states beyond are forgotten at start.
+# Files. A schedule has at most some thousand entries; the oldest states beyond that number are deleted at start.
 MOST_FILES = 20_000
 
 
 class StateError(ValueError):
-    """A put that can't be kept; the text is a sentence for the check."""
+    """Reports a put that can't be stored; the text is a sentence for the check."""
 
 
 class StateStore:
-    """By state key (a schedule entry), then by the check's own keys. Without a folder it lasts as long as we do."""
+    """Keeps data by state key (a schedule entry), then by the check's own keys; without a folder in memory only."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._held: dict[str, dict[str, Any]] = {}
+        self._cache: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         if folder is not None:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._forget_oldest(folder)
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._delete_oldest(folder)
+            except OSError as fault:
+                if fault.errno not in DISK_FAULTS:
+                    raise  # else what can be read is read, and the rest is kept in memory
 
     def get(self, owner: str, key: str) -> Any:
+        """Return the value of a key, or None."""
         with self._lock:
             return self._load(owner).get(key)
 
     def put(self, owner: str, key: str, value: Any) -> None:
-        """None removes the key."""
+        """Store a value; None removes the key. Raises StateError if the key or the state is too long."""
         if not key or len(key) > KEY_LIMIT:
             raise StateError(f"a key of host.state is a text of at most {KEY_LIMIT} characters")
         with self._lock:
@@ -53,18 +61,18 @@ class StateStore:
             if len(text) > STATE_LIMIT:
                 raise StateError(f"host.state of one check holds {STATE_LIMIT} bytes, and this would be {len(text)}")
             self._write(owner, text)
-            self._held[owner] = state
+            self._cache[owner] = state
 
     def _load(self, owner: str) -> dict[str, Any]:
-        held = self._held.get(owner)
-        if held is None:
-            held = self._held[owner] = self._read(owner)
-            if len(self._held) > MOST_FILES:
-                del self._held[next(iter(self._held))]
-        return held
+        cached = self._cache.get(owner)
+        if cached is None:
+            cached = self._cache[owner] = self._read(owner)
+            if len(self._cache) > MOST_FILES:
+                del self._cache[next(iter(self._cache))]
+        return cached
 
     def _path(self, folder: Path, owner: str) -> Path:
-        """State keys are texts of others; a digest is a file name whatever they hold."""
+        """Return the file of a state key. Keys come over the network, and a digest is always a safe file name."""
         return folder / f"{hashlib.sha256(owner.encode('utf-8', 'surrogateescape')).hexdigest()[:40]}.json"
 
     def _read(self, owner: str) -> dict[str, Any]:
@@ -73,7 +81,7 @@ class StateStore:
         try:
             document = json.loads(self._path(self._folder, owner).read_bytes())
         except (OSError, ValueError):
-            return {}  # never put, or not ours: a check begins anew
+            return {}  # never stored, or damaged: the check starts without state
         return document if isinstance(document, dict) else {}
 
     def _write(self, owner: str, text: str) -> None:
@@ -85,10 +93,16 @@ class StateStore:
             fresh.write_text(text, encoding="ascii")
             fresh.replace(path)
         except OSError as fault:
+            if fault.errno in UNUSABLE:
+                return  # kept in memory: checks go on as long as the agent does
             raise StateError(f"host.state cannot be written: {fault.strerror}") from None
 
     @staticmethod
-    def _forget_oldest(folder: Path) -> None:
-        files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
-        for path in files[: max(0, len(files) - MOST_FILES)]:
-            path.unlink(missing_ok=True)
+    def _delete_oldest(folder: Path) -> None:
+        written: list[tuple[float, Path]] = []
+        for path in folder.iterdir():
+            with suppress(FileNotFoundError):  # a broker that ends may still be replacing a file
+                written.append((path.lstat().st_mtime, path))
+        for _, path in sorted(written)[: max(0, len(written) - MOST_FILES)]:
+            with suppress(IsADirectoryError, PermissionError):  # it is none of ours
+                path.unlink(missing_ok=True)

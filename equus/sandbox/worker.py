@@ -1,6 +1,6 @@
-"""One check, from its job on one descriptor to its result on the same; then the process, a fork of the zygote, ends.
+"""Run one check in a fork of the zygote: read its job from a descriptor, write its result to the same, exit.
 
-Everything here may be in hostile hands once Lua has run, so nothing here is trusted with more than this one result.
+Hostile Lua may have taken over this process, so the other processes believe nothing it writes but this one result.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from typing import Any, NoReturn
 
 from attrs import frozen
 
+from equus.processes.process import die_with_parent
 from equus.sandbox import frames
-from equus.sandbox.contract import BadArguments, BadTable, CheckTable, read_table
+from equus.sandbox.check_table import BadArguments, BadTable, CheckTable, read_table
 from equus.sandbox.document import FLOOD_LIMIT, OUTPUT_LIMIT, body
 from equus.sandbox.interpreter import Interpreter, LuaOutOfMemory
-from equus.sandbox.process import die_with_parent
+from equus.sandbox.metrics import MAX_METRICS, Metric, read_metric, summary_of, worst_of
 from equus.sandbox.seccomp import Filter
 from equus.sandbox.text import clean, drop_partial
-from equus.sandbox.values import decode, text_bytes
-from equus.sandbox.verdict import MAX_METRICS, Metric, read_metric, summary_of, worst_of
+from equus.sandbox.value_codec import decode, text_bytes
 from equus_protocol.results import STATUS_WORDS
 
 JOB, BROKER = 3, 4
 OPEN_FILES = 16
-# Between the soft and the hard limit of the address space: for telling of a check that has used up the soft one.
-LAST_WORDS = 16 * 1_048_576
+# Bytes between the soft and the hard limit of the address space: a check that has used up the soft one is reported
+# with these.
+RESULT_RESERVE = 16 * 1_048_576
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PLACE = re.compile(r":(\d+): ")
@@ -37,21 +38,24 @@ _PLACE = re.compile(r":(\d+): ")
 
 @frozen
 class Confinement:
-    """What every worker of this zygote gets; the rest comes with its launch."""
+    """Holds the limits that are the same for all workers of a zygote; the others come with each launch."""
 
     parent: int  # pid of the zygote
-    base: int  # bytes of address space of the zygote
-    filter: Filter | None  # None: the kernel has none, the isolation is weak
+    base: int  # bytes of the zygote's address space
+    filter: Filter | None  # None: this kernel has no seccomp, the isolation is weak
 
 
 def confine(with_: Confinement, address_space: int, cpu_seconds: int) -> None:
-    """Give up, for good, whatever running one check doesn't need and forking still did (zygote.give_up)."""
+    """Set the limits of one check and install the filter, irrevocably; zygote.drop_privileges came before.
+
+    address_space: bytes beside the zygote's own. cpu_seconds: seconds of CPU time.
+    """
     limits = (
         (resource.RLIMIT_FSIZE, 0, 0),
         (resource.RLIMIT_NPROC, 0, 0),
         (resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES),
         (resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1),
-        (resource.RLIMIT_AS, with_.base + address_space, with_.base + address_space + LAST_WORDS),
+        (resource.RLIMIT_AS, with_.base + address_space, with_.base + address_space + RESULT_RESERVE),
     )
     for kind, soft, hard in limits:
         resource.setrlimit(kind, (soft, hard))
@@ -61,16 +65,16 @@ def confine(with_: Confinement, address_space: int, cpu_seconds: int) -> None:
 
 
 def work(interpreter: Interpreter) -> NoReturn:
-    """Read the job, do it, write its result, exit. Only a kill from outside prevents the result."""
+    """Read the job, run it, write its result, exit. Only a kill from outside prevents the result."""
     worker = Worker(interpreter)
     try:
         worker.begin(_read_job())
     except (EOFError, BrokenPipeError, ConnectionError):
-        os._exit(0)  # nobody is waiting for us
+        os._exit(0)  # the agent has closed the socket and waits for nothing
     except (LuaOutOfMemory, MemoryError):
         worker.die(b"memory")
     except BaseException as fault:
-        worker.broken(fault)
+        worker.internal_error(fault)
 
 
 def _read_job() -> dict[str, Any]:
@@ -82,24 +86,25 @@ def _read_job() -> dict[str, Any]:
 
 
 class Worker:
-    """Where Lua's questions arrive (interpreter.Outside), and where the result is put together."""
+    """Runs one job: implements interpreter.Callbacks and collects what the result document is made of."""
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._lua = interpreter
-        interpreter.outside = self
+        interpreter.callbacks = self
         self._began = time.monotonic()
         self._deadline = self._began
         self._clock: float | None = None
         self._may_log = True
-        self._lines = 0
+        self._log_lines = 0
         self._output = bytearray()
-        self._printed = 0
+        self._printed_bytes = 0
         self._metrics: list[Metric] = []
-        self._measured = 0
-        self._refused = False
+        self._metric_count = 0
+        self._was_denied = False
         self._usage = resource.getrusage(resource.RUSAGE_SELF)
 
     def begin(self, job: dict[str, Any]) -> NoReturn:
+        """Run, inspect or compile the job's source, write the result and exit."""
         self._may_log, self._clock = job["log"], job["now"]
         self._lua.seed(int.from_bytes(os.urandom(7), "big"))
         if job["mode"] == "compile":
@@ -113,14 +118,14 @@ class Worker:
             arguments = table.read_arguments(job["args"])
         except BadArguments as fault:
             self._fail("bad-arguments", str(fault))
-        self._allow_time(job, table.timeout)
+        self._limit_time(job, table.timeout)
         for capability in table.needs:
             self._lua.need(capability)
         del job["source"], job["libraries"], job["args"]
         self._conclude(self._lua.run(arguments))
 
     def _text_only(self, job: dict[str, Any], source: bytes) -> bytes:
-        """The text of a file. Bytecode is never looked at by the VM: its checker has none."""
+        """Return the source without its byte order mark; refuse bytecode, which Lua does not verify."""
         text = source.removeprefix(_BYTE_ORDER_MARK)
         if text.startswith(b"#"):  # a #! line; its place is kept, so that line numbers stay
             text = b"--" + text
@@ -136,7 +141,7 @@ class Worker:
         if "fault" in loaded:
             self._load_fault(job, _text(loaded["fault"]))
         try:
-            return read_table(loaded.get("table"))
+            return read_table(loaded.get("table"), passes_over=job["pushed"])
         except BadTable as fault:
             self._load_fault(job, f"{job['check']}.lua: {fault}")
 
@@ -153,60 +158,63 @@ class Worker:
             self._finish(json.dumps(fault, ensure_ascii=True).encode())
         self._fail("load-error", text)
 
-    def _allow_time(self, job: dict[str, Any], own: float) -> None:
-        """Tell the agent how long we want, and stop being able to compute longer than that."""
+    def _limit_time(self, job: dict[str, Any], own: float) -> None:
+        """Announce the check's own timeout to the agent, and limit the CPU time to the timeout in force."""
         if job["timeout"] is None:
             frames.write_frame(JOB, frames.DECLARED, frames.SECONDS.pack(own))
         timeout = min(own if job["timeout"] is None else job["timeout"], job["timeout_max"])
         self._deadline = time.monotonic() + timeout
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        # Whole seconds. One more than the wall time, so that what runs too long is told as `timeout`.
+        # Whole seconds. One more than the wall time, so that a check that runs too long ends by `timeout`.
         seconds = math.ceil(time.process_time() - 0.5 + min(timeout + 1, job["cpu_max"]))
         resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard), hard))
 
-    # ---------------------------------------------------------------------------------------- what Lua asks
+    # ---------------------------------------------------------------------------------------- callbacks of Lua
 
     def print(self, text: bytes, length: int) -> None:
+        """Add to the output, up to its cap; `length` counts the uncut text."""
         self._output += text[: OUTPUT_LIMIT - len(self._output)]
-        self._printed += length
-        if self._printed > FLOOD_LIMIT:
+        self._printed_bytes += length
+        if self._printed_bytes > FLOOD_LIMIT:
             self.die(b"output")
 
     def metric(self, arguments: bytes) -> bytes:
+        """Add a metric and return its status, or "!" and a sentence for the check's author."""
         try:
             metric = read_metric(*decode(arguments))
         except (ValueError, TypeError) as fault:
             return b"!" + str(fault).encode("utf-8", "replace")
-        self._measured += 1
+        self._metric_count += 1
         if len(self._metrics) < MAX_METRICS:
             self._metrics.append(metric)
         return metric.status.encode()
 
     def log(self, text: bytes) -> bool:
-        self._lines += 1
-        if not self._may_log or self._lines > frames.LOG_LINES:
+        """Send a line to the agent's log. Return False if the policy or the number of lines forbids it."""
+        self._log_lines += 1
+        if not self._may_log or self._log_lines > frames.LOG_LINES:
             return False
         frames.write_frame(JOB, frames.LOG, text[: frames.LOG_LINE])
         return True
 
     def denied(self) -> None:
-        self._refused = True
+        self._was_denied = True
 
     def now(self) -> float:
         return time.time() if self._clock is None else self._clock
 
     def call(self, name: bytes, arguments: bytes) -> bytes:
-        """The bytes go through as they are: what they mean is between Lua and the broker."""
+        """Send a host call to the broker, and return its answer. Both pass unread."""
         try:
-            frames.write_frame(BROKER, frames.QUESTION.pack(self._deadline, len(name)), name, arguments)
+            frames.write_frame(BROKER, frames.CALL.pack(self._deadline, len(name)), name, arguments)
             return frames.read_lone_frame(BROKER, frames.CALL_FRAME_LIMIT)
         except (EOFError, OSError):
             self._fail("killed", "the broker, which performs host calls, has ended")
 
-    # ---------------------------------------------------------------------------------------- how it ends
+    # ---------------------------------------------------------------------------------------- results
 
     def die(self, reason: bytes) -> NoReturn:
-        """A limit was hit inside: say so while we still can."""
+        """Write the result of a check that hit a limit, with the memory that was reserved for it."""
         resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
         sentences = {
             "memory": "the check used up its memory",
@@ -214,17 +222,18 @@ class Worker:
         }
         self._fail(reason.decode(), sentences[reason.decode()])
 
-    def broken(self, fault: BaseException) -> NoReturn:
-        """A fault of ours, not of the check's."""
+    def internal_error(self, fault: BaseException) -> NoReturn:
+        """Write the result of a run that failed by a bug of the sandbox."""
         self._fail("crashed", f"the sandbox failed: {type(fault).__name__}: {fault}")
 
     def _conclude(self, returned: dict[str, Any]) -> NoReturn:
         if "fault" in returned:
             self._output += (b"\n" if self._output else b"") + text_bytes(_text(returned["trace"]))
             self._fail("crashed", _text(returned["fault"]))
-        status, summary = returned.get("status"), returned.get("summary")
-        truncated = {}
-        if returned.get("length", 0) > OUTPUT_LIMIT:
+        status: str | None = returned.get("status")
+        summary: str | None = returned.get("summary")
+        truncated: dict[str, int] = {name: returned[name] for name in ("output", "metrics") if name in returned}
+        if summary is not None and returned["length"] > OUTPUT_LIMIT:
             truncated["summary"] = returned["length"]
             summary = drop_partial(summary)
         if returned.get("length", 0) > FLOOD_LIMIT:
@@ -238,8 +247,8 @@ class Worker:
             self._fail("crashed", f'run returned the status "{status[:64]}"; there are {", ".join(STATUS_WORDS)}')
         if summary is None:
             summary = summary_of(self._metrics) if self._metrics else status
-        # Most checks that are denied a call say unknown; the operator should not have to guess that from a text.
-        reason = "denied" if self._refused and status == "unknown" else None
+        # Most checks that are denied a call return unknown; the reason says it in a field, not only in a text.
+        reason = "denied" if self._was_denied and status == "unknown" else None
         self._finish(self._body(status, clean(summary), truncated=truncated, reason=reason))
 
     def _fail(self, reason: str, summary: str) -> NoReturn:
@@ -247,11 +256,11 @@ class Worker:
 
     def _body(self, status: str, summary: str, *, truncated: dict[str, int], reason: str | None = None) -> bytes:
         output = self._output.decode("utf-8", "surrogateescape")
-        if self._printed > OUTPUT_LIMIT:
-            truncated["output"] = self._printed
+        if self._printed_bytes > OUTPUT_LIMIT:
+            truncated["output"] = max(self._printed_bytes, truncated.get("output", 0))
             output = drop_partial(output)
-        if self._measured > len(self._metrics):
-            truncated["metrics"] = self._measured
+        if self._metric_count > len(self._metrics):
+            truncated["metrics"] = max(self._metric_count, truncated.get("metrics", 0))
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return body(
             status,
@@ -273,5 +282,5 @@ class Worker:
 
 
 def _text(value: Any) -> str:
-    """Text that came out of Lua; surrogates stand for bytes that were no UTF-8."""
+    """Return text that came out of Lua; surrogates stand for bytes that were no UTF-8."""
     return value if isinstance(value, str) else clean(value)

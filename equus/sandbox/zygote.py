@@ -1,7 +1,7 @@
-"""The process that workers are forks of, with FD and PARENT as its arguments (forking.py starts it).
+"""Fork workers: equus/processes/forking.py runs this module with FD and PARENT as arguments.
 
-Single-threaded, and it holds no secret. It has loaded everything that a worker needs, forks one for each LAUNCH,
-hands its pidfd to the agent, and tells how it ended. It reads nothing that a check wrote.
+The zygote has one thread and holds no secret. It has loaded everything that a worker needs, forks one for each LAUNCH,
+sends its pidfd to the agent, and reports how it ended. It reads nothing that a check wrote.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from typing import NoReturn
 
 from attrs import evolve, frozen
 
-from equus.sandbox import frames
-from equus.sandbox.interpreter import Interpreter
-from equus.sandbox.process import (
+from equus.processes.accounts import worker_user
+from equus.processes.process import (
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     die_with_parent,
@@ -31,58 +30,63 @@ from equus.sandbox.process import (
     prctl,
     receive,
 )
+from equus.sandbox import frames
+from equus.sandbox.interpreter import Interpreter
 from equus.sandbox.seccomp import Filter
 from equus.sandbox.worker import BROKER, JOB, Confinement, confine, work
 
-# Whom a zygote of root's becomes: nobody, by its number on every Linux.
-NOBODY = 65_534
-# When the host runs out of memory, a check goes before the agent and before what the host is there for.
+# When the host runs out of memory, the kernel kills checks before the agent and before the host's own services.
 OOM_SCORE = b"800"
-# For the probe: enough to open a file in, were that allowed.
+# Bytes for the probe of the filter: enough to open a file, if that were allowed.
 _PROBE_MEMORY = 32 * 1_048_576
 
 
 @frozen
 class _Child:
-    """A worker that has not been reaped."""
+    """Describes a worker that has not been reaped."""
 
     run: int
     pid: int
 
 
 def main() -> None:
+    """Load what workers need, drop privileges, and serve the agent."""
     control = socket.socket(fileno=int(sys.argv[1]))
     interpreter = Interpreter()
-    codecs.lookup("ascii")  # as nobody we may not be able to read Python's own files any more
+    codecs.lookup("ascii")  # as another user the process may not be able to read Python's own files
     gc.collect()
     gc.freeze()
     gc.disable()  # a collection would copy every page it looks at, in each worker
+    user = worker_user()  # before the address space is measured: libraries of the host's directory of users count to it
     base = address_space()
-    give_up()
+    drop_privileges(*user)
     die_with_parent(int(sys.argv[2]))  # after the change of user, which takes it back
     Zygote(control, interpreter, Confinement(os.getpid(), base, Filter())).serve()
 
 
 def address_space() -> int:
-    """Bytes of ours; an undumpable process may not read this of itself."""
+    """Return the bytes of this process's address space. Call it before the process is made undumpable."""
     with open("/proc/self/statm", "rb") as statm:
         return int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def give_up() -> None:
-    """What neither the zygote nor a worker needs, given up here because workers inherit it."""
+def drop_privileges(user: int, group: int) -> None:
+    """Give up everything that neither the zygote nor a worker needs. Workers inherit the result.
+
+    A zygote that was started by root changes to this user and group; any other keeps its own.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     with suppress(OSError), open("/proc/self/oom_score_adj", "wb") as score:
         score.write(OOM_SCORE)
-    os.dup2(0, 1)  # standard input is /dev/null; the error stream stays, for a traceback of ours
+    os.dup2(0, 1)  # stdin is /dev/null; stderr stays, for a traceback of the zygote
     if os.geteuid() == 0:
         try:
             os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.setresgid(group, group, group)
+            os.setresuid(user, user, user)
         except PermissionError:
-            pass  # a root without CAP_SETUID, as in some containers; the filter is the wall, this is the paint
+            pass  # root without CAP_SETUID, as in some containers; the filter is the protection that counts
     drop_capabilities()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     prctl(PR_SET_DUMPABLE, 0)
@@ -90,7 +94,7 @@ def give_up() -> None:
 
 
 class Zygote:
-    """Forks workers on request."""
+    """Forks workers on the agent's request, and reaps them."""
 
     def __init__(self, control: socket.socket, interpreter: Interpreter, confinement: Confinement) -> None:
         self._control = control
@@ -104,7 +108,7 @@ class Zygote:
             self._confinement = evolve(confinement, filter=None)
 
     def _filter_works(self) -> bool:
-        """Try it on a child: opening a file must be refused in one that has the filter."""
+        """Try the filter in a child: opening a file must be refused there."""
         child = os.fork()
         if child == 0:
             status = 1
@@ -118,17 +122,17 @@ class Zygote:
         return os.waitpid(child, 0)[1] == 0
 
     def serve(self) -> None:
-        """Until the agent is gone."""
+        """Serve until the agent closes its end of the control socket."""
         self._send(frames.READY.pack(frames.READY_KIND, self._confinement.filter is not None))
         while True:
             for descriptor, _event in self._poll.poll():
                 if descriptor in self._children:
                     self._reap(descriptor)
-                elif not self._obey():
-                    self._end()
+                elif not self._take_message():
+                    self._kill_workers_and_exit()
 
-    def _obey(self) -> bool:
-        """Do one thing the agent asks for; False when it has closed its end."""
+    def _take_message(self) -> bool:
+        """Carry out one message of the agent. Return False when it has closed its end."""
         message, descriptors = receive(self._control, frames.CONTROL_LIMIT, 2)
         if not message:
             return False
@@ -159,7 +163,7 @@ class Zygote:
 
     def _become_worker(self, memory: int, cpu: int, job: int, broker: int) -> NoReturn:
         try:
-            _place(job, broker)
+            _move_descriptors(job, broker)
             os.dup2(0, 2)
             os.closerange(BROKER + 1, os.sysconf("SC_OPEN_MAX"))
             confine(self._confinement, memory, cpu)
@@ -179,18 +183,18 @@ class Zygote:
         try:
             socket.send_fds(self._control, [message], descriptors)
         except OSError:
-            self._end()
+            self._kill_workers_and_exit()
 
-    def _end(self) -> NoReturn:
-        """Without an agent there is nobody to count time; the workers die with us."""
+    def _kill_workers_and_exit(self) -> NoReturn:
+        """Kill all workers and exit: without the agent no process would end them in time."""
         for pidfd in self._children:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         os._exit(0)
 
 
-def _place(job: int, broker: int) -> None:
-    """Make these two descriptors JOB and BROKER, by way of numbers out of the way of both."""
+def _move_descriptors(job: int, broker: int) -> None:
+    """Make these two descriptors JOB and BROKER, through numbers that collide with neither."""
     first, second = (fcntl.fcntl(descriptor, fcntl.F_DUPFD, BROKER + 1) for descriptor in (job, broker))
     os.dup2(first, JOB)
     os.dup2(second, BROKER)

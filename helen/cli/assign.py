@@ -1,18 +1,21 @@
-"""`helen assign`: what runs where. STATE/assignments.toml is the truth; this shows, checks and rewrites it."""
+"""Implement `helen assign`, which shows, checks and rewrites STATE/assignments.toml: which check runs where."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import tomlkit
 from tomlkit.exceptions import ConvertError, TOMLKitError
 
-from helen.cli.client import Client, Failed, Missing
-from helen.cli.options import for_a_helen, output, plain, print_json
-from helen.policy import Assignments, AssignmentsError, read
+from groundwork.counts import count
+from groundwork.terminal import echo
+from helen.assignments.arguments import argument_faults
+from helen.assignments.schedule import Assignments, AssignmentsError, CheckTable, read, schedule
+from helen.cli.base.client import Client, Failed, Missing
+from helen.cli.base.options import for_a_helen, output, plain, print_json
 
 SHOWN = 5  # agents that a warning names
 
@@ -20,31 +23,34 @@ SHOWN = 5  # agents that a warning names
 @click.command()
 @click.argument("check", required=False)
 @click.option("--on", multiple=True, help="Agents by name or pattern (web*), or by label (role=web); left out: all.")
-@click.option("--every", help="How often, such as 1m.")
-@click.option("--timeout", help="How long a run may take, such as 10s.")
-@click.option("--args", help="Arguments, a JSON object.")
-@click.option("--id", "check_id", help="The name of the series, if the same check runs more than once on an agent.")
-@click.option("--overlap", type=click.Choice(["skip", "queue", "kill"]), help="What happens when a run takes too long.")
-@click.option("--remove", is_flag=True, help="Take the entries of CHECK (or of --id) away instead.")
+@click.option("--every", help="Interval between two runs, such as 1m.")
+@click.option("--timeout", help="Longest time that a run may take, such as 10s.")
+@click.option("--args", help="Arguments of the check, a JSON object.")
+@click.option("--id", "check_id", help="Id of the entry, if the same check runs more than once on an agent.")
+@click.option("--overlap", type=click.Choice(["skip", "queue", "kill"]), help="If a run is due while one goes on.")
+@click.option("--remove", is_flag=True, help="Remove the entries of CHECK (or of --id) instead.")
 @click.option("--file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Replace all by this file.")
+@click.option("--dry-run", is_flag=True, help="Show what would change on which agents, and change nothing.")
 @output
 @for_a_helen
-def assign(client: Client, check: str | None, remove: bool, file: Path | None, as_json: bool, **given: Any) -> None:
-    """Show the assignments, or add one: CHECK shall run on the agents of --on.
+def assign(
+    client: Client, check: str | None, remove: bool, file: Path | None, dry_run: bool, as_json: bool, **given: Any
+) -> None:
+    """Show the assignments, or add one: CHECK runs on the agents of --on.
 
     An agent that no entry names runs every check that has an interval of its own.
+
+    Exit status 2: the file would have a fault, or a check doesn't take an argument. 3: there is no entry to remove.
     """
     if remove and check is None and given["check_id"] is None:
-        raise click.UsageError("--remove of what? Name a CHECK, or --id ID")
+        raise click.UsageError("--remove needs a CHECK, or --id ID")
     current, tag = client.get_tagged("/api/v1/assignments")
     if file is not None:
         text = read_file(file)
     elif remove:
         text = without(current["text"], check, given["check_id"])
     elif check is None:
-        print_json(current) if as_json else click.echo(
-            current["text"] or "# no assignments: every agent runs the defaults"
-        )
+        print_json(current) if as_json else echo(current["text"] or "# no assignments: every agent runs the defaults")
         return
     else:
         text = current["text"].rstrip("\n") + "\n\n" + entry(check, **given)
@@ -52,25 +58,100 @@ def assign(client: Client, check: str | None, remove: bool, file: Path | None, a
         wanted = read(text)
     except AssignmentsError as error:
         raise click.UsageError(str(error)) from error
-    leaving = without_default(current["text"], wanted, client.get("/api/v1/agents")["agents"])
-    done = client.put("/api/v1/assignments", {"text": text.lstrip("\n")}, tag)
-    print_json(done) if as_json else click.echo(f"revision {done['revision']} is live")
+    tables = tables_of(client.get("/api/v1/checks")["checks"])
+    refuse_new_faults(current["text"], wanted, tables)
+    changes = changes_of(current["text"], wanted, tables, client.get("/api/v1/agents")["agents"])
+    for line in warnings_of(changes):
+        echo(line, err=True)
+    done = client.put("/api/v1/assignments", {"text": text.lstrip("\n"), "dry_run": dry_run}, tag)
+    show_done(done, changes, dry_run, as_json)
+
+
+def show_done(done: dict[str, Any], changes: list[Change], dry_run: bool, as_json: bool) -> None:
+    """Print the outcome; `done` is the answer of Helen, `{"revision", "unknown_checks", "warnings"}`."""
+    if as_json:
+        shown = [{"agent": each.agent, "gains": each.gains, "loses": each.loses} for each in changes]
+        print_json(done | ({"changes": shown} if dry_run else {}))
+    elif dry_run:
+        for each in changes:
+            signs = [f"+{name}" for name in each.gains] + [f"-{name}" for name in each.loses]
+            echo(f"{plain(each.agent)}: {plain(' '.join(signs))}")
+        echo("nothing was changed" if changes else "no agent would run other checks; nothing was changed")
+    else:
+        echo(f"revision {done['revision']} is live")
     for name in done["unknown_checks"]:
-        click.echo(f"warning: no published check is called {plain(name)}: `helen checks` lists them", err=True)
-    if leaving:
-        click.echo(
-            f"warning: {plain(few(leaving))} had the default set, and now runs only what entries name."
-            ' To keep it as well, put an entry with check = "*" above them: `helen assign --file`',
-            err=True,
-        )
+        echo(f"warning: no published check is called {plain(name)}: `helen checks` lists them", err=True)
+    for warning in done.get("warnings", ()):  # a Helen of an earlier version has none
+        echo(f"warning: {plain(warning)}", err=True)
 
 
-def without_default(before: str, wanted: Assignments, agents: list[dict[str, Any]]) -> list[str]:
-    """The agents that an entry covers now and none did before: easily overlooked, since nothing else says so."""
+class Change(NamedTuple):
+    """Hold the ids of checks that an agent would run in addition, and those that it would run no more."""
+
+    agent: str
+    gains: list[str]
+    loses: list[str]
+    leaves_default: bool
+
+
+def tables_of(checks: list[dict[str, Any]]) -> dict[str, CheckTable]:
+    """Return the tables of published checks, as `GET /api/v1/checks` lists them, by name."""
+    return {each["name"]: CheckTable(each["name"], each["every"], args=each.get("args") or {}) for each in checks}
+
+
+def refuse_new_faults(before: str, wanted: Assignments, tables: dict[str, CheckTable]) -> None:
+    """Refuse arguments that a published check doesn't take; those that are in the file already may stay.
+
+    Raises UsageError with a sentence for each.
+    """
+    try:
+        known = set(argument_faults(read(before), tables))
+    except AssignmentsError:
+        known = set()
+    new = [fault for fault in argument_faults(wanted, tables) if fault not in known]
+    if new:
+        raise click.UsageError("\n".join(new))
+
+
+def changes_of(
+    before: str, wanted: Assignments, tables: dict[str, CheckTable], agents: list[dict[str, Any]]
+) -> list[Change]:
+    """Return how the checks of each agent would change, for those where they do; hosts without an agent run none."""
     try:
         was = read(before)
     except AssignmentsError:
-        return []  # what was in force is not what the file says
+        return []  # the assignments in force are not those of the file
+    leaving, found = set(without_default(before, wanted, agents)), []
+    for agent in agents:
+        if agent.get("kind") == "host":
+            continue
+        old, new = (
+            {each.id for each in schedule(each, tables, agent["name"], agent["labels"])} for each in (was, wanted)
+        )
+        if old != new:
+            found.append(Change(agent["name"], sorted(new - old), sorted(old - new), agent["name"] in leaving))
+    return found
+
+
+def warnings_of(changes: list[Change]) -> list[str]:
+    """Return a warning for agents that leave the default set and lose checks by that; nothing else would say so."""
+    leaving = [each for each in changes if each.leaves_default and each.loses]
+    if not leaving:
+        return []
+    loses = sorted({name for each in leaving for name in each.loses})
+    counted = count(len(loses), "check")
+    return [
+        f"warning: {plain(few([each.agent for each in leaving]))} had the default set, and will run no more {counted}:"
+        f' {plain(few(loses))}. To keep them, put an entry with check = "*" above the others: `helen assign --file`'
+    ]
+
+
+def without_default(before: str, wanted: Assignments, agents: list[dict[str, Any]]) -> list[str]:
+    """Return the agents that an entry covers now and none did before; nothing else would say so."""
+    try:
+        was = read(before)
+    except AssignmentsError:
+        return []  # the assignments in force are not those of the file
     if not was.default_set:
         return []
 
@@ -85,6 +166,7 @@ def few(names: list[str]) -> str:
 
 
 def read_file(path: Path) -> str:
+    """Return the text of a file; raises Failed if it can't be read, or is no UTF-8."""
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -92,18 +174,18 @@ def read_file(path: Path) -> str:
 
 
 def read_args(text: str) -> dict[str, Any]:
-    """A JSON object without null, for which TOML has no word."""
+    """Return the arguments `{NAME: VALUE}` of --args; raises BadParameter if the text is no JSON object."""
     try:
         args = json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(f"no JSON: {error}", param_hint="--args") from error
+        raise click.BadParameter(f"this is no JSON: {error}", param_hint="--args") from error
     if not isinstance(args, dict):
         raise click.BadParameter('write a JSON object such as {"path": "/"}', param_hint="--args")
     return args
 
 
 def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | None, **given: str | None) -> str:
-    """One [[assign]] as it shall stand in the file."""
+    """Return one [[assign]] as TOML; raises BadParameter if an argument is null, which TOML can't write."""
     fields: dict[str, Any] = {"check": check}
     names = [pattern for pattern in on if "=" not in pattern]
     labels = dict(pattern.split("=", 1) for pattern in on if "=" in pattern)
@@ -122,7 +204,7 @@ def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | Non
                 value = inline
             table.add(key, value)
     except (ConvertError, TypeError, ValueError) as error:
-        raise click.BadParameter(f"TOML has no word for null: {error}", param_hint="--args") from error
+        raise click.BadParameter(f"TOML can't write null: {error}", param_hint="--args") from error
     listed = tomlkit.aot()
     listed.append(table)
     document = tomlkit.document()
@@ -131,18 +213,21 @@ def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | Non
 
 
 def without(text: str, check: str | None, check_id: str | None) -> str:
-    """The file less the entries of a check, or the one of an id; its comments and order kept."""
+    """Return the file without the entries of a check, or without the one of an id; comments and order are kept.
+
+    Raises Failed if the file is no TOML, and Missing if there is no such entry.
+    """
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
-        raise Failed(f"the assignments are no TOML, mend them first: {error}") from error
+        raise Failed(f"assignments.toml is no TOML, mend it first: {error}") from error
     listed = document.get("assign", [])
     kept = [
         entry for entry in listed
         if (check is not None and entry.get("check") != check) or (check_id is not None and entry.get("id") != check_id)
     ]  # fmt: skip
     if len(kept) == len(listed):
-        raise Missing(f"no entry for {check or check_id}: `helen assign` shows what there is")
+        raise Missing(f"there is no entry for {check or check_id}: `helen assign` shows all")
     entries = tomlkit.aot()
     for each in kept:
         entries.append(each)

@@ -1,4 +1,4 @@
-"""`helen token`, `helen certificate`, `helen revoke`: who may be an agent."""
+"""Implement `helen token`, `helen certificate` and `helen revoke`, which admit agents and shut them out."""
 
 from __future__ import annotations
 
@@ -13,36 +13,59 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from helen.certificates import BadRequest, checked_name
-from helen.cli.client import Client, Failed
-from helen.cli.options import for_a_helen, output, print_json
-from helen.statedir import PRIVATE, PUBLIC, write_whole
+from groundwork.atomic_write import PRIVATE, PUBLIC, write_durably
+from groundwork.counts import count
+from groundwork.terminal import echo
+from helen.cli.base.client import Client, Failed
+from helen.cli.base.labels import read_labels
+from helen.cli.base.options import for_a_helen, output, print_json
+from helen.keys.certificates import BadRequest, checked_name
+
+SAFER = (
+    "Other users of that machine can see the token for a moment in its list of processes. To keep it out, put the"
+    " token into a file and say --join-file FILE, or say --join - and paste it."
+)
 
 
 @click.command()
-@click.option("--agent", metavar="NAME", help="The only agent that may use it.")
-@click.option("--ttl", default="1h", show_default=True, help="How long it is good for.")
+@click.argument("name", required=False)
+@click.option("--agent", metavar="NAME", help="Only this agent may use the token: the same as NAME.")
+@click.option("--labels", multiple=True, metavar="KEY=VALUE,...", help="Labels of the agent, which steer what it runs.")
+@click.option("--ttl", default="1h", show_default=True, help="Time for which the token is valid.")
 @output
 @for_a_helen
-def token(client: Client, agent: str | None, ttl: str, as_json: bool) -> None:
-    """Print the line that makes a machine an agent: it holds a token that is good once."""
-    made = client.post("/api/v1/tokens", {"agent": agent, "ttl": ttl})
+def token(
+    client: Client, name: str | None, agent: str | None, labels: tuple[str, ...], ttl: str, as_json: bool
+) -> None:  # fmt: skip
+    """Print the command that makes a machine an agent. It holds a token that is good once.
+
+    With NAME only that agent may use it. --labels are facts: rules about labels go by them, and not by what an agent
+    says of itself. `helen label` changes them later.
+    """
+    if name is not None and agent not in (None, name):
+        raise click.UsageError(f"NAME is {name}, and --agent is {agent}: give one of them")
+    agent = name or agent
+    made = client.post("/api/v1/tokens", {"agent": agent, "ttl": ttl, "labels": read_labels(labels)})
     join = f"equus --server {made['address']} --join {made['token']}"
     join += f" --name {shlex.quote(agent)}" if agent else ""
     if as_json:
         print_json(made | {"join": join})
     else:
-        click.echo(join)
+        echo(join)
+        echo(SAFER, err=True)
 
 
 @click.command()
 @click.argument("name")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for agent.pem, agent.key, ca.pem.")
-@click.option("--force", is_flag=True, help="Replace an identity that lies in --out already.")
+@click.option("--force", is_flag=True, help="Replace the identity that is in --out already.")
 @output
 @for_a_helen
 def certificate(client: Client, name: str, out: Path, force: bool, as_json: bool) -> None:
-    """Make an identity for NAME without a token. The private key is made here and goes nowhere."""
+    """Make an identity for NAME without a token. The private key is made here and isn't sent.
+
+    Exit status 1: an identity is there already, or the folder can't be written.
+    """
     check_place(name, out, force)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
@@ -58,7 +81,7 @@ def certificate(client: Client, name: str, out: Path, force: bool, as_json: bool
             ("root.json", issued.get("root"), PUBLIC),
         ):
             if content:
-                write_whole(out / file, content.encode(), mode)
+                write_durably(out / file, content.encode(), mode)
     except OSError as error:
         raise Failed(f"{out} can't be written: {error.strerror}. Make room, and ask again with --force") from error
     words = ["equus", "--server", issued["address"], "--certificate", str(out / "agent.pem")]
@@ -66,11 +89,14 @@ def certificate(client: Client, name: str, out: Path, force: bool, as_json: bool
     if as_json:
         print_json({"name": name, "folder": str(out), "renew_after": issued["renew_after"], "run": shlex.join(words)})
     else:
-        click.echo(f"Wrote the identity of {name} into {out}. On its machine:\n{shlex.join(words)}")
+        echo(f"Wrote the identity of {name} into {out}. On its machine:\n{shlex.join(words)}")
 
 
 def check_place(name: str, out: Path, force: bool) -> None:
-    """Whatever would fail fails before Helen is asked: a certificate that nobody can keep is of no use."""
+    """Find out whether the identity could be written, before Helen issues a certificate in vain.
+
+    Raises BadParameter if the name is bad, and Failed if the folder holds an identity or can't be written.
+    """
     try:
         checked_name(name)
     except BadRequest as error:
@@ -91,10 +117,15 @@ def check_place(name: str, out: Path, force: bool) -> None:
 @output
 @for_a_helen
 def revoke(client: Client, name: str, as_json: bool) -> None:
-    """Shut NAME out: its certificates are worth nothing from now on, and its connection ends."""
+    """Shut NAME out: its certificates are no longer accepted, and its connection ends.
+
+    Exit status 3: no agent has that name.
+    """
     done = client.post(f"/api/v1/agents/{quote(name, safe='')}/revoke")
     if as_json:
         print_json(done)
     else:
-        click.echo(f"{name} is shut out ({done['revoked']} certificates). `helen certificate {name}` lets it back in,")
-        click.echo(f"`helen agents forget {name}` takes it off the lists.")
+        echo(
+            f"{name} is shut out ({count(done['revoked'], 'certificate')}). `helen certificate {name}` lets it back in,"
+        )
+        echo(f"`helen agents forget {name}` takes it off the lists.")

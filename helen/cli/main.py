@@ -1,56 +1,87 @@
-"""The `helen` command. Each subcommand is imported when it is called, so that `helen --help` is quick."""
+"""Define the `helen` command. Each subcommand is imported when it is called, so that `helen --help` is quick."""
 
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import click
 
+from groundwork.process_list import hide_values
+
 # name -> (module, attribute, one line for --help)
 COMMANDS = {
-    "ack": ("helen.cli.judgement", "ack", "Take a problem over: no alerts of it until it changes."),
-    "agents": ("helen.cli.show", "agents", "The agents, connected or not."),
-    "apply": ("helen.cli.apply", "apply", "Bring Helen to what a folder declares, after a plan."),
-    "assign": ("helen.cli.assign", "assign", "Show, check or change what runs where."),
-    "audit": ("helen.cli.audit", "audit", "Who did what."),
+    "ack": ("helen.cli.downtimes", "ack", "Acknowledge a problem: no alerts of it until it changes."),
+    "agent-wheel": ("helen.cli.local.agent_wheel", "agent_wheel", "Make a wheel with the agent alone, to push."),
+    "agents": ("helen.cli.show", "agents", "List the agents, connected or not."),
+    "apply": ("helen.cli.apply", "apply", "Bring Helen to the state that a folder declares, after a plan."),
+    "assign": ("helen.cli.assign", "assign", "Show, add or remove assignments: which check runs where."),
+    "audit": ("helen.cli.audit", "audit", "List the changes that operators, tokens and agents have made."),
+    "backup": ("helen.cli.backup", "backup", "Copy all that Helen knows into one file, while it runs."),
     "certificate": ("helen.cli.identity", "certificate", "Make an identity for an agent without a token."),
-    "check": ("helen.cli.check", "check", "Begin a check; try it on agents before anybody runs it."),
-    "checks": ("helen.cli.show", "checks", "The published checks, and what is wrong with others."),
-    "demo": ("helen.cli.demo", "demo", "A small fleet on this machine, for a minute, to see how it works."),
-    "downtime": ("helen.cli.judgement", "downtime", "Planned time: no alerts, and counted as planned."),
-    "events": ("helen.cli.events", "events", "What changes, as it changes."),
-    "drain": ("helen.cli.drain", "drain", "Let this Helen's agents go to others, before she is stopped."),
-    "explain": ("helen.cli.explain", "explain", "Why this state, why no alert, why not run, what changed."),
-    "export": ("helen.cli.apply", "export", "Write what is declared into a folder, for `helen apply`."),
-    "jobs": ("helen.cli.jobs", "jobs", "Questions that last: list, follow, cancel, retry."),
-    "keys": ("helen.cli.keys", "keys", "Who signs check sets; change them."),
-    "notify": ("helen.cli.notify", "notify", "Try a channel; what could not be delivered."),
-    "passive": ("helen.cli.passive", "passive", "Results from outside: who may report, and with which key."),
-    "ping": ("helen.cli.passive", "ping", "URLs that a job calls when it is done."),
-    "pipeline": ("helen.cli.pipeline", "pipeline", "The history on Spark: take it in, report, ask in SQL."),
+    "check": ("helen.cli.check", "check", "Write a new check; try it on agents without publishing it."),
+    "checks": ("helen.cli.show", "checks", "List the published checks, and what is wrong with others."),
+    "demo": ("helen.cli.local.demo", "demo", "Show a small fleet on this machine, for a minute."),
+    "downtime": ("helen.cli.downtimes", "downtime", "Plan a downtime: no alerts, and counted as planned in reports."),
+    "events": ("helen.cli.events", "events", "Follow states, decisions, downtimes and agents as they change."),
+    "drain": ("helen.cli.drain", "drain", "Send this Helen's agents to other Helens, before it is stopped."),
+    "explain": ("helen.cli.explain", "explain", "Explain a state: why, who was told, when it runs, what changed."),
+    "export": ("helen.cli.apply", "export", "Write all that is declared into a folder, for `helen apply`."),
+    "jobs": ("helen.cli.jobs", "jobs", "List, follow, cancel or retry jobs: queries that can wait."),
+    "keys": ("helen.cli.keys", "keys", "Show or change the keys that sign check sets."),
+    "label": ("helen.cli.label", "label", "Give an agent labels, or take them."),
+    "notify": ("helen.cli.notify", "notify", "Test a channel; list, retry or drop messages that failed."),
+    "open": ("helen.cli.open", "open_pages", "Open Helen's pages in a browser, by a link that is good once."),
+    "passive": ("helen.cli.passive", "passive", "Declare checks that report from outside, and print their keys."),
+    "ping": ("helen.cli.passive", "ping", "Make URLs that a job calls when it is done."),
+    "pipeline": ("helen.cli.pipeline", "pipeline", "Run the history on Spark: take it in, report, ask in SQL."),
     "push": ("helen.cli.push", "push", "Validate, sign and publish checks."),
-    "quickstart": ("helen.cli.quickstart", "quickstart", "Server and agent on this machine, in one go."),
-    "repl": ("helen.cli.repl", "repl", "Lua, line by line, on an agent."),
+    "quickstart": ("helen.cli.local.quickstart", "quickstart", "Start server and agent on this machine, in one go."),
+    "renewals": ("helen.cli.renewals", "renewals", "List certificates that end; bring agents back that were away."),
+    "repl": ("helen.cli.repl", "repl", "Run Lua, line by line, on an agent."),
+    "restore": ("helen.cli.backup", "restore", "Make a state directory of a backup."),
     "revoke": ("helen.cli.identity", "revoke", "Shut an agent out."),
-    "rollout": ("helen.cli.rollout", "rollout", "How a push goes from ring to ring; pause it, take it back."),
-    "route": ("helen.cli.route", "route", "Who would be told of an alert, rule by rule."),
+    "rollout": ("helen.cli.rollout", "rollout", "Show a push on its way through rings; pause it, take it back."),
+    "route": ("helen.cli.route", "route", "Show which channels an alert would go to, rule by rule."),
     "run": ("helen.cli.run", "run", "Run a check now on agents."),
-    "silence": ("helen.cli.judgement", "silence", "Quiet for a time, once or each night."),
-    "status": ("helen.cli.show", "status", "What Helen knows: all in all, of an agent, of a check on it."),
-    "token": ("helen.cli.identity", "token", "Print the line that makes a machine an agent."),
-    "web-token": ("helen.cli.web_token", "web_token", "Tokens of the HTTP API: make, list, revoke."),
-    "top": ("helen.cli.top", "top", "All checks, live in the terminal."),
-    "windows": ("helen.cli.judgement", "windows", "The downtimes and silences."),
+    "sign": ("helen.cli.sign", "sign", "Sign a set in a file, as a second person; no Helen is needed."),
+    "silence": ("helen.cli.downtimes", "silence", "Hold back alerts for a time, once or each night."),
+    "ssh": ("helen.cli.ssh", "ssh", "Log in on an agent's machine, by the connection that it holds."),
+    "status": ("helen.cli.show", "status", "Show the state of everything, of an agent, or of a check on it."),
+    "token": ("helen.cli.identity", "token", "Print the command that makes a machine an agent."),
+    "tunnel": ("helen.cli.tunnel", "tunnel", "Join standard input and output with a program at an agent."),
+    "web-token": ("helen.cli.web_token", "web_token", "Make, list or revoke tokens of the HTTP API."),
+    "top": ("helen.cli.top.command", "top", "Show all checks, live in the terminal."),
+    "windows": ("helen.cli.downtimes", "windows", "List the downtimes and silences."),
 }
 
 
-class Lazy(click.Group):
-    """A group whose commands are known by name and line, and imported when needed."""
+OF_COMMANDS = ("--state", "--url", "--token", "--output")  # options that nearly every command has, and `helen` has not
+
+
+class LazyGroup(click.Group):
+    """Hold commands by name and help line, and import each when it is needed."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Take a token of the HTTP API out of the list of processes, then run the command."""
+        hide_values("--token")
+        return super().main(*args, **options)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options of `helen` itself; one of a command that stands before its name gets a hint."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name in OF_COMMANDS:
+                said = f"{error.option_name} is an option of the commands: write it behind one,"
+                raise click.UsageError(f"{said} `helen status {error.option_name} ...`", ctx) from error
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command, None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         module, attribute, _ = COMMANDS[cmd_name]
@@ -58,14 +89,15 @@ class Lazy(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help lines of COMMANDS, without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in sorted(COMMANDS.items())])
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["--help"], "max_content_width": 100})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["--help"], "max_content_width": 100})
 @click.version_option(package_name="helen-equus", prog_name="helen")
 def main() -> None:
     """Ask and direct a running Helen. Start one with `twistd -n helen --state DIR`, or `helen quickstart`.
 
-    Exit status: 0 fine, 1 failed, 2 usage, 3 not found.
+    Exit status: 0 fine, 1 failed, 2 wrong usage, 3 not found.
     """

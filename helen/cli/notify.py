@@ -1,4 +1,4 @@
-"""`helen notify`: try a channel, check the file, see to what could not be delivered."""
+"""Implement `helen notify`: test a channel, check a settings file, and deal with messages that failed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from urllib.parse import quote
 
 import click
 
-from helen.cli.client import Client, Failed
-from helen.cli.judgement import moment
-from helen.cli.options import for_a_helen, output, plain, print_json, table
+from groundwork.counts import count
+from groundwork.terminal import echo
+from helen.cli.base.client import Client, Failed
+from helen.cli.base.options import for_a_helen, output, plain, print_json, table
+from helen.cli.downtimes import moment
 
 PATIENCE = 320.0  # seconds: the longest timeout of a channel, and some
 
 
 def read_file(path: str) -> str:
+    """Return the text of a file; raises Failed if it can't be read, or is no UTF-8."""
     try:
         return Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -24,7 +27,7 @@ def read_file(path: str) -> str:
 
 @click.group()
 def notify() -> None:
-    """Who is told, and whether it works."""
+    """Test channels, check notifications.toml, and deal with messages that failed."""
 
 
 @notify.command("test")
@@ -32,9 +35,9 @@ def notify() -> None:
 @output
 @for_a_helen
 def test(client: Client, channel: str, as_json: bool) -> None:
-    """Send a test to CHANNEL now, and show what the other side says. Secrets are masked.
+    """Send a test message to CHANNEL now, and show the answer. Secrets are masked.
 
-    Exit status 1: it did not work; 3: there is no such channel.
+    Exit status 1: the message was not accepted; 3: there is no such channel.
     """
     [found] = client.stream("/api/v1/notifications/test", {"channel": channel}, PATIENCE)
     if as_json:
@@ -42,8 +45,8 @@ def test(client: Client, channel: str, as_json: bool) -> None:
     else:
         about = found["channel"]
         where = about.get("url") or about.get("host") or " ".join(about.get("argv", ()))
-        click.echo(f"{plain(channel)} ({about['type']}, {plain(where)}), {found['took']:.2f} s")
-        click.echo(f"{'ok' if found['ok'] else 'FAILED'}: {plain(found['said'])}")
+        echo(f"{plain(channel)} ({about['type']}, {plain(where)}), {found['took']:.2f} s")
+        echo(f"{'ok' if found['ok'] else 'FAILED'}: {plain(found['said'])}")
     if not found["ok"]:
         raise SystemExit(1)
 
@@ -53,22 +56,22 @@ def test(client: Client, channel: str, as_json: bool) -> None:
 @output
 @for_a_helen
 def check(client: Client, path: str, as_json: bool) -> None:
-    """Say all that is wrong with a notifications.toml before it is put in force."""
+    """List every fault of a notifications.toml before it is put in place. Exit status 1: it has faults."""
     found = client.post("/api/v1/notifications/check", {"text": read_file(path)})
-    print_json(found) if as_json else click.echo(f"fine: {len(found['channels'])} channels")
+    print_json(found) if as_json else echo(f"fine: {count(len(found['channels']), 'channel')}")
 
 
 @notify.command("list")
 @output
 @for_a_helen
 def list_(client: Client, as_json: bool) -> None:
-    """Show the channels, what waits to be delivered, and what was given up."""
+    """List the channels, and the outbox. It has messages that wait, and those that were given up."""
     found = client.get("/api/v1/notifications")
     if as_json:
         print_json(found)
         return
     for line in notes(found):
-        click.echo(line, err=True)
+        echo(line, err=True)
     counts = found["channels"]
     rows = [
         [each["name"], each["type"], each.get("url") or each.get("host") or each.get("argv", [""])[0],
@@ -77,8 +80,8 @@ def list_(client: Client, as_json: bool) -> None:
     ]  # fmt: skip
     table(["CHANNEL", "TYPE", "WHERE", "SENT", "FAILED", "GIVEN UP"], rows)
     if found["outbox"]:
-        click.echo()
-        table(["MESSAGE", "CHANNEL", "STATE", "SINCE", "TRIES", "WHAT IS WRONG"], [_row(e) for e in found["outbox"]])
+        echo()
+        table(["MESSAGE", "CHANNEL", "STATE", "SINCE", "TRIES", "ERROR"], [_row(e) for e in found["outbox"]])
 
 
 def _row(each: dict[str, Any]) -> list[Any]:
@@ -90,27 +93,29 @@ def _row(each: dict[str, Any]) -> list[Any]:
 @click.argument("message")
 @for_a_helen
 def retry(client: Client, message: str) -> None:
-    """Try a message again that was given up."""
+    """Send a message again that was given up."""
     client.post(f"/api/v1/notifications/{quote(message, safe='')}/retry")
-    click.echo(f"{plain(message)} is tried again")
+    echo(f"{plain(message)} is tried again")
 
 
 @notify.command("drop")
 @click.argument("message")
 @for_a_helen
 def drop(client: Client, message: str) -> None:
-    """Forget a message that was given up: somebody has seen to it."""
+    """Remove a message that was given up."""
     client.post(f"/api/v1/notifications/{quote(message, safe='')}/drop")
-    click.echo(f"{plain(message)} is dropped")
+    echo(f"{plain(message)} is dropped")
 
 
 def notes(found: dict[str, Any]) -> list[str]:
-    """What somebody should look at: one line each. Also in `helen status`."""
+    """Return a line for each thing that needs an operator, for `helen notify list` and `helen status`."""
     lines = []
+    if found.get("muted"):
+        lines.append("notifications: none are sent, since Helen was started with --mute")
     if found["fault"]:
         lines.append(f"notifications.toml is not used: {plain(found['fault'])}")
     if not found["configured"]:
-        lines.append("notifications: nobody is told anything, there is no notifications.toml")
+        lines.append("notifications: none are sent, since there is no notifications.toml")
     if found["dead"]:
         why = f" ({plain(found['last_error'])})" if found["last_error"] else ""
         lines.append(f"notifications: {found['dead']} could not be delivered{why}: see `helen notify list`")

@@ -1,4 +1,4 @@
-"""`helen passive`, `helen ping`: what may report from outside, with which key or URL. All of it is in passive.toml."""
+"""Implement `helen passive` and `helen ping`, which edit passive.toml: checks that report from outside, and pings."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
-from helen.cli.client import Client, Failed, Missing
-from helen.cli.judgement import split
-from helen.cli.options import for_a_helen, output, plain, print_json, table
+from groundwork.terminal import echo
+from helen.cli.base.client import Client, Failed, Missing
+from helen.cli.base.options import for_a_helen, output, plain, print_json, table
+from helen.cli.downtimes import split
 from helen.cli.show import every
-from helen.passive import DEFAULT_HOST
+from helen.passive.declarations import DEFAULT_HOST
 
 PATH = "/api/v1/passive"
 
 
 @click.group()
 def passive() -> None:
-    """Results from outside: who may report them. docs/passive.rst has the conventions."""
+    """Declare checks that report from outside, and print their keys. docs/passive.rst has the formats."""
 
 
 @click.group()
 def ping() -> None:
-    """URLs that a job calls when it is done; a call that doesn't come is a problem."""
+    """Make URLs that a job calls when it is done. A call that doesn't come in time is a problem."""
 
 
 def change(client: Client, edit: Callable[[tomlkit.TOMLDocument], None]) -> None:
-    """Rewrite passive.toml, its comments and order kept; refused if somebody else has changed it meanwhile."""
+    """Rewrite passive.toml, with its comments and order kept.
+
+    Raises Failed if it is no TOML, or if it has been changed by another command meanwhile.
+    """
     current = client.get(PATH)
     try:
         document = tomlkit.parse(current["text"] or "")
@@ -42,7 +46,7 @@ def change(client: Client, edit: Callable[[tomlkit.TOMLDocument], None]) -> None
 
 
 def listed(document: tomlkit.TOMLDocument, key: str) -> AoT:
-    """The tables of [[check]] or [[ping]], made if there are none."""
+    """Return the array of [[check]] or [[ping]] tables, made if there is none."""
     if key not in document:
         document[key] = tomlkit.aot()
     found = document[key]
@@ -51,6 +55,7 @@ def listed(document: tomlkit.TOMLDocument, key: str) -> AoT:
 
 
 def entry(fields: dict[str, Any]) -> tomlkit.items.Table:
+    """Return a table with these fields, without those that are None or False."""
     made = tomlkit.table()
     for name, value in fields.items():
         if value is not None and value is not False:
@@ -69,13 +74,13 @@ def is_entry(each: Any, host: str, check: str) -> bool:
 @output
 @for_a_helen
 def list_(client: Client, as_json: bool) -> None:
-    """What may report, and until when its word counts."""
+    """List the declared checks. Without a result for the time of STALE AFTER a check is a problem."""
     found = client.get(PATH)
     if as_json:
         print_json(found)
         return
     if found["fault"]:
-        click.echo(f"passive.toml is not used: {plain(found['fault'])}", err=True)
+        echo(f"passive.toml is not used: {plain(found['fault'])}", err=True)
     rows = [
         [f"{each['host']}/{each['id']}", "ping" if each["every"] else "check", every(each["stale"]) or "never",
          each["missing"], "yes" if each["override"] else ""]
@@ -86,14 +91,14 @@ def list_(client: Client, as_json: bool) -> None:
 
 @passive.command()
 @click.argument("what", metavar="HOST/CHECK")
-@click.option("--stale", help="Without a result for so long it is what --missing says: 1h, 26h.")
-@click.option("--missing", type=click.Choice(["unknown", "warning", "critical"]), help="What it is then (unknown).")
+@click.option("--stale", help="Without a result for this time its status is that of --missing: 1h, 26h.")
+@click.option("--missing", type=click.Choice(["unknown", "warning", "critical"]), help="Status then (unknown).")
 @click.option("--attempts", type=click.IntRange(1, 100), help="Bad results in a row that confirm a problem (1).")
-@click.option("--override", is_flag=True, help="It may speak for a check that the agent HOST runs.")
+@click.option("--override", is_flag=True, help="Accept results for a check that the agent HOST runs itself.")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Labels of HOST, if no agent has the name.")
 @for_a_helen
 def add(client: Client, what: str, labels: tuple[str, ...], **given: Any) -> None:
-    """Declare a check whose results come from outside. CHECK may be a pattern: each name that fits is one."""
+    """Declare a check that reports from outside. CHECK may be a pattern: each name that fits is a check."""
     host, check = split(what)
 
     def edit(document: tomlkit.TOMLDocument) -> None:
@@ -101,10 +106,11 @@ def add(client: Client, what: str, labels: tuple[str, ...], **given: Any) -> Non
         add_labels(document, host, labels)
 
     change(client, edit)
-    click.echo(f"{plain(what)} may report: `helen passive key {host}` prints its key")
+    echo(f"{plain(what)} may report: `helen passive key {host}` prints its key")
 
 
 def add_labels(document: tomlkit.TOMLDocument, host: str, labels: tuple[str, ...]) -> None:
+    """Write labels into [hosts.HOST]; raises BadParameter if one is no KEY=VALUE."""
     if not labels:
         return
     if not all("=" in label for label in labels):
@@ -120,13 +126,19 @@ def add_labels(document: tomlkit.TOMLDocument, host: str, labels: tuple[str, ...
 @click.argument("what", metavar="HOST/CHECK")
 @for_a_helen
 def remove(client: Client, what: str) -> None:
-    """Nothing is expected of it any more; what is open of it is closed."""
-    take_away(client, *split(what), ("check", "ping"))
-    click.echo(f"{plain(what)} is watched no more")
+    """Remove a declared check or ping. Open problems of it are closed.
+
+    Exit status 3: it is not declared.
+    """
+    remove_entries(client, *split(what), ("check", "ping"))
+    echo(f"{plain(what)} is removed")
 
 
-def take_away(client: Client, host: str, check: str, keys: tuple[str, ...]) -> None:
+def remove_entries(client: Client, host: str, check: str, keys: tuple[str, ...]) -> None:
+    """Remove the tables of one check under these keys of passive.toml; raises Missing if there is none."""
+
     def edit(document: tomlkit.TOMLDocument) -> None:
+        """Keep all other tables; raises Missing if that is all of them."""
         gone = False
         for key in keys:
             kept = tomlkit.aot()
@@ -138,7 +150,7 @@ def take_away(client: Client, host: str, check: str, keys: tuple[str, ...]) -> N
             if key in document:
                 document[key] = kept
         if not gone:
-            raise Missing(f"{plain(host)}/{plain(check)} is not declared: `helen passive list` has what is")
+            raise Missing(f"{plain(host)}/{plain(check)} is not declared: `helen passive list` shows all that are")
 
     change(client, edit)
 
@@ -148,30 +160,30 @@ def take_away(client: Client, host: str, check: str, keys: tuple[str, ...]) -> N
 @output
 @for_a_helen
 def key(client: Client, host: str, as_json: bool) -> None:
-    """Print the submission key of HOST; with '*' the one that is good for all."""
+    """Print the submission key of HOST. With '*' it is the key that is valid for all hosts."""
     found = client.get(f"{PATH}/keys/{quote(host, safe='*')}")
-    print_json(found) if as_json else click.echo(found["key"])
+    print_json(found) if as_json else echo(found["key"])
 
 
 # ------------------------------------------------------------------------------------------------ pings
 
 
-def of_host(command: Any) -> Any:
-    return click.option("--host", default=DEFAULT_HOST, show_default=True, help="Whose check it is.")(command)
+def host_option(command: Any) -> Any:
+    return click.option("--host", default=DEFAULT_HOST, show_default=True, help="Host of the check.")(command)
 
 
 @ping.command()
 @click.argument("name")
-@click.option("--every", required=True, help="How often it pings: 10m, 1d.")
-@click.option("--grace", help="How much later it may come, and how long a run may take (as --every).")
-@click.option("--missing", type=click.Choice(["unknown", "warning", "critical"]), help="What it is then (critical).")
-@of_host
+@click.option("--every", required=True, help="Longest time between two calls: 10m, 1d.")
+@click.option("--grace", help="Time by which a call may be late, and which a run may take (as --every).")
+@click.option("--missing", type=click.Choice(["unknown", "warning", "critical"]), help="Status then (critical).")
+@host_option
 @output
 @for_a_helen
 def new(
     client: Client, name: str, every: str, grace: str | None, missing: str | None, host: str, as_json: bool
 ) -> None:
-    """Make a ping URL for the job NAME and print it. Whoever knows the URL may call it."""
+    """Make a ping URL for the job NAME and print it. The URL is a secret: any program that has it may call it."""
     fields = {"host": None if host == DEFAULT_HOST else host, "id": name, "every": every, "grace": grace}
     change(client, lambda document: listed(document, "ping").append(entry(fields | {"missing": missing})))
     show_url(client, host, name, as_json)
@@ -179,30 +191,31 @@ def new(
 
 @ping.command()
 @click.argument("name")
-@of_host
+@host_option
 @output
 @for_a_helen
 def url(client: Client, name: str, host: str, as_json: bool) -> None:
-    """Print the URL again."""
+    """Print the URL of NAME again."""
     show_url(client, host, name, as_json)
 
 
 def show_url(client: Client, host: str, name: str, as_json: bool) -> None:
+    """Print a ping's URL, with a warning where Helen serves no TCP."""
     found = client.get(f"{PATH}/pings/{quote(host, safe='')}/{quote(name, safe='')}")
-    base = f"http://{found['web']}" if found["web"] else ""
+    base = f"{found.get('scheme', 'http')}://{found['web']}" if found["web"] else ""
     if as_json:
         print_json(found | {"url": base + found["path"]})
         return
-    click.echo(base + found["path"])
+    echo(base + found["path"])
     if not base:
-        click.echo("warning: Helen serves no TCP: start her with --web, or put a proxy before control.sock", err=True)
+        echo("warning: Helen serves no TCP: start it with --web, or put a proxy before control.sock", err=True)
 
 
 @ping.command("list")
 @output
 @for_a_helen
 def list_pings(client: Client, as_json: bool) -> None:
-    """The pings, without their URLs."""
+    """List the pings, without their URLs."""
     found = [each for each in client.get(PATH)["checks"] if each["every"]]
     if as_json:
         print_json({"pings": found})
@@ -214,18 +227,19 @@ def list_pings(client: Client, as_json: bool) -> None:
 
 @ping.command()
 @click.argument("name")
-@of_host
+@host_option
 @output
 @for_a_helen
 def rotate(client: Client, name: str, host: str, as_json: bool) -> None:
-    """Make another URL for NAME: the old one is nobody's from now on."""
+    """Make another URL for NAME. The old one is no longer accepted. Exit status 3: there is no such ping."""
 
     def edit(document: tomlkit.TOMLDocument) -> None:
+        """Count up the serial from which the URL is made; raises Missing if there is no such ping."""
         for each in document.get("ping", []):
             if is_entry(each, host, name):
                 each["serial"] = each.get("serial", 1) + 1
                 return
-        raise Missing(f"no ping is called {plain(name)}: `helen ping list` has them")
+        raise Missing(f"no ping is called {plain(name)}: `helen ping list` shows all")
 
     change(client, edit)
     show_url(client, host, name, as_json)
@@ -233,9 +247,9 @@ def rotate(client: Client, name: str, host: str, as_json: bool) -> None:
 
 @ping.command("remove")
 @click.argument("name")
-@of_host
+@host_option
 @for_a_helen
 def remove_ping(client: Client, name: str, host: str) -> None:
-    """Nobody waits for it any more."""
-    take_away(client, host, name, ("ping",))
-    click.echo(f"{plain(name)} is watched no more")
+    """Remove the ping NAME. Its URL is no longer accepted, and no call is expected."""
+    remove_entries(client, host, name, ("ping",))
+    echo(f"{plain(name)} is removed")

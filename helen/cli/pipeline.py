@@ -1,4 +1,4 @@
-"""`helen pipeline ...`: the history on Spark. Runs as a process of its own, so that nobody else needs its extra."""
+"""Implement `helen pipeline`, a process of its own, so that no other command needs the extra for Spark."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ import click
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def pipeline(words: tuple[str, ...]) -> None:
-    """Take results into the lake, and ask it: run, report, sql, compact, doctor."""
+    """Take results into the lake, and ask it: run, report, sql, compact, verify, rebuild, doctor."""
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "helen.pipeline", *words])

@@ -1,33 +1,35 @@
-"""`helen rollout`: how a push goes from ring to ring; pause it, let it go on, take it back. `follow` shows it live."""
+"""Implement `helen rollout`, which shows a push on its way from ring to ring, and pauses, resumes or undoes it."""
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
 import click
 
-from helen.cli.client import Client, Failed
-from helen.cli.options import for_a_helen, output, plain, print_json
-from helen.cli.steps import Steps, figures_text
+from groundwork.counts import count
+from groundwork.durations import words_of
+from groundwork.terminal import echo, echo_json
+from helen.cli.base.client import Client, Failed
+from helen.cli.base.options import for_a_helen, output, plain, print_json
+from helen.cli.base.rollout_steps import Steps, figures_text
 
 LOOK_SECONDS = 0.2
-WATCH_SECONDS = 60.0  # that agents have to run a set that has no gate before it; it goes on without us
+WATCH_SECONDS = 60.0  # that agents have to run a set without a gate before it; later ones are not waited for
 CURRENT = "/api/v1/rollouts/current"
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
 
 
 @click.group()
 def rollout() -> None:
-    """See how a push goes from ring to ring, and steer it: `helen push` begins one."""
+    """Show a push on its way from ring to ring, and steer it. `helen push` begins one."""
 
 
 @rollout.command()
 @output
 @for_a_helen
 def status(client: Client, as_json: bool) -> None:
-    """The rollout that is under way, or the last one."""
+    """Show the rollout that is under way, or the last one. Exit status 3: there never was one."""
     shown = client.get(CURRENT)
     print_json(shown) if as_json else show(shown)
 
@@ -36,82 +38,114 @@ def status(client: Client, as_json: bool) -> None:
 @output
 @for_a_helen
 def watch(client: Client, as_json: bool) -> None:
-    """Show it live until it is over. Exit status 1: it went back."""
+    """Show the rollout live until it is over. Exit status 1: it was taken back."""
     raise SystemExit(follow(client, as_json))
 
 
-def _steering(word: str, line: str, done: str) -> None:
-    """One of the three commands that only tell Helen something."""
+def _steering(name: str, line: str, done: str) -> None:
+    """Add one of the three commands that only send Helen a request."""
 
-    @rollout.command(word, help=line)
-    @click.option("--dry-run", is_flag=True, help="Say what would be concerned, and change nothing.")
+    @rollout.command(name, help=line)
+    @click.option("--dry-run", is_flag=True, help="Show the rollout that would change, and change nothing.")
     @output
     @for_a_helen
     def steer(client: Client, dry_run: bool, as_json: bool) -> None:
-        shown = client.post(f"/api/v1/rollouts/{word}", {"dry_run": dry_run})
+        shown = client.post(f"/api/v1/rollouts/{name}", {"dry_run": dry_run})
         if as_json:
             print_json(shown)
             return
         if not dry_run:
-            click.echo(f"version {shown['version']} {done}")
+            echo(f"version {shown['version']} {done}")
         show(shown)
 
 
-_steering("pause", "Stay in the open ring; a gate that fails takes it back all the same.", "is paused")
+_steering("pause", "Keep the rollout in its open ring. A gate that fails still takes it back.", "is paused")
 _steering("resume", "Let a paused rollout go on.", "goes on")
-_steering("undo", "Take it back: all agents get what was promoted last.", "is taken back")
+_steering("undo", "Take the rollout back. All agents get the set that was promoted last.", "is taken back")
+
+
+@rollout.command()
+@click.argument("agent")
+@click.option("--dry-run", is_flag=True, help="Only find out whether AGENT is set aside.")
+@output
+@for_a_helen
+def readmit(client: Client, agent: str, dry_run: bool, as_json: bool) -> None:
+    """Listen again to AGENT, on whose word two versions were taken back. Exit status 1: it is not set aside."""
+    done = client.post("/api/v1/rollouts/readmit", {"agent": agent, "dry_run": dry_run})
+    if as_json:
+        print_json(done)
+    else:
+        echo(f"{plain(agent)} {'would be' if dry_run else 'is'} listened to again")
 
 
 def show(shown: dict[str, Any]) -> None:
-    """All of it, for people."""
+    """Print a rollout: its version, its rings, and the figures of each."""
     state = plain(shown["state"]) + (f": {plain(shown['why'])}" if shown["why"] else "")
-    click.echo(f"version {shown['version']} by {plain(shown['author'])}, {state}")
-    click.echo(f"{plain(shown['files'])}; compared with version {shown['base']}")
+    echo(f"version {shown['version']} by {plain(shown['author'])}, {state}")
+    echo(f"{plain(shown['files'])}; compared with version {shown['base']}")
     for ring in shown["rings"]:
-        agents = f", {ring['size']} agents" if "size" in ring else ""
+        agents = f", {count(ring['size'], 'agent')}" if "size" in ring else ""
         why = f": {plain(ring['why'])}" if ring.get("why") else ""
         if ring["state"] == "open":
             why = f": {ring['confirmed']} run it; it waits for {plain(ring['waits_for'])}"
-        click.echo(f"  ring {ring['number']} ({plain(ring['ring'])}){agents}, {ring['state']}{why}")
+        echo(f"  ring {ring['number']} ({plain(ring['ring'])}){agents}, {ring['state']}{why}")
+        for file, said in sorted(ring.get("refused", {}).items()):
+            for member, error in sorted(said.items()):
+                echo(f"    {plain(member)} can't use {plain(file)}: {plain(error)}")
         for each in ring.get("figures", []):
-            click.echo(f"    {figures_text(each)}")
+            echo(f"    {figures_text(each)}")
     if shown["waits"]:
-        click.echo(plain(shown["waits"]))
+        echo(plain(shown["waits"]))
+    for line in aside_lines(shown.get("set_aside", {})):
+        echo(line)
 
 
-def follow(client: Client, as_json: bool) -> int:
-    """Say how it goes until it is over, or until Ctrl-C. The exit status of `helen push`."""
+def aside_lines(aside: dict[str, list[int]]) -> list[str]:
+    """Return a line for each agent that is set aside; `aside` has the versions that were taken back on its word."""
+    return [
+        f"rollouts: {plain(name)} is set aside, because versions {' and '.join(map(str, versions))} were taken back on"
+        f" its word: `helen rollout readmit {plain(name)}` has it listened to again"
+        for name, versions in sorted(aside.items())
+    ]
+
+
+def follow(client: Client, as_json: bool, expected: int = 0) -> int:
+    """Print each step of the rollout until it is over, or until Ctrl-C; return the exit status of `helen push`.
+
+    `expected`: the agents that were connected before. Agents that go away meanwhile still count, but are not waited for
+    if another one runs the set. Raises Failed if agents don't run a finished or undone set within WATCH_SECONDS.
+    """
     steps, shown = Steps(), dict[str, Any]()
     until: float | None = None
     try:
         while True:
             shown, now = client.get(CURRENT), time.monotonic()
+            connected, expected = shown["agents"], max(expected, shown["agents"])
+            shown["agents"] = expected
             for step in steps.since(shown, now):
                 _print(step.event, step.text, {"version": shown["version"], **step.more}, as_json)
             if shown["state"] in ("finished", "undone"):
                 until = now + WATCH_SECONDS if until is None else until
-                if shown["loaded"] >= shown["agents"] or (shown["state"] == "undone" and shown["rings"]):
+                is_confirmed = shown["loaded"] > 0 or not expected
+                if (shown["loaded"] >= connected and is_confirmed) or (shown["state"] == "undone" and shown["rings"]):
                     break
                 if now >= until:
-                    raise Failed(
-                        f"after {WATCH_SECONDS:g} s {shown['loaded']} of {shown['agents']} agents run it; it goes on"
-                    )
+                    running = f"{shown['loaded']} of {shown['agents']} agents run it"
+                    raise Failed(f"after {words_of(WATCH_SECONDS)} {running}; it goes on")
             time.sleep(LOOK_SECONDS)
     except KeyboardInterrupt:
-        click.echo(
-            "\nthe rollout goes on: `helen rollout watch` shows it, `helen rollout undo` takes it back", err=True
-        )
+        echo("\nthe rollout goes on: `helen rollout watch` shows it, `helen rollout undo` takes it back", err=True)
         return INTERRUPTED
     if as_json:
         _print("end", "", shown, True)
     for agent, broken in shown["kept_old"].items():
         for file, error in broken.items():
-            click.echo(f"{plain(agent)} keeps the old {plain(file)}: {plain(error)}", err=True)
+            echo(f"{plain(agent)} keeps the old {plain(file)}: {plain(error)}", err=True)
     return 1 if shown["kept_old"] or shown["state"] == "undone" else 0
 
 
 def _print(event: str, text: str, more: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"event": event, **more}, ensure_ascii=False))
+        echo_json({"event": event, **more})
     elif text:
-        click.echo(text)
+        echo(text)

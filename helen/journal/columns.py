@@ -1,56 +1,38 @@
-"""The schema of the segments, and records -> Arrow batches. docs/results.rst describes each column.
+"""Turns records of the journal into Arrow batches with the columns of the segments. docs/results.rst describes them.
 
-Column by column with list comprehensions: several times cheaper than one dict per row. Does not write files.
+Columns are made one by one with list comprehensions: several times cheaper than one dict per row. It writes no files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, chain
 from typing import Any
 
 import pyarrow as pa
 
+from equus_protocol.result_fields import END_OF_TIME, HELEN_COLUMNS, METRIC_COLUMNS, RESULT_COLUMNS, Column
 from helen.journal.document import Metric
 from helen.journal.series import FixedSeries, Series
 from helen.journal.values import StoredChange, StoredResult
 
 _TIME = pa.timestamp("us", tz="UTC")
-_LABELS = pa.map_(pa.string(), pa.string())
-METRIC = pa.struct(
-    [
-        pa.field("name", pa.string(), nullable=False),
-        pa.field("value", pa.float64()),
-        pa.field("unit", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("labels", _LABELS, nullable=False),
-        pa.field("warn", pa.string()),
-        pa.field("crit", pa.string()),
-        pa.field("min", pa.float64()),
-        pa.field("max", pa.float64()),
+_TYPES: dict[str, pa.DataType] = {
+    "time": _TIME, "labels": pa.map_(pa.string(), pa.string()), "lengths": pa.map_(pa.string(), pa.int64()),
+}  # fmt: skip
+
+
+def _arrow(columns: Mapping[str, Column]) -> list[pa.Field]:
+    return [
+        pa.field(name, _TYPES.get(column.type) or pa.type_for_alias(column.type), column.nullable)
+        for name, column in columns.items()
     ]
-)
-RESULTS = pa.schema(
-    [
-        pa.field("at", pa.int64(), nullable=False),
-        pa.field("series_id", pa.int32(), nullable=False),
-        pa.field("received", _TIME, nullable=False),
-        pa.field("started", _TIME),
-        pa.field("took_ms", pa.float64()),
-        pa.field("cpu_ms", pa.float64()),
-        pa.field("peak_kib", pa.float64()),
-        pa.field("status", pa.int8(), nullable=False),
-        pa.field("origin", pa.int8(), nullable=False),
-        pa.field("reason", pa.string()),
-        pa.field("code", pa.string()),
-        pa.field("spool", pa.string(), nullable=False),
-        pa.field("sequence", pa.int64(), nullable=False),
-        pa.field("summary", pa.string(), nullable=False),
-        pa.field("metrics", pa.list_(pa.field("element", METRIC, nullable=False)), nullable=False),
-        pa.field("raw", pa.binary(), nullable=False),
-        pa.field("truncated", pa.map_(pa.string(), pa.int64()), nullable=False),
-    ]
-)
+
+
+METRIC = pa.struct(_arrow(METRIC_COLUMNS))
+_TYPES["metrics"] = pa.list_(pa.field("element", METRIC, nullable=False))
+RESULTS = pa.schema(_arrow(RESULT_COLUMNS))
 CHANGES = pa.schema(
     [
         pa.field("at", pa.int64(), nullable=False),
@@ -60,7 +42,6 @@ CHANGES = pa.schema(
         pa.field("document", pa.string(), nullable=False),
     ]
 )
-END_OF_TIME = 253_402_300_800.0  # the year 10000: later than any reader of Parquet can show
 
 # One Arrow batch: conversion holds the interpreter's lock about 4 us per row, and the reactor must not wait for 10 ms.
 BATCH_ROWS = 1000
@@ -68,7 +49,7 @@ BATCH_BYTES = 4 * 1024 * 1024
 
 
 class Rows:
-    """The rows of one future pair of segments, as Arrow batches: compact, and no work for the GC."""
+    """Collects the rows of one future pair of segments as Arrow batches: compact, and the collector skips them."""
 
     def __init__(self, series: Series | FixedSeries) -> None:
         self.results = 0
@@ -82,7 +63,7 @@ class Rows:
         self._change_batches: list[pa.RecordBatch] = []
 
     def add(self, record: StoredResult | StoredChange) -> None:
-        """One row more, in the order of `at`."""
+        """Add one row; rows come in the order of `at`."""
         if isinstance(record, StoredChange):
             self.changes += 1
             self._pending_changes.append(record)
@@ -97,17 +78,17 @@ class Rows:
             self._convert_results()
 
     def finish(self) -> None:
-        """No row follows: convert what is pending, so that every series has its number."""
+        """Convert the rows that are pending, so that every series has its number. No row may follow."""
         self._convert_results()
         self._convert_changes()
 
     def result_table(self) -> pa.Table:
-        """All results so far."""
+        """Return all results so far."""
         self._convert_results()
         return pa.Table.from_batches(self._result_batches, RESULTS)
 
     def change_table(self) -> pa.Table:
-        """All changes so far."""
+        """Return all changes so far."""
         self._convert_changes()
         return pa.Table.from_batches(self._change_batches, CHANGES)
 
@@ -127,40 +108,30 @@ class Rows:
 
 
 def result_batch(records: Sequence[StoredResult], series: Series | FixedSeries) -> pa.RecordBatch:
-    """Results as rows of RESULTS."""
+    """Return results as rows of RESULTS."""
     entries = [record.entry for record in records]
     documents = [record.document for record in records]
     number = series.number
-    columns: list[pa.Array] = [
-        pa.array([record.at for record in records], pa.int64()),
-        pa.array(
-            [
-                number(entry.agent, entry.check_id, entry.check or document.check)
-                for entry, document in zip(entries, documents, strict=True)
-            ],
-            pa.int32(),
-        ),
-        _times([entry.received for entry in entries]),
-        _times([document.started for document in documents]),
-        pa.array([document.took_ms for document in documents], pa.float64()),
-        pa.array([document.cpu_ms for document in documents], pa.float64()),
-        pa.array([document.peak_kib for document in documents], pa.float64()),
-        pa.array([document.status for document in documents], pa.int8()),
-        pa.array([entry.origin for entry in entries], pa.int8()),
-        _strings([document.reason for document in documents]),
-        _strings([document.code for document in documents]),
-        _strings([entry.spool for entry in entries]),
-        pa.array([entry.sequence for entry in entries], pa.int64()),
-        _strings([document.summary for document in documents]),
-        _metrics([document.metrics for document in documents]),
-        pa.array([entry.blob for entry in entries], pa.binary()),
-        _maps([document.truncated for document in documents], pa.int64()),
+    of_helen = {
+        "at": [record.at for record in records],
+        "series_id": [
+            number(entry.agent, entry.check_id, entry.check or document.check)
+            for entry, document in zip(entries, documents, strict=True)
+        ],
+        "received": [entry.received for entry in entries],
+        "origin": [entry.origin for entry in entries],
+        "spool": [entry.spool for entry in entries],
+        "sequence": [entry.sequence for entry in entries],
+        "raw": [entry.blob for entry in entries],
+    }
+    columns = [
+        convert(of_helen[name] if values is None else values(documents)) for name, values, convert in _RESULT_COLUMNS
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RESULTS)
 
 
 def change_batch(records: Sequence[StoredChange], series: Series | FixedSeries) -> pa.RecordBatch:
-    """Changes as rows of CHANGES."""
+    """Return changes as rows of CHANGES."""
     changes = [record.change for record in records]
     columns = [
         pa.array([record.at for record in records], pa.int64()),
@@ -196,19 +167,9 @@ def _strings(values: Sequence[str | None]) -> pa.Array:
 def _metrics(lists: Sequence[tuple[Metric, ...]]) -> pa.Array:
     offsets = list(accumulate(map(len, lists), initial=0))
     metrics = list(chain.from_iterable(lists))
-    columns = [
-        _strings([metric.name for metric in metrics]),
-        pa.array([metric.value for metric in metrics], pa.float64()),
-        _strings([metric.unit for metric in metrics]),
-        _strings([metric.kind for metric in metrics]),
-        _maps([metric.labels for metric in metrics], pa.string()),
-        _strings([metric.warn for metric in metrics]),
-        _strings([metric.crit for metric in metrics]),
-        pa.array([metric.min for metric in metrics], pa.float64()),
-        pa.array([metric.max for metric in metrics], pa.float64()),
-    ]
+    columns = [convert(values(metrics)) for values, convert in _METRIC_COLUMNS]
     structs = pa.StructArray.from_arrays(columns, fields=list(METRIC))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=RESULTS.field("metrics").type)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=_TYPES["metrics"])
 
 
 def _maps(dicts: Sequence[dict[str, Any]], values: pa.DataType) -> pa.Array:
@@ -226,3 +187,27 @@ def _maps(dicts: Sequence[dict[str, Any]], values: pa.DataType) -> pa.Array:
 
 def _zeros(count: int) -> pa.Array:
     return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(bytes(4 * count))])
+
+
+_CONVERTED: dict[str, Callable[[Any], pa.Array]] = {
+    "time": _times, "string": _strings, "metrics": _metrics, "labels": partial(_maps, values=pa.string()),
+    "lengths": partial(_maps, values=pa.int64()),
+}  # fmt: skip
+
+
+def _converter(column: Column) -> Callable[[Any], pa.Array]:
+    return _CONVERTED.get(column.type) or partial(pa.array, type=pa.type_for_alias(column.type))
+
+
+def _values(name: str) -> Callable[[Sequence[Any]], list[Any]]:
+    """Compile the list comprehension over one attribute: `attrgetter` takes twice as long, 37 times for each result."""
+    compiled: Callable[[Sequence[Any]], list[Any]] = eval(f"lambda structs: [struct.{name} for struct in structs]")
+    return compiled
+
+
+_METRIC_COLUMNS = [(_values(name), _converter(column)) for name, column in METRIC_COLUMNS.items()]
+# Name, the values in documents (None: Helen has them), and how values become a column.
+_RESULT_COLUMNS = [
+    (name, None if name in HELEN_COLUMNS else _values(name), _converter(column))
+    for name, column in RESULT_COLUMNS.items()
+]

@@ -1,11 +1,12 @@
-"""What each kind of record means to the dedupe marks; gap records say which sequences an agent had to drop. Pure."""
+"""Counts records in the dedupe marks; gap records say which sequences an agent had to drop. Pure."""
 
 from __future__ import annotations
 
 import msgspec
 
+from equus_protocol.result_fields import GAP_CHECK_ID
 from helen.journal.marks import Marks, Verdict
-from helen.journal.values import GAP_CHECK_ID, Change, Entry, Floor
+from helen.journal.values import Change, Entry, Floor
 
 
 class _Span(msgspec.Struct):
@@ -14,7 +15,7 @@ class _Span(msgspec.Struct):
 
 
 def count(marks: Marks, value: Entry | Change | Floor, at: int) -> Verdict:
-    """Let the marks know one record. The writer, recovery and the history check all count here."""
+    """Count one record and return the verdict. The writer, recovery and the history check all count here."""
     if isinstance(value, Floor):
         marks.skip_below(value.agent, value.spool, value.first, at)
         return Verdict.NEW
@@ -29,10 +30,10 @@ def count(marks: Marks, value: Entry | Change | Floor, at: int) -> Verdict:
 
 
 def gap_span(entry: Entry) -> tuple[int, int] | None:
-    """(from, to) of a gap record, None where it names no span.
+    """Return (from, to) of a gap record, None where it names no span.
 
-    What an agent dropped was numbered before it could say so: the span ends at the record's own sequence at the latest,
-    so that no record can write off what is yet to come.
+    An agent numbers a result before it can say that it dropped it: the span ends at the record's own sequence at the
+    latest, so that no record can write off results that are yet to come.
     """
     try:
         span = msgspec.json.decode(entry.blob, type=_Span)

@@ -1,6 +1,6 @@
-"""The system calls whose failures and interruptions matter, in one place, so that tests can inject both.
+"""Makes the journal's system calls, in one place, so that tests can inject failures and end the process at a step.
 
-A test passes a subclass: one that raises, or one whose `reached` kills the process at a named step.
+A test passes a subclass that raises, or one in which `reached` kills the process at a named step.
 """
 
 from __future__ import annotations
@@ -9,57 +9,46 @@ import errno
 import os
 from pathlib import Path
 
-# Space may come back; everything else is a fault of the disk. EFBIG is what RLIMIT_FSIZE gives.
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+from groundwork import atomic_write, disk_faults
+
+# What may pass while Helen runs: there is room again, or the filesystem is mounted for writing again. Nothing was
+# written then; all other errors leave it open what the disk holds.
+PASSING = disk_faults.NO_SPACE | {errno.EROFS}
+MODE = 0o640  # of the journal's files: Helen's group may read them
 
 
-class Disk:
-    """The real one."""
+def report_passing(error: OSError, what: str, meanwhile: str) -> str:
+    """Return the sentences on a passing error: what can't be written, what happens meanwhile, and what to do."""
+    if error.errno in disk_faults.NO_SPACE:
+        return f"No space for {what} ({error.strerror}): {meanwhile}. Free some space; it is tried again each second."
+    return (
+        f"{what} can't be written ({error.strerror}): {meanwhile}. Mount its filesystem for writing again; it is tried"
+        " again each second."
+    )
 
-    def create(self, path: Path) -> int:
-        """A new, empty file to write to. An empty one of an earlier, failed try is taken over."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
 
-    def write(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
-        """All of `data` at `offset`: a failed write can be done again at the same place."""
-        view = memoryview(data)
-        while view:
-            written = os.pwrite(descriptor, view, offset)
-            view = view[written:]
-            offset += written
+class Disk(atomic_write.Disk):
+    """The system calls of a durable write, and those of a write-ahead log."""
+
+    def create_log(self, path: Path) -> int:
+        """Return a descriptor of a new, empty log. An empty file of a failed try is used again. Raises OSError."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, MODE)
 
     def truncate(self, descriptor: int, size: int) -> None:
-        """Cut away what a failed write left."""
+        """Cut away the bytes that a failed write left behind `size`. Raises OSError."""
         os.ftruncate(descriptor, size)
 
-    def datasync(self, descriptor: int) -> None:
-        """Make the content durable. After one failure the kernel may have dropped the pages: never call it again."""
+    def sync(self, descriptor: int) -> None:
+        """Make the content of an open file durable; its time of change may be lost, which saves a write.
+
+        Raises OSError. Don't call it again after a failure: the kernel may have dropped the pages, and would say yes.
+        """
         os.fdatasync(descriptor)
 
-    def sync_folder(self, folder: Path) -> None:
-        """Make created, renamed and deleted names durable."""
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def sync_file(self, path: Path) -> None:
-        """Make a file durable that somebody else wrote and closed."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
     def replace(self, source: Path, target: Path) -> None:
-        """Rename, durably."""
-        os.replace(source, target)
+        """Rename durably. Raises OSError."""
+        self.rename(source, target)
         self.sync_folder(target.parent)
 
-    def remove(self, path: Path) -> None:
-        """Delete; a file that is gone already is what was wanted."""
-        path.unlink(missing_ok=True)
-
     def reached(self, step: str) -> None:
-        """Called after each step that a crash may separate from the next one."""
+        """Do nothing. It is called after each step that a crash may separate from the next one, with its name."""

@@ -1,4 +1,4 @@
-"""The queue between the reactor thread and the writer thread. No locks beyond a doorbell, no disk."""
+"""Queues records between the reactor thread and the writer thread. No locks beyond one event, no disk."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from collections import deque
 
 from helen.journal.values import Change, Entry, Floor
 
-# What a queued record costs in memory besides its blob: the entry, its strings, its place in the queue.
+# Memory of a queued record besides its blob: the entry, its strings, its place in the queue.
 RECORD_OVERHEAD = 512
 
 
 class Intake:
-    """Filled by one thread, emptied by another; each counts its own side, so `backlog_bytes` needs no lock."""
+    """Holds a queue that one thread fills and another empties. Each counts its own side, so no count needs a lock."""
 
     def __init__(self) -> None:
         self._records: deque[tuple[Entry | Change | Floor, int]] = deque()
-        self._bell = threading.Event()
+        self._wake = threading.Event()
         self._bytes_in = 0
         self._bytes_out = 0
         self.closing = False
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes that are here or in the writer's hands and not handed over yet."""
+        """The bytes that are queued or being written, and not handed over yet."""
         return self._bytes_in - self._bytes_out
 
     def __len__(self) -> int:
         return len(self._records)
 
     def push(self, record: Entry | Change | Floor, size: int) -> None:
-        """Reactor thread: add one record whose blob has `size` bytes."""
+        """Add one record with a blob of `size` bytes. Called by the reactor thread."""
         size += RECORD_OVERHEAD
         self._bytes_in += size
         self._records.append((record, size))
-        if not self._bell.is_set():
-            self._bell.set()
+        if not self._wake.is_set():
+            self._wake.set()
 
     def close(self) -> None:
-        """Any thread: nothing is pushed after this."""
+        """End the queue: nothing is pushed after this. Any thread may call it."""
         self.closing = True
-        self._bell.set()
+        self._wake.set()
 
     def wait(self, seconds: float | None) -> bool:
-        """Writer thread: until something is there, the intake closes, or time is up. True if something is there."""
+        """Wait until a record is queued, the queue ends, or these seconds are over. True if a record is queued."""
         if not self._records and not self.closing:
-            self._bell.clear()
+            self._wake.clear()
             if not self._records and not self.closing:  # pushed between the look and the clear
-                self._bell.wait(seconds)
+                self._wake.wait(seconds)
         return bool(self._records)
 
     def take(self, most_bytes: int, most_records: int) -> tuple[list[Entry | Change | Floor], int]:
-        """Writer thread: the next records, and their size for `done`."""
+        """Return the next records, and their size for `done`. Called by the writer thread."""
         taken: list[Entry | Change | Floor] = []
         total = 0
         while self._records and total < most_bytes and len(taken) < most_records:
@@ -61,5 +61,5 @@ class Intake:
         return taken, total
 
     def done(self, size: int) -> None:
-        """Writer thread: these bytes are handed over."""
+        """Count these bytes as handed over. Called by the writer thread."""
         self._bytes_out += size

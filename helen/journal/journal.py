@@ -1,4 +1,4 @@
-"""The journal: every result durable before its ack, stored once, then in Parquet segments. The face of this package.
+"""Makes every result durable before its ack, stores it once, and puts it into Parquet segments.
 
 The reactor thread calls `append`, `append_own`, `change` and `forget_below`; none of them blocks. A writer thread makes
 groups durable in a write-ahead log (WAL), a sealing thread turns each closed WAL into segments. Both talk back only
@@ -18,10 +18,11 @@ from helen.journal.disk import Disk
 from helen.journal.folder import Folder
 from helen.journal.intake import Intake
 from helen.journal.limits import Limits
-from helen.journal.marks import MOST_SEQUENCE, MarkView
+from helen.journal.marks import MOST_SEQUENCE
 from helen.journal.recovery import recover
 from helen.journal.retention import Retention
 from helen.journal.sealer import Sealer
+from helen.journal.series import Series
 from helen.journal.values import (
     CHANGE_KINDS,
     OWN_SPOOL,
@@ -40,18 +41,19 @@ CallFromThread = Callable[..., Any]
 
 
 def inner_spool(name: str) -> str:
-    """The stored name of an agent's spool: `helen` is Helen's own, so an agent's is `~helen`; `~helen` is `~~helen`."""
+    """Return the stored name of an agent's spool: `helen` is Helen's own, so `helen` of an agent is `~helen`."""
     return f"~{name}" if name.lstrip("~") == OWN_SPOOL else name
 
 
 class Journal:
-    """One Helen's journal. Everything but `open` and `close` returns at once.
+    """Is the journal of one Helen. Every method but `open` and `close` returns at once.
 
     folder, history   STATE/journal and STATE/history; made if missing
     call_from_thread  reactor.callFromThread: the only way in which the threads talk to the caller
     on_durable        called with a `Batch`. Acks come first, parsed records in a later batch
     on_trouble        called with a `Trouble`; after a fatal one Helen must exit with a non-zero status
-    clock             Unix time: only the `received` of changes and the age of segments come from it
+    clock             unix time: the `received` of changes comes from it
+    settled           unix time by which segments grow old, called in the sealing thread; `clock` if there is no other
     """
 
     def __init__(
@@ -66,31 +68,34 @@ class Journal:
         limits: Limits | None = None,
         retention: Retention | None = None,
         disk: Disk | None = None,
+        settled: Callable[[], float] | None = None,
     ) -> None:
         self._folder = Folder(Path(folder), Path(history), disk or Disk())
         self._call_from_thread = call_from_thread
         self._on_durable = on_durable
+        self._sent = self._handed_over = 0  # batches: counted by the writer thread, and by the caller's
         self._on_trouble = on_trouble
         self._clock = clock
+        self._settled = settled or clock
         self._limits = limits or Limits()
         self._retention = retention or Retention()
         self._intake = Intake()
+        self._series: Series | None = None
         self._own: dict[str, int] = {}
         self._writer: Writer | None = None
         self._sealer: Sealer | None = None
-        self._broken = False
 
     def retain(self, retention: Retention) -> None:
-        """Other settings from the next sealed WAL on."""
+        """Use other settings from the next sealed WAL on."""
         self._retention = retention
         if self._sealer is not None:
             self._sealer.retention = retention
 
     def open(self) -> Recovery:
-        """Recover, then start both threads. Blocks (about 0.3 s per 20,000 results left unsealed).
+        """Recover, then start both threads, and return a report. Blocks (0.3 s per 20,000 results left unsealed).
 
         Call it once, before the reactor runs but after a daemon's fork: threads don't survive that.
-        Raises JournalLocked while another process has the folder open, JournalDamaged where only an operator can help.
+        Raises JournalLocked while another process has the folder open, JournalDamaged if only an operator can help.
         """
         self._folder.lock()
         try:
@@ -99,7 +104,8 @@ class Journal:
             self._folder.unlock()
             raise
         self._own = state.marks.own_sequences()
-        self._sealer = Sealer(self._folder, state, self._limits, self._retention, self._clock, self._trouble)
+        self._series = state.series
+        self._sealer = Sealer(self._folder, state, self._limits, self._retention, self._settled, self._trouble)
         self._writer = Writer(
             self._folder, self._intake, state, self._limits, self._sealer, self._deliver, self._trouble
         )
@@ -108,10 +114,10 @@ class Journal:
         return recovery
 
     def append(self, entry: Entry) -> bool:
-        """Queue one result that an agent numbered. False: the backlog is at its hard limit and this one isn't taken.
+        """Queue one result that an agent numbered. Returns False, without taking it, at the hard limit of the backlog.
 
-        Nothing is acked before a `Batch` says so. Refused results come again from the agent's spool: end the connection
-        with `overloaded`. Well before that `full` turns true: stop reading.
+        Nothing is acked before a `Batch` says so. Refused results come again from the agent's spool: end the session
+        with `overloaded`. Well before that `full` turns true: stop reading. Raises JournalError while it isn't open.
         """
         if not self._takes(len(entry.blob)):
             return False
@@ -126,9 +132,10 @@ class Journal:
     def append_own(
         self, agent: str, check_id: str, check: str | None, origin: Origin, received: float, blob: bytes
     ) -> int | None:
-        """Queue one result that Helen numbers (version 1, asked, passive): its sequence in the spool `helen`.
+        """Queue one result that Helen numbers (version 1, asked, passive); return its sequence in the spool `helen`.
 
-        None: the hard limit is reached. A number that became durable is never given out again, not even after a crash.
+        Returns None at the hard limit of the backlog. A number that became durable is never given out again, not even
+        after a crash. `received` is unix seconds. Raises JournalError while the journal isn't open.
         """
         if not self._takes(len(blob)):
             return None
@@ -139,9 +146,10 @@ class Journal:
     def change(
         self, kind: str, document: Mapping[str, Any], agent: str | None = None, check_id: str | None = None
     ) -> Change:
-        """Queue one change of the timeline. It comes back in a batch, the same object, once it is durable.
+        """Queue one change of the timeline. The same object comes back in a batch once it is durable.
 
         With an agent and no check_id (a link event, a silence of a host) the agent's name is added to the document.
+        Raises ValueError if the kind is unknown or a check has no agent, JournalError while the journal isn't open.
         """
         if kind not in CHANGE_KINDS:
             raise ValueError(f"a change of kind {kind!r}; known kinds: {', '.join(CHANGE_KINDS)}")
@@ -156,14 +164,22 @@ class Journal:
         return change
 
     def forget_below(self, agent: str, spool: str, first: int) -> None:
-        """`loaded` says that this spool begins at `first`: whatever is below counts as acked. Safe to repeat."""
+        """Count everything below `first` as acked: `loaded` says that the spool begins there. Safe to repeat."""
         if first > 1:
             self._intake.push(Floor(agent, inner_spool(spool), min(first, MOST_SEQUENCE)), 0)
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes queued or being written."""
+        """The bytes that are queued or being written."""
         return self._intake.backlog_bytes
+
+    @property
+    def has_undelivered(self) -> bool:
+        """Return True while a record that was appended has not come back by `on_durable`. Ask in the caller's thread.
+
+        The backlog alone ends a moment sooner: when the last batch is on its way between the threads.
+        """
+        return self._intake.backlog_bytes != 0 or self._sent != self._handed_over
 
     @property
     def full(self) -> bool:
@@ -171,14 +187,14 @@ class Journal:
         return self._intake.backlog_bytes >= self._limits.backlog_full
 
     @property
-    def broken(self) -> bool:
-        """True after a fatal trouble: nothing will be acked any more."""
-        return self._broken
+    def refused(self) -> int:
+        """How many results were dropped because their sequence can't be counted (below 1, or one hole too many)."""
+        return self._writer.refused if self._writer else 0
 
     @property
-    def refused(self) -> int:
-        """Results dropped because their sequence can't be counted (below 1, or one hole too many in its spool)."""
-        return self._writer.refused if self._writer else 0
+    def without_series(self) -> dict[str, int]:
+        """Return, by agent, how many results have no series of their own, since this start: {"web1": 12}."""
+        return dict(self._series.left_out) if self._series else {}
 
     @property
     def segment(self) -> int:
@@ -190,16 +206,8 @@ class Journal:
         """Every record up to this number is in a segment, unless it was dropped."""
         return self._sealer.snapshot.at if self._sealer else 0
 
-    def mark(self, agent: str, spool: str) -> MarkView:
-        """What is here of an agent's spool. It may be ahead of the disk by the group that is being written."""
-        return self._writer.mark(agent, inner_spool(spool)) if self._writer else MarkView()
-
-    def latest_own_sequence(self, agent: str) -> int:
-        """The number that `append_own` gave out last for this agent; 0 if none."""
-        return self._own.get(agent, 0)
-
     def close(self) -> None:
-        """Write what is queued, stop both threads, let go of the lock. Takes less than 2 s.
+        """Write all queued records, stop both threads, release the lock. Takes less than 2 s.
 
         A WAL that isn't full stays as it is: the next `open` seals it.
         """
@@ -222,9 +230,13 @@ class Journal:
         return self._intake.backlog_bytes + size < self._limits.backlog_most
 
     def _deliver(self, batch: Batch) -> None:
-        self._call_from_thread(self._on_durable, batch)
+        """Send a batch to the caller's thread. Called by the writer thread, before its bytes count as written."""
+        self._sent += 1
+        self._call_from_thread(self._hand_over, batch)
+
+    def _hand_over(self, batch: Batch) -> None:
+        self._handed_over += 1
+        self._on_durable(batch)
 
     def _trouble(self, trouble: Trouble) -> None:
-        if trouble.fatal:
-            self._broken = True
         self._call_from_thread(self._on_trouble, trouble)

@@ -1,4 +1,4 @@
-"""The journal's bounds, each with the reason for its figure. Values only."""
+"""Holds the journal's bounds, each with the reason for its figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MIB = 1024 * 1024
 
 @frozen
 class Limits:
-    """Defaults are the product's; tests make them small."""
+    """Holds the bounds of one journal. Defaults are the product's; tests make them small."""
 
     # A segment: Spark pays about 3 ms per file, so bigger is better; 10 s is the trigger of the pipeline.
     results_per_segment: int = 20_000
@@ -25,16 +25,22 @@ class Limits:
     group_bytes: int = 4 * MIB
     group_records: int = 2_000
 
+    # Records of one batch for the reactor, which takes some 20 us for each, and shall not be held up for 10 ms.
+    batch_records: int = 250
+
     # Above this the connections stop reading: 10,000 small results per MiB make it several seconds of the fastest disk.
     backlog_full: int = 16 * MIB
-    # What was read already when `full` turned true still comes: above this `append` refuses.
+    # Results that were read already when `full` turned true still come: above this `append` refuses.
     backlog_most: int = 64 * MIB
+
+    # Check ids that one agent may fill series.parquet with: --quota series=MOST.
+    series_per_agent: int = 4_096
 
     # Disk trouble: recovery within 5 s after space returns needs a try each second.
     retry_seconds: float = 1.0
-    # Closed WALs whose rows stay in memory while the sealing thread is behind; further ones are read back from disk.
+    # Closed WALs that keep their rows in memory while the sealing thread is behind; others are read back from disk.
     sealed_in_memory: int = 2
-    # Records handed back by `open` for the live state: what a crash can leave unapplied is one or two segments.
+    # Records handed back by `open` for the live state: a crash can leave one or two segments unapplied.
     recovered_records: int = 40_000
-    # `close` must end within 2 s: what isn't sealed by then is sealed by the next `open`.
+    # `close` must end within 2 s: a WAL that isn't sealed by then is sealed by the next `open`.
     close_seconds: float = 1.5

@@ -1,7 +1,7 @@
-"""Which sequences of which spools are here already: the dedupe rule of the journal. Pure.
+"""Keeps the sequences that the journal has of each spool: its rule of what is a duplicate. Pure.
 
-Per (agent, spool) a high-water mark (everything up to it is here) and the ranges above it. An agent sends in order, so
-normally there is the mark and nothing else. Sequences begin at 1.
+Per (agent, spool) there is a high-water mark (everything up to it is here) and the ranges above it. An agent sends in
+order, so normally there is the mark and nothing else. Sequences begin at 1.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from attrs import frozen
-
 from helen.journal.values import OWN_SPOOL
 
 # Holes that one spool may have. An agent sends in order: one hole per lost spool file is already strange. Without a
 # bound an agent that sends only odd numbers would make Helen remember each of them.
 MOST_RANGES = 1000
-# Spools remembered per agent. A spool is born with a reinstalled agent or a lost disk; who makes more than this many
-# loses the mark that was used longest ago, so that only its own old results could be stored twice.
+# Spools remembered per agent. A spool is born with a reinstalled agent or a lost disk; an agent that makes more loses
+# the mark that was used longest ago, so that only its own old results could be stored twice.
 MOST_SPOOLS = 64
 MOST_SEQUENCE = 2**63 - 1  # the column is int64; the wire has int32
 
@@ -28,7 +26,7 @@ MarkRow = tuple[str, str, int, int, list[Span], list[Span]]  # agent, spool, hig
 
 
 class Verdict(Enum):
-    """What `Marks.add` found."""
+    """Names the answers of `Marks.add`."""
 
     NEW = "new"
     SEEN = "seen"
@@ -36,7 +34,7 @@ class Verdict(Enum):
 
 
 class Mark:
-    """One spool: `high`, and above it a sorted list of (first, last) with a hole before each."""
+    """Holds the mark of one spool: `high`, and above it a sorted list of (first, last) with a hole before each."""
 
     __slots__ = ("elsewhere", "high", "ranges", "used")
 
@@ -49,7 +47,7 @@ class Mark:
         self.elsewhere = list(elsewhere)  # spans that are counted because another Helen acked them
 
     def add(self, sequence: int) -> Verdict:
-        """Count one sequence, unless it is here or can't be counted."""
+        """Count one sequence, unless it is here or can't be counted, and return the verdict."""
         if sequence == self.high + 1 and not self.ranges:
             self.high = sequence
             return Verdict.NEW
@@ -66,7 +64,7 @@ class Mark:
         return at >= 0 and self.ranges[at][0] <= sequence <= self.ranges[at][1]
 
     def cover(self, first: int, last: int) -> bool:
-        """Count all of first..last as here. False (and nothing counted) where that would be one hole too many."""
+        """Count all of first..last as here. False (and nothing counted) if that would be one hole too many."""
         first = max(first, self.high + 1)
         if last < first:
             return True
@@ -82,65 +80,52 @@ class Mark:
         return True
 
     def skip_below(self, first: int) -> None:
-        """Whatever is below `first` was acked elsewhere, or its agent lost it and said so."""
+        """Count everything below `first` as here: another Helen acked it, or its agent lost it and said so."""
         if first - 1 <= self.high:
             return
         self.elsewhere = [*self.elsewhere[1 - MOST_RANGES :], (self.high + 1, first - 1)]
         self.cover(1, first - 1)
 
     def highest(self) -> int:
-        """The highest sequence seen, holes or not."""
+        """Return the highest sequence seen, holes or not."""
         return self.ranges[-1][1] if self.ranges else self.high
 
 
-@frozen
-class MarkView:
-    """A mark as the outside sees it: `high` is what may be acked, `ranges` what is here above the first hole."""
-
-    high: int = 0
-    ranges: tuple[Span, ...] = ()
-
-
 class Marks:
-    """All marks of a Helen. Used by one thread (the writer's, or the one that recovers)."""
+    """Holds all marks of a Helen, for one thread (the writer's, or the one that recovers)."""
 
     def __init__(self) -> None:
         self._agents: dict[str, dict[str, Mark]] = {}
 
     def add(self, agent: str, spool: str, sequence: int, at: int) -> Verdict:
-        """Count one sequence; `at` tells which spools are in use."""
+        """Count one sequence and return the verdict; `at` tells which spools are in use."""
         mark = self._mark(agent, spool)
         mark.used = at
         return mark.add(sequence)
 
     def cover(self, agent: str, spool: str, first: int, last: int, at: int) -> bool:
-        """Count first..last as here: a gap record says that nobody will ever send them."""
+        """Count first..last as here: a gap record says that they will never come."""
         mark = self._mark(agent, spool)
         mark.used = at
         return mark.cover(max(first, 1), min(last, MOST_SEQUENCE))
 
     def skip_below(self, agent: str, spool: str, first: int, at: int) -> None:
-        """`loaded` says that the spool begins at `first`."""
+        """Count everything below `first` as here: `loaded` says that the spool begins there."""
         mark = self._mark(agent, spool)
         mark.used = at
         mark.skip_below(min(first, MOST_SEQUENCE))
 
     def high(self, agent: str, spool: str) -> int:
-        """The sequence to ack; 0 where nothing may be acked."""
+        """Return the sequence to ack; 0 where nothing may be acked."""
         mark = self._agents.get(agent, {}).get(spool)
         return 0 if mark is None else mark.high
 
-    def view(self, agent: str, spool: str) -> MarkView:
-        """A copy of one mark."""
-        mark = self._agents.get(agent, {}).get(spool)
-        return MarkView() if mark is None else MarkView(mark.high, tuple(mark.ranges))
-
     def own_sequences(self) -> dict[str, int]:
-        """The highest number given out in the spool `helen`, per agent."""
+        """Return the highest number given out in the spool `helen`, by agent: {"web1": 12}."""
         return {agent: spools[OWN_SPOOL].highest() for agent, spools in self._agents.items() if OWN_SPOOL in spools}
 
     def rows(self) -> list[MarkRow]:
-        """All marks, for a snapshot: copies, so that another thread may write them."""
+        """Return copies of all marks, for a snapshot that another thread may write."""
         return [
             (agent, spool, mark.high, mark.used, mark.ranges[:], mark.elsewhere[:])
             for agent, spools in self._agents.items()
@@ -148,12 +133,12 @@ class Marks:
         ]
 
     def load(self, rows: Iterable[MarkRow]) -> None:
-        """The opposite of `rows`."""
+        """Take in marks that `rows` returned."""
         for agent, spool, high, used, ranges, elsewhere in rows:
             self._agents.setdefault(agent, {})[spool] = Mark(high, ranges, used, elsewhere)
 
     def items(self) -> Iterator[tuple[tuple[str, str], Mark]]:
-        """((agent, spool), mark) of all."""
+        """Return ((agent, spool), mark) of all."""
         return (((agent, spool), mark) for agent, spools in self._agents.items() for spool, mark in spools.items())
 
     def _mark(self, agent: str, spool: str) -> Mark:

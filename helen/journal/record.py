@@ -1,4 +1,4 @@
-"""The bytes of one write-ahead log (WAL): header, records, and how far a damaged one can be trusted. Pure.
+"""Encodes and decodes the bytes of a write-ahead log (WAL), and finds the sound records of a damaged one. Pure.
 
 A WAL is a header and records, little-endian:
 
@@ -7,7 +7,8 @@ A WAL is a header and records, little-endian:
     body     type u8, at u64, then the fields of that type
 
 The CRC of a body starts from the salt of its file. So neither a block that the file system gives back from a deleted
-WAL nor a record that an agent put into its blob passes for one of ours when the reader looks for the next sound record.
+WAL nor a record that an agent put into its blob passes for a record of this file when the reader looks for the next
+sound one.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ _ABSENT_BYTE = 0xFF  # agents' names have 63 bytes at most
 
 
 class BadRecord(ValueError):
-    """A body whose CRC is right and whose content isn't: written by something else, or by a later version."""
+    """Says that a body with a right CRC has a wrong content: another program wrote it, or a later version."""
 
 
 def header(number: int, salt: int) -> bytes:
-    """The first bytes of WAL `number`."""
+    """Return the first bytes of WAL `number`."""
     fixed = _HEADER.pack(MAGIC, VERSION, 0, salt, number)
     return fixed + _CRC.pack(crc32(fixed))
 
 
 def read_header(data: bytes) -> tuple[int, int]:
-    """(number, salt) of a WAL that begins with `data`; BadRecord says what is wrong with it."""
+    """Return (number, salt) of a WAL that begins with `data`. Raises BadRecord if it has no sound header."""
     if len(data) < HEADER_SIZE:
         raise BadRecord("it ends within its header")
     fixed = data[: _HEADER.size]
@@ -64,7 +65,7 @@ def read_header(data: bytes) -> tuple[int, int]:
 
 
 def encode_entry(entry: Entry, at: int, salt: int) -> bytes:
-    """A whole record for one result."""
+    """Return a whole record for one result."""
     agent, check_id, spool = entry.agent.encode(), entry.check_id.encode(), entry.spool.encode()
     check = b"" if entry.check is None else entry.check.encode()
     body = _RESULT.pack(
@@ -75,7 +76,7 @@ def encode_entry(entry: Entry, at: int, salt: int) -> bytes:
 
 
 def encode_change(change: Change, at: int, salt: int) -> bytes:
-    """A whole record for one change."""
+    """Return a whole record for one change."""
     kind = change.kind.encode()
     agent = b"" if change.agent is None else change.agent.encode()
     check_id = b"" if change.check_id is None else change.check_id.encode()
@@ -87,7 +88,7 @@ def encode_change(change: Change, at: int, salt: int) -> bytes:
 
 
 def encode_floor(floor: Floor, at: int, salt: int) -> bytes:
-    """A whole record for `loaded`'s spool.first."""
+    """Return a whole record for `loaded`'s spool.first."""
     agent, spool = floor.agent.encode(), floor.spool.encode()
     body = _FLOOR.pack(_FLOOR_TYPE, at, floor.first, len(agent), len(spool)) + agent + spool
     return _frame(body, salt)
@@ -98,7 +99,7 @@ def _frame(body: bytes, salt: int) -> bytes:
 
 
 def decode(body: bytes) -> tuple[int, Entry | Change | Floor]:
-    """(at, what was written) of a body whose CRC is right."""
+    """Return (at, value) of a body with a right CRC. Raises BadRecord if its content is of no known form."""
     try:
         kind, at = _TYPE_AND_AT.unpack_from(body)
         return at, _DECODERS[kind](body)
@@ -154,7 +155,7 @@ _DECODERS: dict[int, Callable[[bytes], Entry | Change | Floor]] = {
 
 @frozen
 class Sound:
-    """A record to be trusted, and where its frame begins."""
+    """Holds a record to be trusted, and where its frame begins."""
 
     offset: int
     at: int
@@ -163,7 +164,7 @@ class Sound:
 
 @frozen
 class Bad:
-    """Bytes from `start` to `end` that are no sound record, with sound ones after them: to be quarantined."""
+    """Marks bytes from `start` to `end` that are no sound record, with sound ones after them: to be quarantined."""
 
     start: int
     end: int
@@ -171,9 +172,9 @@ class Bad:
 
 @frozen
 class Tail:
-    """Bytes from `start` to the end of the file with no sound record after them.
+    """Marks bytes from `start` to the end of the file with no sound record after them.
 
-    `torn` is a last record that stops early, or nothing but zeros: what an interrupted write leaves. Such a record was
+    `torn` is a last record that stops early, or nothing but zeros, as an interrupted write leaves it. Such a record was
     never acknowledged. A tail that isn't torn may have been, and is quarantined before it is cut.
     """
 
@@ -183,7 +184,7 @@ class Tail:
 
 
 def scan(data: bytes) -> Iterator[Sound | Bad | Tail]:
-    """Everything after the header of a WAL, in order. Raises BadRecord where the header can't be read."""
+    """Yield everything after the header of a WAL, in order. Raises BadRecord if the header can't be read."""
     _, salt = read_header(data)
     offset, size = HEADER_SIZE, len(data)
     while offset < size:

@@ -1,7 +1,7 @@
-"""What a start does with what the last run left: WALs without segment, torn tails, damaged records, lost marks.
+"""Recovers a journal at a start: WALs without segment, torn tails, damaged records, lost marks.
 
-Blocks; runs before any thread of the journal. Afterwards every sound result is in exactly one segment, except where the
-disk is full: then the WALs stay and are sealed by the sealing thread.
+It blocks, and runs before any thread of the journal. Afterwards every sound result is in exactly one segment, except
+where the disk is full: then the WALs stay and are sealed by the sealing thread.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections import deque
 import pyarrow as pa
 from attrs import define, evolve, field
 
-from helen import parquet as pq
+from equus_protocol.result_fields import GAP_CHECK_ID
+from groundwork.counts import count as count_of
+from groundwork.counts import is_or_are
+from helen.journal import lazy_parquet as pq
 from helen.journal import segments
 from helen.journal import snapshot as snapshots
 from helen.journal.columns import Rows
 from helen.journal.counting import count
-from helen.journal.disk import NO_SPACE
+from helen.journal.disk import PASSING
 from helen.journal.document import read_document
 from helen.journal.folder import Folder
 from helen.journal.limits import Limits
@@ -25,13 +28,13 @@ from helen.journal.sealing import ClosedWal, seal
 from helen.journal.series import Series
 from helen.journal.series import load as load_series
 from helen.journal.snapshot import Snapshot
-from helen.journal.values import GAP_CHECK_ID, Change, Entry, Floor, Origin, Recovery, StoredChange, StoredResult
+from helen.journal.values import Change, Entry, Floor, Origin, Recovery, StoredChange, StoredResult
 from helen.journal.wal import Damage, LeftWal
 
 
 @define
 class State:
-    """What the threads start from."""
+    """Holds the state that the threads start from."""
 
     snapshot: Snapshot
     marks: Marks
@@ -42,7 +45,10 @@ class State:
 
 
 def recover(folder: Folder, limits: Limits) -> tuple[State, Recovery]:
-    """Everything that `Journal.open` does on disk, after taking the lock."""
+    """Do all of `Journal.open` on disk, after the lock was taken.
+
+    Raises JournalDamaged if only an operator can help, OSError if the disk fails.
+    """
     folder.sweep()
     return _Recovery(folder, limits).run()
 
@@ -53,6 +59,7 @@ class _Recovery:
         found = snapshots.load(folder)
         self._snapshot, self._damaged_marks, self._sentences = found.snapshot, found.damaged, found.sentences()
         self._series = load_series(folder.series)
+        self._series.most = limits.series_per_agent
         self._marks = Marks()
         self._marks.load(self._snapshot.marks)
         self._at = self._snapshot.at
@@ -63,16 +70,17 @@ class _Recovery:
         self._changes = 0
 
     def run(self) -> tuple[State, Recovery]:
+        """Recover; return the state that the threads start from, and the report."""
         left = self._folder.wal_numbers()
         self._catch_up(set(left))
         self._replace_damaged_marks()
-        self._say_holes()
+        self._report_holes()
         last = self._snapshot.wal
         for number in left:
             if number <= last:
                 self._folder.disk.remove(self._folder.wal(number))
             else:
-                self._say_missing(last + 1, number)
+                self._report_missing(last + 1, number)
                 self._replay(number)
                 last = number
         state = State(self._snapshot, self._marks, self._series, self._at, last + 1, self._unsealed)
@@ -80,8 +88,8 @@ class _Recovery:
         harmless = {damage.sentence for damage in self._damage if damage.kept is None}
         if self._results or self._changes:
             self._sentences.append(
-                f"{self._results} results and {self._changes} changes were durable and in no segment yet; they are"
-                f" {'in one' if not self._unsealed else 'kept until there is space for one'} now."
+                f"{count_of(self._results, 'result')} and {count_of(self._changes, 'change')} were durable and in no"
+                f" segment yet; they are {'in one' if not self._unsealed else 'kept until there is space for one'} now."
             )
             harmless |= {self._sentences[-1]} if not self._unsealed else set()
         kept = [damage for damage in self._damage if damage.kept]
@@ -114,7 +122,7 @@ class _Recovery:
         try:
             self._snapshot = seal(self._folder, self._snapshot, closed, rows)
         except OSError as error:
-            if error.errno not in NO_SPACE:
+            if error.errno not in PASSING:
                 raise
             self._unsealed.append(closed)
 
@@ -123,20 +131,21 @@ class _Recovery:
             return StoredResult(at, value, read_document(value.check_id, value.blob))
         return StoredChange(at, value) if isinstance(value, Change) else None
 
-    def _say_missing(self, first: int, number: int) -> None:
+    def _report_missing(self, first: int, number: int) -> None:
         if first < number:
             names = ", ".join(self._folder.wal(one).name for one in range(first, min(number, first + 5)))
+            missing = f"{count_of(number - first, 'WAL')} before {self._folder.wal(number).name}"
             self._sentences.append(
-                f"{number - first} WALs before {self._folder.wal(number).name} are missing ({names}): what was"
-                " acknowledged in them is lost. Restore them from a backup if somebody removed them."
+                f"{missing} {is_or_are(number - first)} missing ({names}): what was acknowledged in them is lost."
+                " Restore them from a backup if they were removed by hand."
             )
 
     # ------------------------------------------------------------------------------------------- segments
 
     def _catch_up(self, left: set[int]) -> None:
-        """Take over what segments know beyond the snapshot: it was damaged, or a crash came before it was written.
+        """Add the records of segments that the snapshot lacks: it was damaged, or a crash came before it was written.
 
-        A segment whose WAL is still there isn't counted: sealing that WAL again finds it.
+        A segment isn't counted while its WAL is still there: sealing that WAL again finds it.
         """
         if not self._snapshot.wal and self._folder.segment_numbers():
             self._sentences.append("There is no marks.json: what was acknowledged is read from the segments.")
@@ -163,7 +172,7 @@ class _Recovery:
         )
 
     def _replace_damaged_marks(self) -> None:
-        """Before anything is sealed: the damaged file must not become the one that is kept as the last sound one."""
+        """Replace damaged files before anything is sealed: none of them may be kept as the last sound one."""
         if self._damaged_marks:
             for path in self._damaged_marks:
                 self._folder.disk.replace(path, self._folder.quarantine / path.name)
@@ -194,14 +203,14 @@ class _Recovery:
             return
         self._at = max([self._at, *ats])
 
-    def _say_holes(self) -> None:
+    def _report_holes(self) -> None:
         for kind, numbers in (("seg", self._folder.segment_numbers()), ("chg", self._folder.change_numbers())):
             if numbers and len(numbers) != numbers[-1] - numbers[0] + 1:
                 missing = sorted(set(range(numbers[0], numbers[-1])) - set(numbers))
                 shown = ", ".join(f"{kind}-{number:08}" for number in missing[:5])
                 self._sentences.append(
-                    f"{len(missing)} segments are missing in {self._folder.segments} ({shown}): restore them from a"
-                    " backup; the pipeline stops there."
+                    f"{count_of(len(missing), 'segment is', 'segments are')} missing in {self._folder.segments}"
+                    f" ({shown}): restore them from a backup; the pipeline stops there."
                 )
 
 

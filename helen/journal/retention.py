@@ -1,7 +1,7 @@
-"""Which segments may go: a pure decision. Only Helen deletes segments, always the oldest first, never the newest.
+"""Decides which segments may be deleted. Pure. Only Helen deletes segments, the oldest first, never the newest.
 
-With a pipeline (a number in history/committed): those that it has published and that are older than `keep_days`.
-Without: those older than `keep_days_alone`, and the oldest while all together are bigger than `most_bytes_alone`.
+With a pipeline (a number in history/committed) those go that it has published and that are older than `keep_days`.
+Without one those older than `keep_days_alone` go, and the oldest while all together exceed `most_bytes_alone`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_AT_ONCE = 8
 
 @frozen
 class Retention:
-    """The operator's settings."""
+    """Holds the operator's settings."""
 
     keep_days: float = 7.0
     keep_days_alone: float = 90.0
@@ -27,7 +27,7 @@ class Retention:
 
 @frozen
 class SegmentFile:
-    """One segment: its number, size, and when it was closed (Unix seconds)."""
+    """Describes one segment: its number, size, and when it was closed (unix seconds)."""
 
     number: int
     size: int
@@ -35,11 +35,11 @@ class SegmentFile:
 
 
 def deletable(files: Sequence[SegmentFile], committed: int | None, now: float, rule: Retention) -> list[int]:
-    """Numbers to delete, oldest first. `files` are of one kind, in the order of their numbers.
+    """Return the numbers to delete, oldest first. `files` are of one kind, in order; `now` is unix seconds.
 
-    A segment that must stay keeps all after it, so that what is left has no holes.
+    A segment that must stay keeps all after it, so that the rest has no holes.
     """
-    doomed: list[int] = []
+    expired: list[int] = []
     total = sum(file.size for file in files)
     for file in files[:-1]:
         age = now - file.closed
@@ -47,20 +47,8 @@ def deletable(files: Sequence[SegmentFile], committed: int | None, now: float, r
             goes = file.number <= committed and age > rule.keep_days * DAY
         else:
             goes = age > rule.keep_days_alone * DAY or total > rule.most_bytes_alone
-        if not goes or len(doomed) == MOST_AT_ONCE:
+        if not goes or len(expired) == MOST_AT_ONCE:
             break
-        doomed.append(file.number)
+        expired.append(file.number)
         total -= file.size
-    return doomed
-
-
-class SteadyClock:
-    """Unix time that never runs ahead of the monotonic clock: a wall clock that jumps by 90 days expires nothing."""
-
-    def __init__(self, wall: float, monotonic: float) -> None:
-        self._wall = wall
-        self._monotonic = monotonic
-
-    def now(self, wall: float, monotonic: float) -> float:
-        """The earlier of the wall clock and what has passed since the start."""
-        return min(wall, self._wall + (monotonic - self._monotonic))
+    return expired

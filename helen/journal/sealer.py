@@ -1,4 +1,4 @@
-"""The sealing thread: closed WALs -> segments, one after the other, then retention. Never in a hurry, never in the way.
+"""Runs the sealing thread: closed WALs become segments, one after the other; then retention deletes old segments.
 
 Without space it waits and tries again: the WALs are durable, and only a few keep their rows in memory meanwhile.
 """
@@ -6,7 +6,6 @@ Without space it waits and tries again: the WALs are durable, and only a few kee
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -14,17 +13,17 @@ from pathlib import Path
 from attrs import define, evolve
 
 from helen.journal.columns import Rows
-from helen.journal.disk import NO_SPACE
+from helen.journal.disk import PASSING, report_passing
 from helen.journal.folder import Folder
 from helen.journal.limits import Limits
 from helen.journal.recovery import State
-from helen.journal.retention import Retention, SegmentFile, SteadyClock, deletable
+from helen.journal.retention import Retention, SegmentFile, deletable
 from helen.journal.sealing import ClosedWal, read_rows, seal
-from helen.journal.values import JournalError, Trouble
+from helen.journal.values import SEALING, JournalError, Trouble
 
 
 class Sealer:
-    """Fed by the writer's `put`; `snapshot` says how far it is."""
+    """Seals the WALs that the writer hands to `put`; `snapshot` says how far it is."""
 
     def __init__(
         self,
@@ -32,7 +31,7 @@ class Sealer:
         state: State,
         limits: Limits,
         retention: Retention,
-        clock: Callable[[], float],
+        settled: Callable[[], float],
         trouble: Callable[[Trouble], None],
     ) -> None:
         self.snapshot = state.snapshot
@@ -40,44 +39,43 @@ class Sealer:
         self._series = state.series.fixed()
         self._limits = limits
         self.retention = retention
-        self._clock = clock
-        self._steady = SteadyClock(clock(), time.monotonic())
+        self._settled = settled
         self._trouble = trouble
         self._closed: deque[ClosedWal] = deque(state.unsealed)
-        self._bell = threading.Event()
+        self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._shelves: list[_Shelf] = []
+        self._lists: list[_SegmentList] = []
         self._thread = threading.Thread(target=self._run, name="journal-sealer", daemon=True)
         if self._closed:
-            self._bell.set()
+            self._wake.set()
 
     def start(self) -> None:
-        """Begin to seal."""
+        """Start the thread."""
         self._thread.start()
 
     def put(self, closed: ClosedWal) -> None:
-        """Writer thread: one more. While this thread is behind, its rows are read back from the WAL later."""
+        """Take one more WAL from the writer thread. While sealing is behind, its rows are read back later."""
         if len(self._closed) >= self._limits.sealed_in_memory:
             closed = evolve(closed, rows=None)
         self._closed.append(closed)
-        self._bell.set()
+        self._wake.set()
 
     def stop(self) -> None:
         """Finish the WAL at hand and leave the others to the next start."""
         self._stopping.set()
-        self._bell.set()
+        self._wake.set()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the end of the thread; False: it is still there."""
+        """Wait so many seconds for the end of the thread. Returns False if it is still there."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         try:
-            self._shelves = self._look_around()
+            self._lists = self._list_segments()
             while not self._stopping.is_set():
-                self._bell.wait()
-                self._bell.clear()
+                self._wake.wait()
+                self._wake.clear()
                 while self._closed and not self._stopping.is_set():
                     self._seal_one()
         except (OSError, JournalError) as error:
@@ -89,11 +87,11 @@ class Sealer:
             self._trouble(Trouble(f"The journal's sealing thread failed: {error!r}.", fatal=True))
             raise
 
-    def _look_around(self) -> list[_Shelf]:
+    def _list_segments(self) -> list[_SegmentList]:
         folder = self._folder
         return [
-            _Shelf.of(folder.segment_numbers(), folder.segment, "committed"),
-            _Shelf.of(folder.change_numbers(), folder.changes, "committed-changes"),
+            _SegmentList.of(folder.segment_numbers(), folder.segment, "committed"),
+            _SegmentList.of(folder.change_numbers(), folder.changes, "committed-changes"),
         ]
 
     def _seal_one(self) -> None:
@@ -102,61 +100,59 @@ class Sealer:
         if not self._until_space(lambda: self._seal(closed, rows)):
             return
         self._closed.popleft()
-        for shelf in self._shelves:
-            shelf.look()
-            self._expire(shelf)
+        for each in self._lists:
+            each.look()
+            self._expire(each)
 
     def _seal(self, closed: ClosedWal, rows: Rows) -> None:
         self.snapshot = seal(self._folder, self.snapshot, closed, rows)
 
     def _until_space(self, act: Callable[[], None]) -> bool:
-        """Do it, again and again while there is no space. False: stopped meanwhile."""
-        told = False
+        """Do it, again and again while there is no space. Returns False if the thread was stopped meanwhile."""
+        reported = False
         while True:
             try:
                 act()
             except OSError as error:
-                if error.errno not in NO_SPACE:
+                if error.errno not in PASSING:
                     raise
-                if not told:
-                    told = True
-                    self._trouble(Trouble(
-                        f"No space for a segment in {self._folder.segments}: results stay in {self._folder.journal},"
-                        " durable and acknowledged. Free some space; it is tried again each second."
-                    ))  # fmt: skip
+                if not reported:
+                    reported = True
+                    what = f"a segment in {self._folder.segments}"
+                    meanwhile = f"results that were acknowledged are safe in {self._folder.journal}"
+                    self._trouble(Trouble(report_passing(error, what, meanwhile), part=SEALING))
                 if self._stopping.wait(self._limits.retry_seconds):
                     return False
             else:
-                if told:
-                    self._trouble(Trouble("There is space for segments again.", over=True))
+                if reported:
+                    self._trouble(Trouble("There is space for segments again.", over=True, part=SEALING))
                 return True
 
-    def _expire(self, shelf: _Shelf) -> None:
-        now = self._steady.now(self._clock(), time.monotonic())
-        doomed = deletable(shelf.files, self._folder.committed(shelf.committed), now, self.retention)
-        for number in doomed:
-            self._folder.disk.remove(shelf.path(number))
-        del shelf.files[: len(doomed)]
+    def _expire(self, each: _SegmentList) -> None:
+        expired = deletable(each.files, self._folder.committed(each.committed), self._settled(), self.retention)
+        for number in expired:
+            self._folder.disk.remove(each.path(number))
+        del each.files[: len(expired)]
 
 
 @define
-class _Shelf:
-    """The segments of one kind, kept in memory: a week has 60,000 of them, too many to look at every 10 s."""
+class _SegmentList:
+    """Keeps the segments of one kind in memory: a week has 60,000 of them, too many to look at every 10 s."""
 
     path: Callable[[int], Path]
     committed: str
     files: list[SegmentFile]
 
     @classmethod
-    def of(cls, numbers: list[int], path: Callable[[int], Path], committed: str) -> _Shelf:
-        """All that are there now."""
-        shelf = cls(path, committed, [])
+    def of(cls, numbers: list[int], path: Callable[[int], Path], committed: str) -> _SegmentList:
+        """Return the list of all that are there now."""
+        found = cls(path, committed, [])
         for number in numbers:
-            shelf._add(number)
-        return shelf
+            found._add(number)
+        return found
 
     def look(self) -> None:
-        """Take in the one that was sealed now, if one of this kind was."""
+        """Add the segment that was sealed now, if one of this kind was."""
         while self.files and self._add(self.files[-1].number + 1):
             pass
 

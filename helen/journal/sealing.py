@@ -1,4 +1,4 @@
-"""One closed WAL -> its segments -> marks -> no WAL. A crash may come after every step; each may be done twice.
+"""Seals one closed WAL: its segments, the marks, then no WAL. A crash may come after each step; each may be done twice.
 
     1. series.parquet, where the segment names a new series
     2. seg-K.parquet   K = the last number + 1; skipped where that file exists and says it was made of this WAL
@@ -30,7 +30,7 @@ from helen.journal.wal import LeftWal
 
 @frozen
 class ClosedWal:
-    """A WAL that gets no further records. `rows` is None where they are to be read back from the file."""
+    """Describes a WAL that gets no further records. `rows` is None where they are to be read back from the file."""
 
     number: int
     at: int
@@ -40,7 +40,7 @@ class ClosedWal:
 
 
 def read_rows(folder: Folder, number: int, series: Series | FixedSeries) -> Rows:
-    """The rows of a WAL that is closed and sound (or whose damage was told before)."""
+    """Return the rows of a closed WAL. Damage was reported when it was first read, or there is none. Raises OSError."""
     rows = Rows(series)
     for sound in LeftWal(folder.wal(number), folder, []):
         if isinstance(sound.value, Entry):
@@ -51,7 +51,10 @@ def read_rows(folder: Folder, number: int, series: Series | FixedSeries) -> Rows
 
 
 def seal(folder: Folder, before: Snapshot, closed: ClosedWal, rows: Rows) -> Snapshot:
-    """All five steps. Raises OSError where the disk fails; then nothing has to be undone."""
+    """Take all five steps and return the snapshot after them.
+
+    Raises OSError if the disk fails; then nothing has to be undone. Raises JournalDamaged if a segment is in the way.
+    """
     reached = folder.disk.reached
     if closed.series is not None:
         segments.publish(folder, folder.series, closed.series)
@@ -74,7 +77,7 @@ def seal(folder: Folder, before: Snapshot, closed: ClosedWal, rows: Rows) -> Sna
 
 
 def _publish_once(folder: Folder, path: Path, table: pa.Table, wal: int) -> None:
-    """Not again where a reader may have seen it already."""
+    """Write a segment unless it is there: a reader may have seen it already."""
     if not path.exists():
         segments.publish(folder, path, table, wal)
     elif segments.wal_of(path) != wal:

@@ -1,4 +1,4 @@
-"""Segment files: an Arrow table -> a Parquet file that appears whole or not at all, and what one says about itself."""
+"""Writes segments: an Arrow table becomes a Parquet file that appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from helen import parquet as pq
+from helen.journal import lazy_parquet as pq
 from helen.journal.folder import Folder
 
 # Level 1: level 3 costs half as much again and saves 2 %; the pipeline rewrites the rows sorted anyway.
 ZSTD_LEVEL = 1
 _METRIC_PATH = "metrics.list.element"
-# Columns whose values repeat. The others would fill a dictionary and fall back.
+# Columns with values that repeat. The others would fill a dictionary and fall back.
 _DICTIONARY = [
     "series_id", "status", "origin", "reason", "code", "spool", "kind", "summary", "truncated.key_value.key",
     *(f"{_METRIC_PATH}.{name}" for name in ("name", "unit", "kind", "warn", "crit", "min", "max")),
@@ -25,7 +25,7 @@ _WAL_KEY = b"helen.wal"
 
 
 def to_parquet(table: pa.Table, wal: int | None = None) -> pa.Buffer:
-    """The bytes of a file. `wal` is written into its metadata: which WAL became this segment."""
+    """Return the bytes of a file. `wal`, the number of the WAL that became this segment, goes into its metadata."""
     if wal is not None:
         table = table.replace_schema_metadata({_WAL_KEY: str(wal).encode(), b"helen.format": b"1"})
     names = set(table.schema.names)
@@ -40,12 +40,12 @@ def to_parquet(table: pa.Table, wal: int | None = None) -> pa.Buffer:
 
 
 def publish(folder: Folder, path: Path, table: pa.Table, wal: int | None = None) -> None:
-    """Temporary file, fsync, rename, fsync of the folder."""
+    """Write a segment: temporary file, fsync, rename, fsync of the folder. Raises OSError."""
     folder.publish(path, memoryview(to_parquet(table, wal)))
 
 
 def wal_of(path: Path) -> int | None:
-    """Which WAL a segment was made of; None: no such file, or none that can be read."""
+    """Return the number of the WAL that a segment was made of; None: no such file, or none that can be read."""
     try:
         metadata = pq.read_schema(path).metadata or {}
         return int(metadata[_WAL_KEY])

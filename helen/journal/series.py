@@ -1,4 +1,4 @@
-"""The numbers of the series: (agent, check_id) -> series_id, in history/series.parquet. Integers halve Spark's cost.
+"""Numbers the series: (agent, check_id) -> series_id, in history/series.parquet. Integers halve Spark's cost.
 
 A number is given once and never changes its meaning; the check's name beside it is the one seen last.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from helen import parquet as pq
+from helen.journal import lazy_parquet as pq
 from helen.journal.values import JournalDamaged
 
 SERIES = pa.schema(
@@ -27,19 +27,21 @@ OVERFLOW_CHECK_ID = "equus:too-many-checks"
 
 
 class Series:
-    """The table in memory. Used by the thread that builds rows."""
+    """Holds the table in memory, for the thread that builds rows."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], int] = {}
         self._checks: list[str | None] = []
         self._per_agent: dict[str, int] = {}
         self._changed = False
+        self.most = MOST_PER_AGENT  # of one agent; smaller than what the table has: then it takes no more of them
+        self.left_out: dict[str, int] = {}  # agent -> results whose series is the shared one, since this start
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def number(self, agent: str, check_id: str, check: str | None) -> int:
-        """The series_id; a new one where the pair is new."""
+        """Return the series_id; a new one where the pair is new."""
         number = self._ids.get((agent, check_id))
         if number is None:
             return self._new(agent, check_id, check)
@@ -49,33 +51,36 @@ class Series:
         return number
 
     def _new(self, agent: str, check_id: str, check: str | None) -> int:
-        count = self._per_agent.get(agent, 0)
-        if count >= MOST_PER_AGENT and check_id != OVERFLOW_CHECK_ID:
+        if self._per_agent.get(agent, 0) >= self.most and check_id != OVERFLOW_CHECK_ID:
+            self.left_out[agent] = self.left_out.get(agent, 0) + 1
             return self.number(agent, OVERFLOW_CHECK_ID, None)
+        return self._add(agent, check_id, check)
+
+    def _add(self, agent: str, check_id: str, check: str | None) -> int:
         number = len(self._checks)
         self._ids[agent, check_id] = number
         self._checks.append(check)
-        self._per_agent[agent] = count + 1
+        self._per_agent[agent] = self._per_agent.get(agent, 0) + 1
         self._changed = True
         return number
 
     def names(self) -> list[tuple[str, str]]:
-        """(agent, check_id), by number."""
+        """Return (agent, check_id) of all, by number."""
         return list(self._ids)
 
     def fixed(self) -> FixedSeries:
-        """For another thread: only numbers that were given already."""
+        """Return a view for another thread, which finds only numbers that were given already."""
         return FixedSeries(self._ids)
 
     def take_changes(self) -> pa.Table | None:
-        """The whole table if anything changed since the last call: to be on disk before a segment that needs it."""
+        """Return the whole table if it has changed: it must be on disk before a segment that needs it."""
         if not self._changed:
             return None
         self._changed = False
         return self.table()
 
     def table(self) -> pa.Table:
-        """All series, by number."""
+        """Return all series, by number."""
         agents, check_ids = [agent for agent, _ in self._ids], [check_id for _, check_id in self._ids]
         return pa.Table.from_arrays(
             [
@@ -95,13 +100,13 @@ class FixedSeries:
         self._ids = ids
 
     def number(self, agent: str, check_id: str, check: str | None) -> int:
-        """The series_id; `check` is known already."""
+        """Return the series_id; `check` is known already."""
         number = self._ids.get((agent, check_id))
         return self._ids[agent, OVERFLOW_CHECK_ID] if number is None else number
 
 
 def load(path: Path) -> Series:
-    """Read series.parquet; no file is an empty table."""
+    """Read series.parquet; no file is an empty table. Raises JournalDamaged if it is unreadable or names one twice."""
     series = Series()
     if not path.exists():
         return series
@@ -113,7 +118,8 @@ def load(path: Path) -> Series:
             " or move the whole history folder away to begin a new one."
         ) from error
     for expected, row in enumerate(rows):
-        if series._new(row["agent"], row["check_id"], row["check"]) != expected:
+        key = row["agent"], row["check_id"]
+        if key in series._ids or series._add(*key, row["check"]) != expected:
             raise JournalDamaged(f"{path} names {row['agent']}/{row['check_id']} twice; restore it from a backup.")
     series.take_changes()
     return series

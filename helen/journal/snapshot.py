@@ -1,7 +1,7 @@
-"""marks.json: how far the WALs are sealed, which numbers are taken, and all dedupe marks at that point.
+"""Reads and writes marks.json: how far the WALs are sealed, the last numbers used, and all dedupe marks at that point.
 
-Written after the segments of a WAL and before the WAL is deleted. The file before stays as marks.previous.json: a
-damaged one costs a look into the newest segments, not the marks.
+It is written after the segments of a WAL and before the WAL is deleted. The file before stays as marks.previous.json:
+a damaged one costs a look into the newest segments, not the marks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT = 1
 
 @frozen
 class Snapshot:
-    """All WALs up to `wal` are sealed, into segments up to `segment` and `change`; `at` is the last number used."""
+    """Says that WALs up to `wal` are sealed, into segments up to `segment` and `change`; `at` is the last one used."""
 
     wal: int = 0
     segment: int = 0
@@ -41,7 +41,7 @@ class _Document(msgspec.Struct):
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """One line of JSON and one with its CRC-32."""
+    """Return one line of JSON and one with its CRC-32."""
     line = msgspec.json.encode(
         _Document(FORMAT, snapshot.wal, snapshot.segment, snapshot.change, snapshot.at, snapshot.marks)
     )
@@ -49,7 +49,7 @@ def encode(snapshot: Snapshot) -> bytes:
 
 
 def decode(data: bytes) -> Snapshot | None:
-    """None where the bytes aren't a whole snapshot."""
+    """Return the snapshot; None where the bytes aren't a whole one."""
     line, _, rest = data.partition(b"\n")
     if rest != b"%08x\n" % crc32(line):
         return None
@@ -63,7 +63,7 @@ def decode(data: bytes) -> Snapshot | None:
 
 
 def save(folder: Folder, snapshot: Snapshot) -> None:
-    """Replace marks.json, durably, and keep the one before."""
+    """Replace marks.json durably, and keep the one before. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         os.replace(folder.marks, folder.previous_marks)
     folder.disk.reached("marks-moved")
@@ -72,13 +72,13 @@ def save(folder: Folder, snapshot: Snapshot) -> None:
 
 @frozen
 class Found:
-    """The newest sound snapshot, or one that knows nothing; and the files that are damaged."""
+    """Holds the newest sound snapshot, or an empty one; and the files that are damaged."""
 
     snapshot: Snapshot
     damaged: tuple[Path, ...] = ()
 
     def sentences(self) -> list[str]:
-        """For the operator."""
+        """Return the sentences for the operator."""
         return [
             f"{path} is damaged: what it held is read from the segments that it would have covered."
             for path in self.damaged

@@ -1,7 +1,7 @@
-"""What goes into the journal and what comes out of it: frozen values and errors, no behaviour.
+"""Defines the values that go into the journal and come out of it, and its errors. No behaviour.
 
-An `Entry` or a `Change` goes in. What is durable comes back in a `Batch`. Nothing here opens a file. The two that exist
-once per result are msgspec structs: a frozen attrs object costs 2 us more, and the garbage collector skips these.
+An `Entry` or a `Change` goes in; durable records come back in a `Batch`. The two that exist once per result are msgspec
+structs: a frozen attrs object costs 2 us more, and the garbage collector skips these.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import msgspec
-from attrs import frozen
+from attrs import field, frozen
 
 if TYPE_CHECKING:
     from helen.journal.document import Document
 
 OWN_SPOOL = "helen"
-GAP_CHECK_ID = "equus:gap"
 CHANGE_KINDS = (
     "transition",
     "flap",
-    "decision",  # outputs of helen.states.step
-    "notice",  # what became of a decision: who was told, when, and why not
+    "decision",  # outputs of helen.states.machine.step
+    "notice",  # the end of a decision: the people told, when, and why not
     "ack",
-    "expect",  # what brings the results of a check from outside has said when the next one will come
+    "expect",  # the program that brings a check's results from outside has said when the next one will come
     "downtime",
     "silence",
     "link",
     "rule",
-    "rollout",  # a version is tried on a ring, has passed, or is taken back: helen.trials
+    "clock",  # Helen's clock was set, or Helen stood still: helen.states.clock_steps
+    "rollout",  # a version is tried on a ring, has passed, or is taken back: helen.states.rollout_trials
     "helen_start",
     "helen_stop",  # its inputs besides results
 )
 
 
 class Origin(IntEnum):
-    """Why a result exists. The number is the byte in the segment."""
+    """Names the reason for which a result exists. The number is the byte in the segment."""
 
     SCHEDULED = 0
     ASKED = 1
@@ -43,7 +43,7 @@ class Origin(IntEnum):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One result as it arrived. `received` is Helen's clock in Unix seconds; `check` is the check's name, if known."""
+    """Holds one result as it arrived. `received` is Helen's clock, unix seconds; `check` its name, if known."""
 
     agent: str
     check_id: str
@@ -57,7 +57,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 @frozen
 class Change:
-    """Something that isn't a result but belongs to the same timeline. `document` is a JSON object, encoded."""
+    """Holds an event that isn't a result but belongs to the same timeline. `document` is a JSON object, encoded."""
 
     kind: str
     received: float
@@ -68,7 +68,7 @@ class Change:
 
 @frozen
 class Floor:
-    """Every sequence of this spool below `first` counts as acknowledged: no other Helen will send it to us."""
+    """Says that each sequence of this spool below `first` counts as acknowledged: its agent will never send it."""
 
     agent: str
     spool: str
@@ -77,7 +77,7 @@ class Floor:
 
 @frozen
 class Ack:
-    """Everything up to and including `sequence` is durable. `spool` is the name that the agent uses."""
+    """Says that everything up to and including `sequence` is durable. `spool` is the name that the agent uses."""
 
     agent: str
     spool: str
@@ -85,7 +85,7 @@ class Ack:
 
 
 class StoredResult(msgspec.Struct, frozen=True, gc=False):
-    """A durable, new result. Its `at` orders it among all results and changes of this Helen.
+    """Holds a durable, new result. Its `at` orders it among all results and changes of this Helen.
 
     `document` has the attributes of equus_protocol's ResultDocument.
     """
@@ -97,7 +97,7 @@ class StoredResult(msgspec.Struct, frozen=True, gc=False):
 
 @frozen
 class StoredChange:
-    """A durable change. Live state that must equal a later replay applies inputs when they come back like this."""
+    """Holds a durable change. Live state that must equal a later replay applies inputs when they come back so."""
 
     at: int
     change: Change
@@ -105,7 +105,7 @@ class StoredChange:
 
 @frozen
 class Batch:
-    """One hand-over of the writer thread.
+    """Holds one hand-over of the writer thread.
 
     Acks of a group come first, alone, right after its fdatasync; the parsed `records` of the same group (results and
     changes in the order of `at`) follow in a batch of their own, so that no ack waits for JSON.
@@ -117,10 +117,10 @@ class Batch:
 
 @frozen
 class Recovery:
-    """What `Journal.open` found and did: sentences for the log, and the newest records that were not in a segment yet.
+    """Reports the work of `Journal.open`: sentences for the log, and the newest records that were in no segment yet.
 
-    Records between the fsync and the live state are lost to the latter by a crash; whoever keeps the state knows the
-    `at` it applied last and applies the `records` above it.
+    A crash loses records between their fsync and the live state. The keeper of the state knows the `at` that it applied
+    last, and applies the `records` above it.
     """
 
     sentences: tuple[str, ...] = ()  # for the log; those of `harmless` tell of what any crash leaves
@@ -132,22 +132,29 @@ class Recovery:
     harmless: frozenset[str] = frozenset()
 
 
+WRITING, SEALING, REFUSING = "writing", "sealing", "refusing"  # parts of the journal; the first is the worst
+
+
 @frozen
 class Trouble:
-    """A sentence for the operator. After a fatal one nothing is acknowledged any more: leave with a non-zero status."""
+    """Holds a sentence for the operator. After a fatal one nothing is acked any more: exit with a non-zero status.
+
+    `over` ends the trouble of the same `part`. One of REFUSING does not last.
+    """
 
     sentence: str
     fatal: bool = False
     over: bool = False
+    part: str = field(default=WRITING, eq=False)
 
 
 class JournalError(Exception):
-    """Base of this package's errors; the text is a sentence for the operator."""
+    """Is the base of this package's errors; the text is a sentence for the operator."""
 
 
 class JournalLocked(JournalError):
-    """Another process has this journal open."""
+    """Says that another process has this journal open."""
 
 
 class JournalDamaged(JournalError):
-    """The folder holds something that can't be ours, or that only an operator may remove."""
+    """Says that the folder holds a file that can't be Helen's, or that only an operator may remove."""

@@ -1,11 +1,11 @@
-"""The history check: is everything that was acknowledged in the history, once?
+"""Checks a history: everything that was acknowledged must be in it, once.
 
     python -m helen.journal.verify STATE [--acked FILE]
 
 Reads segments and WALs and changes nothing; Helen may run meanwhile. FILE has lines `agent spool sequence`, each an
 ack: everything of that spool up to the sequence must be there. Spools are named as stored (Helen's own is `helen`). The
 marks of Helen itself are checked in the same way. A hole is right only where a gap record, or an agent that came from
-another Helen, says so. Status 0: all is well; 1: the problems are on stdout; 2: the question was wrong.
+another Helen, says so. Exit status 0: all is well; 1: the problems are on stdout; 2: wrong arguments.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ from pathlib import Path
 import pyarrow as pa
 from attrs import define, field, frozen
 
-from helen import parquet as pq
+from equus_protocol.result_fields import GAP_CHECK_ID
+from groundwork.counts import count as count_of
+from groundwork.safe_text import safe_line
+from helen.journal import lazy_parquet as pq
 from helen.journal import segments, series, snapshot
 from helen.journal.counting import count, gap_span
 from helen.journal.disk import Disk
 from helen.journal.folder import Folder
 from helen.journal.marks import Mark, Marks, Span, Verdict
 from helen.journal.record import HEADER_SIZE, Bad, BadRecord, Sound, Tail, scan
-from helen.journal.values import GAP_CHECK_ID, Ack, Change, Entry, JournalDamaged, Origin
+from helen.journal.values import Ack, Change, Entry, JournalDamaged, Origin
 
 MOST_PROBLEMS = 1000  # enough to see what is wrong; a lost segment alone would give 20,000
 
 
 @frozen
 class Report:
-    """What the check found. `problems` is empty where all is well."""
+    """Reports the findings. `problems` is empty where all is well."""
 
     results: int
     changes: int
@@ -45,13 +48,13 @@ class Report:
 
 @define
 class Spool:
-    """What the history holds of one spool."""
+    """Holds the sequences that the history has of one spool."""
 
     present: Mark = field(factory=Mark)
     gaps: list[Span] = field(factory=list)
 
     def explained(self, elsewhere: Iterable[Span]) -> Mark:
-        """Present, or known to be missing."""
+        """Return the sequences that are present, or known to be missing."""
         mark = Mark(self.present.high, self.present.ranges)
         for first, last in (*self.gaps, *elsewhere):
             mark.cover(first, last)
@@ -64,6 +67,8 @@ def check_history(state: Path, acked: Iterable[Ack] = ()) -> Report:
 
 
 class Check:
+    """Checks one history; `run` may be called once."""
+
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._spools: dict[tuple[str, str], Spool] = defaultdict(Spool)
@@ -74,6 +79,7 @@ class Check:
         self._marks = Marks()
 
     def run(self, acked: list[Ack]) -> Report:
+        """Read everything and return the report. Raises OSError if a folder can't be read."""
         wals = {number: self._read_wal(number) for number in self._folder.wal_numbers()}
         found = snapshot.load(self._folder)
         known = found.snapshot
@@ -91,11 +97,11 @@ class Check:
         )  # fmt: skip
 
     def high_of(self, name: tuple[str, str]) -> int:
-        """Up to where this Helen counts a spool as acknowledged."""
+        """Return the sequence up to which this Helen counts a spool as acknowledged."""
         return self._marks.high(*name)
 
     def gaps_of(self, name: tuple[str, str]) -> list[Span]:
-        """What its agent has said will never come."""
+        """Return the spans that will never come, as the agent has said."""
         return list(self._spools[name].gaps) if name in self._spools else []
 
     # ------------------------------------------------------------------------------------------- reading
@@ -116,7 +122,7 @@ class Check:
     def _take_wal(
         self, number: int, records: list[Sound | Bad | Tail], marks: Marks, has_segment: bool, has_changes: bool
     ) -> None:
-        """A WAL that isn't sealed, or half: a crash may come between its two segments."""
+        """Count a WAL that isn't sealed, or only half: a crash may come between its two segments."""
         name = self._folder.wal(number).name
         for part in records:
             if isinstance(part, Sound):
@@ -151,7 +157,7 @@ class Check:
         return sealed
 
     def _tables(self, numbers: list[int], kind: str) -> Iterator[tuple[Path, pa.Table]]:
-        """Each segment of one kind, after a look at its number and at the order of its rows."""
+        """Yield each segment of one kind, after a check of its number and of the order of its rows."""
         for before, number in pairwise(numbers):
             if number != before + 1:
                 self._problems.append(f"{kind}-{before + 1:08} to {kind}-{number - 1:08} are missing.")
@@ -208,7 +214,7 @@ class Check:
                 self._problems.append(f"{name[0]} {name[1]}: {span_text(low, high)} {verb}.")
 
     def _first(self, spool: Spool) -> int | None:
-        """Where this spool's history begins: at 1, or where retention left it; None: it left nothing."""
+        """Return where a spool's history begins: at 1, or where retention left it; None: it left nothing."""
         if not self.is_cut_off:
             return 1
         if spool.present.high:
@@ -217,7 +223,7 @@ class Check:
 
 
 def holes(mark: Mark, first: int, last: int) -> Iterator[Span]:
-    """Spans of first..last that `mark` doesn't have."""
+    """Yield the spans of first..last that `mark` doesn't have."""
     at = max(first, mark.high + 1)
     for low, high in mark.ranges:
         if at < low and at <= last:
@@ -228,11 +234,15 @@ def holes(mark: Mark, first: int, last: int) -> Iterator[Span]:
 
 
 def span_text(first: int, last: int) -> str:
+    """Return the subject of a sentence about some sequences."""
     return f"sequence {first} is" if first == last else f"sequences {first} to {last} are"
 
 
 def read_acked(path: Path) -> Iterator[Ack]:
-    """Lines `agent spool sequence`; a last line without its newline was being written and doesn't count."""
+    """Read lines `agent spool sequence`; a last line without its newline was being written and doesn't count.
+
+    Raises ValueError for a line of another form, OSError if the file can't be read.
+    """
     for number, line in enumerate(path.read_text().split("\n")[:-1], 1):
         fields = line.split()
         if not fields:
@@ -243,7 +253,7 @@ def read_acked(path: Path) -> Iterator[Ack]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; returns its exit status."""
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m helen.journal.verify", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("state", type=Path, help="Helen's state folder")
     parser.add_argument("--acked", type=Path, help="a file of lines `agent spool sequence`")
@@ -254,10 +264,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     for problem in report.problems:
-        print(problem)
+        print(safe_line(problem))
     print(
-        f"{report.results} results and {report.changes} changes in {report.segments} segments and {report.wals} open"
-        f" WALs: {f'{len(report.problems)} problems' if report.problems else 'nothing lost, nothing twice'}."
+        f"{count_of(report.results, 'result')} and {count_of(report.changes, 'change')} in"
+        f" {count_of(report.segments, 'segment')}"
+        f" and {count_of(report.wals, 'open WAL')}:"
+        f" {count_of(len(report.problems), 'problem') if report.problems else 'nothing lost, nothing twice'}."
     )
     return 1 if report.problems else 0
 

@@ -1,6 +1,6 @@
-"""One write-ahead log on disk: the file that is being written, and the reading of one that a crash left.
+"""Writes a write-ahead log (WAL), and reads one that a crash left.
 
-Says nothing about when a group is written or what becomes of the file afterwards.
+When a group is written and what becomes of the file afterwards is not decided here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from pathlib import Path
 
 from attrs import define, frozen
 
+from groundwork.counts import count, is_or_are
 from helen.journal.folder import Folder
 from helen.journal.record import HEADER_SIZE, Bad, BadRecord, Sound, Tail, header, scan
 
 
 class OpenWal:
-    """The WAL that is being written. `append` may be tried again after it failed, `sync` may not."""
+    """Holds the WAL that is being written. `append` may be tried again after it failed, `sync` may not."""
 
     def __init__(self, folder: Folder, number: int) -> None:
         self.number = number
@@ -31,9 +32,9 @@ class OpenWal:
         self._name_is_durable = False
 
     def append(self, data: bytes) -> None:
-        """Write records behind the last good byte. Where that fails, nothing of them stays."""
+        """Write records behind the last good byte. Raises OSError; then nothing of them stays."""
         if self._descriptor is None:
-            self._descriptor = self._disk.create(self.path)
+            self._descriptor = self._disk.create_log(self.path)
         if not self.size:
             data = header(self.number, self.salt) + data
         try:
@@ -45,15 +46,15 @@ class OpenWal:
         self.size += len(data)
 
     def sync(self) -> None:
-        """Make everything appended durable, and the first time the file's name as well."""
+        """Make everything appended durable, and the first time the file's name as well. Raises OSError."""
         assert self._descriptor is not None, "nothing was appended"
-        self._disk.datasync(self._descriptor)
+        self._disk.sync(self._descriptor)
         if not self._name_is_durable:
             self._disk.sync_folder(self.path.parent)
             self._name_is_durable = True
 
     def close(self) -> None:
-        """Let go of the descriptor; `append` isn't called again."""
+        """Close the file; `append` isn't called again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -61,7 +62,7 @@ class OpenWal:
 
 @frozen
 class Damage:
-    """One piece of a WAL that is no sound record; `kept` is the file in quarantine that holds it, if any."""
+    """Describes a piece of a WAL that is no sound record; `kept` is the file in quarantine that holds it, if any."""
 
     sentence: str
     size: int
@@ -70,7 +71,7 @@ class Damage:
 
 @define
 class LeftWal:
-    """A WAL found on disk. Iterate over it once; then `damage` tells what was wrong."""
+    """Reads a WAL found on disk. Iterate over it once; then `damage` tells what was wrong."""
 
     path: Path
     folder: Folder
@@ -91,13 +92,13 @@ class LeftWal:
         size = part.end - part.start
         if isinstance(part, Tail) and part.torn:
             return Damage(
-                f"{self.path.name}: its last {size} bytes are a write that was interrupted; cut. Nothing in them was"
-                " acknowledged.", size,
+                f"{self.path.name}: its last {count(size, 'byte is', 'bytes are')} a write that was interrupted;"
+                " cut. Nothing in them was acknowledged.", size,
             )  # fmt: skip
         kept = self._quarantine(part.start, data[part.start : part.end])
         return Damage(
-            f"{self.path.name}: {size} bytes at offset {part.start} are damaged; kept as {kept} and left out of the"
-            " history. Look at the disk.", size, kept,
+            f"{self.path.name}: {count(size, 'byte')} at offset {part.start} {is_or_are(size)} damaged; kept as {kept}"
+            " and left out of the history. Look at the disk.", size, kept,
         )  # fmt: skip
 
     def _bad_header(self, data: bytes, error: BadRecord) -> Damage:

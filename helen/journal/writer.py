@@ -1,32 +1,33 @@
-"""The writer thread: groups of records -> one write and one fdatasync -> acks -> parsed rows.
+"""Runs the writer thread: a group of records becomes durable by one write and one fdatasync, is acked, then parsed.
 
-It alone touches the dedupe marks, the `at` counter and the series while the journal is open. A group that the disk has
-no space for is tried again each second, unchanged; a failed fdatasync ends the thread, because the kernel may have
-dropped the pages and a second call would lie.
+This thread alone touches the dedupe marks, the `at` counter and the series while the journal is open. A group that the
+disk has no space for is tried again each second, unchanged; a failed fdatasync ends the thread, because the kernel may
+have dropped the pages and a second call would lie.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from attrs import define, field
 
 from helen.journal.columns import Rows
 from helen.journal.counting import count
-from helen.journal.disk import NO_SPACE
+from helen.journal.disk import PASSING, report_passing
 from helen.journal.document import read_document
 from helen.journal.folder import Folder
 from helen.journal.intake import Intake
 from helen.journal.limits import Limits
-from helen.journal.marks import MarkView, Verdict
+from helen.journal.marks import Verdict
 from helen.journal.record import encode_change, encode_entry, encode_floor
 from helen.journal.recovery import State
 from helen.journal.sealer import Sealer
 from helen.journal.sealing import ClosedWal
 from helen.journal.values import (
     OWN_SPOOL,
+    REFUSING,
     Ack,
     Batch,
     Change,
@@ -42,12 +43,12 @@ Record = Entry | Change | Floor
 
 
 class _Broken(Exception):
-    """The disk failed for good; the text is for the operator."""
+    """Says that the disk failed for good; the text is for the operator."""
 
 
 @define
 class _Group:
-    """What one commit writes, and whom it concerns."""
+    """Holds the bytes of one commit, its new records, and the spools that it concerns."""
 
     data: list[bytes] = field(factory=list)
     new: list[tuple[int, Entry | Change]] = field(factory=list)
@@ -55,7 +56,7 @@ class _Group:
 
 
 class Writer:
-    """Started by `start`, ended by the intake's `closing`."""
+    """Writes the records of an intake, from `start` until the intake is `closing`."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="journal-writer", daemon=True)
 
     def start(self) -> None:
-        """Begin to take records."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -93,13 +94,9 @@ class Writer:
         self._stopping.set()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the end of the thread; False: it is still there."""
+        """Wait so many seconds for the end of the thread. Returns False if it is still there."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
-
-    def mark(self, agent: str, spool: str) -> MarkView:
-        """Another thread's look at one mark."""
-        return self._marks.view(agent, spool)
 
     # ------------------------------------------------------------------------------------------- the loop
 
@@ -117,7 +114,7 @@ class Writer:
             self._wal.close()
 
     def _turn(self) -> bool:
-        """One group, or one wait. False: the end."""
+        """Write one group, or wait for one. Returns False at the end."""
         if self._intake.wait(self._seconds_left()):
             self._let_a_group_grow()
             room = self._limits.results_per_segment - self._rows.results
@@ -134,7 +131,7 @@ class Writer:
         return True
 
     def _let_a_group_grow(self) -> None:
-        """An idle journal writes at once, a busy one every `group_seconds`."""
+        """Wait a moment for more records: an idle journal writes at once, a busy one every `group_seconds`."""
         wait = self._last_commit + self._limits.group_seconds - time.monotonic()
         if wait > 0 and not self._intake.closing and self._intake.backlog_bytes < self._limits.group_bytes:
             self._stopping.wait(wait)
@@ -143,7 +140,7 @@ class Writer:
     # ------------------------------------------------------------------------------------------- one group
 
     def _commit(self, records: list[Record]) -> bool:
-        """Make a group durable, ack it, then parse it. False: closing, and there is no space."""
+        """Make a group durable, ack it, then parse it. Returns False if the journal closes and there is no space."""
         group = self._assemble(records)
         if group.data:
             if not self._make_durable(b"".join(group.data)):
@@ -153,8 +150,8 @@ class Writer:
         acks = self._acks(group)
         if acks:
             self._deliver(Batch(acks=acks))
-        if group.new:
-            self._deliver(Batch(records=self._parse(group)))
+        for first in range(0, len(group.new), self._limits.batch_records):
+            self._deliver(Batch(records=self._parse(group.new[first : first + self._limits.batch_records])))
         return True
 
     def _assemble(self, records: list[Record]) -> _Group:
@@ -186,7 +183,8 @@ class Writer:
             self.refused += 1
             if self.refused == 1:
                 what = f"{record.agent}'s spool {record.spool}" if not isinstance(record, Change) else record.kind
-                self._trouble(Trouble(f"A sequence of {what} can't be counted: dropped, and not acknowledged."))
+                sentence = f"A sequence of {what} can't be counted: dropped, and not acknowledged."
+                self._trouble(Trouble(sentence, part=REFUSING))
         return verdict
 
     def _acks(self, group: _Group) -> tuple[Ack, ...]:
@@ -197,9 +195,9 @@ class Writer:
                 acks.append(Ack(agent, spool[1:] if spool.lstrip("~") == OWN_SPOOL else spool, high))
         return tuple(acks)
 
-    def _parse(self, group: _Group) -> tuple[StoredResult | StoredChange, ...]:
+    def _parse(self, new: Sequence[tuple[int, Entry | Change]]) -> tuple[StoredResult | StoredChange, ...]:
         stored: list[StoredResult | StoredChange] = []
-        for at, record in group.new:
+        for at, record in new:
             if isinstance(record, Entry):
                 stored.append(StoredResult(at, record, read_document(record.check_id, record.blob)))
             else:
@@ -216,20 +214,18 @@ class Writer:
                 self._wal.append(data)
                 break
             except OSError as error:
-                if error.errno not in NO_SPACE:
+                if error.errno not in PASSING:
                     raise _Broken(f"Writing {self._wal.path} failed ({error}). Check the disk.") from error
                 if not full:
                     full = True
-                    self._trouble(Trouble(
-                        f"No space for {self._wal.path} ({error.strerror}): results are taken but not acknowledged;"
-                        " agents keep them. Free some space; it is tried again each second."
-                    ))  # fmt: skip
+                    meanwhile = "results are taken but not acknowledged; agents keep them"
+                    self._trouble(Trouble(report_passing(error, str(self._wal.path), meanwhile)))
             if self._stopping.wait(self._limits.retry_seconds):
                 return False
         self._folder.disk.reached("wal-written")
         self._sync()
         if full:
-            self._trouble(Trouble("There is space again: results are durable and acknowledged.", over=True))
+            self._trouble(Trouble("The disk takes results again: they are durable and acknowledged.", over=True))
         return True
 
     def _sync(self) -> None:

@@ -1,10 +1,12 @@
-"""When alerts are told, and which of them together: alerts and time in, messages and reasons out. Pure, `now` is given.
+"""Decides when alerts are sent, and which of them in one message: alerts and time in, messages and reasons out. Pure.
 
 An alert joins one group of each channel that it is routed to. A group's first message goes out `wait` after the first
-change, others not sooner than `interval` after the one before; while something of it is firing, it is said again after
-`repeat`. A group has one message under way at a time: what happens meanwhile waits and goes into the next. A channel
-over its rate sends later, and in one message; nothing is dropped for it. What has recovered before it was told is
-dropped; a recovery of what was told never is, even when no rule leads to that channel any more.
+change, others not sooner than `interval` after the one before; while an alert of it fires, they are sent again after
+`repeat`, without those that somebody deals with. A group has one message under way at a time: changes meanwhile wait
+and go into the next one. A channel over its rate sends later, and in one message; nothing is dropped for it. An alert
+that recovers before it was sent is dropped; the recovery of an alert that was sent is never dropped, even when no rule
+leads to that channel any more.
+`now` is given, in unix seconds.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
+from groundwork.durations import words_of
 from helen.notify.messages import REPLACED, Alert, Message, message_id
 from helen.notify.routing import Destination, Timing
 
-MAX_ALERTS = 2_000  # of one message: about a megabyte of JSON, which no receiver need fear
-RETRY_SECONDS = 5.0  # until a group that must wait for its message under way, or for a full outbox, is looked at again
+MAX_ALERTS = 2_000  # of one message: about a megabyte of JSON, which each receiver can take
+RETRY_SECONDS = 5.0  # until a group is looked at again that waits: its message is under way, or the outbox is full
 
 
 @frozen
@@ -37,7 +40,7 @@ class Note:
 
 @frozen
 class Entry:
-    """An alert in a group. `told`: a message with it has gone out; `fresh`: something about it is still to be told."""
+    """An alert in a group. `told`: a message with it has gone out; `fresh`: a change of it is still to be sent."""
 
     alert: Alert
     told: bool = False
@@ -46,7 +49,7 @@ class Entry:
 
 @define
 class Group:
-    """What one channel is told together. `due`: when it is looked at next; None: there is nothing to say."""
+    """Alerts that one channel is sent together. `due`: when to look at it next, unix seconds; None: nothing waits."""
 
     channel: str
     route: str
@@ -54,21 +57,26 @@ class Group:
     timing: Timing
     labelled: bool  # its receiver knows alerts by their labels
     entries: dict[str, Entry] = field(factory=dict)
-    replaced: list[Alert] = field(factory=list)  # alerts whose labels are others now, still to be called resolved
+    replaced: list[Alert] = field(factory=list)  # alerts as they were before their labels changed, to be resolved
     due: float | None = None
     sent: float | None = None
-    delayed: bool = False  # the reason for which it waits has been written down
+    delayed: bool = False  # the reason for which it waits is in the history
 
     @property
     def key(self) -> str:
+        """Return the key that `group_key` makes."""
         return group_key(self.channel, self.route, self.by)
 
     @property
     def pending(self) -> bool:
+        """Return True if there are changes that are still to be sent."""
         return bool(self.replaced) or any(entry.fresh for entry in self.entries.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Without its entries: each has a row of its own."""
+        """Return the group without its entries, each of which has a row of its own.
+
+        Keys: `channel`, `route`, `by`, `labelled`, `due`, `timing`, `sent`, `replaced` and `delayed`.
+        """
         return {
             "channel": self.channel, "route": self.route, "by": self.by, "labelled": self.labelled, "due": self.due,
             "timing": [self.timing.wait, self.timing.interval, self.timing.repeat], "sent": self.sent,
@@ -77,6 +85,7 @@ class Group:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Group:
+        """Return the group that `to_json` has written, without entries."""
         by = tuple((name, value) for name, value in document["by"])
         replaced = [Alert.from_json(each) for each in document["replaced"]]
         return cls(
@@ -86,41 +95,49 @@ class Group:
 
 
 def group_key(channel: str, route: str, by: Iterable[tuple[str, str]]) -> str:
+    """Return the key of a group: its channel, its rule, and the labels that it is grouped by."""
     return json.dumps([channel, route, list(by)], ensure_ascii=False)
 
 
 @frozen
 class Limits:
-    """What holds messages back, as it is now. `busy`: a message of this group is under way; `full`: too many are."""
+    """The limits that hold messages back now. `busy`: a message of this group is under way; `full`: too many are.
+
+    `handled(channel, alert)`: the channel need not be told again of this alert, since it is acknowledged or muted.
+    """
 
     rates: Mapping[str, tuple[int, float] | None] = field(factory=dict)
     busy: Callable[[str], bool] = lambda group: False
     full: bool = False
+    handled: Callable[[str, Alert], bool] = lambda channel, alert: False
 
 
 @frozen
 class Changed:
-    """What is to be put away: groups and (group, alert) by their keys; None is what is gone."""
+    """Rows that are to be written: groups and (group, alert) by their keys; None for a row that goes."""
 
     groups: dict[str, dict[str, Any] | None]
     entries: dict[tuple[str, str], Entry | None]
 
 
 class Groups:
-    """All groups. `take` and `advance` say what came of it; `changed` what is different since it was asked last."""
+    """Holds all groups. `take` and `advance` return notes and messages, `changed` the rows to write."""
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
         self._of: dict[str, set[str]] = {}  # alert -> groups that have it
         self._heap: list[tuple[float, str]] = []
-        self._sent: dict[str, deque[float]] = {}  # channel -> when it was sent to, as far as its rate looks back
+        self._sent: dict[str, deque[float]] = {}  # channel -> times of its messages, as far as its rate looks back
         self._dirty: set[str] = set()
         self._dirty_entries: set[tuple[str, str]] = set()
 
     # ---------------------------------------------------------------------------------------------- alerts
 
     def take(self, alert: Alert, to: Iterable[Destination], labelled: Callable[[str], bool], now: float) -> list[Note]:
-        """An alert, or its end, which goes to whoever was told. `labelled(channel)`: it knows alerts by labels."""
+        """Take an alert or its end. An end goes to each channel to which the alert was sent. `now`: unix seconds.
+
+        `labelled(channel)`: True if its receiver knows alerts by their labels.
+        """
         wanted = {group_key(each.channel, each.route, each.by): each for each in to} if alert.firing else {}
         channels = {each.channel for each in wanted.values()}
         notes: list[Note] = []
@@ -130,13 +147,26 @@ class Groups:
                 self._move(group, alert, now, notes)
             else:
                 self._put(group, alert, now, notes)
-        for key, each in wanted.items():
-            held = self.groups.get(key)
-            if held is None:
-                held = self.groups[key] = Group(each.channel, each.route, each.by, each.timing, labelled(each.channel))
-            held.timing = each.timing
-            self._put(held, alert, now, notes)
+        for each in wanted.values():
+            self._put(self._group_of(each, labelled), alert, now, notes)
         return notes
+
+    def join(self, alert: Alert, to: Iterable[Destination], labelled: Callable[[str], bool], now: float) -> list[Note]:
+        """Put an alert that fires into the groups of channels that don't have it. `now`: unix seconds."""
+        have = {self.groups[key].channel for key in self._of.get(alert.key, ())}
+        notes: list[Note] = []
+        for each in to:
+            if each.channel not in have:
+                self._put(self._group_of(each, labelled), alert, now, notes)
+        return notes
+
+    def _group_of(self, to: Destination, labelled: Callable[[str], bool]) -> Group:
+        key = group_key(to.channel, to.route, to.by)
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = Group(to.channel, to.route, to.by, to.timing, labelled(to.channel))
+        group.timing = to.timing
+        return group
 
     def _put(self, group: Group, alert: Alert, now: float, notes: list[Note]) -> None:
         before = group.entries.get(alert.key)
@@ -146,7 +176,9 @@ class Groups:
             notes.append(_note(group, alert, "dropped", f"{alert.what} before anybody was told here"))
             return
         if before is not None:
-            if not alert.firing:  # the end of it goes by the labels that were told, or nobody would know whose it is
+            if (
+                not alert.firing
+            ):  # the end has the labels that were sent: by others its receiver would not know the alert
                 alert = evolve(alert, began=before.alert.began, labels=before.alert.labels)
             elif before.alert.firing:
                 alert = evolve(alert, began=before.alert.began)
@@ -159,10 +191,11 @@ class Groups:
         together = f" together with {others} more" if others else ""
         labels = ", ".join(f"{name}={value}" for name, value in group.by)
         where = f" in the group {labels}" if labels else ""
-        notes.append(_note(group, alert, "grouped", f"goes out in {max(0.0, group.due - now):.0f} s{where}{together}"))
+        later = words_of(round(max(0.0, group.due - now)))
+        notes.append(_note(group, alert, "grouped", f"goes out in {later}{where}{together}"))
 
     def _move(self, group: Group, alert: Alert, now: float, notes: list[Note]) -> None:
-        """The channel hears of it in another group from now on."""
+        """Take an alert out of this group: it is in another one of the channel from now on."""
         before = group.entries[alert.key]
         if before.told and group.labelled:
             self._replace(group, before.alert, alert.at)
@@ -193,7 +226,7 @@ class Groups:
             self.groups.pop(group.key, None)
 
     def forget(self, channel: str) -> list[Note]:
-        """The channel is there no more: nothing of it waits."""
+        """Drop all groups of a channel that is gone."""
         gone = [group for group in self.groups.values() if group.channel == channel]
         notes = []
         for group in gone:
@@ -208,7 +241,7 @@ class Groups:
     # ---------------------------------------------------------------------------------------------- time
 
     def due(self) -> float | None:
-        """When `advance` would have something to look at."""
+        """Return when to call `advance` next, in unix seconds; None while nothing waits."""
         return self._heap[0][0] if self._heap else None
 
     def _plan_change(self, group: Group, now: float) -> None:
@@ -224,28 +257,31 @@ class Groups:
             heapq.heappush(self._heap, (at, group.key))
 
     def advance(self, now: float, limits: Limits) -> list[Note | Message]:
-        """What is to go out by now, and what is held back."""
-        said: list[Note | Message] = []
+        """Return the messages that are due at `now` (unix seconds), and a note for each alert that is held back."""
+        made: list[Note | Message] = []
         while self._heap and self._heap[0][0] <= now:
             at, key = heapq.heappop(self._heap)
             group = self.groups.get(key)
             if group is not None and group.due == at:
-                self._flush(group, now, limits, said)
-        return said
+                self._flush(group, now, limits, made)
+        return made
 
-    def _flush(self, group: Group, now: float, limits: Limits, said: list[Note | Message]) -> None:
+    def _flush(self, group: Group, now: float, limits: Limits, made: list[Note | Message]) -> None:
         until, why = self._held_until(group, now, limits)
         if until is not None:
             if not group.delayed:
                 group.delayed = True
                 action = "rate-limited" if "rate" in why else "waiting"
-                said += [_note(group, each.alert, action, why) for each in group.entries.values() if each.fresh]
+                made += [_note(group, each.alert, action, why) for each in group.entries.values() if each.fresh]
             self._plan(group, until)
             return
-        message = self._message(group, now)
+        message = self._message(group, now, limits)
+        if not message.alerts:  # a repeat of what somebody deals with
+            self._plan(group, now + group.timing.repeat)
+            return
         self._sent.setdefault(group.channel, deque()).append(now)
         self._after(group, message, now)
-        said.append(message)
+        made.append(message)
 
     def _held_until(self, group: Group, now: float, limits: Limits) -> tuple[float | None, str]:
         if limits.busy(group.key):
@@ -257,14 +293,15 @@ class Groups:
         while sent and (rate is None or sent[0] <= now - rate[1]):
             sent.popleft()
         if rate is not None and len(sent) >= rate[0]:
-            return sent[-rate[0]] + rate[1], f"the channel's rate of {rate[0]} in {rate[1]:g} s is used up"
+            return sent[-rate[0]] + rate[1], f"the channel's rate of {rate[0]} in {words_of(rate[1])} is used up"
         return None, ""
 
-    def _message(self, group: Group, now: float) -> Message:
-        """What is fresh comes first; what of it finds no room comes in the next message."""
+    def _message(self, group: Group, now: float, limits: Limits) -> Message:
+        """Make a message: fresh alerts come first, and those that find no room come in the next message."""
         entries = list(group.entries.values())
         fresh = [entry.alert for entry in entries if entry.fresh][: MAX_ALERTS - len(group.replaced[:MAX_ALERTS])]
-        firing = [entry.alert for entry in entries if not entry.fresh and entry.alert.firing]
+        known = [entry.alert for entry in entries if not entry.fresh and entry.alert.firing]
+        firing = [alert for alert in known if not limits.handled(group.channel, alert)]
         room = MAX_ALERTS - len(group.replaced[:MAX_ALERTS]) - len(fresh)
         alerts = (*group.replaced[:MAX_ALERTS], *fresh, *firing[:room])
         return Message(
@@ -273,7 +310,7 @@ class Groups:
         )  # fmt: skip
 
     def _after(self, group: Group, message: Message, now: float) -> None:
-        """Told is told; what has recovered is nobody's any more."""
+        """Take note that a message is on its way: its alerts are told, and the recovered ones leave the group."""
         group.sent, group.delayed = now, False
         group.replaced = group.replaced[MAX_ALERTS:]
         for key in message.fresh:
@@ -286,10 +323,19 @@ class Groups:
         if group.key in self.groups:
             self._plan(group, now + (group.timing.interval if group.pending else group.timing.repeat))
 
-    # ---------------------------------------------------------------------------------------------- put away
+    def move(self, by: float) -> None:
+        """Move all times by so many seconds: the clock was set, or nothing could come in for so long."""
+        self._heap = []
+        for group in self.groups.values():
+            group.sent = None if group.sent is None else group.sent + by
+            self._plan(group, None if group.due is None else group.due + by)
+        for channel, sent in self._sent.items():
+            self._sent[channel] = deque(at + by for at in sent)
+
+    # ---------------------------------------------------------------------------------------------- rows
 
     def changed(self) -> Changed:
-        """Since the last call."""
+        """Return the rows that differ since the last call."""
         groups = {key: self.groups[key].to_json() if key in self.groups else None for key in self._dirty}
         entries = {
             (group, key): self.groups[group].entries.get(key) if group in self.groups else None
@@ -303,19 +349,48 @@ class Groups:
         groups: Iterable[Mapping[str, Any]],
         entries: Iterable[tuple[str, Mapping[str, Any], bool, bool]],
         sent: Iterable[tuple[str, float]],
+        now: float = float("inf"),
+        stepped: float = 0.0,
     ) -> None:
-        """What was put away: groups, (group, alert, told, fresh), and (channel, when) of messages."""
+        """Take the rows that the last run has left: groups, (group, alert, told, fresh), and (channel, time) of
+        messages.
+
+        `now`: unix seconds. A time of the past that lies ahead of it comes from a clock that was wrong, and is now.
+        `stepped`: seconds by which the clock was set since then; nothing is due sooner or later for it.
+        """
         for document in groups:
             group = Group.from_json(document)
             self.groups[group.key] = group
-            if group.due is not None:
-                heapq.heappush(self._heap, (group.due, group.key))
         for key, document, told, fresh in entries:
             alert = Alert.from_json(document)
             self.groups[key].entries[alert.key] = Entry(alert, told, fresh)
             self._of.setdefault(alert.key, set()).add(key)
         for channel, at in sorted(sent, key=lambda each: each[1]):
             self._sent.setdefault(channel, deque()).append(at)
+        if stepped:
+            self.move(stepped)
+        self._heap = []
+        for group in self.groups.values():
+            _put_right(group, now)
+            if group.due is not None:
+                heapq.heappush(self._heap, (group.due, group.key))
+        for channel, times in self._sent.items():
+            self._sent[channel] = deque(min(at, now) for at in times)
+
+
+def _put_right(group: Group, now: float) -> None:
+    """Let a group wait no longer than its timing says, whatever the clock said when it was stored.
+
+    `now`: unix seconds. A group whose channel has used up its rate is looked at, and waits on.
+    """
+    if group.due is None:
+        return
+    if group.sent is not None and group.sent > now:
+        group.due -= group.sent - now
+        group.sent = now
+    timing = group.timing
+    most = timing.wait if group.sent is None else max(timing.wait, timing.interval if group.pending else timing.repeat)
+    group.due = min(group.due, now + max(most, RETRY_SECONDS))
 
 
 def _note(group: Group, alert: Alert, action: str, why: str) -> Note:

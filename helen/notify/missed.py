@@ -1,4 +1,4 @@
-"""Decisions of the history that an earlier Helen had no time to take up. Blocks: files; for a thread."""
+"""Finds the decisions of the history that a server before a restart had no time to notify of. Blocks: for a thread."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from attrs import frozen
 
+from helen.evaluation.replay import changes_since
 from helen.journal.values import StoredChange
-from helen.replaying import changes_since
 
 
 @frozen
-class Heard:
-    """One decision. `at` is its place in the history, `document` its JSON."""
+class StoredDecision:
+    """One durable decision. `at`: its place in the history; `document`: its JSON."""
 
     at: int
     agent: str
@@ -22,23 +22,23 @@ class Heard:
     document: bytes | str
 
 
-def missed(history: Path, recovered: Iterable[Any], cursor: int) -> list[Heard]:
-    """All decisions above `cursor`, in their order: of closed segments, and of what the journal has recovered."""
+def missed(history: Path, recovered: Iterable[Any], cursor: int) -> list[StoredDecision]:
+    """Return all decisions after `cursor`, in their order: of closed segments, and of records that were recovered."""
     found = {
-        past.at: Heard(past.at, past.agent, past.check_id, past.document)
+        past.at: StoredDecision(past.at, past.agent, past.check_id, past.document)
         for past in changes_since(history, cursor)
         if past.kind == "decision" and past.agent is not None and past.check_id is not None
     }
     for record in recovered:
-        heard = heard_of(record) if isinstance(record, StoredChange) else None
-        if heard is not None and heard.at > cursor:
-            found[heard.at] = heard
+        decision = decision_of(record) if isinstance(record, StoredChange) else None
+        if decision is not None and decision.at > cursor:
+            found[decision.at] = decision
     return [found[at] for at in sorted(found)]
 
 
-def heard_of(stored: StoredChange) -> Heard | None:
-    """None for what is no decision."""
+def decision_of(stored: StoredChange) -> StoredDecision | None:
+    """Return the decision in a record; None for a record that is none."""
     change = stored.change
     if change.kind != "decision" or change.agent is None or change.check_id is None:
         return None
-    return Heard(stored.at, change.agent, change.check_id, change.document)
+    return StoredDecision(stored.at, change.agent, change.check_id, change.document)

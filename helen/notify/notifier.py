@@ -1,8 +1,8 @@
-"""From decisions to messages: hears what the judge has decided, routes, groups, and hands to the outbox what is due.
+"""Makes messages of decisions to notify: routes and groups their alerts, and hands to the outbox what is due.
 
-Everything that comes of decisions and of time is one transaction of the store before anything is sent: how far the
-history is taken up, what the groups know, and the messages. So a Helen that is killed begins where that one ended.
-What became of each decision goes into the history as a `notice` of its check, for `helen explain`.
+All that follows from decisions and from time is one transaction of the store before anything is sent: how far the
+history is taken up, the groups, and the messages. So a server that was killed goes on where it was. What became of each
+decision goes into the history as a `notice` of its check, for `helen explain`.
 """
 
 from __future__ import annotations
@@ -16,132 +16,176 @@ from attrs import field, frozen
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
+from groundwork.check_notes import NO_NOTES, CheckNotes
+from groundwork.clock_watch import Jump
 from helen.journal.values import JournalError, StoredChange
 from helen.notify import rows
-from helen.notify.book import NotificationBook
-from helen.notify.config import Channel, Config
+from helen.notify.attempt import Accepted
+from helen.notify.channels.channel import Channel
+from helen.notify.config import Config, NotificationsError, read
 from helen.notify.grouping import Changed, Groups, Limits, Note
-from helen.notify.messages import Message, alert_of
-from helen.notify.missed import Heard, heard_of
+from helen.notify.messages import Alert, Message, alert_of
+from helen.notify.missed import StoredDecision, decision_of
 from helen.notify.outbox import Outbox
 from helen.notify.routing import Destination, Timing, route
 from helen.notify.rows import Loaded
 from helen.notify.sending import send
-from helen.store import Store, StoreClosed
+from helen.storage.config_file import ConfigFile
+from helen.storage.database import Store, StoreClosed
 
-API_TIMING = Timing(0.0, 1.0, 60.0)  # of Alertmanager, which wants to hear of all that fires each minute
+API_TIMING = Timing(0.0, 1.0, 60.0)  # of Alertmanager, which wants each alert that fires each minute
 PRUNE_SECONDS = 3_600.0  # between two looks for sent messages that need not be remembered any more
 RETRY_SECONDS = 1.0  # until a transaction that failed is tried again
-FAILED_NOTES = 1  # the first failed try is written down for each alert, and the end; those between are in the outbox
+MUTED = "it waits: Helen was started with --mute, so nobody is told anything"
+FAILED_NOTES = 1  # the first failed attempt is noted for each alert, and the last; those between are in the outbox
 
 Facts = Callable[[str, str], tuple[Mapping[str, str], str]]
+OpenProblem = tuple[str, str, dict[str, Any]]
 
 
-class Paper(Protocol):
-    """Of the journal what is needed here."""
+class ChangeLog(Protocol):
+    """The part of the journal that notices are written to."""
 
     def change(
         self, kind: str, document: Mapping[str, Any], agent: str | None = None, check_id: str | None = None
-    ) -> None: ...
+    ) -> object:
+        """Append a record. Raises JournalError if it can't."""
 
 
 @frozen
 class Batch:
-    """What goes into the store together, and the notes that are written once it is there."""
+    """Rows that go into the store together, and the notices that are written once they are there."""
 
     cursor: int
     changed: Changed
     messages: tuple[Message, ...] = ()
-    notes: tuple[tuple[str, str, dict[str, Any]], ...] = field(factory=tuple)
+    notices: tuple[tuple[str, str, dict[str, Any]], ...] = field(factory=tuple)
 
 
 class Notifier:
-    """`facts(agent, check)` are the agent's labels and the check's newest summary."""
+    """Owns groups, outbox and configuration. `wall`: unix seconds; `settled`: those by which sent messages expire.
+
+    `facts(agent, check)` returns the agent's labels and the check's newest summary; `open_problems()` yields the
+    problems that were told and are not over, as agent, check, and a document with the keys of a decision.
+    `is_handled(agent, check)`: its problem is acknowledged, or in a downtime or silence; it is not repeated.
+
+    While it is muted alerts wait in their groups and messages in the outbox: what is over by the next start without
+    --mute is never told, what is still broken is.
+    """
 
     log = Logger()
 
     def __init__(
-        self, reactor: Any, state: Path, store: Store, journal: Paper, facts: Facts, wall: Callable[[], float]
-    ) -> None:
+        self, reactor: Any, state: Path, store: Store, journal: ChangeLog, facts: Facts, wall: Callable[[], float],
+        settled: Callable[[], float] | None = None,
+        open_problems: Callable[[], Iterable[OpenProblem]] = tuple,
+        is_muted: bool = False,
+        notes_of: Callable[[str, str], CheckNotes] = lambda agent, check: NO_NOTES,
+        is_handled: Callable[[str, str], bool] = lambda agent, check: False,
+    ) -> None:  # fmt: skip
+        self._notes_of, self._is_handled = notes_of, is_handled
         self.groups = Groups()
-        self.book = NotificationBook(reactor, state / "notifications.toml", store, self._on_config)
+        self.config_file = ConfigFile[Config](
+            reactor, state / "notifications.toml", store, rows.CONFIG, read, NotificationsError, self._on_config
+        )
         self.outbox = Outbox(reactor, store, wall, self.send, self._channel, self._on_outcome)
         self.counts = {"decisions": 0, "unrouted": 0}
+        self.is_muted = is_muted
         self._reactor, self._store, self._journal, self._facts, self._wall = reactor, store, journal, facts, wall
+        self._settled = settled or wall
+        self._open_problems = open_problems
         self._cursor, self._pruned_at = 0, 0.0
-        self._early: list[Heard] | None = []  # None: this one has started
-        self._notes: list[tuple[str, str, dict[str, Any]]] = []
+        self._early: list[StoredDecision] | None = []  # that come before it has started; None from then on
+        self._notices: list[tuple[str, str, dict[str, Any]]] = []
         self._messages: list[Message] = []
-        self._moved = False  # there is something to commit
+        self._is_dirty = False  # there is something to commit
         self._committing: Deferred[None] | None = None
         self._timer: Any = None
         self._stopped = False
 
-    # ---------------------------------------------------------------------------------------------- living
+    # ---------------------------------------------------------------------------------------------- start and stop
 
-    async def start(self, newest: int, missed: Callable[[int], Deferred[list[Heard]]]) -> None:
-        """`newest`: the last record of the history; `missed(cursor)`: its decisions that came after one."""
+    async def start(
+        self, newest: int, missed: Callable[[int], Deferred[list[StoredDecision]]], stepped: float = 0.0
+    ) -> None:
+        """Go on where the last process was, with the decisions that it had no time for.
+
+        `newest`: the last record of the history; `missed(cursor)` fires with its decisions after that record.
+        `stepped`: seconds by which the clock was set since the last process; intervals go on as if it had not been.
+        """
         try:
             loaded = await self._store.call(rows.load, self._wall())
         except StoreClosed:  # Helen was told to stop meanwhile
             return
-        self._restore(loaded, newest)
-        await self.book.start(loaded.config)
+        self._restore(loaded, newest, stepped)
+        await self.config_file.start(loaded.config)
         before = await missed(self._cursor)
         early, self._early = self._early or [], None
-        for heard in (*before, *early):
-            self._take(heard)
-        self.outbox.load(loaded.waiting, loaded.dead)
+        for decision in (*before, *early):
+            self._take(decision)
+        self._tell_mirrors()
+        self.outbox.load(loaded.waiting, loaded.dead, is_held=self.is_muted)
         self._work()
 
-    def _restore(self, loaded: Loaded, newest: int) -> None:
+    def _restore(self, loaded: Loaded, newest: int, stepped: float) -> None:
         self._cursor = newest if loaded.cursor is None else loaded.cursor
-        self._moved = loaded.cursor is None  # from here on decisions count
-        self.groups.restore(loaded.groups, loaded.entries, loaded.sent)
+        self._is_dirty = loaded.cursor is None or stepped != 0.0  # from here on decisions count
+        self.groups.restore(loaded.groups, loaded.entries, loaded.sent, self._wall(), stepped)
 
     def stop(self) -> Deferred[None]:
-        """Fires when what was to be committed is."""
+        """Stop; the Deferred fires when the last transaction is done."""
         self._stopped = True
-        self.book.stop()
+        self.config_file.stop()
         self.outbox.stop()
         self._cancel_timer()
         return self._committing if self._committing is not None else succeed(None)
 
+    def jumped(self, jump: Jump) -> None:
+        """Move intervals and retries by a step of the clock; intervals also by a sleep, when no alert could come."""
+        self.groups.move(jump.stepped + jump.slept)
+        self.outbox.move(jump.stepped)
+        self._pruned_at += jump.stepped
+        self._is_dirty = True
+        if self._early is None and not self._stopped:
+            self._reactor.callLater(0, self._work)
+
     def decided(self, stored: StoredChange) -> None:
-        """An observer of the judge: a transition, a flap or a decision is durable."""
-        heard = heard_of(stored)
-        if heard is None or self._stopped:
+        """Take note of a durable record of the evaluator; only decisions matter here."""
+        decision = decision_of(stored)
+        if decision is None or self._stopped:
             return
         if self._early is not None:
-            self._early.append(heard)
+            self._early.append(decision)
             return
-        self._take(heard)
+        self._take(decision)
         self._work()
 
-    def _take(self, heard: Heard) -> None:
-        decision = json.loads(heard.document)
-        if heard.at <= self._cursor or decision.get("action") != "notify":
+    def _take(self, decision: StoredDecision) -> None:
+        document = json.loads(decision.document)
+        if decision.at <= self._cursor or document.get("action") != "notify":
             return
-        self._cursor, self._moved = heard.at, True
+        self._cursor, self._is_dirty = decision.at, True
         self.counts["decisions"] += 1
-        labels, summary = self._facts(heard.agent, heard.check)
-        alert = alert_of(heard.agent, heard.check, heard.at, decision, labels, summary)
-        to, why = self._destinations(self.book.config, alert.labels)
-        notes = self.groups.take(alert, to, self._knows_labels, self._wall())
-        if not notes:
+        labels, summary = self._facts(decision.agent, decision.check)
+        notes = self._notes_of(decision.agent, decision.check)
+        alert = alert_of(decision.agent, decision.check, decision.at, document, labels, summary, notes)
+        to, why = self._destinations(self.config_file.config, alert.labels)
+        taken = self.groups.take(alert, to, self._knows_labels, self._wall())
+        if not taken:
             self.counts["unrouted"] += 1
-            told = why if alert.firing else "nobody was told of the problem, so nobody hears of its end"
-            self._notes.append((heard.agent, heard.check, {"action": "nobody", "what": alert.what, "why": told}))
-        self._write(notes)
+            reason = why if alert.firing else "nobody was told of the problem, so nobody hears of its end"
+            notice = {"action": "nobody", "what": alert.what, "why": reason}
+            self._notices.append((decision.agent, decision.check, notice))
+        self._write(taken)
 
     def _destinations(self, config: Config | None, labels: Mapping[str, str]) -> tuple[list[Destination], str]:
-        """Where to, and if nowhere: why."""
+        """Return the destinations of an alert, and the reason if there is none."""
         if config is None:
-            return [], f"there is no {self.book.path.name}, so nobody is told anything"
+            return [], f"there is no {self.config_file.path.name}, so nobody is told anything"
         routed = route(config.route, labels)
         found = []
         for each in routed.destinations:
-            if config.channels[each.channel].is_api:
+            if config.channels[each.channel].settings.groups_itself:
                 each = Destination(each.channel, each.channel, (), API_TIMING)
             found.append(each)
         return found, "no rule with a channel takes it: `helen route test` shows each rule"
@@ -149,23 +193,27 @@ class Notifier:
     # ---------------------------------------------------------------------------------------------- time
 
     def _work(self) -> None:
-        """Take what is due, commit, and find out when to look again."""
+        """Make the messages that are due, commit, and set the timer for the next look."""
         self._cancel_timer()
         if self._stopped:
             return
-        config, now = self.book.config, self._wall()
+        if self.is_muted:
+            self._commit()
+            return
+        config, now = self.config_file.config, self._wall()
         rates = {} if config is None else {name: channel.rate for name, channel in config.channels.items()}
-        for said in self.groups.advance(now, Limits(rates, self.outbox.is_busy, self.outbox.is_full)):
-            self._moved = True
-            if isinstance(said, Message):
-                self._messages.append(said)
-                self.outbox.expect(said)
+        limits = Limits(rates, self.outbox.is_busy, self.outbox.is_full, self._handled)
+        for made in self.groups.advance(now, limits):
+            self._is_dirty = True
+            if isinstance(made, Message):
+                self._messages.append(made)
+                self.outbox.expect(made)
             else:
-                self._write([said])
+                self._write([made])
         self._commit()
         if now - self._pruned_at >= PRUNE_SECONDS:
             self._pruned_at = now
-            pruned = self._store.call(rows.prune, now)
+            pruned = self._store.call(rows.prune, self._settled())
             pruned.addErrback(lambda failure: self.log.error("outbox: {why}", why=failure.getErrorMessage()))
         due = self.groups.due()
         if due is not None:
@@ -178,22 +226,23 @@ class Notifier:
 
     def _write(self, notes: Iterable[Note]) -> None:
         for note in notes:
-            self._moved = True
+            self._is_dirty = True
             document = {"action": note.action, "what": note.alert.what, "channel": note.channel, "rule": note.route}
-            self._notes.append((note.alert.agent, note.alert.check, document | {"why": note.why}))
+            why = MUTED if self.is_muted and note.action == "grouped" else note.why
+            self._notices.append((note.alert.agent, note.alert.check, document | {"why": why}))
 
     def _commit(self) -> None:
-        if self._committing is not None or not self._moved:
+        if self._committing is not None or not self._is_dirty:
             return
-        batch = Batch(self._cursor, self.groups.changed(), tuple(self._messages), tuple(self._notes))
-        self._messages, self._notes, self._moved = [], [], False
-        self._committing = Deferred.fromCoroutine(self._put_away(batch))
+        batch = Batch(self._cursor, self.groups.changed(), tuple(self._messages), tuple(self._notices))
+        self._messages, self._notices, self._is_dirty = [], [], False
+        self._committing = Deferred.fromCoroutine(self._commit_batch(batch))
         self._committing.addErrback(lambda failure: self.log.failure("notifications", failure))
         self._committing.addBoth(lambda _: self._committed())
 
-    async def _put_away(self, batch: Batch) -> None:
-        """Until it is in the store: nothing is sent before, and nothing of it is given up."""
-        told = False
+    async def _commit_batch(self, batch: Batch) -> None:
+        """Write the batch, again and again until it is in the store: nothing of it is sent before."""
+        is_logged = False
         while True:
             try:
                 await self._store.call(rows.commit, batch.cursor, batch.changed, batch.messages)
@@ -201,11 +250,11 @@ class Notifier:
             except Exception as error:
                 if self._stopped:
                     return
-                if not told:
+                if not is_logged:
                     self.log.error("notifications wait for the store: {error}", error=error)
-                told = True
+                is_logged = True
                 await self._pause()
-        for agent, check, document in batch.notes:
+        for agent, check, document in batch.notices:
             self._record(agent, check, document)
         self.outbox.committed(batch.messages)
 
@@ -216,31 +265,37 @@ class Notifier:
 
     def _committed(self) -> None:
         self._committing = None
-        if self._moved and not self._stopped:
+        if self._is_dirty and not self._stopped:
             self._commit()
 
     # ---------------------------------------------------------------------------------------------- outcomes
 
-    def send(self, channel: Channel, message: Message) -> Deferred[Any]:
-        config = self.book.config
+    def send(self, channel: Channel, message: Message) -> Deferred[Accepted]:
+        """Send a message now, past the outbox. Fails with SendFailed."""
+        config = self.config_file.config
         return send(self._reactor, channel, message, "" if config is None else config.external_url)
 
     def _channel(self, name: str) -> Channel | None:
-        return None if self.book.config is None else self.book.config.channels.get(name)
+        return None if self.config_file.config is None else self.config_file.config.channels.get(name)
+
+    def _handled(self, name: str, alert: Alert) -> bool:
+        """Return True if a channel need not be told again of an alert; a mirror, which is told each minute, must be."""
+        channel = self._channel(name)
+        return channel is not None and not channel.settings.groups_itself and self._is_handled(alert.agent, alert.check)
 
     def _knows_labels(self, name: str) -> bool:
         channel = self._channel(name)
-        return channel is not None and channel.knows_labels
+        return channel is not None and channel.settings.knows_labels
 
-    def _on_outcome(self, action: str, message: Message, tries: int, words: str) -> None:
+    def _on_outcome(self, action: str, message: Message, tries: int, text: str) -> None:
         if action == "failed" and tries > FAILED_NOTES:
             return
         for alert in message.alerts:
             if alert.key not in message.fresh and action != "dead":
-                continue  # said again: it is in the outbox's counts, and no news about the alert
+                continue  # a repeat: it is in the outbox's counts, and no news about the alert
             document: dict[str, Any] = {"action": action, "what": alert.what, "channel": message.channel}
             document |= {"rule": message.route}
-            document |= {"why": words, "tries": tries, "message": message.id, "with": len(message.alerts) - 1}
+            document |= {"why": text, "tries": tries, "message": message.id, "with": len(message.alerts) - 1}
             self._record(alert.agent, alert.check, document)
 
     def _record(self, agent: str, check: str, document: dict[str, Any]) -> None:
@@ -250,11 +305,24 @@ class Notifier:
             self.log.error("{agent}/{check}: {error}", agent=agent, check=check, error=error)
 
     def _on_config(self) -> None:
-        """Channels that are gone take with them what waits for them; what is under way fails, and says why."""
-        config = self.book.config
+        """Drop the groups of channels that are gone; their messages under way fail, with the reason."""
+        config = self.config_file.config
         known = set() if config is None else config.channels.keys()
         for channel in sorted({group.channel for group in self.groups.groups.values()} - known):
             self._write(self.groups.forget(channel))
-            self._moved = True
+            self._is_dirty = True
         if self._early is None:
+            self._tell_mirrors()
             self._work()
+
+    def _tell_mirrors(self) -> None:
+        """Give channels that mirror all alerts, as Alertmanager does, the open problems that they have not heard of."""
+        config = self.config_file.config
+        if config is None or not any(each.settings.groups_itself for each in config.channels.values()):
+            return
+        for agent, check, document in self._open_problems():
+            labels, summary = self._facts(agent, check)
+            alert = alert_of(agent, check, self._cursor, document, labels, summary)
+            to, _ = self._destinations(config, alert.labels)
+            mirrors = [each for each in to if config.channels[each.channel].settings.groups_itself]
+            self._write(self.groups.join(alert, mirrors, self._knows_labels, self._wall()))

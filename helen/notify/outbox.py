@@ -1,7 +1,7 @@
-"""Delivers what the store's outbox holds: tries, waits longer each time, gives up at last, and says so.
+"""Delivers the messages of the store's outbox: attempts, waits longer each time, and gives up at last.
 
 A message is in the store before it gets here and leaves it when the remote has taken it, so a crash between the two
-sends it once more, under the same id. At most once is nobody's wish where an alert is concerned.
+sends it once more, under the same id: an alert that comes twice is better than one that never comes.
 """
 
 from __future__ import annotations
@@ -17,32 +17,34 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from helen.notify import rows
-from helen.notify.attempt import SendFailed
-from helen.notify.config import Channel
+from helen.notify.attempt import Accepted, SendFailed
+from helen.notify.channels.channel import Channel
 from helen.notify.messages import Message
 from helen.notify.rows import Waiting
-from helen.notify.sending import Said
-from helen.store import Store
+from helen.storage.database import Store
 
 MAX_WAITING = 10_000  # messages; groups keep to themselves what comes then, so nothing is lost
-AT_ONCE = 4  # messages on their way to one channel: one receiver that hangs keeps no others waiting
+AT_ONCE = 4  # messages on their way to one channel, so that a receiver that hangs does not hold up its other messages
 FIRST_RETRY = 5.0  # seconds, doubled with each further try
 LONGEST_RETRY = 900.0
-LONGEST_API_RETRY = 60.0  # of Alertmanager: once it is back it shall know within a minute what is firing
-JITTER = 0.25  # of it, both ways: those that failed together don't come back together
-MAX_TRIES = 20  # with the above some 3 hours, the length of an outage that somebody is working on
+LONGEST_API_RETRY = 60.0  # of Alertmanager: once it is back it should know within a minute what is firing
+JITTER = 0.25  # of it, both ways: messages that failed together aren't tried together
+MAX_TRIES = 20  # with the above some 3 hours: an outage that lasts longer has been noticed by other means
 
-Send = Callable[[Channel, Message], "Deferred[Said]"]
+Send = Callable[[Channel, Message], "Deferred[Accepted]"]
 Outcome = Callable[[str, Message, int, str], None]
 
 
 def backoff(tries: int, chance: float, longest: float = LONGEST_RETRY) -> float:
-    """Seconds until the next try after so many; `chance` is 0 to 1."""
+    """Return the seconds until the next attempt after so many. `chance`: 0 to 1; `longest`: seconds."""
     return min(longest, FIRST_RETRY * 2.0 ** (tries - 1)) * (1 + JITTER * (2 * chance - 1))
 
 
 class Outbox:
-    """`on_outcome(action, message, tries, words)` hears of sent, failed and dead, once that is in the store."""
+    """Holds the messages that wait. `wall`: unix seconds; `channel_of(name)` finds a channel.
+
+    `on_outcome(action, message, tries, text)` is called with sent, failed and dead, once that is in the store.
+    """
 
     log = Logger()
 
@@ -57,7 +59,7 @@ class Outbox:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.dead = 0
-        self.last_error: str | None = None  # of the newest one that died in this life of Helen's
+        self.last_error: str | None = None  # of the newest message that was given up since this start
         self.counts: Counter[tuple[str, str]] = Counter()  # (channel, outcome)
         self._reactor, self._store, self._wall, self._chance = reactor, store, wall, chance
         self._send, self._channel_of, self._on_outcome = send, channel_of, on_outcome
@@ -66,60 +68,69 @@ class Outbox:
         self._under_way: dict[str, Deferred[None]] = {}
         self._per_channel: Counter[str] = Counter()
         self._timer: Any = None
-        self._stopped = False
+        self._stopped = self._is_held = False
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     @property
     def is_full(self) -> bool:
+        """Return True while no further message should be made."""
         return len(self._waiting) >= MAX_WAITING
 
     def is_busy(self, group: str) -> bool:
-        """A message of this group is still to be delivered."""
+        """Return True while a message of this group is still to be delivered."""
         return self._groups[group] > 0
 
-    def load(self, waiting: Iterable[Waiting], dead: int) -> None:
-        """What an earlier life has left; what was late is tried now."""
-        self.dead = dead
+    def load(self, waiting: Iterable[Waiting], dead: int, is_held: bool = False) -> None:
+        """Take the messages of before this start; `dead`: how many were given up. While it is held none is sent.
+
+        None waits longer than a retry may: it was stored by a clock that was ahead.
+        """
+        self.dead, self._is_held = dead, is_held
+        latest = self._wall() + LONGEST_RETRY * (1 + JITTER)
         for each in waiting:
-            self._take(each)
+            self._take(evolve(each, due=min(each.due, latest)))
         self.look()
 
     def expect(self, message: Message) -> None:
-        """It is on its way into the store: its group has a message under way from now on."""
+        """Take note that a message is on its way into the store: its group is busy from now on."""
         self._groups[message.group] += 1
 
     def committed(self, messages: Iterable[Message]) -> None:
-        """They are in the store."""
+        """Take messages that are in the store."""
         for message in messages:
             self._groups[message.group] -= 1
             self._take(Waiting(message.id, message.group, message.channel, 0, message.at))
         self.look()
 
     def add(self, waiting: Waiting) -> None:
-        """One that somebody brought back from the dead."""
+        """Take a message that was given up, and is to be tried again."""
         self.dead -= 1
         self._take(waiting)
         self.look()
 
+    def move(self, by: float) -> None:
+        """Move the times of further attempts by so many seconds: the clock was set."""
+        self._waiting = {id: evolve(each, due=each.due + by) for id, each in self._waiting.items()}
+
     def stop(self) -> None:
-        """What is under way is broken off; it is in the store, for the next start."""
+        """Break off what is under way; it is in the store, for the next start."""
         self._stopped = True
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         for each in list(self._under_way.values()):
             each.cancel()
 
-    # ---------------------------------------------------------------------------------------------- trying
+    # ---------------------------------------------------------------------------------------------- attempts
 
     def _take(self, waiting: Waiting) -> None:
         self._waiting[waiting.id] = waiting
         self._groups[waiting.group] += 1
 
     def look(self) -> None:
-        """Try what is due, and find out when to look again."""
-        if self._stopped:
+        """Begin the attempts that are due, and set the timer for the next look."""
+        if self._stopped or self._is_held:
             return
         now, next_due = self._wall(), float("inf")
         for each in list(self._waiting.values()):
@@ -144,7 +155,7 @@ class Outbox:
         done.addErrback(lambda failure: self._broke(waiting, failure)).addBoth(lambda _: self._ended(waiting))
 
     def _broke(self, waiting: Waiting, failure: Failure) -> None:
-        """The store failed, or something of ours: it stays in the outbox."""
+        """Keep a message whose attempt ended by a fault of the store or of Helen's own."""
         if self._stopped:
             return
         self.log.failure("message {id} to {channel}", failure, id=waiting.id, channel=waiting.channel)
@@ -168,13 +179,13 @@ class Outbox:
         try:
             if channel is None:
                 raise SendFailed("notifications.toml has no such channel")
-            said = await self._send(channel, message)
+            accepted = await self._send(channel, message)
         except SendFailed as error:
             await self._failed(waiting, message, tries, error)
             return
         await self._store.call(rows.sent, waiting.id, self._wall(), tries)
         self._forget(waiting)
-        self._tell("sent", message, tries, said.text)
+        self._tell("sent", message, tries, accepted.text)
 
     async def _failed(self, waiting: Waiting, message: Message, tries: int, error: SendFailed) -> None:
         now = self._wall()
@@ -190,7 +201,7 @@ class Outbox:
             self._tell("dead", message, tries, error.text)
             return
         channel = self._channel_of(waiting.channel)
-        longest = LONGEST_API_RETRY if channel is not None and channel.is_api else LONGEST_RETRY
+        longest = LONGEST_API_RETRY if channel is not None and channel.settings.groups_itself else LONGEST_RETRY
         due = now + max(backoff(tries, self._chance(), longest), error.retry_after or 0.0)
         self._waiting[waiting.id] = evolve(waiting, tries=tries, due=due)
         await self._store.call(rows.failed, waiting.id, tries, due, error.text)
@@ -206,6 +217,6 @@ class Outbox:
             if not self._groups[waiting.group]:
                 del self._groups[waiting.group]
 
-    def _tell(self, action: str, message: Message, tries: int, words: str) -> None:
+    def _tell(self, action: str, message: Message, tries: int, text: str) -> None:
         self.counts[message.channel, action] += 1
-        self._on_outcome(action, message, tries, words)
+        self._on_outcome(action, message, tries, text)

@@ -1,4 +1,4 @@
-"""Who is told of an alert: labels and the tree of rules in, every rule that was looked at and the channels out. Pure.
+"""Finds the channels of an alert: labels and the tree of rules in, verdicts of rules and channels out. Pure.
 
 A rule is looked at if the one above it matched. Of rules beside each other the first that matches takes the alert, and
 the others aren't looked at unless it says `continue`. A rule's own channels count when none of those below it matched.
@@ -18,7 +18,7 @@ _MATCHER = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(!?=)\s*(.*?)\s*", re.DO
 
 @frozen
 class Matcher:
-    """`role=web*` or `role!=test`. A label that isn't there is the same as an empty one."""
+    """A matcher such as `role=web*` or `role!=test`. A label that isn't there is the same as an empty one."""
 
     label: str
     negative: bool
@@ -30,6 +30,7 @@ class Matcher:
         return re.compile(translate(self.pattern) if set(self.pattern) & GLOB else re.escape(self.pattern) + r"\Z")
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return True if it holds for these labels."""
         return (self._compiled.match(labels.get(self.label, "")) is None) == self.negative
 
     def __str__(self) -> str:
@@ -37,7 +38,7 @@ class Matcher:
 
 
 def read_matcher(text: str) -> Matcher:
-    """Raises ValueError with a sentence for whoever wrote it."""
+    """Read a matcher. Raises ValueError with a sentence for the author of the file."""
     found = _MATCHER.fullmatch(text)
     if found is None:
         raise ValueError(f'{text!r} is no matcher: write "label=value", "label!=value"; a value may have *, ? and [ab]')
@@ -46,7 +47,7 @@ def read_matcher(text: str) -> Matcher:
 
 @frozen
 class Timing:
-    """Seconds: from the first change to the message, between two messages of a group, until it is said again."""
+    """Seconds from the first change to the message, between two messages of a group, and until a repeat."""
 
     wait: float = 10.0
     interval: float = 60.0
@@ -55,7 +56,7 @@ class Timing:
 
 @frozen
 class Rule:
-    """One rule with what it has of its own and from above. `name` is its own or its place, such as route.2.1."""
+    """One rule, with its own settings and those from above. `name`: its own, or its place, such as route.2.1."""
 
     name: str
     matchers: tuple[Matcher, ...] = ()
@@ -68,7 +69,7 @@ class Rule:
 
 @frozen
 class Visit:
-    """One rule, and what it decided."""
+    """One rule that was looked at, and its verdict."""
 
     rule: str
     depth: int
@@ -89,12 +90,14 @@ class Destination:
 
 @frozen
 class Routed:
+    """The way of one alert through the rules."""
+
     visited: tuple[Visit, ...]
     destinations: tuple[Destination, ...]  # a channel is there once, by the first rule that named it
 
 
 def route(root: Rule, labels: Mapping[str, str]) -> Routed:
-    """What each rule decided, in the order in which they were looked at."""
+    """Return the verdict of each rule, in the order in which they were looked at, and the destinations."""
     visited: list[Visit] = []
     chosen: dict[str, Destination] = {}
     for rule in _walk(root, labels, 0, visited):
@@ -105,7 +108,7 @@ def route(root: Rule, labels: Mapping[str, str]) -> Routed:
 
 
 def _walk(rule: Rule, labels: Mapping[str, str], depth: int, visited: list[Visit]) -> Iterator[Rule]:
-    """The rules whose channels count. The visit of a rule stands before those of the rules below it."""
+    """Yield the rules that give the channels. The visit of a rule stands before those of the rules below it."""
     failed = next((matcher for matcher in rule.matchers if not matcher.matches(labels)), None)
     if failed is not None:
         why = f"{failed} does not hold: {failed.label} is {labels.get(failed.label, '')!r}"

@@ -1,7 +1,7 @@
-"""Notifications in the store: groups and their alerts, the outbox, and how far decisions have been taken up.
+"""Reads and writes notifications in the store: groups and their alerts, the outbox, and the cursor of decisions.
 
 Each function takes the database first and runs in the store's thread. `commit` is one transaction: a message is in the
-outbox together with the news that its group has told it, or neither is.
+outbox together with the group's row that says so, or neither is. All times are unix seconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from helen.notify.messages import Message
 
 CURSOR = "notifications.at"  # in kv: the last decision of the history that is taken up
 CONFIG = "notifications.toml"  # in kv: the last file without a fault
-KEPT_SENT = 86_400.0  # seconds that sent messages are remembered: as long as a channel's rate may look back
+KEPT_SENT = 86_400.0  # seconds that sent messages are kept: as long as a channel's rate may look back
 MAX_DEAD = 10_000  # dead messages that are kept; the oldest go first
 SHOWN = 200  # messages of one listing
 
@@ -36,7 +36,7 @@ class Waiting:
 
 @frozen
 class Loaded:
-    """Everything that is needed in memory at start."""
+    """All that is needed in memory at start."""
 
     cursor: int | None
     config: str | None
@@ -48,7 +48,7 @@ class Loaded:
 
 
 def load(db: sqlite3.Connection, now: float) -> Loaded:
-    """All of it."""
+    """Read all of it. `now`: unix seconds."""
     kv = dict(db.execute("SELECT key, value FROM kv WHERE key IN (?, ?)", (CURSOR, CONFIG)))
     groups = tuple(json.loads(each) for (each,) in db.execute("SELECT document FROM notify_groups ORDER BY key"))
     entries = tuple(
@@ -65,13 +65,13 @@ def load(db: sqlite3.Connection, now: float) -> Loaded:
 
 
 def commit(db: sqlite3.Connection, cursor: int, changed: Changed, messages: Iterable[Message]) -> None:
-    """What came of decisions and of time. A message with an id that is there already is there already."""
+    """Write the rows that follow from decisions and time. A message whose id is there already is left as it is."""
     db.execute("INSERT OR REPLACE INTO kv VALUES (?, ?)", (CURSOR, str(cursor)))
-    for key, document in changed.groups.items():
-        if document is None:
+    for key, group_document in changed.groups.items():
+        if group_document is None:
             db.execute("DELETE FROM notify_groups WHERE key = ?", (key,))
         else:
-            db.execute("INSERT OR REPLACE INTO notify_groups VALUES (?, ?)", (key, json.dumps(document)))
+            db.execute("INSERT OR REPLACE INTO notify_groups VALUES (?, ?)", (key, json.dumps(group_document)))
     for (group, key), entry in changed.entries.items():
         if entry is None:
             db.execute("DELETE FROM notify_alerts WHERE group_key = ? AND key = ?", (group, key))
@@ -87,6 +87,7 @@ def commit(db: sqlite3.Connection, cursor: int, changed: Changed, messages: Iter
 
 
 def waiting(db: sqlite3.Connection) -> tuple[Waiting, ...]:
+    """Return the messages that wait, in the order in which they were made."""
     rows = db.execute(
         "SELECT id, group_key, channel, tries, due FROM outbox WHERE state = 'waiting' ORDER BY number"
     )  # fmt: skip
@@ -94,12 +95,13 @@ def waiting(db: sqlite3.Connection) -> tuple[Waiting, ...]:
 
 
 def message(db: sqlite3.Connection, id: str) -> Message | None:
-    """The content of one that waits or is dead."""
+    """Return the content of a message that waits or was given up."""
     row = db.execute("SELECT document FROM outbox WHERE id = ?", (id,)).fetchone()
     return None if row is None or not row[0] else Message.from_json(json.loads(row[0]))
 
 
 def sent(db: sqlite3.Connection, id: str, now: float, tries: int) -> None:
+    """Keep of a message that was sent at `now` (unix seconds) only that it was."""
     db.execute(
         "UPDATE outbox SET state = 'sent', done = ?, tries = ?, error = NULL, document = '' WHERE id = ?",
         (now, tries, id),
@@ -107,12 +109,12 @@ def sent(db: sqlite3.Connection, id: str, now: float, tries: int) -> None:
 
 
 def failed(db: sqlite3.Connection, id: str, tries: int, due: float, error: str) -> None:
-    """It is tried again at `due`."""
+    """Keep a message for another attempt at `due`, in unix seconds."""
     db.execute("UPDATE outbox SET tries = ?, due = ?, error = ? WHERE id = ?", (tries, due, error, id))
 
 
 def dead(db: sqlite3.Connection, id: str, now: float, tries: int, error: str) -> None:
-    """It is not tried again unless somebody says so."""
+    """Give a message up at `now`, in unix seconds: it is tried again only if an operator says so."""
     db.execute("UPDATE outbox SET state = 'dead', done = ?, tries = ?, error = ? WHERE id = ?", (now, tries, error, id))
     db.execute(
         "DELETE FROM outbox WHERE state = 'dead' AND number <= (SELECT number FROM outbox WHERE state = 'dead'"
@@ -122,7 +124,7 @@ def dead(db: sqlite3.Connection, id: str, now: float, tries: int, error: str) ->
 
 
 def revive(db: sqlite3.Connection, id: str, now: float) -> Waiting | None:
-    """A dead one waits again, with all its tries; None if it isn't dead."""
+    """Let a message that was given up wait again, with all its attempts; None if it wasn't. `now`: unix seconds."""
     db.execute("UPDATE outbox SET state = 'waiting', tries = 0, due = ? WHERE id = ? AND state = 'dead'", (now, id))
     if not db.execute("SELECT changes()").fetchone()[0]:
         return None
@@ -131,20 +133,25 @@ def revive(db: sqlite3.Connection, id: str, now: float) -> Waiting | None:
 
 
 def drop(db: sqlite3.Connection, id: str) -> bool:
-    """Somebody has seen to a dead one."""
+    """Delete a message that was given up; return False if there is none of this id."""
     return db.execute("DELETE FROM outbox WHERE id = ? AND state = 'dead'", (id,)).rowcount > 0
 
 
 def dead_count(db: sqlite3.Connection) -> int:
+    """Return how many messages were given up."""
     return int(db.execute("SELECT count(*) FROM outbox WHERE state = 'dead'").fetchone()[0])
 
 
 def is_dead(db: sqlite3.Connection, id: str) -> bool:
+    """Return True if this message was given up."""
     return db.execute("SELECT 1 FROM outbox WHERE id = ? AND state = 'dead'", (id,)).fetchone() is not None
 
 
 def listed(db: sqlite3.Connection, after: int = 0, limit: int = SHOWN) -> list[dict[str, Any]]:
-    """What waits and what is dead, the oldest first, without content."""
+    """Return messages that wait or were given up, the oldest first, without content.
+
+    Keys: `number`, `id`, `channel`, `state`, `created`, `tries`, `due` and `error`.
+    """
     names = ("number", "id", "channel", "state", "created", "tries", "due", "error")
     rows = db.execute(
         f"SELECT {', '.join(names)} FROM outbox WHERE state IN ('waiting', 'dead') AND number > ?"
@@ -155,5 +162,5 @@ def listed(db: sqlite3.Connection, after: int = 0, limit: int = SHOWN) -> list[d
 
 
 def prune(db: sqlite3.Connection, now: float) -> None:
-    """Forget what was sent long ago."""
+    """Delete messages that were sent more than KEPT_SENT before `now`, in unix seconds."""
     db.execute("DELETE FROM outbox WHERE state = 'sent' AND created < ?", (now - KEPT_SENT,))

@@ -1,6 +1,6 @@
-"""Secrets by reference: looked up when a message is sent, and masked in whatever anybody gets to see. Blocks: files.
+"""Secrets by reference: looked up when a message is sent, and masked in each text that leaves Helen. Blocks: files.
 
-The text that a remote answers with may hold what it was sent; each secret that was used is masked in it.
+A remote's answer may quote what it was sent, so each secret that was used is masked in the answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from attrs import define, field
 
-from helen.notify.tables import Secret, Text
+from helen.files.toml_table import Secret, Text
 
 MAX_SECRET = 16_384  # bytes of a file: a token of any kind
 MASK = "****"
@@ -23,17 +23,17 @@ SHORTEST_MASKED = 4  # characters: a shorter one would mask half of all text, an
 
 
 class SecretMissing(Exception):
-    """A secret can't be had; the sentence says which, and never what is in it."""
+    """A secret can't be read; the text says which one, and never its value."""
 
 
 @define
-class Opened:
-    """What was looked up for one message, and how to hide it again."""
+class OpenedSecrets:
+    """Look up the secrets of one message, and mask them in what comes back."""
 
     used: list[str] = field(factory=list)
 
     def text(self, given: Text) -> str:
-        """The value; raises SecretMissing."""
+        """Return the value of a setting. Raises SecretMissing if it is a reference that leads nowhere."""
         if isinstance(given, str):
             return given
         value = _from_environment(given.name) if given.kind == "env" else _from_file(given.name)
@@ -41,17 +41,18 @@ class Opened:
         return value
 
     def texts(self, given: Mapping[str, Text]) -> dict[str, str]:
+        """Return the values of a table of settings, by the same names. Raises SecretMissing as `text` does."""
         return {name: self.text(each) for name, each in given.items()}
 
     def mask(self, text: str) -> str:
-        """The same without any of them."""
+        """Return the text with each secret in it replaced by MASK."""
         for value in sorted(self.used, key=len, reverse=True):
             if len(value) >= SHORTEST_MASKED:
                 text = text.replace(value, MASK)
         return text
 
-    def parts(self, url: str) -> None:
-        """Nothing of this URL is to be seen either: for many services its host or a part of its path is the secret."""
+    def mask_parts(self, url: str) -> None:
+        """Treat each part of this URL as a secret: for many services its host or a part of its path is the token."""
         self.used += [part for part in _URL_PARTS.split(url) if len(part) >= SHORTEST_PART]
 
 
@@ -77,8 +78,8 @@ def _from_file(path: str) -> str:
     return value
 
 
-def shown(given: Any) -> Any:
-    """A setting for people: a reference by its name, of a URL only where it goes (paths are often the secret)."""
+def show_setting(given: Any) -> Any:
+    """Return a setting as people may see it: a reference by its name, a table with its plain values masked."""
     if isinstance(given, Secret):
         return str(given)
     if isinstance(given, dict):
@@ -86,14 +87,10 @@ def shown(given: Any) -> Any:
     return given
 
 
-def shown_url(url: Text) -> str:
+def show_url(url: Text) -> str:
+    """Return scheme, host and port of a URL, or its reference: the path is often the secret."""
     if isinstance(url, Secret):
         return str(url)
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname}{port}/{MASK if parts.path.strip('/') or parts.query else ''}"
-
-
-def shown_service(url: Text) -> str:
-    """Of a URL of Apprise's only which service it is for: whatever follows may be a secret."""
-    return str(url) if isinstance(url, Secret) else f"{url.partition('://')[0]}://{MASK}"

@@ -1,4 +1,4 @@
-"""`python -m helen.pipeline`: what `helen pipeline` runs, in a process of its own."""
+"""Runs `python -m helen.pipeline`, which `helen pipeline` becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at everything that the pipeline needs and says what is wrong and what to do. Doesn't start Spark."""
+"""Checks everything that the pipeline needs, and says for each fault what to do. It doesn't start Spark."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-from helen.pipeline.errors import PipelineError
-from helen.pipeline.histories import CHANGES, RESULTS, open_history
+from groundwork.counts import count
+from groundwork.durations import words_of
+from groundwork.figures import figure
+from helen.pipeline.ingest import missing
+from helen.pipeline.ingest.batch import IN_ORDER
+from helen.pipeline.ingest.claims import check_claim
+from helen.pipeline.ingest.histories import CHANGES, RESULTS, open_history
+from helen.pipeline.ingest.quarantine import waiting
 from helen.pipeline.java import find_java
-from helen.pipeline.lake import Lake
+from helen.pipeline.lake import schema
+from helen.pipeline.lake.errors import MissingSegments, PipelineError
+from helen.pipeline.lake.lake import Lake
 from helen.pipeline.telemetry import LAKE_FILE, lag
 
 LEAST_FREE = 2 * 1024**3  # bytes: a day of 1,000 agents with 20 checks a minute takes 1.5 GB
@@ -28,7 +36,7 @@ PACKAGES = ("pyspark", "deltalake", "pyarrow", "pandas", "numpy")
 
 @frozen
 class Finding:
-    """One thing that was looked at."""
+    """Holds the outcome of one check."""
 
     what: str
     fine: bool
@@ -39,10 +47,10 @@ class Finding:
 
 
 def examine(lake: Lake, states: Sequence[Path]) -> list[Finding]:
-    """In the order in which things depend on each other."""
+    """Return the findings, in the order in which things depend on each other."""
     findings = [_java(), _packages(), _folder(lake)]
     findings += [_history(lake, folder) for folder in states]
-    return [*findings, _tables(lake), _driver(lake)]
+    return [*findings, _tables(lake), _aside(lake), _driver(lake)]
 
 
 def _java() -> Finding:
@@ -73,6 +81,7 @@ def _folder(lake: Lake) -> Finding:
 
 def _history(lake: Lake, folder: Path) -> Finding:
     def look() -> str:
+        """Raise PipelineError if the pipeline is far behind the history, or can't go on with it."""
         history = open_history(folder)
         name = history.identity()
         published = {
@@ -80,8 +89,15 @@ def _history(lake: Lake, folder: Path) -> Finding:
         }
         behind = lag(history, published)
         text = f"{history.folder}: segment {behind['segment']}, {behind['behind']} behind"
+        done = {table: lake.done(table, f"{RESULTS}:{name}") for table in IN_ORDER}
+        listed = done[schema.TAKEN.name] > 0  # a lake of an older version gets its list when a writer starts
+        tables = {table: last for table, last in done.items() if listed or table != schema.TAKEN.name}
+        missing.check(history, tables, published[CHANGES])
+        check_claim(history, lake.folder)
         if behind["seconds"] > BEHIND:
-            raise PipelineError(f"{text}, the oldest for {behind['seconds']:.0f} s: is `helen pipeline run` running?")
+            raise PipelineError(
+                f"{text}, the oldest for {words_of(round(behind['seconds']))}: is `helen pipeline run` running?"
+            )
         return text
 
     return _try("history", look)
@@ -89,15 +105,35 @@ def _history(lake: Lake, folder: Path) -> Finding:
 
 def _tables(lake: Lake) -> Finding:
     def look() -> str:
-        files = lake.files("results")
-        missing = [file.path for file in files if not (lake.path("results") / file.path).exists()]
+        """Raise PipelineError if a file that counts is missing."""
+        files = {table: lake.files(table) for table in lake.tables}
+        paths = [lake.path(table) / file.path for table, each in files.items() for file in each]
+        missing = [path for path in paths if not path.exists()]
         if missing:
             raise PipelineError(
-                f"{len(missing)} files are in the log and not on the disk, {missing[0]} first: restore them"
+                f"{count(len(missing), 'file is', 'files are')} in the log and not on the disk, {missing[0]} first:"
+                " restore them"
             )
-        return f"{sum(file.rows for file in files)} results in {len(files)} files, {sum(f.size for f in files)} bytes"
+        results = files[schema.RESULTS.name]
+        rows, size = sum(file.rows for file in results), sum(file.size for file in results)
+        return f"{count(rows, 'result')} in {count(len(results), 'file')}, {figure(size, 'B')}"
 
     return _try("tables", look)
+
+
+def _aside(lake: Lake) -> Finding:
+    def look() -> str:
+        """Raise PipelineError if segments were set aside."""
+        rows = waiting(lake)
+        if rows:
+            first = f"{rows[0]['kind']} {rows[0]['segment']} first ({rows[0]['why']})"
+            raise PipelineError(
+                f"{count(len(rows), 'segment is', 'segments are')} in quarantine, {first}: put a sound copy into the"
+                " history's segments, then `helen pipeline readmit`"
+            )
+        return "none"
+
+    return _try("quarantine", look)
 
 
 def _driver(lake: Lake) -> Finding:
@@ -105,14 +141,15 @@ def _driver(lake: Lake) -> Finding:
         status = json.loads((lake.folder / LAKE_FILE).read_text())
         last, ago = status["last"], time.time() - status["at"]
         if status["running"] and ago > SILENT:
-            return Finding("driver", False, f"not heard of for {ago:.0f} s, and it did not say that it ends")
+            return Finding("driver", False, f"not heard of for {words_of(round(ago))}, and it did not say that it ends")
         if status["error"]:
-            text = "runs, but" if status["running"] else f"ended {ago:.0f} s ago:"
+            text = "runs, but" if status["running"] else f"ended {words_of(round(ago))} ago:"
             return Finding("driver", False, f"{text} {status['error']}")
-        text = "runs" if status["running"] else f"ended {ago:.0f} s ago"
+        text = "runs" if status["running"] else f"ended {words_of(round(ago))} ago"
         if last is not None:
             text += (
-                f"; last batch {time.time() - last['at']:.0f} s ago: {last['results']} results in {last['seconds']} s"
+                f"; last batch {words_of(round(time.time() - last['at']))} ago: {count(last['results'], 'result')} in"
+                f" {figure(last['seconds'], 's')}"
             )
         return Finding("driver", True, text)
     except FileNotFoundError:
@@ -124,5 +161,5 @@ def _driver(lake: Lake) -> Finding:
 def _try(what: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(what, True, look())
-    except PipelineError as error:
+    except (PipelineError, MissingSegments) as error:
         return Finding(what, False, str(error))

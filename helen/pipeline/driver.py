@@ -1,8 +1,8 @@
-"""The always-on part: the stream, the upkeep between its batches, and what it says of itself.
+"""Runs the pipeline: the stream of batches, the upkeep between them, and the status files.
 
 One process, one writer. Batches are published by Spark's callback thread and upkeep is done by the main one, so a lock
-keeps them apart. What fails again and again ends the process with a sentence; the next start goes on where the lake
-says.
+keeps them apart. Work that fails again and again ends the process with a sentence; the next start goes on where the
+lake says.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ from typing import Any
 from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame, SparkSession
 
+from groundwork.counts import count
 from helen.pipeline import telemetry, upkeep
-from helen.pipeline.cascade import HOURS, cascade
-from helen.pipeline.errors import PipelineError
-from helen.pipeline.histories import open_history
-from helen.pipeline.ingest import Sink
-from helen.pipeline.lake import Lake
-from helen.pipeline.naming import Names
-from helen.pipeline.offsets import EVERYTHING, MAX_SEGMENTS, Options, initial, latest
-from helen.pipeline.telemetry import BEAT, Batch, Told
+from helen.pipeline.ingest.batch import Sink
+from helen.pipeline.ingest.claims import claim
+from helen.pipeline.ingest.histories import open_history
+from helen.pipeline.ingest.offsets import EVERYTHING, MAX_SEGMENTS, Options, initial, latest
+from helen.pipeline.ingest.quarantine import set_aside
+from helen.pipeline.ingest.series_names import SeriesNames
+from helen.pipeline.lake.errors import BadSegment, LakeDamaged, PipelineError
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.levels import Level, derived
+from helen.pipeline.rollup.job import cascade
+from helen.pipeline.telemetry import BEAT, Batch, RunStatus
 
 TRIGGER = 10.0  # a batch costs about the same however small it is: at 1 s it took a third of two cores
-CASCADE = 300.0  # seconds from one cascade of hours to the next
-UPKEEP = 3600.0  # with it days follow hours; the first time as soon as hours do
-GATHER = 12  # new files of m5 in a day that are put together after a cascade: the next one reads a fifth of the rows
-LOOK = 1.0  # how often the main thread looks whether it is to end, or something is due
+UPKEEP = 3600.0  # seconds from one upkeep to the next. Levels that follow no oftener are brought up to date by it
+GATHER = 12  # new files of a source in a day that are put together after a cascade: the next one reads a fifth of it
+LOOK = 1.0  # seconds between two looks of the main thread whether it is to end, or work is due
 RETRIES = 10  # failures in a row at one place: a machine that swaps lets Spark's own timeouts of 10 s pass
 RETRY_SECONDS = 0.5
 Say = Callable[[str], None]
@@ -42,7 +45,7 @@ Say = Callable[[str], None]
 
 @frozen
 class Settings:
-    """How to run. `once`: what is there now, then end."""
+    """Holds the settings of a run. `once`: take in the results that are there now, then end."""
 
     trigger: float = TRIGGER
     once: bool = False
@@ -52,7 +55,7 @@ class Settings:
 
 
 class Driver:
-    """One run over these histories into this lake. `reached` is told the points of ingest.POINTS."""
+    """Makes one run over these histories into this lake. `reached` is called at the points of batch.POINTS."""
 
     def __init__(
         self,
@@ -70,41 +73,53 @@ class Driver:
         self._say = say
         self._reached = reached
         self._busy = threading.Lock()
-        self._told = Told(lake.folder, settings.trigger)
+        self._status = RunStatus(lake.folder, settings.trigger)
         self._published: dict[str, dict[str, int]] = {}
         self._failure: Exception | None = None
+        self._frequent = [level for level in derived(lake.levels) if level.follow_seconds < UPKEEP]
         self._due: dict[str, float] = {}
         self._failed: dict[str, int] = {}  # times in a row, of what is done between batches
+        self._bad: BadSegment | None = None  # the last failure, if it was that a segment can't be read
 
     def run(self, ending: threading.Event | None = None) -> None:
-        """Until `ending` is set, or all is done. Raises PipelineError."""
+        """Run until `ending` is set, or all is done. Raises PipelineError."""
         self._lake.lock()
         try:
-            names = Names(self._lake)
+            for history in self.histories:
+                claim(history, self._lake.folder)
+            names = SeriesNames(self._lake)
             sink = Sink(self._lake, names, names.number(self.histories), self._reached)
             began = time.monotonic()
-            self._due = {"beat": began, "cascade": began + CASCADE, "upkeep": began + CASCADE}
+            due = {level.name: began + level.follow_seconds for level in self._frequent}
+            # The first upkeep comes with the first rollup: a run that is often started anew must get there, too.
+            self._due = {**due, "beat": began, "upkeep": min(due.values(), default=began + UPKEEP)}
             self._published = sink.start()
             try:
                 self._keep_at_it(sink, ending or threading.Event())
                 sink.commit()
-                self._told = evolve(self._told, error=None)  # upkeep may have failed, but it isn't why this ends
+                self._status = evolve(self._status, error=None)  # upkeep may have failed, but it isn't why this ends
             except Exception as error:
-                self._told = evolve(self._told, error=str(error))
+                self._status = evolve(self._status, error=str(error))
                 raise
             finally:
-                self._told = evolve(self._told, running=False)
+                self._status = evolve(self._status, running=False)
                 with contextlib.suppress(OSError):  # a full disk must not hide why it has ended
-                    self._tell(sink)
+                    self._write_status(sink)
         finally:
             self._lake.unlock()
 
     def _keep_at_it(self, sink: Sink, ending: threading.Event) -> None:
-        """Begun again after a failure: what is published already is left out, so that is always safe."""
+        """Work, and begin again after a failure: published results are left out, so that is always safe.
+
+        A segment that can't be read holds nothing back for long: those before it are taken in, and after RETRIES it is
+        set aside.
+        """
         work, failures = self._take_what_is_there if self._settings.once else self._stream, 0
         while not failures or not ending.is_set():
             place, self._failure = sink.start(), None
             try:
+                if self._bad is not None:
+                    self._take_up_to(sink, self._bad, ending)
                 work(sink, ending)
                 break
             except PipelineError:
@@ -112,20 +127,37 @@ class Driver:
             except Exception as error:
                 reason = self._failure or PipelineError(first_line(error))
                 failures = failures + 1 if place == sink.start() else 1
+                self._bad = next((each for each in (error, self._failure) if isinstance(each, BadSegment)), None)
+                if self._bad is not None and failures > RETRIES:
+                    kept = set_aside(self._lake, sink, self._bad)
+                    self._say(f"{self._bad}: it is kept as {kept}, and those behind it are taken in")
+                    self._bad, failures = None, 1
+                    continue
                 if failures > RETRIES:
-                    raise PipelineError(f"It has failed {failures} times at one place: {reason}") from error
+                    raise PipelineError(f"It has failed {count(failures, 'time')} at one place: {reason}") from error
                 self._say(f"failed, and begun again: {reason}")
                 ending.wait(RETRY_SECONDS * failures)
         if self._settings.once and self._settings.upkeep:
             with self._busy:
                 self._tidy()
 
+    def _take_up_to(self, sink: Sink, bad: BadSegment, ending: threading.Event) -> None:
+        """Take in all that comes before a bad segment, so that it is the next one."""
+        sink.caps = {(bad.helen, bad.kind): bad.number - 1}
+        try:
+            self._take_what_is_there(sink, ending)
+        finally:
+            sink.caps = {}
+
     def _take_what_is_there(self, sink: Sink, ending: threading.Event) -> None:
-        """Batch by batch, without a stream: a stream has a process of its own, to which Spark gives 10 s to start."""
+        """Take batch by batch without a stream, which has a process of its own that takes up to 10 s to start."""
+        sink.check()
         options = self._options(sink)
         given = Options(options)
         start = initial(given)
         until = latest(given, start, EVERYTHING)
+        for (helen, kind), last in sink.caps.items():
+            until[str(helen)][kind] = max(start[str(helen)][kind], min(until[str(helen)][kind], last))
         while start != until and not ending.is_set():
             end = latest(given, start, self._settings.max_segments, until)
             part = options | {"start": json.dumps(start), "end": json.dumps(end)}
@@ -139,7 +171,8 @@ class Driver:
             while not query.awaitTermination(LOOK) and not ending.is_set():
                 if self._is_due("beat", BEAT):
                     with self._busy:
-                        self._tell(sink)
+                        sink.check()
+                        self._write_status(sink)
                 if self._settings.upkeep:
                     self._look_after()
         finally:
@@ -160,13 +193,13 @@ class Driver:
         return timed.foreachBatch(lambda batch, number: self._take(sink, batch)).start()
 
     def _checkpoint(self) -> Path:
-        """Spark's own notes, made anew for each run: the lake knows better how far it is."""
+        """Return the folder of Spark's checkpoint, made anew for each run: the lake knows better how far it is."""
         folder = self._lake.folder / "_checkpoint"
         shutil.rmtree(folder, ignore_errors=True)
         return folder
 
     def _take(self, sink: Sink, batch: DataFrame) -> None:
-        """Called by Spark, which would wrap an exception into pages of Java."""
+        """Take one batch. Spark calls it, and would wrap an exception into pages of Java."""
         with self._busy:
             began = time.monotonic()
             try:
@@ -176,13 +209,14 @@ class Driver:
                 raise
             took = time.monotonic() - began
             self._published = sink.start()
-            self._told = self._told.with_batch(Batch(time.time(), done.results, done.changes, took))
-            behind = self._tell(sink)
-        self._say(f"{done.results} results and {done.changes} changes in {took:.1f} s; {behind} segments behind")
+            self._status = self._status.with_batch(Batch(time.time(), done.results, done.changes, took))
+            behind = self._write_status(sink)
+        taken = f"{count(done.results, 'result')} and {count(done.changes, 'change')}"
+        self._say(f"{taken} in {took:.1f} s; {count(behind, 'segment')} behind")
 
-    def _tell(self, sink: Sink) -> int:
-        """For `helen status`, /metrics and people. Nobody else may be at it."""
-        return telemetry.write(self._told, sink.histories, self._published)
+    def _write_status(self, sink: Sink) -> int:
+        """Write the status files, for `helen status`, /metrics and people. The caller has the lock `_busy`."""
+        return telemetry.write(self._status, sink.histories, self._published)
 
     def _is_due(self, name: str, every: float) -> bool:
         now = time.monotonic()
@@ -192,43 +226,48 @@ class Driver:
         return True
 
     def _look_after(self) -> None:
-        if self._is_due("cascade", CASCADE):
-            self._try("hours", self._hours)
+        due = [level for level in self._frequent if self._is_due(level.name, level.follow_seconds)]
+        if due:
+            self._try(f"rollup {' and '.join(level.name for level in due)}", lambda: self._follow(due))
         if self._is_due("upkeep", UPKEEP):
             self._try("upkeep", self._tidy)
 
-    def _hours(self) -> None:
-        cascade(self._spark, self._lake, [HOURS])
-        upkeep.gather(self._spark, self._lake, GATHER, tables=["m5"], past=False)
+    def _follow(self, levels: Sequence[Level]) -> None:
+        cascade(self._spark, self._lake, levels)
+        sources = [level.source for level in levels if level.source is not None]
+        upkeep.gather(self._spark, self._lake, GATHER, tables=sources, past=False)
 
     def _tidy(self) -> None:
         tidy(self._spark, self._lake, self._settings.keep, self._say)
 
     def _try(self, what: str, work: Callable[[], None]) -> None:
-        """Results come in whether it succeeds or not. It is told while it doesn't, and ends the run in the end."""
+        """Do some upkeep. Results come in if it fails, too; the status says so, and many failures end the run."""
         with self._busy:
             try:
                 work()
+            except LakeDamaged as error:  # all else was done, and an operator must mend this: no reason to end
+                self._status = evolve(self._status, error=str(error))
+                self._say(str(error))
             except Exception as error:
                 self._failed[what] = self._failed.get(what, 0) + 1
-                reason = f"{what} failed, {self._failed[what]} times in a row: {first_line(error)}"
+                reason = f"{what} failed, {count(self._failed[what], 'time')} in a row: {first_line(error)}"
                 if self._failed[what] > RETRIES:
                     raise PipelineError(reason) from error
-                self._told = evolve(self._told, error=reason)
+                self._status = evolve(self._status, error=reason)
                 self._say(reason)
             else:
                 if self._failed.pop(what, 0) and not self._failed:
-                    self._told = evolve(self._told, error=None)
+                    self._status = evolve(self._status, error=None)
 
 
 def tidy(spark: SparkSession, lake: Lake, keep: Mapping[str, int | None], say: Say) -> None:
-    """Retention, sweep, compaction: what makes room comes first, for who needs some."""
+    """Expire, sweep, compact: the steps that make room come first, because the last one needs some."""
     upkeep.expire(lake, datetime.now(UTC).date(), keep)
     upkeep.sweep(lake)
     upkeep.compact(spark, lake, say=say)
 
 
 def first_line(error: Exception) -> str:
-    """What a person can use of a Java exception."""
+    """Return the line of an exception that is of use to people: Java's have pages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines or [type(error).__name__])[0][:500]

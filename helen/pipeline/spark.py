@@ -1,6 +1,6 @@
-"""A Spark for this work: settings as measured on 2 cores, each to be overridden by `--conf`. Starts the JVM.
+"""Starts Spark with settings as measured on 2 cores, each to be overridden by `--conf`.
 
-What is not set here is Spark's default. docs/pipeline.rst has the table of what each of these costs and saves.
+All others are Spark's defaults. docs/pipeline.rst says what each of these costs and saves.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from helen.pipeline.ingest.source import HelenSource
 from helen.pipeline.java import Java, find_java
-from helen.pipeline.source import HelenSource
+from helen.pipeline.java_banners import without_banners
 from helen.pipeline.workers import worker_python
 
 HEAP = "1g"  # 700m passed 5,000,000 rows as well, for 4 % more CPU; 2g saves 15 %
@@ -23,11 +24,11 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",  # one a core; 200 costs seven times as much
-    "spark.sql.session.timeZone": "UTC",  # local days are made by us, from the zone that a report asks for
+    "spark.sql.session.timeZone": "UTC",  # reports make local days, from the zone that they are asked for
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default is INT96, which others can't prune by
     "spark.sql.parquet.mergeSchema": "false",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",  # we name every file; no job to list them
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",  # every file is named; no job to list them
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # Spark's own notes, made anew for each run: a sum beside each file, and a new file's mode, cost a process each.
@@ -45,12 +46,12 @@ SETTINGS = {
 def start_spark(
     application: str, master: str = "local[*]", settings: Mapping[str, str] | None = None, scratch: Path | None = None
 ) -> SparkSession:
-    """The one Spark of this process. Raises PipelineError where there is no Java.
+    """Start the one Spark of this process. Raises PipelineError if there is no Java.
 
     `scratch` is a folder for shuffles and for the Java shim; the default is Spark's, under /tmp.
     """
-    ours = scratch or Path.home() / ".cache" / "helen-pipeline"
-    set_environment(find_java(os.environ, ours), worker_python(master, ours))
+    launchers = scratch or Path.home() / ".cache" / "helen-pipeline"
+    set_environment(find_java(os.environ, launchers), worker_python(master, launchers))
     chosen = SETTINGS | dict(settings or {})
     if scratch is not None:
         chosen.setdefault("spark.local.dir", str(scratch))
@@ -58,13 +59,14 @@ def start_spark(
     builder = SparkSession.builder.appName(application).master(master)
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with without_banners():
+        spark = builder.getOrCreate()
     spark.dataSource.register(HelenSource)
     return spark
 
 
 def set_environment(java: Java, python: Path) -> None:
-    """Before the JVM starts: it and its Python workers inherit this.
+    """Set the environment that the JVM and its Python workers inherit. Call it before the JVM starts.
 
     Without PYSPARK_PYTHON a worker is whatever `python3` the PATH has, which lacks our packages.
     """

@@ -1,8 +1,8 @@
-"""What a run says of itself: small files, each replaced whole, for whoever looks at it from outside.
+"""Writes the status of a run: small files, each replaced whole, for other programs and for people.
 
     LAKE/status.json         the run and all of its histories; `helen pipeline doctor` reads it
-    HISTORY/pipeline.json    the same about one history, for the Helen whose it is: `helen status`, /metrics, and where
-                             her lake lies
+    HISTORY/pipeline.json    the same about one history, for its Helen: `helen status`, /metrics, and the place of the
+                             lake
 
 docs/pipeline.rst describes both. They are written after each batch and each BEAT seconds, so that a run that died can
 be told from one that has nothing to do. Nothing is computed from them: the lake itself knows how far it is.
@@ -20,18 +20,18 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from helen.pipeline.disk import write_whole
-from helen.pipeline.histories import CHANGES, RESULTS, History
+from groundwork.atomic_write import PUBLIC, write_durably
+from helen.pipeline.ingest.histories import CHANGES, RESULTS, History
 
 BEAT = 15.0  # seconds between two signs of life: two syncs of a few hundred bytes
-MOST_COUNTED = 100_000  # segments that somebody may be behind; 11 days of them. Looking for so many takes 0.2 s
+MOST_COUNTED = 100_000  # segments that a lake may be behind; 11 days of them. Looking for so many takes 0.2 s
 LAKE_FILE = "status.json"
 HISTORY_FILE = "pipeline.json"
 
 
 @frozen
 class Batch:
-    """What one batch brought, and how long that took."""
+    """Counts the rows of one batch, and the seconds it took; `at` is unix seconds."""
 
     at: float
     results: int
@@ -39,14 +39,15 @@ class Batch:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
+        """Return {"at", "results", "changes", "seconds", "results_per_second"}."""
         pace = round(self.results / self.seconds, 1) if self.seconds else 0.0
         return {"at": round(self.at, 3), "results": self.results, "changes": self.changes,
                 "seconds": round(self.seconds, 3), "results_per_second": pace}  # fmt: skip
 
 
 @frozen
-class Told:
-    """Since this run began. `error` is why it has ended, if not because somebody wanted it to; or what fails in it."""
+class RunStatus:
+    """Counts since a run began. `error` is the failure that ended it, or the one that it is in now."""
 
     lake: Path
     trigger: float
@@ -57,7 +58,7 @@ class Told:
     last: Batch | None = None
     error: str | None = None
 
-    def with_batch(self, batch: Batch) -> Told:
+    def with_batch(self, batch: Batch) -> RunStatus:
         return evolve(
             self, results=self.results + batch.results, changes=self.changes + batch.changes, batches=self.batches + 1,
             last=batch,
@@ -71,19 +72,19 @@ class Told:
         }  # fmt: skip
 
 
-def write(told: Told, histories: Mapping[int, History], published: Mapping[str, Mapping[str, int]]) -> int:
-    """Both kinds of files. Returns how many segments all histories together are ahead of the lake."""
-    common = told.to_json()
+def write(status: RunStatus, histories: Mapping[int, History], published: Mapping[str, Mapping[str, int]]) -> int:
+    """Write both kinds of files. Returns how many segments all histories together are ahead of the lake."""
+    common = status.to_json()
     behind = {helen: lag(history, published[str(helen)]) for helen, history in histories.items()}
     for helen, history in histories.items():
-        write_whole(history.folder / HISTORY_FILE, json.dumps(common | behind[helen]).encode())
+        write_durably(history.folder / HISTORY_FILE, json.dumps(common | behind[helen]).encode(), PUBLIC)
     folders = {str(history.folder): behind[helen] for helen, history in histories.items()}
-    write_whole(told.lake / LAKE_FILE, json.dumps(common | {"helens": folders}).encode())
+    write_durably(status.lake / LAKE_FILE, json.dumps(common | {"helens": folders}).encode(), PUBLIC)
     return sum(each["behind"] for each in behind.values())
 
 
 def lag(history: History, published: Mapping[str, int]) -> dict[str, Any]:
-    """How far a history is ahead of the lake, in segments and in seconds since the oldest unpublished one."""
+    """Return how far a history is ahead of the lake: {"segment", "change", "behind": SEGMENTS, "seconds": AGE}."""
     reach = history.next_after(RESULTS, published[RESULTS], MOST_COUNTED)
     seconds = 0.0
     if reach is not None:

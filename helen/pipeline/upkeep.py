@@ -1,37 +1,46 @@
-"""Keeps the lake small and quick: compaction by day, retention by whole days, and the sweep of what counts no more.
+"""Keeps the lake small and quick: compaction by day, retention by whole days, and the sweep of superfluous files.
 
-Compaction replaces the files of one day by few large ones, sorted by series, and leaves out what a rollup doesn't need
-any more (older versions; several sums of one bucket become one). The content stays the same, so it is published as a
-change that isn't one: neither the cascade nor a reader of changes sees it. Retention ends with whole UTC days.
+Compaction replaces the files of one day by few large ones, sorted by series, and leaves out rows that a rollup doesn't
+need any more (older versions; several sums of one bucket become one). The content stays the same, and the log says so:
+neither the cascade nor a reader of changes sees new rows. Retention ends with whole UTC days.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from helen.pipeline import rollups
-from helen.pipeline.cascade import cascade
-from helen.pipeline.errors import PipelineError
-from helen.pipeline.lake import File, Lake
-from helen.pipeline.partials import merged, newest
-from helen.pipeline.schema import FIVE_MINUTES, TABLES
+from groundwork.counts import count
+from helen.pipeline.lake.damaged_files import Damage
+from helen.pipeline.lake.errors import LakeDamaged, PipelineError
+from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.levels import LATEST_DAYS, LEVELS, Levels, least_days
+from helen.pipeline.lake.schema import AVAILABILITY, CHANGES, RESULTS, Table
+from helen.pipeline.rollup import job
+from helen.pipeline.rollup.frames import merged, newest
+from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.sorting import VERSIONED, stage_sorted
 
 ENOUGH_FILES = 8  # of one day and table: fewer are not worth a rewrite
 LIVELY_FILES = 60  # new ones of a day that goes on: a reader of today opens some hundred files instead of 8,640
 ROWS_PER_FILE = 4_000_000  # 100 MB of results: large enough to compress, small enough for a task
-ROLLUPS = {"m5": FIVE_MINUTES, "h1": None, "d1": None}  # rows of one bucket are added up, or the newest counts
-SWEEP_HOURS = 1  # readers of an old version have so long to finish
-LATEST_DAYS = 9  # results may come 8 days late, and need the finer sums of their day
-# Days that each table keeps. Raw results are for re-parsing and back-tests; changes and the daily tables are small.
-KEEP: Mapping[str, int | None] = {
-    "results": 30, "m5": 90, "h1": 400, "d1": None, "changes": None, "availability_daily": None,
-}  # fmt: skip
+Keep = Mapping[str, int | None]
 
+
+def retention(levels: Levels) -> Keep:
+    """Return the days that each table keeps, None for ever: {"results": 30, "m5": 90, ...}.
+
+    Raw results are for re-parsing and back-tests; changes and the tables of days are small.
+    """
+    rollups = {level.name: level.keep_days for level in levels.values()}
+    return {RESULTS.name: 30, **rollups, CHANGES.name: None, AVAILABILITY.name: None}
+
+
+KEEP = retention(LEVELS)
 Say = Callable[[str], None]
 
 
@@ -40,68 +49,86 @@ def compact(
 ) -> int:
     """Rewrite the days that have many files and are over (or all). Returns the number of days rewritten.
 
+    Files that can't be read are left out, and named at the end. Raises LakeDamaged.
+
     Of a day that goes on only the files that are new are put together: no row is written more than twice in a day.
     """
-    cascade(spark, lake)
-    return gather(spark, lake, LIVELY_FILES, now, all_days, say=say)
+    damage = Damage()
+    try:
+        cascade(spark, lake)
+    except LakeDamaged as error:
+        damage.sentences.append(str(error))
+    rewritten = 0
+    try:
+        rewritten = gather(spark, lake, LIVELY_FILES, now, all_days, say=say)
+    except LakeDamaged as error:
+        damage.sentences.append(str(error))
+    damage.tell()
+    return rewritten
 
 
 def gather(
     spark: SparkSession, lake: Lake, lively: int, now: datetime | None = None, all_days: bool = False,
-    tables: Sequence[str] = tuple(TABLES), past: bool = True, say: Say = lambda line: None,
+    tables: Iterable[str] | None = None, past: bool = True, say: Say = lambda line: None,
 ) -> int:  # fmt: skip
-    """The same for some tables, what is new in them was seen by the cascade; `past`: days that are over, too."""
+    """Do the same for some tables with new rows that the cascade has seen; `past`: on days that are over, too.
+
+    A file that can't be read holds back its own day alone. Raises LakeDamaged at the end.
+    """
     today = (now or datetime.now(UTC)).date()
-    rewritten = 0
-    for name in tables:
+    rewritten, damage = 0, Damage()
+    for name in lake.tables if tables is None else tables:
+        table = lake.tables[name]
         by_day: dict[date, list[File]] = defaultdict(list)
-        for file in lake.files(name) if TABLES[name].by_day else ():
+        for file in lake.files(name) if table.by_day else ():
             by_day[file.day or today].append(file)
         for day, files in sorted(by_day.items()):
-            goes_on = day >= today and not all_days
+            goes_on = last_day(table, day) >= today and not all_days
             if not goes_on and not past:
                 continue
             chosen = [file for file in files if file.fresh] if goes_on else files
-            needed = -(-sum(file.rows for file in files) // rows_per_file(name))
+            needed = -(-sum(file.rows for file in files) // rows_per_file(table))
             if len(chosen) >= (1 + needed if all_days else lively if goes_on else ENOUGH_FILES + needed - 1):
-                say(f"{name} {day}: {len(chosen)} files")
-                compact_day(spark, lake, name, chosen)
+                say(f"{name} {day}: {count(len(chosen), 'file')}")
+                damage.without(lake, name, chosen, lambda files, of=table: compact_day(spark, lake, of, list(files)))
                 rewritten += 1
+    damage.tell()
     return rewritten
 
 
-def rows_per_file(name: str) -> int:
-    return rollups.ROWS_PER_PART if name in ROLLUPS else ROWS_PER_FILE
+def last_day(table: Table, day: date) -> date:
+    """Return the last day of the buckets that begin on `day`."""
+    return day if table.level is None else day + timedelta(days=table.level.days - 1)
 
 
-def compact_day(spark: SparkSession, lake: Lake, name: str, files: list[File]) -> None:
-    """These files of one day become one, or as many as their rows need."""
-    if name in ROLLUPS:
-        staged = rollups.stage(spark, lake, name, name, ROLLUPS[name], files)
+def rows_per_file(table: Table) -> int:
+    """Return how many rows of a table one compacted file has at most."""
+    return ROWS_PER_FILE if table.level is None else job.ROWS_PER_PART
+
+
+def compact_day(spark: SparkSession, lake: Lake, table: Table, files: list[File]) -> None:
+    """Replace these files of one day by one, or by as many as their rows need."""
+    if table.level is not None:
+        staged = job.stage(spark, lake, table.name, table.name, files)
     else:
-        count, sort = max(1, -(-sum(file.rows for file in files) // ROWS_PER_FILE)), TABLES[name].sort
-        rows = condensed(lake.frame(spark, name, files), name)
-        shaped = rows.coalesce(1) if count == 1 else rows.repartitionByRange(count, *sort)
-        staged = lake.stage(name, shaped.sortWithinPartitions(*sort))
-    lake.publish(name, staged, {}, files, fresh=False)
+        staged = stage_sorted(spark, lake, table, files, ROWS_PER_FILE)
+    lake.publish(table.name, staged, {}, files, fresh=False)
 
 
-def condensed(rows: DataFrame, name: str) -> DataFrame:
-    """Without what doesn't count any more."""
-    if name == "m5":
-        return merged(rows, FIVE_MINUTES)
-    if name in ("h1", "d1"):
-        return newest(rows)
-    if name == "availability_daily":
-        same = Window.partitionBy("series", "date", "zone", "profile")
+def condensed(rows: DataFrame, table: Table) -> DataFrame:
+    """Return the rows of a table that count: one for each bucket of a rollup, the newest version of a day."""
+    if table.level is not None:
+        return merged(rows, table.level) if table.level.source is None else newest(rows)
+    if table.name == AVAILABILITY.name:
+        same = Window.partitionBy(*VERSIONED)
         newest_version = F.max("version").over(same)
         return rows.withColumn("_newest", newest_version).where("version = _newest").drop("_newest")
     return rows
 
 
-def expire(lake: Lake, today: date, keep: Mapping[str, int | None] = KEEP) -> dict[str, int]:
-    """Take whole days out of the tables. Returns how many files went."""
-    check_keep(keep)
+def expire(lake: Lake, today: date, keep: Keep = KEEP) -> dict[str, int]:
+    """Take whole days out of the tables. Returns how many files went, by table. Raises PipelineError."""
+    check_keep(keep, lake.levels)
     gone = {}
     for name, days in keep.items():
         if days is None:
@@ -113,13 +140,19 @@ def expire(lake: Lake, today: date, keep: Mapping[str, int | None] = KEEP) -> di
     return gone
 
 
-def check_keep(keep: Mapping[str, int | None]) -> None:
-    """Raises PipelineError for days that would make sums wrong."""
+def check_keep(keep: Keep, levels: Levels = LEVELS) -> None:
+    """Raise PipelineError if sums would be wrong because a source of a level is kept for too few days."""
+    least = least_days(levels)
     for name, days in keep.items():
-        if name in ("m5", "h1") and days is not None and days < LATEST_DAYS:
-            raise PipelineError(f"{name} must be kept {LATEST_DAYS} days or longer: results may come 8 days late.")
+        if days is not None and days < least.get(name, 0):
+            raise PipelineError(
+                f"{name} must be kept {least[name]} days or longer: results may come {LATEST_DAYS - 1} days late."
+            )
 
 
-def sweep(lake: Lake, hours: int = SWEEP_HOURS) -> int:
-    """Delete what no version needs: replaced files, and files of attempts that a crash ended."""
-    return sum(lake.sweep(name, hours) for name in TABLES)
+def sweep(lake: Lake, hours: int | None = None) -> int:
+    """Delete files that no version needs: replaced ones, and those of attempts that a crash ended. Returns how many.
+
+    Readers of an old version have `hours` to finish, by default as long as the tables' own property says.
+    """
+    return sum(lake.sweep(name, hours) for name in lake.tables)

@@ -1,8 +1,8 @@
-"""The Python that Spark starts for its tasks: the same as ours, without the detour that Spark takes to pyspark.
+"""Provides the Python that Spark starts for its tasks: this one, without the detour that Spark takes to pyspark.
 
 Spark puts the zip of pyspark that it brings in front of the PYTHONPATH of each process, and Python compiles what it
 imports from a zip anew each time: 1.8 s of CPU where the installed pyspark, the same code, takes 0.6 s. So on one
-machine what Spark starts is a launcher of ours, which takes such zips out of the path.
+machine Spark starts a launcher instead, which takes such zips out of the path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ exec '{python}' "$@"
 
 
 def worker_python(master: str, folder: Path) -> Path:
-    """What is to be PYSPARK_PYTHON. Workers on other machines don't see our files, so there it is Python itself."""
+    """Return the value of PYSPARK_PYTHON. Workers on other machines don't see the launcher: there it is Python."""
     if not master.startswith(HERE):
         return Path(sys.executable)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,29 +1,46 @@
-"""The OpenAPI 3.1 document, made from the table of routes and their contents. Pure, and the same for each Helen."""
+"""Makes the OpenAPI 3.1 document, and the table of docs/api.rst, of the declared routes. Pure, and the same everywhere.
+
+msgspec makes the schemas of the types that answers and bodies are declared as.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from helen.web.contents import CONTENTS, JSON, Content, Query
-from helen.web.cursors import MOST
-from helen.web.schemas import COMPONENTS, FLAG, TEXT, a, ref
-from helen.web.table import Route
+import msgspec
 
-PARAMETER = re.compile(r"<(?:[a-z]+:)?([a-z_]+)>")  # of a path, as Klein has it
-PROBLEM = {"application/problem+json": {"schema": ref("Problem")}}
+from helen.web.bodies import Body, declared_fields
+from helen.web.cursors import MOST
+from helen.web.problems import PROBLEM_JSON, ProblemJson
+from helen.web.route import JSON, Query, Route
+from helen.web.streams import EventJson
+from helen.web.targets import WouldAsk
+
+Schema = dict[str, Any]
+
+PARAMETER = re.compile(r"<(?:[a-z]+:)?([a-z_]+)>")  # of a path, as Werkzeug has it
+REFERENCE = "#/components/schemas/{name}"
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+PROBLEM = {PROBLEM_JSON: {"schema": {"$ref": REFERENCE.format(name="Problem")}}}
+PROBLEM_ANSWER = {"$ref": "#/components/responses/Problem"}
+BESIDE = (ProblemJson, WouldAsk, EventJson)  # types that answers hold besides those of their routes
 ABOUT = (
     "Scopes are in `x-scope`: `read` is enough for most that is read, `operate`, `push` and `admin` for what is done."
     " docs/api.rst explains pages, dry runs, ETags and Idempotency-Key."
 )
 
 
-def build(routes: Iterable[Route], version: str) -> dict[str, Any]:
-    """The whole document."""
+def build(routes: Sequence[Route], version: str) -> dict[str, Any]:
+    """Return the whole document: `openapi`, `info`, `servers`, `security`, `paths` and `components`."""
+    routes = [route for route in routes if not route.is_page]
+    schemas = Schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(path_of(route), {})[route.method.lower()] = _operation(route, CONTENTS.get(route.key))
+        paths.setdefault(path_of(route), {})[route.method.lower()] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Helen", "version": version, "description": ABOUT, "license": {"name": "MIT"}},
@@ -31,7 +48,7 @@ def build(routes: Iterable[Route], version: str) -> dict[str, Any]:
         "security": [{"token": []}],
         "paths": paths,
         "components": {
-            "schemas": COMPONENTS,
+            "schemas": schemas.components,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "responses": {
                 "Problem": {"description": "What is wrong, and what to do about it (RFC 9457)", "content": PROBLEM}
@@ -40,12 +57,48 @@ def build(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
+class Schemas:
+    """Holds the schemas of all types that routes are declared with, and the components that they refer to."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        kinds: list[Any] = list(BESIDE)
+        bodies: set[type[Body]] = set()
+        for route in routes:
+            kinds += [query.kind for query in route.query] + ([] if route.answer is None else [route.answer])
+            if route.body is not None:
+                bodies.add(route.body)
+        kinds += sorted(bodies, key=lambda kind: kind.__name__)
+        made, components = msgspec.json.schema_components(kinds, ref_template=REFERENCE)
+        for body in bodies:
+            _correct(body, components[body.__name__]["properties"])
+        self.components: Schema = _without_suffix(components)
+        self._made = list(zip(kinds, _without_suffix(made), strict=True))
+
+    def of(self, kind: Any) -> Schema:
+        """Return the schema of a type that a route is declared with."""
+        return next(schema for each, schema in self._made if each is kind)
+
+
+def _without_suffix(schemas: Any) -> Any:
+    """Name components as clients know them: `Agent`, where the code has AgentJson beside the agent of the roster."""
+    return json.loads(json.dumps(schemas).replace('Json"', '"'))
+
+
+def _correct(body: type[Body], properties: Schema) -> None:
+    """Give fields that take more than the type of their value, such as durations, the schema of what they take."""
+    for field, reads in declared_fields(body):
+        if reads.schema is not None:
+            held = properties[field.encode_name]
+            default = {"default": held["default"]} if held.get("default") is not None else {}
+            properties[field.encode_name] = {**reads.schema, **default}
+
+
 def path_of(route: Route) -> str:
-    """The path as OpenAPI writes it."""
+    """Return the path as OpenAPI writes it."""
     return PARAMETER.sub(r"{\1}", route.path)
 
 
-def _operation(route: Route, content: Content | None) -> dict[str, Any]:
+def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     made: dict[str, Any] = {
         "operationId": re.sub(r"[^a-z0-9]+", "_", _named(route)).strip("_"),
         "summary": route.summary,
@@ -55,18 +108,24 @@ def _operation(route: Route, content: Content | None) -> dict[str, Any]:
     if route.scope is None:
         made["security"] = []
     parameters = [_in_path(name, route) for name in PARAMETER.findall(route.path)]
-    if content is None:
-        return made | {"parameters": parameters, "responses": {"default": {"description": "In a convention of others"}}}
-    parameters += [_in_query(query) for query in content.query] + _in_general(route, content)
+    if route.is_foreign:
+        described = {"default": {"description": "In a convention of others"}}
+        return made | {"parameters": parameters, "responses": described}
+    parameters += [_in_query(query, schemas.of(query.kind)) for query in route.query] + _in_general(route)
     if parameters:
         made["parameters"] = parameters
-    if content.body is not None:
-        made["requestBody"] = {"required": "required" in content.body, "content": {JSON: {"schema": content.body}}}
-    return made | {"responses": _responses(route, content)}
+    if route.body is not None:
+        schema = {JSON: {"schema": schemas.of(route.body)}}
+        made["requestBody"] = {"required": any(_required(route.body)), "content": schema}
+    return made | {"responses": _responses(route, schemas)}
+
+
+def _required(body: type[Body]) -> list[bool]:
+    return [field.required for field, _ in declared_fields(body)]
 
 
 def _named(route: Route) -> str:
-    """Two paths that differ by a slash at the end are two."""
+    """Return the method and path; two paths that differ by a slash at the end are two."""
     path = path_of(route)
     return f"{route.method} {path}{'slash' if path.endswith('/') else ''}".lower()
 
@@ -81,24 +140,25 @@ def _in_path(name: str, route: Route) -> dict[str, Any]:
     return made | ({"description": "may hold slashes"} if f"<path:{name}>" in route.path else {})
 
 
-def _in_query(query: Query) -> dict[str, Any]:
-    schema = {"type": "array", "items": query.schema} if query.many else query.schema
+def _in_query(query: Query, schema: Schema) -> dict[str, Any]:
+    schema = {"type": "array", "items": schema} if query.many else schema
     return {"name": query.name, "in": "query", "schema": schema, "description": query.about}
 
 
-def _in_general(route: Route, content: Content) -> list[dict[str, Any]]:
-    """What many routes take alike."""
+def _in_general(route: Route) -> list[dict[str, Any]]:
+    """Return the parameters that many routes take alike."""
     made = []
-    if content.paged:
-        made.append(_in_query(Query("limit", a("integer", minimum=1, maximum=MOST), "rows of a page")))
-        made.append(_in_query(Query("cursor", TEXT, "`next` of the page before")))
-    if route.method == "GET" and content.kind == JSON:
+    if route.paged:
+        limit = {"type": "integer", "minimum": 1, "maximum": MOST}
+        made.append(_in_query(Query("limit", int, "rows of a page"), limit))
+        made.append(_in_query(Query("cursor", str, "`next` of the page before"), TEXT))
+    if route.method == "GET" and route.kind == JSON:
         made.append(_header("If-None-Match", "an ETag: 304 if nothing has changed"))
-    if content.replaces:
+    if route.replaces:
         made.append(_header("If-Match", "the ETag of what is replaced: 412 if somebody has changed it"))
-    if route.is_write:
-        made.append(_in_query(Query("dry_run", FLAG, "only say what would happen")))
-    if route.method == "POST" and not route.streams:
+    if route.has_dry_run:
+        made.append(_in_query(Query("dry_run", bool, "only say what would happen"), FLAG))
+    if route.has_idempotency_key:
         made.append(_header("Idempotency-Key", "done once within 24 hours", pattern="^[!-~]{1,200}$"))
     return made
 
@@ -107,18 +167,43 @@ def _header(name: str, about: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "schema": {**TEXT, **more}, "description": about}
 
 
-def _responses(route: Route, content: Content) -> dict[str, Any]:
-    good = {"description": "It went well", "content": {content.kind: {"schema": content.answer}}}
-    made: dict[str, Any] = {str(content.status): good}
-    if content.status != 200 or (route.streams and route.is_write):
-        dry = {JSON: {"schema": ref("WouldAsk") if route.streams else content.answer}}
-        kept = content.kind if content.status == 200 else JSON
-        made["200"] = {"description": "What would happen", "content": dry | (good["content"] if kept != JSON else {})}
-    if route.method == "GET" and content.kind == JSON:
+def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
+    answer = schemas.of(route.answer)
+    content: dict[str, Any] = {route.kind: {"schema": answer}}
+    made: dict[str, Any] = {str(route.status): {"description": "It went well", "content": content}}
+    if route.status != 200 or (route.streams and route.is_write):
+        dry = {JSON: {"schema": schemas.of(WouldAsk) if route.streams else answer}}
+        lines = content if route.status == 200 and route.kind != JSON else {}
+        made["200"] = {"description": "What would happen", "content": dry | lines}
+    if route.method == "GET" and route.kind == JSON:
         made["304"] = {"description": "Nothing has changed"}
-    made["4XX"] = {"$ref": "#/components/responses/Problem"}
+    made |= {str(status): {"description": title, "content": PROBLEM} for status, title in route.errors.items()}
+    made["4XX"] = PROBLEM_ANSWER
     if route.scope is None:  # of a Helen that is not ready, in full
-        made["503"] = {"description": "Not ready", "content": PROBLEM | good["content"]}
+        made["503"] = {"description": "Not ready", "content": PROBLEM | content}
     else:
-        made["5XX"] = {"$ref": "#/components/responses/Problem"}
+        made["5XX"] = PROBLEM_ANSWER
     return made
+
+
+# ---------------------------------------------------------------------------------------------- docs/api.rst
+
+
+def table(routes: Iterable[Route]) -> str:
+    """Return the routes as a table of reStructuredText: method and path, scope, what it is for."""
+    rows = [("Route", "Scope", "What it is for")]
+    rows += [
+        (f"``{route.method} {_in_docs(route)}``", _scope(route), route.summary) for route in routes if not route.is_page
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    line = "  ".join("=" * width for width in widths)
+    written = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([line, written[0], line, *written[1:], line]) + "\n"
+
+
+def _in_docs(route: Route) -> str:
+    return PARAMETER.sub(lambda found: found[1].upper().removesuffix("_ID"), route.path)
+
+
+def _scope(route: Route) -> str:
+    return f"``{route.scope}``" if route.scope is not None else "its own keys" if route.checks_caller else "none"

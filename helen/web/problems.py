@@ -1,110 +1,129 @@
-"""What the API answers when something is wrong: application/problem+json (RFC 9457), each with a next step in it."""
+"""Translates what went wrong into problems, the error answers of the API: application/problem+json (RFC 9457).
+
+The rooms below raise errors of their own and know no HTTP; their status and title stand in the table here, and each
+error's text is the `detail`, with a next step in it.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+from urllib.parse import urlsplit
 
-from klein import Klein
-from twisted.logger import Logger
-from twisted.python.failure import Failure
+from werkzeug.routing import RequestRedirect
 
-from helen.certificates import BadRequest
-from helen.changing import NotDurable
-from helen.credentials import NotEnrolled, UnknownAgent
+from helen.assignments.schedule import AssignmentsError
+from helen.evaluation.commands import NotDurable
+from helen.jobs.errors import BadJob, JobRefused, JobsUnavailable, JobUncertain, UnknownJob
 from helen.journal.values import JournalError
-from helen.one_shots import NeedsSignature, OrderRefused
-from helen.policy import AssignmentsError
-from helen.releases import PushRefused
-from helen.runs import RunRefused
-from helen.store import StoreClosed, StoreFailed, StoreOverloaded
-from helen.web.tags import READS, answer_known, tag_of
-from helen.web_tokens import TokenRefused
+from helen.keys.certificates import BadRequest
+from helen.library.draft_lint import Superseded
+from helen.library.linter import LintFailed
+from helen.library.published import PushRefused
+from helen.library.push_request import BadPushRequest
+from helen.passive.submission import NoSubmission, NotAllowed, NotDeclared, NotTaken, TooOften
+from helen.queries.live_queries import QueryRefused
+from helen.queries.one_off_code import NeedsSignature, OrderRefused
+from helen.rollout.set_aside import NotSetAside
+from helen.storage.database import StoreClosed, StoreFailed, StoreOverloaded
+from helen.storage.enrolled_keys import NotEnrolled, UnknownAgent
+from helen.storage.web_session_rows import SessionRefused
+from helen.storage.web_token_rows import TokenRefused
+from helen.tunnels.tunnels import TunnelRefused
 
-log = Logger()
+PROBLEM_JSON = "application/problem+json"
 
-_STATUS: dict[type[Exception], tuple[int, str]] = {
+_STATUS: dict[type[BaseException], tuple[int, str]] = {
     BadRequest: (400, "bad request"),
     NotEnrolled: (409, "refused"),
     UnknownAgent: (404, "no such agent"),
     PushRefused: (409, "push refused"),
+    NotSetAside: (409, "push refused"),
+    Superseded: (409, "superseded"),
+    LintFailed: (503, "lint can't run"),
+    BadPushRequest: (400, "bad request"),
     NeedsSignature: (409, "needs a signature"),
     OrderRefused: (409, "order refused"),
     AssignmentsError: (400, "assignments refused"),
-    RunRefused: (503, "can't be asked"),
+    QueryRefused: (503, "can't be asked"),
     StoreFailed: (503, "the disk doesn't take it"),
     StoreOverloaded: (503, "the disk doesn't take it"),
     StoreClosed: (503, "Helen is stopping"),
     TokenRefused: (409, "refused"),
+    SessionRefused: (409, "refused"),
     NotDurable: (503, "the disk doesn't take it"),
     JournalError: (503, "Helen is stopping"),
+    JobRefused: (409, "refused"),
+    BadJob: (400, "refused"),
+    UnknownJob: (404, "refused"),
+    JobsUnavailable: (503, "refused"),
+    JobUncertain: (503, "refused"),
+    TunnelRefused: (409, "no tunnel"),
+    NoSubmission: (400, "bad request"),
+    NotDeclared: (404, "not declared"),
+    NotAllowed: (409, "the agent's own"),
+    TooOften: (429, "too often"),
+    NotTaken: (503, "not taken"),
 }
-
-
-UNSURE = (NotDurable,)  # what was asked for may come to be all the same
+UNCERTAIN = (NotDurable, JobUncertain)  # what was asked for may be done later all the same
 
 
 class Problem(Exception):
-    """Raised by a route: its HTTP status, what kind of thing is wrong, and a sentence."""
+    """Says what is wrong with a request: a status, a title for programs, and a sentence that tells the next step."""
 
-    is_unsure = False
-
-    def __init__(self, status: int, title: str, detail: str) -> None:
+    def __init__(self, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
-        self.status, self.title = status, title
+        self.status, self.title, self.headers = status, title, headers or {}
 
 
-def write_json(request: Any, document: Any, status: int = 200, tag: str | None = None) -> bytes:
-    """A JSON answer. What is read has a tag: `tag`, or that of the whole answer; a reader who has it gets a 304."""
-    body = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    request.setResponseCode(status)
-    request.setHeader("content-type", "application/json")
-    if status == 200 and (tag is not None or request.method in READS):
-        given = tag or (request.responseHeaders.getRawHeaders("etag") or [tag_of(body)])[0]
-        return b"" if answer_known(request, given) else body
-    return body
+class ProblemJson(TypedDict):
+    """Says what is wrong, and what to do about it (RFC 9457). `reasons`: the parts that make /readyz fail."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    reasons: NotRequired[list[str]]
 
 
-def refuse(request: Any, status: int, title: str, detail: str) -> bytes:
-    """An answer that says what is wrong."""
-    request.setResponseCode(status)
-    request.setHeader("content-type", "application/problem+json")
-    return problem(status, title, detail)
+def bad_request(detail: str) -> Problem:
+    """Return the problem of a request that can't be read: status 400."""
+    return Problem(400, "bad request", detail)
 
 
-def refuse_problem(request: Any, problem: Problem) -> bytes:
-    """The same for one that was raised before its route was reached."""
-    return refuse(request, problem.status, problem.title, str(problem))
+def unauthorized(detail: str, scheme: str = "Bearer") -> Problem:
+    """Return the problem of a request without a credential that is good here: status 401, and how to show one."""
+    return Problem(401, "refused", detail, {"www-authenticate": f'{scheme} realm="helen"'})
 
 
-def problem(status: int, title: str, detail: str) -> bytes:
-    """A document of RFC 9457."""
-    document = {"type": "about:blank", "title": title, "status": status, "detail": detail}
-    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
-
-
-def add_error_answers(app: Klein) -> None:
-    """Turn what routes raise into answers; what nobody foresaw is logged, and 500 says so without its inside."""
-
-    @app.handle_errors(Exception)
-    def answer(_self: Any, request: Any, failure: Failure) -> bytes:
-        return answer_error(request, failure)
-
-
-def answer_error(request: Any, failure: Failure) -> bytes:
-    """What is said of an error, wherever it was raised."""
-    error = failure.value
+def problem_of(error: BaseException | None) -> Problem | None:
+    """Return the problem that answers an error; None for an error that nothing foresaw, a fault of Helen's own."""
     if isinstance(error, Problem):
-        status, title = error.status, error.title
-    elif (known := _STATUS.get(type(error))) is not None:
-        status, title = known
-    elif getattr(error, "code", None) in range(400, 500):  # werkzeug's: no such page, no such method
-        status, title = error.code, str(getattr(error, "name", "refused")).lower()
-        allowed = sorted(getattr(error, "valid_methods", None) or ())
-        if allowed:
-            request.setHeader("allow", ", ".join(allowed))
-    else:
-        log.failure("the HTTP API", failure)
-        status, title, error = 500, "internal error", Exception("Helen's log says what happened")
-    request.is_unsure = isinstance(error, UNSURE) or getattr(error, "is_unsure", False)
-    return refuse(request, status, title, str(error))
+        return error
+    known = _STATUS.get(type(error)) if error is not None else None
+    if known is not None:
+        wait = error.wait if isinstance(error, TooOften) else None
+        return Problem(*known, str(error), {} if wait is None else {"retry-after": str(math.ceil(wait))})
+    return _of_routing(error)
+
+
+def _of_routing(error: BaseException | None) -> Problem | None:
+    """Translate an error of Werkzeug's: no such page, no such method, or a slash too many."""
+    if isinstance(error, RequestRedirect):
+        return Problem(404, "not found", f"nothing is here; perhaps {urlsplit(error.new_url).path} is meant")
+    status = getattr(error, "code", None)
+    if not isinstance(status, int) or not 400 <= status < 500:
+        return None
+    allowed = sorted(getattr(error, "valid_methods", None) or ())
+    title = str(getattr(error, "name", "refused")).lower()
+    return Problem(status, title, str(error), {"allow": ", ".join(allowed)} if allowed else {})
+
+
+def document_of(problem: Problem) -> bytes:
+    """Return the JSON of a problem, with a newline."""
+    document: ProblemJson = {
+        "type": "about:blank", "title": problem.title, "status": problem.status, "detail": str(problem),
+    }  # fmt: skip
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

@@ -1,138 +1,135 @@
-"""Where the API is served: STATE/control.sock for whoever may read the state directory, TCP for holders of a token.
+"""Serves the API: on STATE/control.sock for its owner, on TCP for holders of a token.
 
-Here are connections and requests, and how much of them is kept in memory. Who may what is helen/web/gate.py's.
+Here is how many connections there may be. What a caller may do is helen/web/gate.py's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
-from twisted.web.resource import IResource
-from twisted.web.server import Request, Site
+from twisted.internet.interfaces import IAddress
+from twisted.python.failure import Failure
+from twisted.web.http import HTTPChannel, Request, _GenericHTTPChannelProtocol
+from twisted.web.iweb import INonQueuedRequestFactory
+from twisted.web.resource import Resource
+from twisted.web.server import Site
+from zope.interface import directlyProvides
 
-from helen.web.api import Api
-from helen.web.bodies import MAX_BODY
-from helen.web.gate import ControlDoor, Gate, WebDoor
-from helen.web.problems import problem
-from helen.web.tokens import WebTokens, load_token
+from helen.parts import Parts
+from helen.storage.web_session_rows import WebSession
+from helen.storage.web_token_rows import WebToken
+from helen.web.connections.clients import Client, Clients, nothing
+from helen.web.gate import ControlDoor, Gate, Pages, TcpDoor
+from helen.web.request import ApiRequest
+from helen.web.routes.registry import application
+from helen.web.web_parts import WebParts
 
-if TYPE_CHECKING:
-    from helen.tap import Helen
-
-MAX_CLIENTS = 256  # connections of one site: each may have a request of MAX_BODY in memory
-REQUEST_SECONDS = 60  # that a client may take to send its request
-
-
-class Parts:
-    """What the sites share."""
-
-    def __init__(self, helen: Helen) -> None:
-        self.helen = helen
-        master = load_token(helen.state / "web.token")
-        self.api = Api(helen, WebTokens(helen.store, helen.web_tokens, master, helen.streams.cut_token))
+MAX_DIGITS = 18  # of a Content-Length
+REQUEST_SECONDS = 60  # of silence in the middle of a request, or between two of them
 
 
-class BoundedRequest(Request):  # type: ignore[misc]
-    """Keeps a body in memory, up to MAX_BODY; one that is announced or grows beyond it is refused and not read."""
+class Web:
+    """Serves the API of one Helen on the Unix socket and on TCP; both share tokens, streams and routes."""
 
-    def gotLength(self, length: int | None) -> None:
-        self.content = BytesIO()
-        if length is not None and length > MAX_BODY:
-            self._refuse()
+    def __init__(
+        self, parts: Parts, tokens: tuple[WebToken, ...], sessions: tuple[WebSession, ...] = (),
+        pages: Pages | None = None,
+    ) -> None:  # fmt: skip
+        self._parts = WebParts.of(parts, tokens, sessions)
+        self._pages = pages
+        self._app = application(self._parts, () if pages is None else pages.routes)
 
-    def handleContentChunk(self, data: bytes) -> None:
-        if self.content.tell() + len(data) > MAX_BODY:
-            self._refuse()
-        elif not self._is_refused:
-            self.content.write(data)
+    def control_site(self) -> Site:
+        """Return the site of the Unix socket: the mode of its file is the guard."""
+        return QuietSite(Gate(self._parts, self._app, ControlDoor(), self._pages))
 
-    is_shielded = False  # what it asks for is done to its end, even if whoever asked hangs up
-    _is_refused = False
-    _held: list[bytes] | None = None
-    _release: Callable[[bytes], Deferred[Any]] = staticmethod(succeed)
+    def tcp_site(self) -> Site:
+        """Return the site of TCP, for holders of a token."""
+        return QuietSite(Gate(self._parts, self._app, TcpDoor(self._parts), self._pages))
 
-    def hold(self, release: Callable[[bytes], Deferred[Any]]) -> None:
-        """The answer is kept back until what `release` returns for it has fired."""
-        self._held, self._release = [], release
+    def sweep(self, now: float) -> None:
+        """End the streams of tokens that have expired, and sessions and links that are over. `now`: unix seconds."""
+        self._parts.tokens.sweep(now)
+        self._parts.browsers.sweep(now)
+        self._parts.links.sweep(now)
 
-    def write(self, data: bytes) -> None:
-        if self._held is None:
-            super().write(data)
-        else:
-            self._held.append(data)
+    def start(self) -> None:
+        """Begin to keep the rows of boards."""
+        self._parts.row_feed.start()
 
-    def _refuse(self) -> None:
-        """While the request is still coming in there is no answer that Twisted would send."""
-        if self._is_refused:
-            return
-        self._is_refused = True
-        body = problem(413, "too large", f"a request holds at most {MAX_BODY} bytes")
-        head = ("HTTP/1.1 413 Content Too Large", "content-type: application/problem+json", "connection: close")
-        lines = "".join(f"{line}\r\n" for line in (*head, f"content-length: {len(body)}", ""))
-        self.channel.transport.write(lines.encode() + body)
-        self.channel.loseConnection()
-
-    def connectionLost(self, reason: Any) -> None:
-        """A deed goes on without whoever asked; those that wait for the end of it are told at its end."""
-        if not self.is_shielded:
-            super().connectionLost(reason)
-            return
-        waiting, self.notifications, content, self.content = self.notifications, [], self.content, None
-        super().connectionLost(reason)
-        self.notifications, self.content = waiting, content
-
-    def finish(self) -> None:
-        if self._held is not None:
-            body, self._held = b"".join(self._held), None
-            self._release(body).addBoth(lambda _: (self.write(body), self.finish()))
-            return
-        if not self._disconnected:
-            super().finish()
-            return
-        self.finished = 1
-        waiting, self.notifications = self.notifications, []
-        for each in waiting:
-            each.callback(None)
+    def stop(self) -> None:
+        """End all event streams."""
+        self._parts.row_feed.stop()
+        self._parts.streams.stop()
 
 
-class QuietSite(Site):  # type: ignore[misc]
-    """Logs no line per request: the API is polled, and what matters is in the audit."""
+class CarefulChannel(HTTPChannel):
+    """Refuses a Content-Length that Python reads no number of, which Twisted would log a traceback for."""
 
+    def headerReceived(self, line: bytes) -> bool:
+        """Take a header. False: it can't be one, and the client has been told."""
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length" and len(value.strip()) > MAX_DIGITS:
+            self._respondToBadRequestAndDisconnect()
+            return False
+        return bool(super().headerReceived(line))
+
+
+def careful_channel(site: Site) -> _GenericHTTPChannelProtocol:
+    """Return the protocol of a new connection."""
+    return _GenericHTTPChannelProtocol(CarefulChannel())
+
+
+class QuietSite(Site):
+    """Logs no line for a request: the API is polled, and what matters is in the audit."""
+
+    protocol = careful_channel
     noisy = False
     displayTracebacks = False
 
-    def __init__(self, resource: IResource) -> None:
-        super().__init__(resource, requestFactory=BoundedRequest, timeout=REQUEST_SECONDS)
-        self._clients = 0
+    def __init__(self, resource: Gate | Resource) -> None:
+        super().__init__(resource, requestFactory=ApiRequest, timeout=REQUEST_SECONDS)
+        self._clients = Clients()
+        self._most_body = resource.most_body if isinstance(resource, Gate) else ApiRequest.most_body
 
-    def buildProtocol(self, addr: Any) -> Any:
-        """None (a closed socket) for one client too many."""
-        if self._clients >= MAX_CLIENTS:
+    def buildProtocol(self, addr: IAddress | None) -> Any:
+        """Return a channel for a new connection; None, which closes it, where all others are busy."""
+        client = Client(str(getattr(addr, "host", "")))
+        if not self._clients.add(client):
             return None
         channel = super().buildProtocol(addr)
-        lost = channel.connectionLost
+        channel.requestFactory = self._requests_of(client)
+        client.wait_for_head(self.reactor.callLater)
+        make, lost = channel.makeConnection, channel.connectionLost
 
-        def gone(reason: Any) -> None:
-            self._clients -= 1
-            del channel.connectionLost  # a cycle: the channel would wait for the garbage collector, its body with it
+        def keep_transport(transport: Any) -> None:
+            client.cut = transport.abortConnection
+            del channel.makeConnection
+            make(transport)
+
+        def count_gone(reason: Failure) -> None:
+            self._clients.remove(client)
+            # Cycles, in which the channel would wait for the garbage collector, its body with it.
+            del channel.connectionLost
+            client.cut = nothing
             lost(reason)
 
-        channel.connectionLost = gone
-        self._clients += 1
+        channel.makeConnection, channel.connectionLost = keep_transport, count_gone
         return channel
 
-    def log(self, request: Any) -> None:
-        """Nothing."""
+    def _requests_of(self, client: Client) -> Callable[[HTTPChannel], ApiRequest]:
+        def begin(channel: HTTPChannel) -> ApiRequest:
+            """Return the request whose first line is here."""
+            request = ApiRequest(channel)
+            request.connection = client
+            request.most_body = self._most_body
+            client.drop_body()
+            client.wait_for_head(self.reactor.callLater)
+            return request
 
+        directlyProvides(begin, INonQueuedRequestFactory)
+        return begin
 
-def control_site(parts: Parts) -> Site:
-    """For the Unix socket: the file's mode is the guard."""
-    return QuietSite(Gate(parts, ControlDoor()))
-
-
-def web_site(parts: Parts) -> Site:
-    """For TCP."""
-    return QuietSite(Gate(parts, WebDoor(parts)))
+    def log(self, request: Request) -> None:
+        """Log nothing."""

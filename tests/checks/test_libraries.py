@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import helen_checks
-from equus.check_files import read_check_files
+from equus.code.check_files import read_check_files
 from equus.sandbox.blocking import Sandbox
 from equus.sandbox.job import Job
 

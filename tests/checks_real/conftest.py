@@ -16,12 +16,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from servers import Home
 
 import helen_checks
-from equus.check_files import read_check_files
-from equus.redaction import Redaction
+from equus.authoring.test_runner import job_of
+from equus.code.check_files import read_check_files
 from equus.sandbox.blocking import Sandbox
-from equus.secret_runner import without
-from equus.secrets import Resolved, Secrets
-from equus.trial import job_of
+from equus.schedule.secret_runner import redact_result
+from equus.secrets.redaction import Redaction
+from equus.secrets.references import Resolved, Secrets
 
 FILES = read_check_files(Path(helen_checks.FOLDER))
 
@@ -85,7 +85,7 @@ def checking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...,
             resolved = store.resolve(name, json.dumps(args).encode())
             assert isinstance(resolved, Resolved), resolved
             job = evolve(job_of(FILES, name, resolved.args), secrets=resolved.values)
-            blob = without(Redaction(resolved.values), name, sandbox.run(job))
+            blob = redact_result(Redaction(resolved.values), name, sandbox.run(job))
             for value in resolved.values:
                 assert value.encode() not in blob
             return Outcome(json.loads(blob))

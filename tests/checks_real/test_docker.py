@@ -223,7 +223,7 @@ def test_containers(engine: Engine, checking: Any) -> None:
     assert (found.status, found.summary) == ("ok", f"version {engine.version}, 1 container running, 1 stopped"), found
     engine.end("web-1")
     found = check("docker", containers=["web-*", "mail"], **where)
-    assert (found.status, found.summary) == ("critical", "web-* is exited, there is no container mail"), found
+    assert (found.status, found.summary) == ("critical", "web-1 is exited, there is no container mail"), found
     engine.stop()
     found = check("docker", **where)
     assert (found.status, found.metrics) == ("critical", {}), found

@@ -130,6 +130,9 @@ def test_a_name_server(up: dict[str, Up], check: Check) -> None:
     assert found.status == "ok", found
     assert check("dns", name="web.example.test", type="AAAA", expect=["2001:db8::7"], **where).status == "ok"
     assert check("dns", name="example.test", type="MX", expect=["mail.example.test"], **where).status == "ok"
+    found = check("dns", name="example.test", type="MX", expect=["10 Mail.Example.TEST."], exact=True, **where)
+    assert found.status == "ok"
+    assert check("dns", name="web.example.test", type="AAAA", expect=["2001:DB8:0::0007"], **where).status == "ok"
     assert check("dns", name="example.test", type="TXT", expect=["v=spf1 -all"], **where).status == "ok"
     assert check("dns", name="www.example.test", expect=["192.0.2.7"], **where).status == "ok"
     found = check("dns", name="web.example.test", expect=["192.0.2.9"], **where)

@@ -29,6 +29,8 @@ def nginx(home: Home) -> Up:
     home.write(folder / "tls.pem", made.decode())
     home.write(folder / "tls.key", key.decode())
     home.write(folder / "state.json", '{"queue": {"depth": 7, "workers": ["a", "b"]}, "state": "green"}')
+    home.write(folder / "latin.txt", "")
+    (folder / "latin.txt").write_bytes("Größe: ERROR".encode("latin-1"))
     temporary = "".join(
         f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
@@ -43,6 +45,9 @@ http {{
     location = /nginx_status {{ stub_status; }}
     location /state {{ default_type application/json; alias {folder}/state.json; }}
     location /moved {{ return 302 /state; }}
+    location /loop {{ return 302 /loop; }}
+    location /packed {{ gzip on; gzip_min_length 1; gzip_types *; default_type "text/plain; charset=iso-8859-1";
+      alias {folder}/latin.txt; }}
     location /broken {{ return 503; }}
     location / {{ return 404; }}
   }}
@@ -153,6 +158,11 @@ def test_pages(up: dict[str, Up], check: Check) -> None:
     found = check("http", url=f"{base}/moved", redirects=0, status=["200"])
     assert (found.status, found.summary.startswith("302 ")) == ("critical", True), found
     assert check("http", url=f"{base}/state", contains="red").status == "critical"
+    found = check("http", url=f"{base}/loop")
+    assert (found.status, "in a circle" in found.summary) == ("critical", True)
+    packed = {"url": f"{base}/packed", "headers": ["Accept-Encoding: gzip"]}
+    assert check("http", contains="Größe", **packed).status == "ok"
+    assert check("http", lacks="ERROR", **packed).status == "critical"
     found = check("http", url=f"{base}/broken")
     assert (found.status, found.summary.startswith("503 ")) == ("critical", True), found
 

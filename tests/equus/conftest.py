@@ -15,17 +15,19 @@ from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
-from equus.agent import Agent, Means
-from equus.connection import Connection
-from equus.identity import Identity, IdentityStore, key_pem
-from equus.library import NOTHING, LibraryStore, read_folder
-from equus.membership import Membership
-from equus.policy import Policy
-from equus.route import Route
+from equus.agent import Agent, Parts
+from equus.code.agent_upgrade import Upgrader
+from equus.code.agent_versions import AgentVersions
+from equus.code.library import EMPTY_SET, LibraryStore, read_folder
+from equus.code.update import CodeSource, Updater
+from equus.identity.identity import Identity, IdentityStore, key_pem
+from equus.link.connection import Connection
+from equus.link.route import Route
+from equus.policy.policy import Policy, PolicyInForce
+from equus.sessions.membership import Membership
 from equus.settings import Settings, parse_server
-from equus.spool import Spool
-from equus.spool_writer import SpoolWriter
-from equus.update import Update
+from equus.spool.spool import Spool
+from equus.spool.spool_thread import SpoolThread
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
 
@@ -78,7 +80,8 @@ class Helen:
         self.conversation = Conversation(Role.HELEN)
         self.transport = Transport()
         greet = lambda connection: connection.send(m.Hello(version, "0.1"))  # noqa: E731
-        self.equus = Connection(listener, clock, greet, is_secure=False)
+        self.can_switch = False
+        self.equus = Connection(listener, clock, greet, is_secure=False, can_switch=lambda: self.can_switch)
         self.equus.makeConnection(self.transport)
 
     def say(self, *messages):
@@ -118,7 +121,7 @@ class FakeRun:
 class FakeRunner:
     """Runs nothing; tests finish what was started. Files with `broken` in them don't compile."""
 
-    isolation, kills, waiting = "strong", 0, 0
+    isolation, kills, waiting, unbound_secrets = "strong", 0, 0, ()
 
     def __init__(self):
         self.running, self.inspected, self.stopped = [], [], False
@@ -164,11 +167,11 @@ def meet(clock):
     return lambda listener, version=2: Helen(clock, listener, version)
 
 
-class HandWriter(SpoolWriter):
+class HandWriter(SpoolThread):
     """The spool's writer without its thread: nothing is durable before `work`."""
 
-    def __init__(self, spool, on_change):
-        super().__init__(spool, lambda call, *arguments: call(*arguments), on_change, self._no)
+    def __init__(self, spool):
+        super().__init__(spool, lambda call, *arguments: call(*arguments), self._no)
 
     def start(self):
         pass
@@ -186,10 +189,10 @@ def at_once(call, *arguments):
     return maybeDeferred(call, *arguments)
 
 
-class House:
+class MemoryAgent:
     """An Agent in memory, and the Helens that it meets one after the other."""
 
-    def __init__(self, clock, runner, state, identity=None, **settings):
+    def __init__(self, clock, runner, state, identity=None, has_upgrader=False, **settings):
         state.mkdir(exist_ok=True)
         self.clock, self.runner, self.state = clock, runner, state
         self.wall = lambda: WALL + clock.seconds()
@@ -198,22 +201,25 @@ class House:
         self.settings = Settings((parse_server("helen.example"),), state, labels={"role": "web"}, **settings)
         self.identities = IdentityStore(state)
         self.route = Route(self.settings.servers)
-        self.writer = HandWriter(Spool(state / "spool"), lambda: self.agent.spool_changed())
+        self.writer = HandWriter(Spool(state / "spool"))
         store = LibraryStore(state)
         folder = self.settings.checks
         held = None if folder else store.load()
-        checks = read_folder(folder) if folder else (held.checks if held else NOTHING)
+        checks = read_folder(folder) if folder else (held.checks if held else EMPTY_SET)
         read = (lambda: read_folder(folder)) if folder else None
-        self.update = Update(
-            checks, held, store, read, runner.inspect, self.wall, lambda: self.agent.code_changed(), at_once
-        )
         self.membership = Membership(self.settings, identity, self.identities, lambda: self.wall(), at_once)
-        means = Means(
-            clock, self.wall, runner, self.writer, self.membership, self.route, "0.1", self.said.append,
-            lambda *end: self.finished.append(end), at_once,
+        self.policy = PolicyInForce(Policy.parse(b"", None))
+        upgrader = Upgrader(AgentVersions(state), "0.1", self.policy, at_once) if has_upgrader else None
+        self.updater = Updater(
+            CodeSource(checks, store, held, read), runner.inspect, self.membership.trusted_keys, self.policy, upgrader,
+            self.wall, at_once, clock.seconds,
         )  # fmt: skip
-        self.agent = Agent(self.settings, means, Policy.parse(b"", None), self.update)
-        self.agent._link.start = lambda: None  # nobody is dialled here
+        parts = Parts(
+            clock, self.wall, runner, self.writer, self.updater, self.policy, self.membership, self.route, "0.1",
+            self.said.append, lambda *end: self.finished.append(end), at_once,
+        )  # fmt: skip
+        self.agent = Agent(self.settings, parts)
+        self.agent._dialler.start = lambda: None  # nobody is dialled here
         self.agent.start()
 
     def meet(self):
@@ -236,7 +242,7 @@ class House:
         helen.equus.connectionLost()
 
     def close(self):
-        for call in self.clock.getDelayedCalls():
+        for call in list(self.clock.getDelayedCalls()):  # the clock's own list gets shorter meanwhile
             call.cancel()
         if not self.is_closed:
             self.writer.work()
@@ -245,16 +251,16 @@ class House:
 
 
 @pytest.fixture
-def house(clock, runner, tmp_path):
-    """Makes an agent: house(checks=FOLDER, ...)."""
-    houses = []
+def memory_agent(clock, runner, tmp_path):
+    """Makes an agent: memory_agent(checks=FOLDER, ...)."""
+    memory_agents = []
 
     def make(**settings):
-        houses.append(House(clock, runner, tmp_path / "state", **settings))
-        return houses[-1]
+        memory_agents.append(MemoryAgent(clock, runner, tmp_path / "state", **settings))
+        return memory_agents[-1]
 
     yield make
-    for made in houses:
+    for made in memory_agents:
         made.close()
 
 

@@ -6,8 +6,8 @@ import pytest
 from twisted.internet.defer import succeed
 
 from equus.agent import TICK
-from equus.connection import MAX_ID
-from equus.library import hash_of
+from equus.code.library import hash_of
+from equus.link.connection import MAX_ID
 from equus_protocol import messages as m
 
 LOAD = {"id": "load-1", "check": "load", "every": 1, "offset": 0}
@@ -26,27 +26,27 @@ def document(message):
     return json.loads(message.blob)
 
 
-def live(house, helen, seconds):
+def live(memory_agent, helen, seconds):
     """A quiet time with a living Helen; what was heard in it."""
     heard = []
     for _ in range(int(seconds / 10)):
-        house.clock.advance(10)
+        memory_agent.clock.advance(10)
         heard += helen.say(m.Pong(MAX_ID))
-        house.writer.work()
+        memory_agent.writer.work()
     return heard + helen.hear()
 
 
-def due(house, seconds=1.0):
+def due(memory_agent, seconds=1.0):
     """Let the clock run, and let the sandbox finish all that was started."""
-    house.clock.advance(seconds)
-    for run in list(house.runner.running):
+    memory_agent.clock.advance(seconds)
+    for run in list(memory_agent.runner.running):
         run.finish()
 
 
-def test_hello_schedule_loaded(house, folder, runner):
+def test_hello_schedule_loaded(memory_agent, folder, runner):
     """The first word of version 2 is Helen's; `loaded` says what runs here, and for whom."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     assert helen.hello == [m.Hello(2, "0.1")]
     [loaded] = helen.say(EMPTY)
     report = document(loaded)
@@ -54,15 +54,15 @@ def test_hello_schedule_loaded(house, folder, runner):
     assert report["files"] == {name: {"sha256": sha256, "state": "active"} for name, sha256 in sorted(files.items())}
     assert (report["labels"], report["equus"], report["isolation"]) == ({"role": "web"}, "0.1", "strong")
     assert set(report["host"]) == {"os", "kernel", "arch", "cpus", "memory"}
-    assert report["spool"] == {"id": house.writer.standing.id, "depth": 0, "first": 1}
-    assert loaded.digest == house.update.checks.digest
-    assert len(house.said) == 1 and house.said[0].endswith("connected to helen.example:4166")
+    assert report["spool"] == {"id": memory_agent.writer.state.id, "depth": 0, "first": 1}
+    assert loaded.digest == memory_agent.updater.checks.digest
+    assert len(memory_agent.said) == 1 and memory_agent.said[0].endswith("connected to helen.example:4166")
 
 
-def test_a_check_is_answered_with_what_the_sandbox_says(house, folder, runner):
+def test_a_check_is_answered_with_what_the_sandbox_says(memory_agent, folder, runner):
     """The job bears the source, its hash, the libraries and the args as they came."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     assert helen.say(m.Check("load", 7, b'{"a": 1}')) == []
     [run] = runner.running
     source = (folder / "load.lua").read_bytes()
@@ -74,133 +74,134 @@ def test_a_check_is_answered_with_what_the_sandbox_says(house, folder, runner):
 
 
 @pytest.mark.parametrize("name", ["nothing", "lib/text", "../checks/load", ".hidden", "load.lua", "prüfung-☃"])
-def test_an_unknown_check_is_a_result(house, folder, name):
+def test_an_unknown_check_is_a_result(memory_agent, folder, name):
     """Names are looked up in the set and nowhere else."""
-    helen = house(checks=folder).meet()
+    helen = memory_agent(checks=folder).meet()
     [result] = helen.say(m.Check(name, 1, b""))
     assert (document(result)["status"], document(result)["reason"]) == ("unknown", "unknown-check")
 
 
-def test_a_cancelled_check_says_so_and_an_unknown_id_is_nothing(house, folder, runner):
+def test_a_cancelled_check_says_so_and_an_unknown_id_is_nothing(memory_agent, folder, runner):
     """The cancel and the result may have crossed."""
-    helen = house(checks=folder).meet()
+    helen = memory_agent(checks=folder).meet()
     helen.say(EMPTY, m.Check("load", 5, b""))
     [result] = helen.say(m.Cancel(5), m.Cancel(6))
     assert (result.message_id, document(result)["reason"]) == (5, "cancelled")
 
 
-def test_results_die_with_their_connection(house, folder, runner):
+def test_results_die_with_their_connection(memory_agent, folder, runner):
     """Its runs are cancelled, and nothing of them is said on the next one."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(m.Check("load", 1, b""))
     [run] = runner.running
-    house.part(helen)
+    memory_agent.part(helen)
     assert (runner.running, run.reason) == ([], "cancelled")
-    assert house.meet().hello == [m.Hello(2, "0.1")]
+    assert memory_agent.meet().hello == [m.Hello(2, "0.1")]
 
 
-def test_a_report_is_sent_once_it_is_on_disk_and_again_until_it_is_acked(house, folder):
+@pytest.mark.adversary(58)
+def test_a_report_is_sent_once_it_is_on_disk_and_again_until_it_is_acked(memory_agent, folder):
     """In order of sequence, after `loaded`, from the first that isn't acked."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(schedule(LOAD))
     for _ in range(3):
-        due(house)
+        due(memory_agent)
     assert helen.hear() == []
-    house.writer.work()
+    memory_agent.writer.work()
     reports = helen.hear()
-    spool = house.writer.standing.id
+    spool = memory_agent.writer.state.id
     assert [(r.spool, r.sequence, r.check) for r in reports] == [(spool, n, "load-1") for n in (1, 2, 3)]
     helen.say(m.Ack(spool, 2))
-    house.writer.work()
-    house.part(helen)
-    again = house.meet()
+    memory_agent.writer.work()
+    memory_agent.part(helen)
+    again = memory_agent.meet()
     loaded = again.say(EMPTY)
     assert document(loaded[0])["spool"] == {"id": spool, "depth": 1, "first": 3}
-    house.writer.work()
+    memory_agent.writer.work()
     assert again.hear() == reports[2:]
 
 
-def test_acks_of_another_spool_and_of_nothing_do_no_harm(house, folder):
+def test_acks_of_another_spool_and_of_nothing_do_no_harm(memory_agent, folder):
     """Late, or from a Helen that mixes things up."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(schedule(LOAD))
-    helen.say(m.Ack("another", 5), m.Ack(house.writer.standing.id, 0))
-    due(house)
-    house.writer.work()
+    helen.say(m.Ack("another", 5), m.Ack(memory_agent.writer.state.id, 0))
+    due(memory_agent)
+    memory_agent.writer.work()
     assert [report.sequence for report in helen.hear()] == [1]
 
 
-def test_an_ack_of_what_never_was_starts_a_new_spool_which_is_announced(house, folder):
+def test_an_ack_of_what_never_was_starts_a_new_spool_which_is_announced(memory_agent, folder):
     """Helen knows more of our spool than we do: its tail was lost, and its numbers are used up."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(schedule(LOAD))
-    old = house.writer.standing.id
-    due(house)
-    house.writer.work()
+    old = memory_agent.writer.state.id
+    due(memory_agent)
+    memory_agent.writer.work()
     assert [report.sequence for report in helen.hear()] == [1]
     helen.say(m.Ack(old, 100))
-    house.writer.work()
+    memory_agent.writer.work()
     heard = helen.hear()
-    house.writer.work()
+    memory_agent.writer.work()
     heard += helen.hear()
-    new = house.writer.standing.id
+    new = memory_agent.writer.state.id
     assert new != old
     assert document(heard[0])["spool"] == {"id": new, "depth": 1, "first": 1}
     assert [(r.spool, r.sequence) for r in heard[1:]] == [(new, 1)]
 
 
-def test_no_more_is_in_flight_than_the_window(house, folder, runner):
+def test_no_more_is_in_flight_than_the_window(memory_agent, folder, runner):
     """The rest stays on disk until an ack makes room."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(schedule(LOAD))
     for _ in range(8):
-        house.clock.advance(1)
+        memory_agent.clock.advance(1)
         runner.running[0].finish(output="x" * 100_000)
-        house.writer.work()
+        memory_agent.writer.work()
     sent = [report.sequence for report in of_kind(m.Report, helen.hear())]
     assert sent == [1, 2, 3]  # the last one may reach beyond it
-    helen.say(m.Ack(house.writer.standing.id, 2))
-    house.writer.work()
+    helen.say(m.Ack(memory_agent.writer.state.id, 2))
+    memory_agent.writer.work()
     assert [report.sequence for report in of_kind(m.Report, helen.hear())] == [4, 5]
 
 
-def test_the_schedule_runs_without_a_helen_and_after_a_restart(house, folder, runner):
+def test_the_schedule_runs_without_a_helen_and_after_a_restart(memory_agent, folder, runner):
     """It is on disk; what came of it waits in the spool."""
-    first = house(checks=folder)
+    first = memory_agent(checks=folder)
     first.meet().say(schedule(LOAD))
     first.close()
-    second = house(checks=folder)
+    second = memory_agent(checks=folder)
     due(second)
     second.writer.work()
-    assert second.writer.standing.depth == 1
+    assert second.writer.state.depth == 1
     helen = second.meet()
     helen.say(schedule(LOAD))
     second.writer.work()
     assert [report.check for report in of_kind(m.Report, helen.hear())] == ["load-1"]
 
 
-def test_a_schedule_that_is_none_changes_nothing_and_is_told(house, folder):
+def test_a_schedule_that_is_none_changes_nothing_and_is_told(memory_agent, folder):
     """The old one runs on; the next `loaded` says why."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(schedule(LOAD), m.Schedule(2, b"{}"))
-    due(house)
-    house.writer.work()
+    due(memory_agent)
+    memory_agent.writer.work()
     [report] = helen.hear()
     [loaded] = helen.say(m.Reload())
     assert report.check == "load-1"
-    assert document(loaded)["schedule"] == ["the schedule is no list but dict"]
+    assert document(loaded)["schedule"] == ["the schedule is not a list but dict"]
 
 
-def test_reload_reads_the_folder_again(house, folder, runner):
+def test_reload_reads_the_folder_again(memory_agent, folder, runner):
     """New, changed, removed and broken files; what was tried before isn't tried again."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(EMPTY)
     tried = len(runner.inspected)
     (folder / "disk.lua").unlink()
@@ -217,10 +218,11 @@ def test_reload_reads_the_folder_again(house, folder, runner):
     assert len(runner.inspected) == tried + 2
 
 
-def test_a_running_check_keeps_its_code(house, folder, runner):
+@pytest.mark.adversary(38)
+def test_a_running_check_keeps_its_code(memory_agent, folder, runner):
     """The next one runs on the new."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(EMPTY, m.Check("load", 1, b""))
     (folder / "load.lua").write_text("return {}")
     helen.say(m.Reload(), m.Check("load", 2, b""))
@@ -228,26 +230,26 @@ def test_a_running_check_keeps_its_code(house, folder, runner):
     assert runner.running[1].job.source == b"return {}"
 
 
-def test_version_1_reloads_on_the_same_connection_and_says_nothing_of_it(house, folder, runner):
+def test_version_1_reloads_on_the_same_connection_and_says_nothing_of_it(memory_agent, folder, runner):
     """There is no word for it."""
-    house = house(checks=folder)
-    house.route.ended(0.0, error="unsupported-protocol-version")
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    memory_agent.route.ended(0.0, error="unsupported-protocol-version")
+    helen = memory_agent.meet()
     assert helen.hello == [m.Hello(1, "0.1")]
     (folder / "load.lua").write_text("return {}")
     assert helen.say(m.Reload(), m.Check("load", 1, b"")) == []
     assert runner.running[0].job.source == b"return {}"
 
 
-def test_the_agent_reports_its_own_health_every_minute_once_somebody_reads_it(house, folder):
+def test_the_agent_reports_its_own_health_every_minute_once_somebody_reads_it(memory_agent, folder):
     """Not before a schedule has come: a Helen of version 1 reads no reports."""
-    house = house(checks=folder)
-    house.clock.advance(TICK)
-    house.writer.work()
-    assert house.writer.standing.last == 0
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    memory_agent.clock.advance(TICK)
+    memory_agent.writer.work()
+    assert memory_agent.writer.state.last == 0
+    helen = memory_agent.meet()
     helen.say(EMPTY)
-    [report] = of_kind(m.Report, live(house, helen, TICK))
+    [report] = of_kind(m.Report, live(memory_agent, helen, TICK))
     health = document(report)
     assert (report.check, health["status"], health["check"]) == ("equus", "ok", "equus")
     figures = {metric["name"]: metric["value"] for metric in health["metrics"]}
@@ -255,57 +257,57 @@ def test_the_agent_reports_its_own_health_every_minute_once_somebody_reads_it(ho
     assert figures["resident"] > 1_000_000
 
 
-def test_skipped_and_late_runs_reach_helen(house, folder, runner):
+def test_skipped_and_late_runs_reach_helen(memory_agent, folder, runner):
     """A run that did not happen is counted, and its entry named."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(schedule(LOAD))
-    health = document(of_kind(m.Report, live(house, helen, TICK))[0])
+    health = document(of_kind(m.Report, live(memory_agent, helen, TICK))[0])
     figures = {metric["name"]: metric["value"] for metric in health["metrics"]}
     assert figures["runs"] == 1
     assert figures["skipped_runs"] + figures["missed_runs"] == TICK - 1
     assert health["output"] == f"load-1: {TICK - 1:.0f} runs did not happen\n"
 
 
-def test_servers_are_kept_and_tried_after_ours(house, folder):
+def test_servers_are_kept_and_tried_after_ours(memory_agent, folder):
     """Also by the agent that starts next."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     listed = b'[{"address": "other.example:4166", "name": "other"}, {"address": "helen.example:4166"}]'
     helen.say(EMPTY, m.Servers(2, listed), m.Servers(3, b"nonsense"))
-    assert [server.address for server in house.route.servers] == ["helen.example:4166", "other.example:4166"]
-    assert house.route.servers[1].verify == "other"
-    assert (house.state / "servers.json").read_bytes() == listed
+    assert [server.address for server in memory_agent.route.servers] == ["helen.example:4166", "other.example:4166"]
+    assert memory_agent.route.servers[1].verify == "other"
+    assert (memory_agent.state / "servers.json").read_bytes() == listed
 
 
-def test_stopping_kills_says_goodbye_and_keeps_no_false_results(house, folder, runner):
+def test_stopping_kills_says_goodbye_and_keeps_no_false_results(memory_agent, folder, runner):
     """A check that was killed because we stop is no finding about the host."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say(schedule(LOAD))
-    house.clock.advance(1)
-    house.agent._link.stop = lambda: succeed(None)
-    house.writer.stop = lambda within: True
+    memory_agent.clock.advance(1)
+    memory_agent.agent._dialler.stop = lambda: succeed(None)
+    memory_agent.writer.stop = lambda within: True
     ended = []
-    house.agent.stop().addCallback(ended.append)
-    house.writer.work()
+    memory_agent.agent.stop().addCallback(ended.append)
+    memory_agent.writer.work()
     assert (runner.stopped, helen.transport.ended, len(ended)) == (True, "lost", 1)
-    assert house.writer.standing.last == 0
+    assert memory_agent.writer.state.last == 0
 
 
-def test_an_error_from_helen_goes_to_the_route(house, folder):
+def test_an_error_from_helen_goes_to_the_route(memory_agent, folder):
     """So that `retry-after` is a least."""
-    house = house(checks=folder)
-    helen = house.meet()
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
     helen.say_bytes(b"error overloaded;retry-after=40\n")
-    house.part(helen)
-    assert 40 <= house.route.delay <= 41
+    memory_agent.part(helen)
+    assert 40 <= memory_agent.route.delay <= 41
 
 
-def test_before_its_first_set_has_come_an_agent_reports_no_unknown_checks(house, runner):
+def test_before_its_first_set_has_come_an_agent_reports_no_unknown_checks(memory_agent, runner):
     """A schedule may be here before the code is: those runs count as missed, and say nothing false of the host."""
-    house = house()
-    helen = house.meet()
+    memory_agent = memory_agent()
+    helen = memory_agent.meet()
     helen.say(schedule(LOAD))
-    reports = of_kind(m.Report, live(house, helen, TICK - 1))
+    reports = of_kind(m.Report, live(memory_agent, helen, TICK - 1))
     assert (reports, runner.running) == ([], [])

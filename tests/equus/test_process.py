@@ -1,5 +1,6 @@
 """`equus` as a process: what it prints, how it ends, and that a kill loses nothing. Plaintext and loopback only."""
 
+import errno
 import json
 import os
 import signal
@@ -122,6 +123,7 @@ def test_a_mistake_ends_with_a_sentence(tmp_path, flags, status, sentence):
     assert err.startswith("equus: ") and sentence in err.splitlines()[0]
 
 
+@pytest.mark.adversary(31)
 def test_a_key_that_others_can_read_stops_the_start(tmp_path, authority):
     """Before anything is dialled."""
     certificate, key = authority.agent("web-1")
@@ -145,7 +147,10 @@ def test_the_policy_can_be_looked_at(tmp_path):
 
 def test_stage0_starts_the_same_command_anew():
     """The same process, another image of it."""
-    code = "import os, sys; print(os.getpid(), flush=True); from equus import stage0; stage0.restart(['--version'])"
+    code = (
+        "import os, sys; print(os.getpid(), flush=True);"
+        " from equus.code import launcher; launcher.restart(['--version'])"
+    )
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
     assert done.stdout.splitlines()[1:] == ["equus, version 0.1.0"]
 
@@ -193,7 +198,87 @@ def test_kill_9_loses_no_report_and_sigterm_ends_it_cleanly(start, helen, tmp_pa
         pass
     assert third.wait(PATIENCE) == 0
     assert time.monotonic() - began < 5
-    os.close(state_lock.take(tmp_path / "state"))
+    state_lock.take(tmp_path / "state").release()
+
+
+# Replaces the system calls that write below a folder once a file exists, as a kernel does after an error of the disk.
+BROKEN_DISK = """
+import os
+state, flag, code = os.environ["BROKEN_DISK"].split("|")
+def breaks(path):
+    return os.path.exists(flag) and str(path).startswith(state)
+def guard(name, path_of, writes=lambda *_: True):
+    real = getattr(os, name)
+    def call(*arguments, **options):
+        if writes(*arguments) and breaks(path_of(*arguments)):
+            raise OSError(int(code), os.strerror(int(code)), str(path_of(*arguments)))
+        return real(*arguments, **options)
+    setattr(os, name, call)
+of_descriptor = lambda descriptor, *_: os.readlink(f"/proc/self/fd/{descriptor}")
+for name in ("write", "pwrite", "fsync", "fdatasync", "ftruncate"):
+    guard(name, of_descriptor)
+for name in ("truncate", "mkdir", "unlink", "replace", "rename"):
+    guard(name, lambda path, *_: path)
+guard("open", lambda path, *_: path, lambda path, flags, *_: flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT))
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EIO])
+def test_a_state_folder_that_turns_read_only_silences_nobody(start, helen, tmp_path, monkeypatch, code):
+    """A running agent goes on, with results in memory, and a new start does so as well (F33)."""
+    broken = tmp_path / "broken"
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(BROKEN_DISK)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("BROKEN_DISK", f"{tmp_path / 'state'}|{broken}|{code}")
+    spools = []
+    for turn in ("running", "new start"):
+        agent = start()
+        helen.accept()
+        helen.say(SCHEDULE)
+        spools.append(json.loads(helen.next(m.Loaded).blob)["spool"]["id"])
+        report = helen.next(m.Report)
+        assert (turn, report.spool, report.sequence) == (turn, spools[-1], 1)
+        broken.touch()
+        helen.say(m.Ack(spools[-1], 1))
+        reports = [helen.next(m.Report) for _ in range(12)]
+        assert all(json.loads(report.blob)["status"] == "ok" for report in reports)
+        assert reports[-1].spool != spools[0]
+        agent.terminate()
+        _, err = agent.communicate(timeout=PATIENCE)
+        assert (turn, agent.returncode) == (turn, 0), err
+        assert f"can't be written ({os.strerror(code)}): results are kept in memory" in err
+    assert spools[0] != spools[1]
+
+
+@pytest.mark.integration
+def test_an_agent_starts_on_a_read_only_filesystem(start, helen, tmp_path):
+    """A real one, mounted for this; results go out at once (F33)."""
+    if os.geteuid():  # the same once more, as root of a user namespace: only root may mount
+        test = f"{__file__}::test_an_agent_starts_on_a_read_only_filesystem"
+        words = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-m", "pytest", "-q", test]
+        again = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert again.returncode == 0, again.stdout + again.stderr
+        return
+    state = tmp_path / "state"
+    state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", state], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro", state], check=True)
+        agent = start()
+        helen.accept()
+        helen.say(SCHEDULE)
+        helen.next(m.Loaded)
+        assert [helen.next(m.Report).sequence for _ in range(3)] == [1, 2, 3]
+        second = start()
+        _, err = second.communicate(timeout=PATIENCE)
+        assert (second.returncode, "running already" in err) == (1, True)
+        agent.terminate()
+        agent.communicate(timeout=PATIENCE)
+        assert agent.returncode == 0
+    finally:
+        subprocess.run(["umount", "-l", state], check=True)
 
 
 @pytest.mark.integration

@@ -59,6 +59,27 @@ def test_lists_come_from_everywhere(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("flags", "environment", "own"),
+    [
+        ({}, {}, []),
+        ({"secrets": "/srv/s.toml"}, {"EQUUS_KEY": "/srv/k", "EQUUS_CERTIFICATE": "/c", "EQUUS_CA": "/ca"},
+         ["/srv/k", "/srv/s.toml"]),
+        ({"config": "CONFIG", "join-file": "TOKEN"}, {"CREDENTIALS_DIRECTORY": "/run/credentials/equus.service"},
+         ["TOKEN", "CONFIG", "/run/credentials/equus.service"]),
+        ({}, {"EQUUS_CONFIG": "CONFIG", "EQUUS_JOIN_FILE": "TOKEN"}, ["TOKEN", "CONFIG"]),
+    ],
+)  # fmt: skip
+def test_files_with_keys_and_passwords_are_the_agents_own(tmp_path, flags, environment, own):
+    """Wherever they lie: no check reads them."""
+    (tmp_path / "CONFIG").write_text("")
+    (tmp_path / "TOKEN").write_text("t")
+    at = {name: str(tmp_path / name) for name in ("CONFIG", "TOKEN")}
+    sources = [{name: at.get(value, value) for name, value in given.items()} for given in (flags, environment)]
+    settings = gathered(*sources)
+    assert [str(path) for path in settings.own_files] == [at.get(path, path) for path in own]
+
+
+@pytest.mark.parametrize(
     ("environment", "root", "state"),
     [
         ({}, True, "/var/lib/equus"),
@@ -84,7 +105,7 @@ def test_a_token_may_come_from_a_file(tmp_path):
     ("flags", "environment", "sentence"),
     [
         ({"server": []}, {}, "Say where Helen listens"),
-        ({"server": ["h:1"] * (MAX_SERVERS + 1)}, {}, "are the most"),
+        ({"server": ["h:1"] * (MAX_SERVERS + 1)}, {}, "are allowed"),
         ({"join": "t", "certificate": "c", "key": "k", "ca": "a"}, {}, "give one of the two"),
         ({"certificate": "c"}, {}, "--key and --ca too"),
         ({"key": "k", "ca": "a"}, {}, "--certificate too"),
@@ -96,7 +117,7 @@ def test_a_token_may_come_from_a_file(tmp_path):
         ({"label": ["role"]}, {}, "say KEY=VALUE"),
         ({"label": ["1=2"]}, {}, "say KEY=VALUE"),
         ({"label": ["role=a\nb"]}, {}, "printable"),
-        ({"label": [f"k{n}=v" for n in range(MAX_LABELS + 1)]}, {}, "are the most"),
+        ({"label": [f"k{n}=v" for n in range(MAX_LABELS + 1)]}, {}, "are allowed"),
         ({}, {"EQUUS_ONCE": "maybe"}, "say 1 or 0"),
         ({}, {"EQUUS_JOIN_FILE": "/nowhere"}, "cannot read /nowhere"),
         ({"config": "/nowhere"}, {}, "cannot read /nowhere"),
@@ -111,7 +132,7 @@ def test_each_mistake_has_a_sentence(flags, environment, sentence):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("server = [", "no TOML"),
+        ("server = [", "not TOML"),
         ("sever = 'h:1'", "unknown key 'sever'"),
         ("once = 'yes'", "once must be true or false"),
         ("server = [1]", "server must be a list of strings"),

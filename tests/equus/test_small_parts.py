@@ -1,29 +1,37 @@
 """What is too small for a file of its own: log lines, the lock, learnt servers, facts, folders, the writer's thread."""
 
+import errno
 import json
 import logging
 import os
+import stat
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger, LogLevel, LogPublisher, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 
-from equus import health, host, servers, state_lock
-from equus.durable import Keeper
-from equus.library import LibraryError, read_folder
-from equus.logs import MAX_LINE, Lines, ToTwisted, escape
+from equus import health, host, state_lock
+from equus.code.library import LibraryError, read_folder
+from equus.document_writer import DocumentWriter
+from equus.link import server_list
+from equus.logs import MAX_LINE, LineObserver, TwistedHandler, escape
+from equus.policy import file_ownership
+from equus.sandbox.state_store import StateStore
+from equus.sessions.session import encode_report
 from equus.settings import Server
-from equus.spool import Spool
-from equus.spool_writer import MAX_WAITING, SpoolWriter
-from equus.talk import encode_report
+from equus.spool.memory_spool import MemorySpool
+from equus.spool.spool import Spool
+from equus.spool.spool_thread import MAX_WAITING, SpoolThread
 from equus_protocol.codec import MAX_BLOB
 
 
 def logged(level=LogLevel.info, for_journal=False, namespace="equus.test"):
     lines = []
-    log = Logger(namespace, observer=LogPublisher(Lines(lines.append, for_journal, level)))
+    log = Logger(namespace, observer=LogPublisher(LineObserver(lines.append, for_journal, level)))
     return log, lines
 
 
@@ -47,6 +55,7 @@ def test_the_journal_gets_priorities():
     assert lines == ["<7>a\n", "<6>b\n", "<4>c\n", "<3>d\n", "<2>e\n"]
 
 
+@pytest.mark.adversary(15)
 def test_nobody_writes_lines_of_his_own():
     """A peer's text is escaped; a traceback is many lines, each with its prefix."""
     log, lines = logged(for_journal=True)
@@ -74,11 +83,11 @@ def test_twisteds_chatter_is_for_debugging(level, shown):
 
 def test_one_agent_per_state_folder(tmp_path):
     """The second is told who has it; when the first has gone, the folder is free."""
-    fd = state_lock.take(tmp_path / "state")
+    lock = state_lock.take(tmp_path / "state")
     with pytest.raises(state_lock.StateInUse, match=rf"running already \(process {os.getpid()}\)"):
         state_lock.take(tmp_path / "state")
-    os.close(fd)
-    os.close(state_lock.take(tmp_path / "state"))
+    lock.release()
+    state_lock.take(tmp_path / "state").release()
 
 
 def test_a_state_folder_that_can_not_be_made_is_told(tmp_path):
@@ -94,7 +103,7 @@ def test_learnt_servers_are_read(authority):
     blob = json.dumps(
         [{"address": "10.0.0.1", "name": "h.example", "ca": pem}, {"address": "b:2", "ca": "no"}]
     ).encode()
-    assert servers.parse(blob) == (Server("10.0.0.1", 4166, "h.example", pem), Server("b", 2, "b"))
+    assert server_list.parse(blob) == (Server("10.0.0.1", 4166, "h.example", pem), Server("b", 2, "b"))
 
 
 @pytest.mark.parametrize(
@@ -102,10 +111,10 @@ def test_learnt_servers_are_read(authority):
 )
 def test_a_list_of_servers_that_is_none_is_refused(tmp_path, blob):
     """On the wire, and on disk, where it is as good as nothing."""
-    with pytest.raises(servers.ServersRefused):
-        servers.parse(blob)
-    (tmp_path / servers.FILE).write_bytes(blob)
-    assert servers.load(tmp_path) == ()
+    with pytest.raises(server_list.ServersRefused):
+        server_list.parse(blob)
+    (tmp_path / server_list.FILE).write_bytes(blob)
+    assert server_list.load(tmp_path) == ()
 
 
 def test_the_host_has_facts():
@@ -125,6 +134,31 @@ def test_a_refused_set_is_a_warning():
         assert health.document(changed, 5.0)["status"] == "warning"
 
 
+def test_secrets_without_destinations_are_told():
+    """In the output: what worked before works on (F42)."""
+    figures = dict.fromkeys(("runs", "late", "skipped", "missed", "killed"), 0)
+    told = health.Health(
+        "0.1", figures, [], 3, 0, 0, 0, 0, 1, 1.0, "c", "p", "strong", 0, None, unbound_secrets=["db", "redis"]
+    )
+    document = health.document(told, 5.0)
+    assert (document["status"], document["output"]) == (
+        "ok",
+        "secret db has no `to`: it goes to any address\nsecret redis has no `to`: it goes to any address\n",
+    )
+
+
+def test_results_in_memory_are_critical():
+    """Whatever else there is to report: they are lost if the agent ends (F33)."""
+    figures = dict.fromkeys(("runs", "late", "skipped", "missed", "killed"), 0)
+    for refused in (0, 2):
+        told = health.Health(
+            "0.1", figures, [], 3, 7, 0, 0, 0, 1, 1.0, "c", "p", "strong", refused, None, "Stale handle"
+        )
+        document = health.document(told, 5.0)
+        assert document["status"] == "critical"
+        assert "can't be written (Stale handle): results are in memory" in document["summary"]
+
+
 def test_a_folder_that_can_not_be_used_is_told(tmp_path):
     """Gone, or with a file that no check may be."""
     with pytest.raises(LibraryError, match="cannot read"):
@@ -142,7 +176,7 @@ def test_a_great_load_report_loses_its_errors_and_nothing_else():
     assert json.loads(blob)["files"]["check-1.lua"] == {"sha256": "a" * 64, "state": "refused"}
 
 
-def test_a_keeper_writes_one_at_a_time_and_the_newest_last(tmp_path):
+def test_a_document_writer_writes_one_at_a_time_and_the_newest_last(tmp_path):
     """What was overtaken while it waited is never written."""
     written, waiting = [], []
 
@@ -152,14 +186,14 @@ def test_a_keeper_writes_one_at_a_time_and_the_newest_last(tmp_path):
         return waiting[-1]
 
     failed = []
-    keeper = Keeper(defer, lambda path, failure: failed.append(failure.getErrorMessage()))
+    writer = DocumentWriter(defer, lambda path, failure: failed.append(failure.getErrorMessage()))
     for data in (b"1", b"2", b"3"):
-        keeper.keep(tmp_path / "file", data)
+        writer.write(tmp_path / "file", data)
     assert written == [b"1"]
     waiting[0].errback(OSError("full"))
     assert (written, failed) == ([b"1", b"3"], ["full"])
     waiting[1].callback(None)
-    keeper.keep(tmp_path / "file", b"4")
+    writer.write(tmp_path / "file", b"4")
     assert written == [b"1", b"3", b"4"]
 
 
@@ -186,39 +220,142 @@ class Reactor:
 def test_the_writer_tells_what_is_durable_and_reads_it_back(tmp_path):
     """In its own thread; stopping does all that was asked."""
     reactor, changes = Reactor(), []
-    writer = SpoolWriter(Spool(tmp_path), reactor.call_from_thread, lambda: changes.append(writer.standing), None)
+    writer = SpoolThread(Spool(tmp_path), reactor.call_from_thread, None)
+    writer.changed.subscribe(lambda: changes.append(writer.state))
     writer.start()
     writer.append("load", b"{}")
     while not changes or changes[-1].last < 1:
         reactor.turn()
     found = []
-    writer.read(writer.standing.id, 0, 1000, found.extend)
+    writer.read(writer.state.id, 0, 1000, found.extend)
     while not found:
         reactor.turn()
     assert (found[0].sequence, found[0].blob) == (1, b"{}")
     for _ in range(500):
         writer.append("load", b"x")
-    writer.acknowledge(writer.standing.id, 1)
+    writer.acknowledge(writer.state.id, 1)
     writer.acknowledge("another", 400)
     assert writer.stop(10)
     reactor.turn()
-    assert (writer.standing.first, writer.standing.last, writer.is_behind) == (2, 501, False)
+    assert (writer.state.first, writer.state.last, writer.is_behind) == (2, 501, False)
 
 
 def test_a_writer_that_is_behind_says_so(tmp_path):
     """Then no further run is started."""
     spool = Spool(tmp_path)
-    writer = SpoolWriter(spool, lambda *_: None, lambda: None, None)
+    writer = SpoolThread(spool, lambda *_: None, None)
     writer.append("load", b"x" * MAX_WAITING)
     assert writer.is_behind
     spool.close()
+
+
+def settle(reactor, writer, done):
+    while not done():
+        reactor.turn()
+
+
+def every(reactor, writer, after=0):
+    """All reports after a sequence, as the writer reads them."""
+    found = []
+    writer.read(writer.state.id, after, 10**9, lambda records: found.append(records))
+    settle(reactor, writer, lambda: found)
+    return [(record.sequence, record.check, record.blob) for record in found[0]]
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.EUCLEAN, errno.ESTALE, errno.ENODEV])
+@pytest.mark.parametrize("step", ["append", "sync", "acknowledge", "read"])
+def test_a_disk_that_fails_is_replaced_by_memory(tmp_path, monkeypatch, step, code):
+    """At whatever call it fails, nothing that waits is lost, in order, under a new id (F33)."""
+    reactor, spool = Reactor(), Spool(tmp_path)
+    writer = SpoolThread(spool, reactor.call_from_thread, None, falls_back=True)
+    writer.start()
+    old = writer.state.id
+    for number in range(3):
+        writer.append("load", b"%d" % number)
+    settle(reactor, writer, lambda: writer.state.last == 3)
+    writer.acknowledge(old, 1)
+    settle(reactor, writer, lambda: writer.state.first == 2)
+    method = {"acknowledge": "_write_cursor"}.get(step, step)
+    monkeypatch.setattr(spool, method, lambda *_: (_ for _ in ()).throw(OSError(code, os.strerror(code))))
+    if step == "read":
+        writer.read(old, 1, 1000, lambda records: None)
+    elif step == "acknowledge":
+        writer.acknowledge(old, 2)
+    writer.append("load", b"new")
+    settle(reactor, writer, lambda: writer.state.id != old and writer.state.last)
+    assert writer.state.fault == os.strerror(code)
+    kept = {"read": [], "acknowledge": [b"2"]}.get(step, [b"1", b"2"])  # a disk that can't be read keeps what it has
+    expected = [*kept, b"new"]
+    assert [blob for _, _, blob in every(reactor, writer)] == expected
+    writer.acknowledge(writer.state.id, len(expected) - 1)
+    writer.append("load", b"later")
+    settle(reactor, writer, lambda: writer.state.last == len(expected) + 1 and writer.state.depth == 2)
+    assert [blob for _, _, blob in every(reactor, writer, len(expected) - 1)] == [b"new", b"later"]
+    assert writer.stop(10)
+
+
+def test_another_failure_than_that_of_the_disk_is_none_to_go_on_from(tmp_path, monkeypatch):
+    """A mistake of ours must be seen."""
+    reactor, failures = Reactor(), []
+    spool = Spool(tmp_path)
+    writer = SpoolThread(spool, reactor.call_from_thread, failures.append, falls_back=True)
+    monkeypatch.setattr(spool, "sync", lambda: (_ for _ in ()).throw(OSError(errno.EBADF, "Bad file descriptor")))
+    writer.start()
+    writer.append("load", b"{}")
+    reactor.turn()
+    assert [failure.errno for failure in failures] == [errno.EBADF]
+    spool.close()
+
+
+def test_a_full_spool_in_memory_drops_the_oldest_and_says_which():
+    """As the one on disk does (F33)."""
+    spool = MemorySpool("why", cap=1000)
+    for number in range(1, 31):
+        spool.append("load", b"%02d" % number + b"x" * 80)
+    assert (spool.first, spool.last, spool.size <= 1000) == (1, 30, True)
+    gap, *kept = spool.read(0, 10**6)
+    document = json.loads(gap.blob)
+    assert (gap.check, document["from"], document["to"], document["gap"]) == (
+        "equus:gap",
+        1,
+        gap.sequence,
+        "spool-full",
+    )
+    assert [record.sequence for record in kept] == list(range(gap.sequence + 1, 31))
+    assert spool.depth == len(kept) + 1
+    assert [record.sequence for record in spool.read(0, 1)] == [gap.sequence]
+    spool.acknowledge(gap.sequence)
+    assert (spool.depth, spool.read(0, 10**6)) == (len(kept), kept)
+    spool.acknowledge(10**6)
+    assert (spool.depth, spool.size, spool.first) == (0, 0, 31)
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.ENOSPC])
+def test_a_state_folder_that_cannot_be_written_is_locked_all_the_same(tmp_path, monkeypatch, code):
+    """With its lock file, or without one; a second agent is refused either way (F33)."""
+    real = os.open
+
+    def broken(path, flags, *more, **options):
+        if flags & (os.O_RDWR | os.O_CREAT):
+            raise OSError(code, os.strerror(code))
+        return real(path, flags, *more, **options)
+
+    for made in (False, True):
+        if made:
+            (tmp_path / "lock").write_text("17\n")
+        monkeypatch.setattr(os, "open", broken)
+        lock = state_lock.take(tmp_path)
+        with pytest.raises(state_lock.StateInUse, match="running already"):
+            state_lock.take(tmp_path)
+        lock.release()
+        monkeypatch.undo()
 
 
 def test_a_disk_that_fails_is_told_once_and_ends_it(tmp_path, monkeypatch):
     """After a failed fsync nobody knows what is on the disk."""
     reactor, failures = Reactor(), []
     spool = Spool(tmp_path)
-    writer = SpoolWriter(spool, reactor.call_from_thread, lambda: None, failures.append)
+    writer = SpoolThread(spool, reactor.call_from_thread, failures.append)
 
     def broken():
         raise OSError(5, "Input/output error")
@@ -237,7 +374,7 @@ def test_what_the_sandbox_logs():
     events = []
     globalLogPublisher.addObserver(events.append)
     log = logging.Logger("equus.sandbox")
-    log.addHandler(ToTwisted())
+    log.addHandler(TwistedHandler())
     try:
         log.error("the %s has ended {not a field}", "zygote")
         try:
@@ -252,3 +389,72 @@ def test_what_the_sandbox_logs():
         (LogLevel.critical, "equus.sandbox", "it failed"),
     ]
     assert events[1]["log_failure"].type is ZeroDivisionError
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EIO])
+def test_the_state_of_checks_lasts_as_long_as_the_agent_on_a_disk_that_fails(tmp_path, monkeypatch, code):
+    """A check that keeps a cursor goes on; what was stored before is read (F33)."""
+    StateStore(tmp_path / "states").put("entry", "cursor", "1")
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    for name in ("mkdir", "write_text", "unlink"):
+        monkeypatch.setattr(Path, name, broken)
+    store = StateStore(tmp_path / "states")
+    assert store.get("entry", "cursor") == "1"
+    store.put("entry", "cursor", "2")
+    assert store.get("entry", "cursor") == "2"
+
+
+# ---------------------------------------------------------------------------------------------- the state folder
+
+
+@pytest.mark.parametrize(
+    ("state", "parent", "word"),
+    [(0o700, 0o755, ""), (0o755, 0o755, ""), (0o777, 0o755, "can be written by others"), (0o770, 0o755, "mode 0770"),
+     (0o702, 0o755, "mode 0702"), (0o700, 0o777, "can be written by others"), (0o700, 0o1777, "")],
+)  # fmt: skip
+@pytest.mark.parametrize("is_link", [False, True])
+def test_who_may_write_into_the_state_folder(tmp_path, state, parent, word, is_link):
+    """Nobody else, there or above it: key, trusted keys and code lie in it."""
+    above = tmp_path / "above"
+    folder = above / "state"
+    folder.mkdir(parents=True)
+    folder.chmod(state)
+    above.chmod(parent)
+    named = folder
+    if is_link:
+        named = tmp_path / "link"
+        named.symlink_to(folder)
+    if word:
+        with pytest.raises(state_lock.StateInUse, match=word):
+            state_lock.prepare(named)
+    else:
+        state_lock.prepare(named)
+
+
+def test_a_state_folder_is_made_and_belongs_to_us(tmp_path, monkeypatch):
+    """For its user alone; one of another user is refused, and says whose it is."""
+    state_lock.prepare(tmp_path / "a" / "b")
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+    monkeypatch.setattr(file_ownership, "trusted_owners", lambda: frozenset({65_000}))
+    with pytest.raises(state_lock.StateInUse, match="belongs to user"):
+        state_lock.prepare(tmp_path / "a" / "b")
+
+
+@pytest.mark.parametrize(
+    ("uid", "group", "members", "is_own"),
+    [(1000, "anna", [], True), (1000, "anna", ["anna"], True), (1000, "anna", ["bert"], False),
+     (1000, "users", [], False), (0, "anna", [], False)],
+)  # fmt: skip
+def test_a_group_of_ones_own(tmp_path, monkeypatch, uid, group, members, is_own):
+    """Hosts that give each user a group make folders that it may write; a group with others in it is no such one."""
+    gid = tmp_path.stat().st_gid
+    monkeypatch.setattr("pwd.getpwuid", lambda number: SimpleNamespace(pw_uid=uid, pw_name="anna"))
+    monkeypatch.setattr("grp.getgrgid", lambda number: SimpleNamespace(gr_gid=gid, gr_name=group, gr_mem=members))
+    assert file_ownership.own_group() == ({gid} if is_own else set())
+    folder = tmp_path / "state"
+    folder.mkdir()
+    folder.chmod(0o770)
+    assert (file_ownership.ownership_fault(folder, groups=file_ownership.own_group()) is None) is is_own

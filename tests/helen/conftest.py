@@ -12,8 +12,9 @@ from twisted.internet.task import Clock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from helen_parts import Inbox, Notebook
+from helen_parts import Notebook
 from helen_running import Running, a_fleet_of_one
+from inbox import Inbox
 
 
 @pytest.fixture
@@ -34,7 +35,10 @@ def inbox() -> Inbox:
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What Helen does in a thread of the reactor's is done at once: there is no reactor here."""
-    for module in ("assigning", "checkfolder", "gatekeeper", "house", "library", "lint", "releases", "web.bodies"):
+    for module in (
+        "files.watched_file", "library.check_folder", "sessions.rollout_control", "sessions.session_service",
+        "library.library", "library.linter", "library.push_checks", "library.releases", "web.bodies",
+    ):  # fmt: skip
         monkeypatch.setattr(f"helen.{module}.deferToThread", maybeDeferred)
     yield
 

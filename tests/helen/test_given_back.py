@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tls_client import ClientTLS
 from twisted.internet.address import UNIXAddress
 from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.test.iosim import FakeTransport, IOPump, connect
 from twisted.web.resource import Resource
 
-from helen import ca_folder
-from helen.listening import AgentTLS
-from helen.outgoing import let_go, unsent
-from helen.runs import Runs
-from helen.tls import ClientTLS, ServerTLS
+from helen.identity.tls import ServerTLS
+from helen.keys import ca_files
+from helen.queries.live_queries import LiveQueries
+from helen.sessions.fair_turns import FairTurns
+from helen.sessions.listener import AgentTLS, TLSListener
+from helen.sessions.unsent_bytes import release, unsent
 from helen.web.site import QuietSite
 
 
@@ -49,9 +52,9 @@ class Buffering:
 
 def both_ends(tmp_path: Path) -> tuple[AgentTLS, IOPump]:
     """A server's end, hands shaken, and what carries its bytes."""
-    material = ca_folder.prepare(tmp_path, ["localhost"], time.time())
-    outer = TLSMemoryBIOFactory(ServerTLS(material), False, Factory.forProtocol(Quiet))
-    outer.protocol = AgentTLS
+    material = ca_files.prepare(tmp_path, ["localhost"], time.time())
+    clock = Clock()
+    outer = TLSListener(ServerTLS(material), Factory.forProtocol(Quiet), FairTurns(clock, clock.seconds))
     server = outer.buildProtocol(None)
     client = TLSMemoryBIOFactory(ClientTLS(material.bundle), True, Factory.forProtocol(Quiet)).buildProtocol(None)
     pump = connect(server, FakeTransport(server, True), client, FakeTransport(client, False))
@@ -59,6 +62,7 @@ def both_ends(tmp_path: Path) -> tuple[AgentTLS, IOPump]:
     return server, pump
 
 
+@pytest.mark.adversary(47)
 def test_an_aborted_connection(tmp_path: Path) -> None:
     """The peer's end comes without a word of TLS: the failure's traceback would hold the frame that holds it."""
     server, pump = both_ends(tmp_path)
@@ -71,12 +75,13 @@ def test_an_aborted_connection(tmp_path: Path) -> None:
     assert left() is None
 
 
+@pytest.mark.adversary(46)
 def test_what_was_not_sent() -> None:
     """The buffers of an ended transport are empty, whoever still looks at it."""
     lower = Buffering()
     lower.protocol = upper = type("Upper", (), {"_appSendBuffer": [b"z" * 9], "transport": lower})()
     assert unsent(upper, 0) == 9 + 60 + 7
-    let_go(upper)
+    release(upper)
     assert unsent(upper, 5) == 0
 
 
@@ -85,7 +90,7 @@ def test_a_question(hangs_up: bool) -> None:
     """Who asked and what was asked hold each other; both are free when it has ended."""
 
     class Asker:
-        def __init__(self, runs: Runs) -> None:
+        def __init__(self, runs: LiveQueries) -> None:
             self.ended = 0
             self.run = runs.start("disk", [("web-1", None)] * (not hangs_up), b"{}", 9.0, self.heard, self.end)
 
@@ -95,7 +100,7 @@ def test_a_question(hangs_up: bool) -> None:
         def end(self) -> None:
             self.ended += 1
 
-    runs = Runs(lambda *_: 1, lambda *_: None)
+    runs = LiveQueries(lambda *_: 1, lambda *_: None)
     asker = Asker(runs)
     if hangs_up:
         runs.abandon(asker.run)
@@ -113,4 +118,4 @@ def test_a_client_of_the_api() -> None:
     left = weakref.ref(channel)
     channel.connectionLost(ConnectionError())
     del channel
-    assert (left(), site._clients) == (None, 0)
+    assert (left(), len(site._clients)) == (None, 0)

@@ -97,6 +97,7 @@ def test_sigterm_with_connections_of_all_kinds(start: Callable[..., Running]) ->
     assert "Traceback" not in helen.program.said
 
 
+@pytest.mark.adversary(55)
 def test_a_second_start_and_a_port_that_is_taken(start: Callable[..., Running], tmp_path: Path) -> None:
     """One sentence each, status 1, and the first one isn't hurt."""
     helen = start().up()
@@ -176,6 +177,7 @@ def test_a_daemon(tmp_path: Path) -> None:
     assert not (tmp_path / "state/run.json").exists()
 
 
+@pytest.mark.adversary(55)
 def test_kill_and_start_again(start: Callable[..., Running]) -> None:
     """What a crash leaves behind (sockets, files half judged) hinders nobody; what was published is there at once."""
     helen = start()
@@ -208,6 +210,7 @@ def test_a_saved_check_is_live_within_seconds(start: Callable[..., Running]) -> 
     wait_until(lambda: published() == {"three"}, "set", 20.0)
 
 
+@pytest.mark.adversary(53)
 def test_a_full_disk(start: Callable[..., Running]) -> None:
     """Acknowledgements stop, Helen serves and says what the trouble is; with room again everything is taken up."""
     helen = start("--insecure-plaintext").up()

@@ -68,7 +68,7 @@ def test_the_monitoring_looks_at_itself(helen: Running, tmp_path: Path) -> None:
         assert (found["metrics"]["agents"], found["metrics"]["away"]) == (1, 0)
         assert secret not in found["whole"]
     found = ask(helen, "helen_self", url=url, token={"secret": "wrong"})
-    assert (found["status"], found["summary"]) == ("unknown", "she wants another token: this one is not hers")
+    assert (found["status"], found["summary"]) == ("unknown", "Helen refuses access: the token is not valid there")
 
     found = ask(helen, "certificate_self")
     assert found["status"] == "ok" and found["summary"].startswith("the certificate of web-1 lasts "), found

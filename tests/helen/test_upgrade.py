@@ -11,6 +11,7 @@ from helen_running import EQUUS, Program, Running, pulse, wait_until
 
 import equus
 import equus_protocol
+import groundwork
 from helen.cli.main import main
 
 NAME = "helen_equus-0.2.0-py3-none-any.whl"
@@ -21,7 +22,7 @@ def wheel(path: Path) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         about = "Metadata-Version: 2.1\nName: helen-equus\nVersion: 0.2.0\n"
         archive.writestr("helen_equus-0.2.0.dist-info/METADATA", about)
-        for package in (equus, equus_protocol):
+        for package in (equus, equus_protocol, groundwork):
             root = Path(str(package.__file__)).parent
             for file in root.rglob("*"):
                 if file.suffix in (".py", ".lua"):

@@ -11,8 +11,9 @@ import time
 
 import pytest
 
-from equus.spool import Spool
-from helen.cli.local import Local, address_of, listening
+from equus.spool.spool import Spool
+from helen.cli.local import processes
+from helen.cli.local.processes import Local, address_of, listening
 from helen.journal.values import Ack
 from helen.journal.verify import check_history
 
@@ -66,9 +67,11 @@ def wait_until(condition, seconds, what):
         time.sleep(0.1)
 
 
+@pytest.mark.adversary(51)
 @pytest.mark.integration
-def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path):
+def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path, monkeypatch):
     """Whatever dies and when: each acknowledged result is in the history once, and there are no holes."""
+    monkeypatch.setattr(processes, "START_SECONDS", DRAIN_SECONDS)  # how soon it starts is not what is tested here
     seed = int(os.environ.get("HELEN_KILL_SEED", random.SystemRandom().randrange(2**32)))
     print(f"HELEN_KILL_SEED={seed}")
     dice = random.Random(seed)

@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.epollreactor import EPollReactor
+from twisted.logger import LogEvent, globalLogPublisher
 
-from scale0.ports import Security
-from scale0.reader import Network
-from scale0.service import BrokerService
+from scale0.broker.service import BrokerService
+from scale0.broker.sockets import Security
+from scale0.wire.reader import Network
 
 PATIENCE = 20.0  # seconds for what must come; only what is broken comes near it
 
@@ -76,13 +77,18 @@ class Brokers:
         self._pump, self._folder = pump, folder
         self._started: list[BrokerService] = []
 
-    def start(self, identity: str = "broker", security: Security | None = None, **config: Any) -> BrokerService:
-        """A broker with the beat of the tests, up and active unless the configuration says otherwise."""
+    def start(
+        self, identity: str = "broker", security: Security | None = None, is_open: bool = True, **config: Any
+    ) -> BrokerService:
+        """A broker with the beat of the tests, up and active unless the configuration says otherwise.
+
+        `is_open`: services of agents need no key with a role.
+        """
         ports = dict.fromkeys(("frontend_port", "backend_port", "peer_port", "config_pub_port"), 0)
         tree = {"identity": identity, "default_heartbeat_interval": 1.0} | ports | config
         file = self._folder / f"{identity}.json"
         file.write_bytes(msgspec.json.encode(tree))
-        service = BrokerService(self._pump.reactor, file, self._folder / identity, security)
+        service = BrokerService(self._pump.reactor, file, self._folder / identity, security, is_open=is_open)
         service.startService()
         self._started.append(service)
         return service
@@ -101,3 +107,12 @@ def brokers(pump: Pump, tmp_path: Path) -> Iterator[Brokers]:
     brokers = Brokers(pump, tmp_path)
     yield brokers
     brokers.stop_all()
+
+
+@pytest.fixture
+def events() -> Iterator[list[LogEvent]]:
+    """What is logged while a case runs."""
+    found: list[LogEvent] = []
+    globalLogPublisher.addObserver(found.append)
+    yield found
+    globalLogPublisher.removeObserver(found.append)

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred, maybeDeferred
 
+from scale0 import client as client_module
+from scale0.broker.service import BrokerService
+from scale0.broker.sockets import Security
 from scale0.client import Client, RequestFailed
-from scale0.keys import AuthorizedKeys, Pair, write_pair
-from scale0.link import Keys
-from scale0.negotiation import State, Target
-from scale0.ports import Security
-from scale0.reader import new_keys
-from scale0.service import BrokerService
+from scale0.config.keys import AuthorizedKeys, Pair, write_pair
+from scale0.endpoint.connection import Keys
+from scale0.endpoint.negotiation import State, Target
+from scale0.wire.reader import new_keys
 from scale0.worker import Refused, Reply, Request, Worker
 
 BEAT = 1.0
@@ -39,14 +40,14 @@ class Peers:
         self, *brokers: BrokerService | str, answer: Callable[[Request], Any] = lambda r: r.body, **options: Any
     ) -> Worker:
         """A worker of `echo`, not yet known to the broker."""
-        ends = [b if isinstance(b, str | Target) else b.ports.ends["backend"] for b in brokers]
+        ends = [b if isinstance(b, str | Target) else b.sockets.endpoints["backend"] for b in brokers]
         options = {"identity": "worker", "interval": BEAT, **options}
         worker = Worker(self.pump.reactor, options.pop("identity"), ends, answer, **options)
         worker.offer("echo")
         return self.start(worker)
 
     def client(self, *brokers: BrokerService | str, **options: Any) -> Client:
-        ends = [b if isinstance(b, str | Target) else b.ports.ends["frontend"] for b in brokers]
+        ends = [b if isinstance(b, str | Target) else b.sockets.endpoints["frontend"] for b in brokers]
         return self.start(Client(self.pump.reactor, options.pop("identity", "client"), ends, interval=BEAT, **options))
 
     def active(self, *peers: Any) -> None:
@@ -66,7 +67,7 @@ def peers(pump) -> Iterator[Peers]:
 
 
 def knows(broker: BrokerService, service: str) -> bool:
-    return broker.broker.fellows.knows(service)
+    return broker.broker.routing.knows(service)
 
 
 def test_a_request_is_answered(pump, brokers, peers):
@@ -165,7 +166,7 @@ def test_a_worker_with_many_services_announces_them_all_again(pump, brokers, pee
     broker = brokers.start()
     worker = peers.worker(broker)
     worker.offer(*(f"equus.agent-{number}" for number in range(1234)))
-    pump.until(lambda: sum(1 for _ in broker.broker.routing.lru.services()) == 1235)
+    pump.until(lambda: sum(1 for _ in broker.broker.routing.pool.services()) == 1235)
 
 
 def test_an_unknown_agent_is_404_at_once(pump, brokers, peers):
@@ -235,7 +236,8 @@ def test_an_agent_moves_to_another_broker(pump, brokers, peers):
 def group(*brokers: BrokerService) -> list[dict[str, Any]]:
     """A [ GROUP CONFIG ] that says where these brokers are."""
     members = [
-        {"identity": b.broker.config.identity} | {name: b.ports.ends[name] for name in ("frontend", "backend", "peer")}
+        {"identity": b.broker.config.identity}
+        | {name: b.sockets.endpoints[name] for name in ("frontend", "backend", "peer")}
         for b in brokers
     ]
     return [{"name": "east", "brokers": members}]
@@ -244,10 +246,10 @@ def group(*brokers: BrokerService) -> list[dict[str, Any]]:
 def pair(brokers: Any, **config: Any) -> tuple[BrokerService, BrokerService]:
     """Two brokers of one group; b calls a, and a knows where b is by a shared configuration."""
     a = brokers.start("a", group="east", **config)
-    b = brokers.start("b", group="east", peers=[a.ports.ends["peer"]], **config)
+    b = brokers.start("b", group="east", peers=[a.sockets.endpoints["peer"]], **config)
     for broker in (a, b):
         broker.share({"group_config": group(a, b)})
-    brokers._pump.until(lambda: a.broker.fellows.all and b.broker.fellows.all)
+    brokers._pump.until(lambda: a.broker.peers.all and b.broker.peers.all)
     return a, b
 
 
@@ -262,7 +264,7 @@ def is_free(port: int) -> bool:
 def test_a_restarted_broker_is_joined_again(pump, brokers, peers, tmp_path):
     """Same ports, no memory: the monitor's second handshake makes both sides begin anew."""
     broker = brokers.start()
-    ports = {f"{n}_port": int(broker.ports.ends[n].rpartition(":")[2]) for n in ("frontend", "backend", "peer")}
+    ports = {f"{n}_port": int(broker.sockets.endpoints[n].rpartition(":")[2]) for n in ("frontend", "backend", "peer")}
     worker, client = peers.worker(broker), peers.client(broker)
     pump.result(client.request("echo", b"before"))
     brokers.stop(broker)
@@ -282,8 +284,21 @@ def test_when_its_broker_dies_a_client_finds_another(pump, brokers, peers):
     brokers.stop(a)
     assert list(pump.result(client.request("echo", b"still there")).body) == [b"still there"]
     pump.until(lambda: worker.state is State.ACTIVE, 10)
-    assert client.link.negotiation.target.endpoint == b.ports.ends["frontend"]
-    assert worker.link.negotiation.target.endpoint == b.ports.ends["backend"]
+    assert client.connection.negotiation.target.endpoint == b.sockets.endpoints["frontend"]
+    assert worker.connection.negotiation.target.endpoint == b.sockets.endpoints["backend"]
+
+
+def test_a_deadline_that_comes_late_gives_the_answer_a_moment_and_then_ends(pump, brokers, peers, monkeypatch):
+    """The client itself stood still: the answer may lie in its socket. It does not wait for ever, either."""
+    client = peers.client(brokers.start())
+    peers.active(client)
+    late = iter([True, True])
+    monkeypatch.setattr(client_module, "GRACE", 0.05)
+    monkeypatch.setattr(client_module, "is_late", lambda reactor, timer: next(late, False))
+    monkeypatch.setattr(client.connection, "tell", lambda *args: True)  # no broker hears of it
+    with pytest.raises(RequestFailed, match="504"):
+        pump.result(client.request("tea", b"cup", timeout=0.1))
+    assert next(late, None) is None
 
 
 def test_what_is_not_idempotent_fails_with_its_broker(pump, brokers, peers):
@@ -326,7 +341,7 @@ def curve(tmp_path):
 
 
 def secured(broker: BrokerService, security: Security, end: str) -> Target:
-    return Target(f"tcp://127.0.0.1:{broker.ports.ends[end].rpartition(':')[2]}", security.pair.public)
+    return Target(f"tcp://127.0.0.1:{broker.sockets.endpoints[end].rpartition(':')[2]}", security.pair.public)
 
 
 def test_curve_from_end_to_end(pump, brokers, peers, curve):
@@ -361,10 +376,11 @@ def let_in(pump, brokers, peers, curve, **options) -> tuple[BrokerService, Worke
     return broker, worker, security.authorized.folder / "worker.key"
 
 
+@pytest.mark.adversary(60)
 def test_a_key_that_is_removed_is_cut_with_its_next_message(pump, brokers, peers, curve):
     """Heartbeats are rare here, so that on a busy machine the connection isn't lost before that message is sent."""
     broker, worker, file = let_in(pump, brokers, peers, curve, interval=60.0)
-    key, authorized = worker.link._keys.public, curve[0].authorized
+    key, authorized = worker.connection._keys.public, curve[0].authorized
     file.unlink()
     pump.until(lambda: not authorized.is_authorized(key))
     assert worker.state is State.ACTIVE
@@ -380,7 +396,7 @@ def test_who_calls_again_without_a_key_is_let_in_when_it_is_back(pump, brokers, 
     text = file.read_text()
     file.unlink()
     curve[0].authorized.reload()
-    worker.link._perform(worker.link.negotiation.disconnected(time.monotonic()))
+    worker.connection._perform(worker.connection.negotiation.disconnected(time.monotonic()))
     pump.until(lambda: not knows(broker, "echo"))
     pump.sit(0.5)
     assert worker.state in (State.LOST, State.DIALLING)
@@ -388,11 +404,12 @@ def test_who_calls_again_without_a_key_is_let_in_when_it_is_back(pump, brokers, 
     pump.until(lambda: worker.state is State.ACTIVE and knows(broker, "echo"))
 
 
+@pytest.mark.adversary(60)
 def test_strangers_and_plain_peers_stay_outside(pump, brokers, peers, curve):
     security, _ = curve
     broker = brokers.start(security=security, address="127.0.0.1")
     stranger = peers.worker(secured(broker, security, "backend"), keys=Keys(*new_keys()))
-    plain = peers.worker(broker.ports.ends["backend"], identity="plain")
+    plain = peers.worker(broker.sockets.endpoints["backend"], identity="plain")
     pump.sit(0.5)
     assert State.ACTIVE not in (stranger.state, plain.state)
     assert not broker.broker.sessions.all

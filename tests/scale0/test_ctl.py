@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from click.testing import CliRunner
+from scale0_stage import Stage
 
-from scale0.ctl import main
+from scale0.config.keys import KeyFault
+from scale0.ctl import CommandFailed, ask, main
+from scale0.wire.management_commands import ALIASES, COMMANDS
 
 
 def test_keygen_makes_its_folder(tmp_path):
@@ -23,3 +27,32 @@ def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["keygen", "b1", "--out", str(tmp_path / "file" / "deep")])
     assert (result.exit_code, "scale0ctl: " in result.output, "Traceback" in result.output) == (1, True, False)
+
+
+def test_each_command_has_a_handler_and_a_door() -> None:
+    """The broker serves each row of the table, and each row can be reached from the command line."""
+    stage = Stage()
+    assert set(stage.broker.management._handlers) == {command.name for command in COMMANDS}
+    plain = {command.cli or command.name for command in COMMANDS if command.help}
+    assert plain | {"errors", "keygen", "password"} == set(main.commands)
+    assert set(ALIASES.values()) <= {command.name for command in COMMANDS}
+
+
+@pytest.mark.parametrize(
+    "change, error",
+    [
+        ({"curve_key": "none.secret", "server_key": "x" * 40}, KeyFault),
+        ({"curve_key": "open.secret", "server_key": "x" * 40}, KeyFault),
+        ({"broker": "nonsense"}, CommandFailed),
+    ],
+)
+def test_what_fails_before_it_is_sent_leaves_no_timer(pump, tmp_path, monkeypatch, change, error) -> None:
+    """Nothing fires afterwards into a program that has ended, or goes on without the answer."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "open.secret").touch(0o644)
+    settings = {"broker": "tcp://127.0.0.1:9", "auth_id": "op", "password": "x", "timeout": 60.0}
+    before = pump.reactor.getDelayedCalls()
+    with pytest.raises(error):
+        ask(pump.reactor, settings | {"curve_key": None, "server_key": ""} | change, "status")
+    later = pump.reactor.seconds() + 30
+    assert not [call for call in pump.reactor.getDelayedCalls() if call not in before and call.getTime() > later]

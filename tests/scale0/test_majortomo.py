@@ -24,9 +24,9 @@ worker.close()
 def test_majortomos_worker_serves_our_client(pump, brokers):
     """Partial and final replies, three times, and a clean leave."""
     broker = brokers.start()
-    client = Client(pump.reactor, "desk", [broker.ports.ends["frontend"]])
+    client = Client(pump.reactor, "desk", [broker.sockets.endpoints["frontend"]])
     client.startService()
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, broker.ports.ends["backend"]])
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, broker.sockets.endpoints["backend"]])
     try:
         for number in range(3):
             parts: list[list[bytes]] = []
@@ -37,7 +37,7 @@ def test_majortomos_worker_serves_our_client(pump, brokers):
                 [[b"part"]],
             )
         pump.until(lambda: worker.poll() is not None, 10)
-        pump.until(lambda: not broker.broker.fellows.knows("echo"))
+        pump.until(lambda: not broker.broker.routing.knows("echo"))
     finally:
         worker.kill()
         worker.wait()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from twisted.python.usage import UsageError
 
-from scale0.reader import new_keys
 from scale0.tap import Options, security_of, signing_key_of
+from scale0.wire.reader import new_keys
 
 LEAST = '{"identity": "b1", "frontend_port": 0, "backend_port": 0}'
 

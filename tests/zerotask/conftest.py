@@ -7,30 +7,32 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from twisted.logger import LogLevel, formatEvent, globalLogPublisher
 
-from zerotask import errors, shelf
-from zerotask.broker import Broker
+from groundwork.event import Event
+from zerotask import errors
+from zerotask.broker.broker import Broker
 from zerotask.errors import RpcError
-from zerotask.jsonrpc import encode
-from zerotask.ledger import Ledger
-from zerotask.roster import Caller
-from zerotask.shelf import SqlShelf
-from zerotask.store import Recovery
+from zerotask.storage import schema
+from zerotask.storage.database import Recovery
+from zerotask.storage.task_table import SqlTaskTable
+from zerotask.tasks.connections import Caller
+from zerotask.tasks.ledger import Ledger
+from zerotask.wire.jsonrpc import encode
 
 
 class InlineStore:
     """store.Store in the caller's own thread: jobs run at once, each in a transaction of its own."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.connection = shelf.connect(":memory:")
-        self.connection.executescript(shelf.SCHEMA)
-        self.ledger = Ledger(SqlShelf(self.connection), lambda: 0.5, encode)
+        self.connection = schema.connect(":memory:")
+        self.connection.executescript(schema.SCHEMA)
+        self.ledger = Ledger(SqlTaskTable(self.connection), lambda: 0.5, encode)
         self.clock, self.pending, self.broken = clock, 0, False
-        self.on_notices: Callable[..., None] = lambda notices, wall: None
-        self.on_trouble: Callable[..., None] = lambda text: None
+        self.on_notices, self.on_trouble, self.on_damage = Event(), Event(), Event()
 
     def found(self) -> Recovery:
-        kept = self.ledger.shelf
+        kept = self.ledger.table
         return Recovery(kept.leases(), kept.policies())
 
     def write(self, job: Any, done: Any, durable: bool = True) -> None:
@@ -39,7 +41,7 @@ class InlineStore:
         else:
             self.read(job, done)
 
-    def read(self, job: Any, done: Any) -> None:
+    def read(self, job: Any, done: Any, current: bool = True) -> None:
         value = error = None
         try:
             value = job(self.ledger, self.clock())
@@ -55,6 +57,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.wall_ahead = 0.0  # of the clock of tasks; a step of the wall clock changes it
         self.store = InlineStore(lambda: self.now)
         self.sent: dict[str, list[Any]] = {}
         self.published: list[Any] = []
@@ -63,7 +66,9 @@ class Bench:
 
     def start(self) -> None:
         """Also: start again, with the same store."""
-        self.broker = Broker(self.store, self.store.found(), self._send, self._publish, self.now, self.now)
+        self.broker = Broker(
+            self.store, self.store.found(), self._send, self._publish, self.now, self.now + self.wall_ahead
+        )
 
     def _send(self, line: str, text: bytes) -> bool:
         if line in self.gone:
@@ -74,16 +79,21 @@ class Bench:
     def _publish(self, text: bytes) -> None:
         self.published.append(json.loads(text))
 
-    def receive(self, line: str, text: bytes, key: str = "", operator: bool = False) -> list[Any]:
+    def receive(
+        self, line: str, text: bytes, key: str = "", operator: bool = False, roles: tuple[str, ...] = ()
+    ) -> list[Any]:
         """What a connection says, and what it is sent because of that."""
         before = len(self.sent.get(line, []))
-        self.broker.receive(Caller(line, key, operator), text, self.now, self.now)
+        self.broker.receive(Caller(line, key, operator, roles=roles), text, self.now, self.now + self.wall_ahead)
         return self.sent.get(line, [])[before:]
 
-    def ask(self, line: str, method: str, /, *params: Any, key: str = "", operator: bool = False, **named: Any) -> Any:
+    def ask(
+        self, line: str, method: str, /, *params: Any, key: str = "", operator: bool = False,
+        roles: tuple[str, ...] = (), **named: Any,
+    ) -> Any:  # fmt: skip
         """A call's answer: the result, or (code, message, data). None while there is none."""
         request = {"jsonrpc": "2.0", "method": f"zerotask.broker.{method}", "params": named or list(params), "id": 1}
-        for answer in self.receive(line, json.dumps(request).encode(), key, operator):
+        for answer in self.receive(line, json.dumps(request).encode(), key, operator, roles):
             if isinstance(answer, dict) and answer.get("id") == 1:
                 return outcome(answer)
         return None
@@ -105,7 +115,7 @@ class Bench:
             self.now = min(self.now + step, end)
             for line in beating:
                 self.ask(line, "node_status")
-            self.broker.tick(self.now, self.now)
+            self.broker.tick(self.now, self.now + self.wall_ahead)
 
 
 def outcome(answer: dict[str, Any]) -> Any:
@@ -117,3 +127,17 @@ def outcome(answer: dict[str, Any]) -> Any:
 @pytest.fixture
 def bench() -> Bench:
     return Bench()
+
+
+@pytest.fixture
+def log_lines():
+    """The formatted lines of warnings and errors."""
+    lines = []
+
+    def observe(event):
+        if event["log_level"] in (LogLevel.warn, LogLevel.error):
+            lines.append(formatEvent(event))
+
+    globalLogPublisher.addObserver(observe)
+    yield lines
+    globalLogPublisher.removeObserver(observe)

@@ -8,15 +8,17 @@ import pytest
 from twisted.internet import defer
 from twisted.internet.epollreactor import EPollReactor
 
-from scale0.keys import AuthorizedKeys, Pair
-from scale0.reader import CurveClient, Network, SocketError, new_keys
+from groundwork.awake_clock import AwakeClock
+from scale0.config.keys import AuthorizedKeys, Pair
+from scale0.wire.reader import CurveClient, Network, SocketError, new_keys
 from zerotask import errors
 from zerotask.client import Client
 from zerotask.errors import RpcError, TaskFailed
-from zerotask.links import SocketLink
-from zerotask.node import Node
-from zerotask.rpc import Rpc
+from zerotask.node.node import Node
 from zerotask.service import Settings, StartError, ZeroTaskService
+from zerotask.wire import methods
+from zerotask.wire.calls import Rpc
+from zerotask.wire.links import SocketLink
 
 PATIENCE = 20.0
 
@@ -114,6 +116,7 @@ def test_failures_reach_the_client_as_they_were_meant(world):
         "bug": lambda: defer.fail(ZeroDivisionError("by zero")),
         "deep": lambda: defer.succeed(eval("[" * 70 + "]" * 70)),
         "odd": lambda: defer.succeed(object()),
+        "nan": lambda: defer.succeed([1.0, {"x": float("nan")}]),
     }
     client = world.client()
     world.node(lambda work, tell: ends[work.params[0]]())
@@ -124,7 +127,39 @@ def test_failures_reach_the_client_as_they_were_meant(world):
             world.result(client.wait(task, 10))
         told[name] = failure.value.code, failure.value.data
     raised = errors.FUNCTION_RAISED, None
-    assert told == {"code": (12, {"x": 1}), "bug": raised, "deep": raised, "odd": raised}
+    assert told == {"code": (12, {"x": 1}), "bug": raised, "deep": raised, "odd": raised, "nan": raised}
+
+
+@pytest.mark.parametrize("params", [[float("inf")], {"a": [float("nan")]}, [object()]])
+def test_params_that_are_no_json_are_refused(world, params):
+    """They are not changed into null (F79)."""
+    with pytest.raises(RpcError) as refusal:
+        world.result(world.client().submit("m", params))
+    assert refusal.value.code == errors.INVALID_PARAMS
+
+
+@pytest.mark.parametrize("state", ["queued", "finished", "cancelled before"])
+def test_cancelling_again_after_a_lost_answer_tells_what_the_first_try_did(world, monkeypatch, state):
+    """The task has ended as cancelled: then it was; and not if it ended otherwise."""
+    client = world.client()
+    task = world.result(client.submit("m"))
+    if state == "finished":
+        world.node(lambda work, tell: defer.succeed(1))
+        world.result(client.wait(task, 10))
+    once, lost = client._once, []
+
+    async def loses_the_first_answer(method, params):
+        answer = await once(method, params)
+        if method == "client_task_cancel" and not lost:
+            lost.append(answer)
+            raise errors.NoAnswer("lost")
+        return answer
+
+    if state == "cancelled before":
+        assert world.result(client.cancel(task)) is True
+        assert world.result(client.cancel(task)) is False
+    monkeypatch.setattr(client, "_once", loses_the_first_answer)
+    assert world.result(client.cancel(task)) is (state != "finished")
 
 
 def test_waiting_ends_when_time_is_up(world):
@@ -183,7 +218,7 @@ def test_a_broker_that_starts_again_is_found_again(world):
     world.until(lambda: runs)
     world.result(world.service.stopService())
     connected = []
-    node.on_connected = lambda: connected.append(True)
+    node.on_connected.subscribe(lambda: connected.append(True))
     world.service = world.until(lambda: world.try_broker(listen))
     waiting = client.wait(task, 15)
     world.until(lambda: connected)
@@ -207,6 +242,151 @@ def test_a_node_that_stops_gives_back_what_it_holds(world):
     assert world.result(client.wait(task, 10)) == 2
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_work_that_deploys_interrupt_is_done_in_the_end(world, most):
+    """A node that leaves in order costs no attempt, however many attempts there are (F62)."""
+    client, begun = world.client(), []
+
+    def run(work, tell):
+        begun.append(work.attempt)
+        return defer.Deferred() if len(begun) < 6 else defer.succeed("done")
+
+    task = world.result(client.submit("m", max_attempts=most))
+    for number in range(5):
+        node = world.node(run, name="n")
+        world.until(lambda number=number: len(begun) == number + 1)
+        world.result(node.stop(wait=0.0))
+    world.node(run, name="n")
+    assert world.result(client.wait(task, 10)) == "done"
+
+
+def test_a_wait_for_running_work_can_be_ended(world):
+    """By a second signal: what runs is given back then (F62)."""
+    client, begun = world.client(), []
+
+    def run(work, tell):
+        begun.append(work.id)
+        return defer.Deferred()
+
+    node = world.node(run)
+    task = world.result(client.submit("m"))
+    world.until(lambda: begun)
+    stopped = node.stop(wait=3600.0)
+    assert not stopped.called
+    node.stop_waiting()
+    world.result(stopped)
+    assert world.result(client.status(task))["state"] == "queued"
+
+
+def test_a_broker_that_stood_still_judges_nobody_by_that(world, log_lines):
+    """However long; its node keeps the one attempt that its task has, and its result counts (F6)."""
+    client, running, asleep = world.client(), [], [0.0]
+    world.service._awake = AwakeClock(lambda: time.monotonic() + asleep[0])
+
+    def run(work, tell):
+        running.append(defer.Deferred())
+        return running[-1]
+
+    connected = []
+    node = world.node(run)
+    node.on_connected.subscribe(lambda: connected.append(True))
+    task = world.result(client.submit("m", max_attempts=1))
+    world.until(lambda: running)
+    for stall in (9.0, 3_600.0):
+        asleep[0] += stall
+        told = len(log_lines)
+        world.until(lambda told=told: len(log_lines) > told)
+        assert world.result(client.status(task))["state"] in ("assigned", "running")
+    assert len(connected) == 1 and all("stood still" in line for line in log_lines)
+    running[0].callback("whole")
+    assert world.result(client.wait(task, 10)) == "whole"
+
+
+@pytest.mark.parametrize("socket", [False, True])
+def test_a_node_whose_broker_stops_as_well_does_not_wait_for_its_answer(world, monkeypatch, socket):
+    """Nor one whose broker has stopped before: there is none that could answer."""
+    monkeypatch.setattr("zerotask.node.node.LEAVE_WAIT", 3600.0)
+    link = SocketLink(world.reactor, world.service.listen) if socket else None
+    connected = []
+    node = world.node(lambda work, tell: defer.Deferred(), link)
+    node.on_connected.subscribe(lambda: connected.append(True))
+    world.until(lambda: connected)
+    stopped = world.service.stopService()
+    world.result(node.stop(wait=0.0))
+    world.result(stopped)
+    world.stops.clear()
+    world.service = world.broker()
+
+
+def test_work_that_waits_holds_no_slot(world):
+    """Other work goes on, however much waits; after a reconnection as well, and until it goes on itself (F58)."""
+    client, running = world.client(), {}
+
+    def run(work, tell):
+        running[work.id] = defer.Deferred()
+        if work.params:
+            node.set_waiting(work.id, True)
+        return running[work.id]
+
+    node = world.node(run, slots=2)
+    waiting = [world.result(client.submit("m", ["waits"])) for _ in range(5)]
+    world.until(lambda: len(running) == 5)
+    node._renewed()
+    busy = [world.result(client.submit("m")) for _ in range(3)]
+    world.until(lambda: len(running) == 7)
+    running.pop(busy[0]).callback(1)
+    world.until(lambda: len(running) == 7)
+    node.set_waiting(waiting[0], False), node.set_waiting("unknown", True)
+    running.pop(busy[1]).callback(2)
+    later = world.result(client.submit("m"))
+    world.result(client.status(later))
+    assert later not in running
+    for task in waiting:
+        running.pop(task).callback("late")
+    assert world.result(client.wait(waiting[0], 10)) == "late"
+    world.until(lambda: later in running)
+    for task in (busy[2], later):
+        running.pop(task).callback(3)
+    assert world.result(client.wait(later, 10)) == 3
+
+
+def test_a_broker_that_knows_no_waiting_counts_the_slot(world, monkeypatch):
+    """As one of an earlier version (F58)."""
+    monkeypatch.delitem(methods.METHODS, "node_task_waits")
+    client, running = world.client(), {}
+
+    def run(work, tell):
+        running[work.id] = defer.Deferred()
+        node.set_waiting(work.id, True)
+        return running[work.id]
+
+    node = world.node(run, slots=1)
+    first, second = (world.result(client.submit("m")) for _ in range(2))
+    world.until(lambda: first in running and not node._waits)
+    running[first].callback(1)
+    world.until(lambda: second in running)
+    running[second].callback(2)
+    assert world.result(client.wait(second, 10)) == 2
+
+
+def test_a_refused_node_says_so_once(world, monkeypatch, log_lines):
+    """Its name is another's: one line, until it is taken or refused for another reason (F78)."""
+    tries = []
+    first = world.node(lambda work, tell: defer.Deferred(), name="same")
+    connected = []
+    first.on_connected.subscribe(lambda: connected.append(True))
+    world.until(lambda: connected)
+    second = Node(world.service.local_link(), world.reactor, "same", {"m": {}}, lambda w, t: None, lambda t: None)
+    joins = second._try_to_join
+    monkeypatch.setattr(second, "_try_to_join", lambda: (tries.append(True), joins())[1])
+    second.start()
+    world.stops.append(second.stop)
+    world.until(lambda: len(tries) > 3)
+    (said,) = [line for line in log_lines if "same" in line]
+    assert "in use" in said
+
+
+@pytest.mark.adversary(60)
 def test_under_curve_only_those_in_the_folder_get_in(world, tmp_path):
     (public, secret), (mine, my_secret), (theirs, their_secret) = new_keys(), new_keys(), new_keys()
     keys = tmp_path / "keys"
@@ -228,6 +408,10 @@ def test_under_curve_only_those_in_the_folder_get_in(world, tmp_path):
     with pytest.raises(errors.NoAnswer):
         world.result(me.call("client_connect", ["me"], timeout=0.7))
     me.close(), stranger.close()
+    reads = world.service._key_reads
+    world.result(world.service.stopService())
+    assert (reads.running, world.service._ticks.running) == (False, False)  # the folder may be gone by then
+    world.service = world.broker()
 
 
 def test_without_keys_only_this_machine_is_served(tmp_path):

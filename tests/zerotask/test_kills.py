@@ -1,7 +1,7 @@
 """Broker, nodes and clients are killed at random while 2,000 tasks go through; a program judges the logs of the run.
 
-The same with more: `python tests/zerotask/kill_run.py FOLDER --tasks 100000 --kills 50 --nodes 8 --clients 4`, then
-`python tests/zerotask/kill_check.py FOLDER 25000`.
+The same with more: `python tests/stages/kill_run.py FOLDER --tasks 100000 --kills 50 --nodes 8 --clients 4`, then
+`python tests/stages/kill_check.py FOLDER 25000`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+STAGES = Path(__file__).parents[1] / "stages"
 TASKS, KILLS, NODES, CLIENTS = 2000, 10, 4, 2
 
 
 def program(name, *arguments):
     return subprocess.run(
-        [sys.executable, str(HERE / name), *map(str, arguments)],
+        [sys.executable, str(STAGES / name), *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -39,6 +39,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.adversary(63)
 @pytest.mark.integration
 def test_every_task_ends_once_and_none_is_lost(folder):
     judged = program("kill_check.py", folder, TASKS // CLIENTS)
@@ -68,6 +69,7 @@ def _never_ran(folder, database, task_id):
         log.write_text("".join(line for line in log.read_text().splitlines(True) if f'"{task_id}"' not in line))
 
 
+@pytest.mark.adversary(63)
 @pytest.mark.integration
 @pytest.mark.parametrize("spoil", [_lose, _change, _leave, _see_otherwise, _never_ran], ids=lambda f: f.__name__)
 def test_the_judge_finds_what_is_wrong(folder, tmp_path, spoil):

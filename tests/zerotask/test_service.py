@@ -45,7 +45,7 @@ def eventually(check, within=PATIENCE):
     return found
 
 
-class House:
+class Installation:
     """A broker and a node in processes of their own, and the command."""
 
     def __init__(self, folder):
@@ -74,10 +74,10 @@ class House:
         run = json.loads(path.read_text()) if path.exists() else {}
         return run if run.get("pid") == process.pid else None
 
-    def start_node(self):
+    def start_node(self, name="n", *options):
         node = [str(BESIDE / "zerotask"), "node", "--broker", self.run["listen"], "--module", "functions"]
-        process = self.start(*node, "--name", "n", "--slots", "2")
-        eventually(lambda: "Node n serves add, dies, slow" in (self.folder / "log").read_text())
+        process = self.start(*node, "--name", name, "--slots", "2", *options)
+        eventually(lambda: f"Node {name} serves add, dies, slow" in (self.folder / "log").read_text())
         return process
 
     def call(self, *arguments, as_operator=False):
@@ -115,15 +115,15 @@ class House:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    one = House(tmp_path_factory.mktemp("house"))
+def installation(tmp_path_factory):
+    one = Installation(tmp_path_factory.mktemp("installation"))
     yield one
     one.end()
 
 
 @pytest.fixture(scope="module")
-def node(house):
-    return house.start_node()
+def node(installation):
+    return installation.start_node()
 
 
 def said(done):
@@ -131,43 +131,43 @@ def said(done):
 
 
 @pytest.mark.integration
-def test_where_it_listens_and_who_may_operate_it(house):
-    assert set(house.run) == {"pid", "listen", "publish", "control"}
-    assert (house.state / "control.sock").stat().st_mode & 0o777 == 0o600
-    assert house.state.stat().st_mode & 0o777 == 0o700
+def test_where_it_listens_and_who_may_operate_it(installation):
+    assert set(installation.run) == {"pid", "listen", "publish", "control"}
+    assert (installation.state / "control.sock").stat().st_mode & 0o777 == 0o600
+    assert installation.state.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.integration
-def test_a_second_broker_on_the_folder_says_why_it_does_not_start(house):
+def test_a_second_broker_on_the_folder_says_why_it_does_not_start(installation):
     command = [
         str(BESIDE / "twistd"),
         "-n",
         "--pidfile=",
         "zerotask",
         "--state",
-        str(house.state),
+        str(installation.state),
         "--listen",
         "tcp://127.0.0.1:0",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=house.folder)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=installation.folder)
     assert done.returncode == 1
-    assert f"zerotask: {house.state} is in use by another broker" in done.stdout + done.stderr
+    assert f"zerotask: {installation.state} is in use by another broker" in done.stdout + done.stderr
 
 
 @pytest.mark.integration
-def test_a_task_through_the_command(house, node):
+def test_a_task_through_the_command(installation, node):
     """Submitted, run in a child process, its result printed; unknown ids are 3."""
-    assert said(house.call("submit", "add", "--params", "[1, 2]", "--wait", "20")) == (0, "3\n", "")
-    assert house.call("status", "none").returncode == 3
-    house.submit("dies", "dead")
-    assert house.operate("task_result", task_id="dead", wait=20) == errors.CHILD_DIED
+    assert said(installation.call("submit", "add", "--params", "[1, 2]", "--wait", "20")) == (0, "3\n", "")
+    assert installation.call("status", "none").returncode == 3
+    installation.submit("dies", "dead")
+    assert installation.operate("task_result", task_id="dead", wait=20) == errors.CHILD_DIED
 
 
 def test_wrong_words_are_told_before_anything_is_asked():
     """Usage errors are 2."""
     for words, told in (
         (["submit", "add", "--params", "no json"], "not JSON"),
-        (["tasks"], "say --state DIR"),
+        (["tasks"], "give --state DIR"),
         (["--curve-key", "x", "status", "t"], "--curve-key and --broker-key belong together"),
         (["--state", "/nowhere", "nodes"], "no broker runs in /nowhere"),
     ):
@@ -176,34 +176,84 @@ def test_wrong_words_are_told_before_anything_is_asked():
 
 
 @pytest.mark.integration
-def test_a_time_limit_kills_and_a_cancelled_task_is_stopped(house, node):
-    house.submit("slow", "late", 60, time_limit=0.3)
-    assert house.operate("task_result", task_id="late", wait=20) == errors.TIME_LIMIT
-    house.submit("slow", "long", 60)
-    eventually(lambda: house.operate("task", task_id="long")["state"] == "running")
-    assert house.call("cancel", "long", as_operator=True).stdout == "long is cancelled\n"
-    done = house.call("result", "long", as_operator=True)
+def test_a_time_limit_kills_and_a_cancelled_task_is_stopped(installation, node):
+    installation.submit("slow", "late", 60, time_limit=0.3)
+    assert installation.operate("task_result", task_id="late", wait=20) == errors.TIME_LIMIT
+    installation.submit("slow", "long", 60)
+    eventually(lambda: installation.operate("task", task_id="long")["state"] == "running")
+    assert installation.call("cancel", "long", as_operator=True).stdout == "long is cancelled\n"
+    done = installation.call("result", "long", as_operator=True)
     assert done.returncode == 1 and "(-32028)" in done.stderr
-    assert [(one["node"], one["tasks"]) for one in house.operate("nodes")] == [("n", [])]
+    assert [(one["node"], one["tasks"]) for one in installation.operate("nodes")] == [("n", [])]
 
 
 @pytest.mark.integration
-def test_a_broker_killed_and_started_again_has_everything(house, node):
+def test_a_broker_killed_and_started_again_has_everything(installation, node):
     """Also the node comes back by itself."""
-    house.submit("slow", "later", 0, delay=2)
-    house.broker.send_signal(signal.SIGKILL)
-    house.broker.wait()
-    house.broker = house.start_broker(house.run["listen"])
-    assert house.operate("task_result", task_id="later", wait=60) == 1
+    installation.submit("slow", "later", 0, delay=2)
+    installation.broker.send_signal(signal.SIGKILL)
+    installation.broker.wait()
+    installation.broker = installation.start_broker(installation.run["listen"])
+    assert installation.operate("task_result", task_id="later", wait=60) == 1
+
+
+def test_a_schedule_has_the_options_of_its_tasks_and_says_when_it_is_next_due(installation):
+    """In its own zone (F82)."""
+    options = ["--priority", "7", "--time-limit", "2m", "--max-attempts", "1", "--result-ttl", "1h", "--delay", "5s"]
+    line = ["30 2 29 2 *", "add", "--params", "[1]", "--zone", "Asia/Tokyo"]
+    added = installation.call("schedule", "add", "leap", *line, *options, as_operator=True)
+    assert added.stdout == "leap is scheduled\n", added.stderr
+    (told,) = installation.operate("schedules")
+    given = {"priority": 7, "time_limit": 120.0, "max_attempts": 1, "result_ttl": 3600.0, "delay": 5.0}
+    assert told["options"] == given
+    listed = installation.call("schedule", "list", as_operator=True).stdout.splitlines()
+    assert listed[0].split()[:4] == ["name", "line", "zone", "next"]
+    assert "-02-29 02:30 JST" in listed[1]
+    assert installation.operate("schedule_remove", name="leap") is True
 
 
 @pytest.mark.integration
-def test_sigterm_is_a_good_end(house, node):
+def test_a_node_may_wait_for_its_work_and_a_second_signal_ends_that(installation):
+    """With --stop-wait; the task is given back, and has lost no attempt (F62)."""
+    process = installation.start_node("other", "--stop-wait", "1h")
+    assert installation.operate("node_drain", node="n") is True
+    installation.submit("slow", "deployed", 60, max_attempts=1)
+    eventually(lambda: installation.operate("task", task_id="deployed")["node"] == "other")
+    process.terminate()
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1.0)
+    process.terminate()
+    assert process.wait(10) == 0
+    assert installation.operate("task", task_id="deployed")["state"] == "queued"
+    assert installation.operate("task_cancel", task_id="deployed") is True
+    assert installation.operate("node_drain", node="n", drain=False) is True
+
+
+@pytest.mark.parametrize("module", ["zerotask.tap", "zerotask.node.command", "zerotask.cli"])
+def test_no_process_reads_the_wall_clock_for_its_timers(module):
+    """The reactor goes by the monotonic clock once a program runs (F2)."""
+    start = {
+        "zerotask.tap": "",
+        "zerotask.node.command": "m.react = lambda run: run(reactor); m.Deferred.fromCoroutine = lambda it: it.close();"
+        "m.globalLogBeginner.beginLoggingTo = lambda *a, **n: None;"
+        "m.node.main(['--module', 'x'], obj={'broker': 'tcp://127.0.0.1:1', 'security': None}, standalone_mode=False);",
+        "zerotask.cli": "m.react = lambda run: run(reactor);"
+        "m._react(lambda reactor: m.Deferred(), 'tcp://127.0.0.1:1');",
+    }
+    code = (
+        f"import time, {module}, sys; m = sys.modules['{module}']; from twisted.internet import reactor;"
+        f"{start[module]} assert reactor.seconds is time.monotonic"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.integration
+def test_sigterm_is_a_good_end(installation, node):
     """Last in this file: of the node, whose children go with it, and of the broker, whose run.json does."""
     children = Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split()
     assert children
-    for process in (node, house.broker):
+    for process in (node, installation.broker):
         process.terminate()
         assert process.wait(10) == 0
-    assert not (house.state / "run.json").exists()
+    assert not (installation.state / "run.json").exists()
     assert [pid for pid in children if os.path.exists(f"/proc/{pid}")] == []

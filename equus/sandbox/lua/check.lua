@@ -1,5 +1,5 @@
--- Loads one check, its libraries, and runs it. Called once in the zygote as check(native, codec, env, raw, tostring);
--- answers the functions that the worker calls. Each of those takes and returns bytes (see codec.lua).
+-- Loads one check and its libraries, and runs it. The zygote calls it once as check(native, codec, env, raw, tostring);
+-- it returns the functions that the worker calls, each of which takes and returns bytes (codec.lua).
 local native, codec, env, raw, plain_tostring = ...
 local encode, encode_list, decode = codec.encode, codec.encode_list, codec.decode
 local type, error, raw_pcall = raw.type, raw.error, raw.pcall
@@ -14,12 +14,13 @@ local check
 
 local api = {}
 
--- The message of an error, and where it came from. Frames of these files are left out.
+-- Returns the message of an error and its traceback, without the frames of these files.
 local function explain(fault)
   if type(fault) == "userdata" then native.die("memory") end
   local text = plain_tostring(fault)
   if type(fault) == "table" and text == "table" then text = "error object: a table without __tostring" end
-  local trace = raw.traceback(nil, 2):gsub("\n[^\n]*%[sandbox%][^\n]*", ""):gsub("\n%s*%[C%]: in function 'xpcall'$", "")
+  local trace = raw.gsub(raw.traceback(nil, 2), "\n[^\n]*%[sandbox%][^\n]*", "")
+  trace = raw.gsub(trace, "\n%s*%[C%]: in function 'xpcall'$", "")
   return { fault = text, trace = trace }
 end
 
@@ -28,7 +29,7 @@ local function guarded(action, ...)
   if results[1] then return results end
   local fault = results[2]
   if fault == "not enough memory" then native.die("memory") end
-  -- An error inside `explain` itself, a stack overflow among them, comes as a string.
+  -- An error inside `explain` itself, such as a stack overflow, comes as a string.
   return { false, type(fault) == "table" and fault or { fault = plain_tostring(fault), trace = "" } }
 end
 
@@ -52,7 +53,7 @@ function env.require(name)
   return loaded[name]
 end
 
--- {} or {fault = ...}.
+-- Compiles without running. Returns {} or {fault = ...}.
 function api.compile(source, name)
   local chunk, fault = compile(source, name)
   return encode({ fault = not chunk and fault or nil })
@@ -60,7 +61,7 @@ end
 
 function api.library(name, source) sources[name] = source end
 
--- {table = ...} without its run, or {fault = ..., trace = ...}.
+-- Runs a check's chunk and keeps its table. Returns {table = ...} without its run, or {fault = ..., trace = ...}.
 function api.load(source, name)
   local chunk, fault = compile(source, name)
   if not chunk then return encode({ fault = fault }) end
@@ -81,21 +82,28 @@ function api.load(source, name)
   return encode({ fault = name .. ".lua: its table is not data: " .. bytes })
 end
 
-function api.seed(number) env.math.randomseed(number) end
+function api.seed(number) raw.randomseed(number) end
+
+-- Returns an integer that is no less than 0, or nil.
+local function whole(value) return raw.mathtype(value) == "integer" and value >= 0 and value or nil end
 
 function api.need(capability) needed[capability] = true end
 
--- {status = ..., summary = ..., length = true length of the summary}, or {fault = ..., trace = ...}.
+-- Calls the check. Returns {status = ..., summary = ..., length = bytes of the uncut summary, output = uncut length or
+-- nil, metrics = uncut number or nil}, or {fault = ..., trace = ...}.
 function api.run(args)
   local results = guarded(check.run, decode(args), host)
   if not results[1] then return encode(results[2]) end
-  local status, summary = results[2], results[3]
+  local status, summary, lengths = results[2], results[3], type(results[4]) == "table" and results[4] or {}
   if summary ~= nil then summary = plain_tostring(summary) end
-  local cut = summary and #summary > native.output_kept and summary:sub(1, native.output_kept) or summary
-  return encode({ status = status ~= nil and plain_tostring(status) or nil, summary = cut, length = summary and #summary })
+  local cut = summary and #summary > native.output_kept and raw.sub(summary, 1, native.output_kept) or summary
+  return encode({
+    status = status ~= nil and plain_tostring(status) or nil, summary = cut, length = summary and #summary,
+    output = whole(raw.rawget(lengths, "output")), metrics = whole(raw.rawget(lengths, "metrics")),
+  })
 end
 
--- The calls of the host ------------------------------------------------------------------------------------------
+-- Host calls ------------------------------------------------------------------------------------------
 
 local function call(name, ...)
   local capability = capability_of[name]
@@ -114,28 +122,28 @@ local function call(name, ...)
   return answer.value
 end
 
--- A call named "a.b" becomes host.a.b.
+-- Defines a host call; one named "a.b" becomes host.a.b.
 function api.offer(name, capability)
   capability_of[name] = capability
   local place, last = host, name
-  for group in name:gmatch("([^.]+)%.") do
+  for group in raw.gmatch(name, "([^.]+)%.") do
     place[group] = type(place[group]) == "table" and place[group] or {}
     place = place[group]
-    last = name:match("[^.]+$")
+    last = raw.match(name, "[^.]+$")
   end
   place[last] = function(...) return call(name, ...) end
 end
 
 function host.metric(name, value, options)
   local answer = native.metric(encode_list({ name, value, options }, 3))
-  local fault = answer:match("^!(.*)")
+  local fault = raw.match(answer, "^!(.*)")
   if fault then error(fault, 2) end
   return answer
 end
 
 function host.log(text)
   text = plain_tostring(text)
-  return native.log(#text > native.line_kept and text:sub(1, native.line_kept) or text)
+  return native.log(#text > native.line_kept and raw.sub(text, 1, native.line_kept) or text)
 end
 
 function host.now() return native.now() end

@@ -1,10 +1,10 @@
--- Plain data to bytes and back, the Lua half of values.py. One tag byte, then the value; nothing else ever crosses.
+-- Encodes plain data as bytes and decodes it, as value_codec.py does in Python. One tag byte, then the value.
 --   n nil   t true   f false   i int64   d double   s length, bytes   a count, items   o count, key and value pairs
 local string_pack, string_unpack, string_byte = string.pack, string.unpack, string.byte
 local table_concat, math_type = table.concat, math.type
 local type, next, error, tostring, rawlen = type, next, error, tostring, rawlen
 
--- Deeper data is a mistake, or a table that holds itself.
+-- Deeper data is a mistake, or a table that contains itself.
 local MOST_DEPTH = 32
 
 local encode_value
@@ -50,7 +50,7 @@ local function encode(value)
   return table_concat(parts)
 end
 
--- A list of exactly `count` values, nils among them: the arguments of a call.
+-- Encodes exactly `count` values, nils among them: the arguments of a call.
 local function encode_list(values, count)
   local parts = { string_pack("<c1I4", "a", count) }
   for index = 1, count do encode_value(values[index], parts, 0) end

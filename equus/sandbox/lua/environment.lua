@@ -1,21 +1,25 @@
--- What a check sees instead of Lua's own globals. Hygiene only: the wall is the process (docs/sandbox.rst).
--- Called once in the zygote as environment(native); answers the table of globals and the locked-away originals.
+-- Builds the globals that a check sees instead of Lua's own. This prevents accidents; the security boundary is the
+-- process (docs/sandbox.rst). The zygote calls it once as environment(native); it returns the table of globals, the
+-- originals that checks must not reach, and a safe tostring.
 local native = ...
 
 local raw = {
   load = load, pcall = pcall, xpcall = xpcall, error = error, next = next, tostring = tostring, type = type,
   getmetatable = getmetatable, setmetatable = setmetatable, rawget = rawget, select = select,
   create = coroutine.create, resume = coroutine.resume, close = coroutine.close,
-  format = string.format, rep = string.rep, find = string.find, traceback = debug.traceback,
-  concat = table.concat, pack = table.pack, unpack = table.unpack,
+  rep = string.rep, sub = string.sub, gsub = string.gsub, match = string.match, gmatch = string.gmatch,
+  traceback = debug.traceback, mathtype = math.type, randomseed = math.randomseed, concat = table.concat, pack = table.pack, unpack = table.unpack,
 }
 local error, type, select, raw_getmetatable = error, type, select, getmetatable
-local string_find, string_format = string.find, string.format
+-- Checks may replace all that they see, so that these files go by locals, and never call a method of a string.
+local string_find, string_format, string_gsub, string_sub = string.find, string.format, string.gsub, string.sub
+local math_max, math_tointeger = math.max, math.tointeger
 
--- string.rep("", 2^31) takes minutes inside one C call and allocates nothing; no result of any use is this long.
+-- string.rep("", 2^31) takes minutes inside one C call and allocates nothing. No useful result is this long.
 local LONGEST_REP = 32 * 1024 * 1024
 
--- Errors that no check may swallow: memory is gone, or Python raised (its exception would be an object in hostile hands).
+-- Ends the worker on errors that no check may catch: memory is used up, or Python raised (its exception is an object
+-- that a check must not get).
 local function survivable(ok, fault, ...)
   if not ok and (fault == "not enough memory" or type(fault) == "userdata") then native.die("memory") end
   return ok, fault, ...
@@ -69,7 +73,7 @@ function env.print(...)
   local texts = {}
   for index = 1, select("#", ...) do texts[index] = plain_tostring((select(index, ...))) end
   local line = raw.concat(texts, "\t") .. "\n"
-  native.print(#line > native.output_kept and line:sub(1, native.output_kept) or line, #line)
+  native.print(#line > native.output_kept and string_sub(line, 1, native.output_kept) or line, #line)
 end
 
 env.string = {}
@@ -77,14 +81,14 @@ for name, value in next, string do env.string[name] = value end
 env.string.dump = nil
 
 function env.string.rep(text, count, separator)
-  local whole = math.tointeger(count)
-  local unit = math.max(#text, 1) + (separator and #separator or 0)
+  local whole = math_tointeger(count)
+  local unit = math_max(#text, 1) + (separator and #separator or 0)
   if whole and whole > LONGEST_REP // unit then error("string.rep: the result would be too long", 2) end
   return raw.rep(text, count, separator)
 end
 
 function env.string.format(text, ...)
-  if string_find(text, "%%[^%a%%]*p") then error("string.format: %p shows an address", 2) end
+  if string_find(string_gsub(text, "%%%%", ""), "%%[^%a%%]*p") then error("string.format: %p shows an address", 2) end
   local values = raw.pack(...)
   for index = 1, values.n do
     local kind = type(values[index])

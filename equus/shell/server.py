@@ -1,0 +1,214 @@
+"""Speak SSH on one inherited socket: the server of one connection, in a process of its own that listens nowhere.
+
+It ends with its connection. supervisor.py starts it, and ends what it leaves behind.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from typing import Any
+
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from twisted.conch.avatar import ConchUser
+from twisted.conch.error import ConchError, IgnoreAuthentication
+from twisted.conch.interfaces import IConchUser
+from twisted.conch.ssh import common, forwarding, keys, transport, userauth
+from twisted.conch.ssh.connection import SSHConnection
+from twisted.conch.ssh.factory import SSHFactory
+from twisted.cred.error import UnauthorizedLogin
+from twisted.internet import defer, reactor
+from twisted.internet.task import LoopingCall
+from twisted.logger import globalLogBeginner
+from twisted.python.failure import Failure
+
+from equus.shell.permits import Permit, permit
+from equus.shell.session_channel import Account, SessionChannel
+from equus.shell.settings import ServerSettings
+from groundwork.safe_text import safe_line
+
+LOGIN_SECONDS = 60  # to show a key that is good
+TRIES = 6  # keys that a client may show
+LOOK_SECONDS = 5.0  # between two looks at the file of keys
+MOST_CHANNELS = 10  # of one connection, as OpenSSH has it
+SIGNATURES = frozenset({b"ssh-ed25519", b"ecdsa-sha2-nistp256", b"ecdsa-sha2-nistp384", b"ecdsa-sha2-nistp521",
+                        b"rsa-sha2-256", b"rsa-sha2-512"})  # fmt: skip
+
+
+class User(ConchUser):
+    """A person who has logged in."""
+
+    def __init__(self, server: Server, account: Account, opened: Permit, blob: bytes) -> None:
+        super().__init__()
+        self.account, self.permit, self.blob = account, opened, blob
+        self.settings = server.settings
+        self.touched, self.note = server.touched, server.note
+        self.channelLookup[b"session"] = SessionChannel
+        if server.settings.forward and opened.may_forward:
+            self.channelLookup[b"direct-tcpip"] = forwarding.openConnectForwardingClient
+
+    def lookupChannel(self, channelType: bytes, windowSize: int, maxPacket: int, data: bytes) -> Any:
+        """Return a new channel. Raises ConchError if there are too many, or none of this kind."""
+        if len(self.conn.channels) >= MOST_CHANNELS:
+            raise ConchError("too many channels", 4)
+        return super().lookupChannel(channelType, windowSize, maxPacket, data)
+
+
+class PublicKeyAuth(userauth.SSHUserAuthServer):
+    """Lets people in by keys and certificates alone."""
+
+    loginTimeout = LOGIN_SECONDS
+    attemptsBeforeDisconnect = TRIES
+
+    def serviceStarted(self) -> None:
+        """Offer public keys, and wait."""
+        self.authenticatedWith: list[bytes] = []
+        self.loginAttempts = 0
+        self.user: bytes | None = None
+        self.nextService: bytes | None = None
+        self.supportedAuthentications = [b"publickey"]
+        self._cancelLoginTimeout = self.clock.callLater(self.loginTimeout, self.timeoutAuthentication)
+
+    def auth_publickey(self, packet: bytes) -> Any:
+        """Judge a key that is shown, and its signature. Fails with UnauthorizedLogin if it opens nothing."""
+        assert self.user is not None and self.nextService is not None
+        has_signature = packet[:1] != b"\0"
+        algorithm, blob, rest = common.getNS(packet[1:], 2)
+        server: Server = self.transport.factory
+        user = self.user.decode("utf-8", "replace")
+        opened = server.permit(user, blob)
+        if opened is None or self.nextService != b"ssh-connection":
+            return defer.fail(UnauthorizedLogin("this key opens nothing here"))
+        if not has_signature:
+            self.transport.sendPacket(userauth.MSG_USERAUTH_PK_OK, packet[1:])
+            return defer.fail(IgnoreAuthentication())
+        signed = b"".join((
+            common.NS(self.transport.sessionID), bytes([userauth.MSG_USERAUTH_REQUEST]), common.NS(self.user),
+            common.NS(self.nextService), common.NS(b"publickey"), b"\x01", common.NS(algorithm), common.NS(blob),
+        ))  # fmt: skip
+        signature = common.getNS(rest)[0]
+        if not is_good_signature(opened.key, signature, signed):
+            return defer.fail(UnauthorizedLogin("the signature is wrong"))
+        try:
+            account = Account.of(user)
+        except KeyError:
+            return defer.fail(UnauthorizedLogin("there is no such account"))
+        return defer.succeed((IConchUser, server.let_in(account, opened, blob), lambda: None))
+
+
+def is_good_signature(key: bytes, signature: bytes, signed: bytes) -> bool:
+    """Return True if this plain public key has made the signature, by an algorithm that is good today."""
+    try:
+        kind = common.getNS(signature)[0]
+        return kind in SIGNATURES and bool(keys.Key.fromString(key, "BLOB").verify(signature, signed))
+    except Exception:  # conch raises whatever the bytes lead to
+        return False
+
+
+class Channels(SSHConnection):
+    """The channels of a connection. A channel with a program that does not read gets no further window."""
+
+    def adjustWindow(self, channel: Any, bytesToAdd: int) -> None:
+        """Allow the client more of a channel, unless it is choked."""
+        if not getattr(channel, "is_choked", False) and bytesToAdd > 0:
+            super().adjustWindow(channel, bytesToAdd)
+
+    def ssh_GLOBAL_REQUEST(self, packet: bytes) -> None:
+        """Refuse every global request: this server listens nowhere for its clients."""
+        _, rest = common.getNS(packet)
+        if rest[:1] != b"\0":
+            self.transport.sendPacket(82, b"")  # MSG_REQUEST_FAILURE
+
+
+class Transport(transport.SSHServerTransport):
+    """One connection; its end is the end of the process."""
+
+    ourVersionString = b"SSH-2.0-Equus"
+
+    def connectionLost(self, reason: Failure) -> None:
+        """End the process, once all programs have heard of it."""
+        super().connectionLost(reason)
+        self.factory.over()
+
+
+class Server(SSHFactory):
+    """Serves one connection by its settings, and ends it when its time, its silence or its key is over."""
+
+    protocol = Transport
+    services = {b"ssh-userauth": PublicKeyAuth, b"ssh-connection": Channels}
+    noisy = False
+
+    def __init__(self, settings: ServerSettings, clock: Any, wall: Any, over: Any) -> None:
+        key = keys.Key(load_pem_private_key(settings.host_key.encode(), None))  # type: ignore[arg-type]
+        self.settings, self.over = settings, over
+        self.publicKeys, self.privateKeys = {b"ssh-ed25519": key.public()}, {b"ssh-ed25519": key}
+        self.primes = None
+        self._clock, self._wall = clock, wall
+        self._touched_at = self._began = clock.seconds()
+        self._user: User | None = None
+        self._connection: Any = None
+        self._look = LoopingCall(self._look_again)
+        self._look.clock = clock
+
+    def buildProtocol(self, addr: Any) -> Any:
+        """Return the protocol of the one connection."""
+        self._connection = super().buildProtocol(addr)
+        return self._connection
+
+    def permit(self, user: str, blob: bytes) -> Permit | None:
+        """Return what a key opens now, None for nothing; a file that can't be used opens nothing, and is noted."""
+        try:
+            return permit(self.settings.access, user, blob, self._wall())
+        except (OSError, ValueError) as error:
+            self.note(f"can't look up keys: {error}")
+            return None
+
+    def let_in(self, account: Account, opened: Permit, blob: bytes) -> User:
+        """Return the user of a connection that has shown a good key."""
+        self._user = User(self, account, opened, blob)
+        self.note(f"{opened.who} is in as {account.name}")
+        self._look.start(LOOK_SECONDS, now=False)
+        return self._user
+
+    def touched(self) -> None:
+        """Take note that a byte has moved."""
+        self._touched_at = self._clock.seconds()
+
+    def note(self, what: str) -> None:
+        """Write a line for the agent's log: who, for whom by Helen's word, and what."""
+        print(safe_line(f"{self.settings.caller or 'somebody'}: {what}"), file=sys.stderr, flush=True)
+
+    def _look_again(self) -> None:
+        why = self._why_over()
+        if why is not None:
+            self._look.stop()
+            self.note(why)
+            self._connection.sendDisconnect(transport.DISCONNECT_BY_APPLICATION, why.encode())
+
+    def _why_over(self) -> str | None:
+        now, user = self._clock.seconds(), self._user
+        if now - self._began >= self.settings.most:
+            return f"the longest time of a session, {self.settings.most:g} s, is over"
+        if now - self._touched_at >= self.settings.idle:
+            return f"nothing has moved for {self.settings.idle:g} s"
+        if user is not None and self.permit(user.account.name, user.blob) is None:
+            return "the key of this session opens nothing any more"
+        return None
+
+
+def serve(stream: socket.socket, settings: ServerSettings) -> None:
+    """Serve one connection to its end."""
+    loop: Any = reactor
+
+    def over() -> None:
+        loop.callLater(0, loop.stop)
+
+    # Conch tells each channel that it refuses with a traceback: a client must not fill the agent's log.
+    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
+    server = Server(settings, loop, time.time, over)
+    server.doStart()
+    stream.setblocking(False)
+    loop.adoptStreamConnection(stream.fileno(), stream.family, server)
+    stream.close()
+    loop.run()

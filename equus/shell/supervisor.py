@@ -1,0 +1,86 @@
+"""Start the server of one SSH connection and end what it leaves: `python -m equus.shell.supervisor DESCRIPTOR`.
+
+Standard input has the settings, one line, and stays open as long as the agent lives; DESCRIPTOR is the connection. As
+the subreaper of all programs of the session this process finds those, too, that have left their session or their
+parent. They get a grace, and then SIGKILL.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from contextlib import suppress
+
+from equus.processes.process import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, die_with_parent, prctl
+from equus.processes.spawner import children, kill_descendants
+
+GRACE = 3.0  # seconds from the end of the server to SIGKILL
+MAX_LINE = 65_536  # bytes of the settings
+
+
+def main() -> None:
+    """Run the server in a child, wait until it or the agent ends, and leave no process behind."""
+    descriptor = int(sys.argv[1])
+    line = sys.stdin.buffer.readline(MAX_LINE)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_DUMPABLE, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        die_with_parent(parent)
+        _serve(line, descriptor)
+    os.close(descriptor)
+    server = os.pidfd_open(child)
+    waiting = select.poll()
+    waiting.register(server, select.POLLIN)
+    waiting.register(0, select.POLLIN)
+    waiting.poll()
+    _end_all(child)
+
+
+def _serve(line: bytes, descriptor: int) -> None:
+    """Become the server. Never returns."""
+    status = 1
+    try:
+        server = importlib.import_module("equus.shell.server")  # Twisted, threads and keys, in the child alone
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        os.dup2(nothing, 1)
+        os.close(nothing)
+        os.umask(0o022)
+        server.serve(socket.socket(fileno=descriptor), server.ServerSettings.read(line))
+        status = 0
+    except Exception:
+        traceback.print_exc()  # to the agent's log
+    finally:
+        os._exit(status)
+
+
+def _end_all(child: int) -> None:
+    """Hang up, wait for the grace, and kill what is left."""
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGTERM)
+    until = time.monotonic() + GRACE
+    while time.monotonic() < until:
+        for descendant in children():
+            if descendant != child:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(descendant, signal.SIGHUP)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not children():
+            return
+        time.sleep(0.02)
+    kill_descendants(child, None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Run the spool in a thread of its own, so that the reactor never waits for a disk.
+
+Commands that arrive while the disk is busy are done together and synced once. Answers come back through
+`call_from_thread`. If the disk fails, a spool in memory takes the place of the one on disk: a host must not fall silent
+because its disk dies. Any other failure ends the thread, and `failed` is called once.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from attrs import frozen
+
+from equus.spool.memory_spool import MemorySpool, in_place_of
+from equus.spool.segment import Record
+from equus.spool.spool import Spool
+from groundwork.disk_faults import DISK_FAULTS
+from groundwork.event import Event
+
+T = TypeVar("T")
+
+MAX_WAITING = 16 * 1024 * 1024  # bytes of results that may wait for a slow disk; beyond it runs are not started
+PER_RECORD = 256  # bytes that a queued result takes beside its blob, about
+MAX_BATCH = 256  # commands between two syncs, so that the first of them isn't kept waiting by the last
+
+
+@frozen
+class SpoolState:
+    """The spool's id and figures after a batch, for `loaded`, the ReportSender and the self-report."""
+
+    id: str
+    first: int
+    last: int  # durable
+    depth: int  # reports
+    size: int  # bytes
+    fault: str | None = None  # the reason why it is in memory; None: it is on disk
+
+
+def state_of(spool: Spool | MemorySpool) -> SpoolState:
+    """Return the state of the spool as it is now."""
+    return SpoolState(spool.id, spool.first, spool.last, spool.depth, spool.size, spool.fault)
+
+
+class SpoolThread:
+    """The spool as the reactor's thread sees it. `state` changes before each event `changed`.
+
+    `failed` gets the exception that ends the thread; with `falls_back` a failing disk does not. All methods are for the
+    reactor's thread.
+    """
+
+    def __init__(
+        self,
+        spool: Spool | MemorySpool,
+        call_from_thread: Callable[..., None],
+        failed: Callable[[BaseException], None],
+        falls_back: bool = False,
+    ) -> None:
+        self._spool = spool
+        self._synced = spool.last
+        self._unsynced: list[tuple[str, bytes]] = []  # ids and blobs of the reports after it
+        self._falls_back = falls_back
+        self._call_from_thread = call_from_thread
+        self.changed: Event[[]] = Event()
+        self._failed = failed
+        self._commands: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self._waiting = 0
+        self.state = state_of(spool)
+        self._thread = threading.Thread(target=self._work, name="spool", daemon=True)
+
+    @property
+    def is_behind(self) -> bool:
+        """Return True if so much waits for the disk that no further run should be started."""
+        return self._waiting > MAX_WAITING
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def append(self, check: str, blob: bytes) -> None:
+        """Append a result; the event `changed` follows when it is durable."""
+        self._waiting += len(blob) + PER_RECORD
+        self._commands.put((self._append, (check, blob)))
+
+    def acknowledge(self, spool_id: str, sequence: int) -> None:
+        """Forget reports up to a sequence; do nothing if the spool has another id by now."""
+        self._commands.put((self._acknowledge, (spool_id, sequence)))
+
+    def read(self, spool_id: str, after: int, limit: int, done: Callable[[list[Record]], None]) -> None:
+        """Call `done` in the reactor's thread with the records after a sequence, at most `limit` bytes of blobs.
+
+        The list is empty if the spool has another id by now.
+        """
+        self._commands.put((self._read, (spool_id, after, limit, done)))
+
+    def stop(self, within: float) -> bool:
+        """Do all that was asked and close; return False if the disk took longer than `within` seconds."""
+        self._commands.put(None)
+        self._thread.join(within)
+        return not self._thread.is_alive()
+
+    # ------------------------------------------------------------------------------------------------ in the thread
+
+    def _work(self) -> None:
+        try:
+            while self._batch():
+                pass
+            self._spool.close()
+        except BaseException as failure:  # whatever it is, it must reach the reactor: else reports stop in silence
+            self._call_from_thread(self._failed, failure)
+
+    def _batch(self) -> bool:
+        """Do the commands that wait, sync once, then send the answers; return False when it is time to stop."""
+        commands = [self._commands.get()]
+        while len(commands) < MAX_BATCH and commands[-1] is not None and not self._commands.empty():
+            commands.append(self._commands.get())
+        answers: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        wrote = sum(command[0](answers, *command[1]) for command in commands if command is not None)
+        if wrote:
+            self._try(self._spool.sync)
+            self._unsynced.clear()
+            self._synced = self._spool.last
+        self._call_from_thread(self._tell, state_of(self._spool), wrote, answers)
+        return commands[-1] is not None
+
+    def _append(self, _answers: list[Any], check: str, blob: bytes) -> int:
+        self._unsynced.append((check, blob))
+        self._try(lambda: self._spool.append(check, blob))
+        return len(blob) + PER_RECORD
+
+    def _acknowledge(self, _answers: list[Any], spool_id: str, sequence: int) -> int:
+        if spool_id == self._spool.id:
+            self._try(lambda: self._spool.acknowledge(sequence))
+        return 0
+
+    def _read(self, answers: list[Any], spool_id: str, after: int, limit: int, done: Callable[..., None]) -> int:
+        records = self._try(lambda: self._spool.read(after, limit)) if spool_id == self._spool.id else None
+        answers.append((done, (records or [],)))
+        return 0
+
+    def _try(self, act: Callable[[], T]) -> T | None:
+        """Call `act`, which uses the spool. If the disk fails, go on in memory with all that waits, and return None.
+
+        Raises OSError if that is not to be done.
+        """
+        try:
+            return act()
+        except OSError as error:
+            broken = self._spool
+            if not self._falls_back or error.errno not in DISK_FAULTS or isinstance(broken, MemorySpool):
+                raise
+            self._spool = in_place_of(broken, self._synced, self._unsynced, error)
+            self._unsynced.clear()
+            self._synced = self._spool.last
+            with suppress(OSError):
+                broken.close()
+            return None
+
+    # ------------------------------------------------------------------------------------------------ in the reactor
+
+    def _tell(self, state: SpoolState, wrote: int, answers: list[Any]) -> None:
+        self._waiting -= wrote
+        self.state = state
+        for done, arguments in answers:
+            done(*arguments)
+        self.changed()

@@ -1,0 +1,52 @@
+"""Read durations as people write them: `500ms`, `30s`, `5m`, `1.5h`, `2d`, or `30` for seconds.
+
+This is the only rule for durations in the product: settings, files, check tables, HTTP bodies and commands all use it.
+It stands in docs/checks.rst. A duration is a decimal number and a unit, with one space between them or none. Without a
+unit it is seconds. Zero is a duration; a sign, an exponent, `_` between digits and a second unit are not accepted.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+LONGEST = 1_000_000_000  # seconds, 31 years: any longer one is a slip of the pen
+UNITS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86_400)}
+# Bounded, so that nothing is computed with a megabyte of digits; [0-9] and not \d, which takes other scripts' digits.
+_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(?: ?(ms|s|m|h|d))?")
+
+
+def words_of(seconds: float) -> str:
+    """Return a duration as people read it: `160 s`, `10 min`, `26 h`, `3 d 4 h`; two units at most.
+
+    Below three minutes it is in seconds, and below two days in hours.
+    """
+    sign, size = ("-" if seconds < 0 else ""), abs(seconds)
+    if size < 180:
+        return f"{sign}{size:.3g} s"
+    if round(size) < 3_600:
+        parts = divmod(round(size), 60), ("min", "s")
+    elif round(size / 60) < 2_880:
+        parts = divmod(round(size / 60), 60), ("h", "min")
+    else:
+        parts = divmod(round(size / 3_600), 24), ("d", "h")
+    (whole, rest), (unit, smaller) = parts
+    return f"{sign}{whole} {unit}" + (f" {rest} {smaller}" if rest else "")
+
+
+def parse_duration(value: object) -> float:
+    """Return a duration in seconds; `value` is text, or a number of seconds as TOML, JSON and Lua have them.
+
+    Raises ValueError with a sentence for the author of the text. The product is exact before it becomes a float, so
+    that `1.1h` is 3960.0.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        found: Decimal | float = value
+    else:
+        match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise ValueError(f"{value!r:.60} is not a duration: write 500ms, 30s, 5m, 1h or 2d")
+        found = Decimal(match[1]) * UNITS[match[2] or "s"]
+    if not 0 <= found <= LONGEST:  # also refuses not-a-number
+        raise ValueError(f"{value!r:.60} is not a duration: it must be between 0 and {LONGEST} seconds")
+    return float(found)

@@ -1,0 +1,90 @@
+"""Holds the arguments of assignments against the tables of checks, in the words of the agents that would refuse them.
+
+Pure. The rules stand in docs/checks.rst, and equus/sandbox/check_table.py applies them on the agent: here they only
+save the way. A check that is not published, or whose table says what this version doesn't know, has no fault here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from equus_protocol.ranges import Range
+from groundwork.durations import parse_duration
+from groundwork.figures import is_double
+from helen.assignments.schedule import PATTERN, Assignment, Assignments, CheckTable
+
+
+def argument_faults(assignments: Assignments, tables: Mapping[str, CheckTable]) -> list[str]:
+    """Return a sentence for each argument that a check would refuse, by the check and the entry's id; none twice."""
+    found = dict.fromkeys(fault for entry in assignments.entries for fault in _of_entry(entry, tables))
+    return list(found)
+
+
+def _of_entry(entry: Assignment, tables: Mapping[str, CheckTable]) -> Iterator[str]:
+    if set(entry.check) & PATTERN:
+        named = [table for table in tables.values() if table.every is not None and fnmatchcase(table.name, entry.check)]
+    else:
+        named = [tables[entry.check]] if entry.check in tables else []
+    for table in named:
+        where = table.name if entry.id in (None, table.name) else f"{table.name} (id {entry.id})"
+        for fault in faults_of(entry.args, table.args):
+            yield f"{where}: {fault}"
+
+
+def faults_of(given: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterator[str]:
+    """Give a sentence for each argument that is unknown, missing or of a wrong value.
+
+    `declared`: name -> {"type", "required", "choices", "min", "max"}, as tables have them.
+    """
+    for name in given.keys() - declared.keys():
+        yield f'there is no argument "{name}"; this check takes {", ".join(sorted(declared)) or "none"}'
+    for name, rule in declared.items():
+        if not isinstance(rule, Mapping):
+            continue
+        if given.get(name) is None:
+            if rule.get("required"):
+                yield f'the argument "{name}" is missing'
+        elif (fault := _value_fault(given[name], rule)) is not None:
+            yield f'the argument "{name}" {fault}'
+
+
+def _value_fault(value: Any, rule: Mapping[str, Any]) -> str | None:
+    fits, words = _TYPES.get(str(rule.get("type")), (lambda _: True, ""))
+    if not fits(value):
+        return f"must be {words}"
+    size = parse_duration(value) if rule.get("type") == "duration" else value
+    choices, least, most = rule.get("choices"), rule.get("min"), rule.get("max")
+    if choices and size not in choices:
+        return f"must be one of {', '.join(map(str, choices))}"
+    if isinstance(least, int | float) and size < least:
+        return f"must be at least {least:g}"
+    if isinstance(most, int | float) and size > most:
+        return f"must be at most {most:g}"
+    return None
+
+
+def _reads(read: Callable[[Any], object], value: Any) -> bool:
+    try:
+        read(value)
+    except ValueError:
+        return False
+    return True
+
+
+# How each type of an argument looks, and the words of the agent for it.
+_TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "string": (lambda value: isinstance(value, str), "a string"),
+    "number": (is_double, "a number"),
+    "integer": (lambda value: is_double(value) and value % 1 == 0, "a whole number"),
+    "boolean": (lambda value: isinstance(value, bool), "true or false"),
+    "range": (
+        lambda value: is_double(value) or (isinstance(value, str) and _reads(Range.parse, value.strip())),
+        "a range (10, 10:, ~:10, 10:20 or @10:20)",
+    ),
+    "duration": (lambda value: _reads(parse_duration, value), 'a duration such as "10s", or a number of seconds'),
+    "list": (
+        lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value), "a list of strings",
+    ),
+}  # fmt: skip

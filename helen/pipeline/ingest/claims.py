@@ -1,0 +1,67 @@
+"""Makes sure that a history goes into one lake: Helen deletes what one lake has, so a second one would miss it.
+
+    HISTORY/pipeline-lake     {"lake": "4f0c...", "folder": "/var/lib/helen/history/lake"}
+    LAKE/lake-id              4f0c...
+
+A lake that was moved keeps its id; one that was deleted, or that is made anew in the same place, gives its claim up.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+from groundwork.atomic_write import PUBLIC, write_durably
+from helen.pipeline.ingest.histories import History
+from helen.pipeline.lake.errors import PipelineError
+
+CLAIM, IDENTITY = "pipeline-lake", "lake-id"
+
+
+def identity_of(lake: Path) -> str:
+    """Return the id of a lake, made at first sight. Raises OSError."""
+    known = _read_identity(lake)
+    if known is not None:
+        return known
+    made = uuid.uuid4().hex
+    write_durably(lake / IDENTITY, made.encode() + b"\n", PUBLIC)
+    return made
+
+
+def claim(history: History, lake: Path) -> None:
+    """Have this history belong to this lake. Raises PipelineError if another lake has it that is still there."""
+    identity, path = identity_of(lake), history.folder / CLAIM
+    other = _read_claim(path)
+    if other is not None and other[0] != identity and _read_identity(Path(other[1])) == other[0]:
+        raise PipelineError(
+            f"{history.folder} goes into the lake {other[1]} already, and Helen deletes what that one has: a second"
+            f" lake would miss it. To go on with {lake} instead, delete {path}."
+        )
+    if other != (identity, str(lake)):
+        write_durably(path, json.dumps({"lake": identity, "folder": str(lake)}).encode(), PUBLIC)
+
+
+def check_claim(history: History, lake: Path) -> None:
+    """Raise PipelineError if another lake has claimed this history since this one did."""
+    other = _read_claim(history.folder / CLAIM)
+    if other is not None and other[0] != _read_identity(lake):
+        raise PipelineError(
+            f"{history.folder} now goes into the lake {other[1]}: a history goes into one lake, so this run ends."
+        )
+
+
+def _read_identity(lake: Path) -> str | None:
+    try:
+        return (lake / IDENTITY).read_text("ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _read_claim(path: Path) -> tuple[str, str] | None:
+    """Return the id and the folder of the lake; None where there is no claim, or none that can be read."""
+    try:
+        found = json.loads(path.read_bytes())
+        return str(found["lake"]), str(found["folder"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None

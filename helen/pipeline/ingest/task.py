@@ -1,0 +1,71 @@
+"""Turns segments into Parquet files of the lake, in Spark's workers. Each worker pays for the imports."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import field, frozen
+
+from helen.pipeline.ingest.histories import RESULTS, History
+from helen.pipeline.ingest.taken import taken_of
+from helen.pipeline.lake.day_files import write_days
+from helen.pipeline.lake.schema import SOURCE, SUMS, TABLES, TAKEN, WRITTEN
+from helen.pipeline.rollup.segment_rows import rows_of, sums_of
+
+Place = tuple[int, int]  # Helen, segment
+BAD = "bad"  # in place of a table's name: a segment that can't be read, with the reason in place of the path
+
+
+@frozen
+class Task:
+    """Reads segments and writes files. It goes to Spark's workers by pickle, so it holds plain values only.
+
+    `done` is, per table, the last segment of each Helen that it has; `numbers` is series_id -> series, per Helen.
+    """
+
+    staged: Mapping[str, str]
+    done: Mapping[str, Mapping[int, int]]
+    numbers: Mapping[int, Any]
+    dropped: Mapping[Place, frozenset[int]] = field(factory=dict)
+    carry: Callable[[Sequence[pa.Table]], pa.Table] | None = None  # steps of counters, where the writer itself works
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: dict[str, list[pa.Table]] = {table: [] for table in self.done}
+        read: list[tuple[str | None, str | None, int, int, str]] = []
+        for batch in batches:
+            for helen, segment, folder in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                try:
+                    self._read_segment(helen, segment, folder, rows)
+                except (OSError, pa.ArrowException) as error:  # told as a row: Spark would make pages of it
+                    read.append((BAD, str(error), helen, segment, folder))
+                else:
+                    read.append((None, None, helen, segment, folder))
+        for table, parts in rows.items():
+            if not parts:
+                continue
+            whole = pa.concat_tables(parts)
+            target = Path(self.staged[table]) / uuid.uuid4().hex
+            if table == SUMS.name:
+                whole = sums_of(whole)
+                whole = whole if self.carry is None else pa.concat_tables([whole, self.carry([whole])])
+            for path in write_days(TABLES[table], whole, target):
+                read.append((table, str(path), 0, 0, ""))
+        columns = list(zip(*read, strict=True)) or [()] * len(WRITTEN.arrow)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(c, f.type) for c, f in zip(columns, WRITTEN.arrow, strict=True)], schema=WRITTEN.arrow
+        )
+
+    def _read_segment(self, helen: int, segment: int, folder: str, rows: dict[str, list[pa.Table]]) -> None:
+        wanted = [table for table, done in self.done.items() if segment > done[helen]]
+        if not wanted:
+            return
+        stored = pq.read_table(History(Path(folder)).path(RESULTS, segment), schema=SOURCE.stored)
+        dropped = self.dropped.get((helen, segment), frozenset())
+        results = rows_of(stored, helen, segment, self.numbers[helen], dropped)
+        for table in wanted:
+            rows[table].append(taken_of(stored, results, helen, segment) if table == TAKEN.name else results)

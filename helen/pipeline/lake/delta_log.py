@@ -1,0 +1,155 @@
+"""Opens the log of a Delta table, brings its schema up to this version, and says what is wrong with it.
+
+Other programs may write to a table, too: they delete rows, or add columns. So what a file is comes from the log, not
+from its name, wherever the name is not one that this package gave.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from attrs import frozen
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+
+from groundwork.counts import count
+from helen.pipeline.lake.errors import LakeDamaged
+from helen.pipeline.lake.schema import Table
+
+LOG = "_delta_log"
+# Of the columns of all tables, in the description of each one, since a Delta table has no place for a program's own
+# numbers. 1 is every lake without a description; 2 has counters that gain across the edges of buckets.
+FORMAT = 2
+_DESCRIPTION = re.compile(r"lake of Helen, format ([0-9]{1,6})")
+_READER = 1  # version of Delta's protocol that is read: later ones may hide rows of a file from who doesn't know them
+_OURS = re.compile(r"([bc])([0-9]{10})-[0-9]{4,}-[0-9a-f]{8}\.parquet")
+_ENTRY = re.compile(r"([0-9]{20})\.json")
+
+
+def describe() -> str:
+    """Return the description that a table of this version has in its log."""
+    return f"lake of Helen, format {FORMAT}"
+
+
+def open_table(folder: Path) -> DeltaTable | None:
+    """Return the newest version of a table; None where nothing was published. Raises LakeDamaged."""
+    try:
+        if not DeltaTable.is_deltatable(str(folder)):
+            return None
+        opened = DeltaTable(str(folder))
+    except DeltaError as error:
+        raise _unreadable(folder, error) from error
+    _check(folder, opened)
+    return opened
+
+
+def follow(folder: Path, opened: DeltaTable) -> None:
+    """Bring an opened table to its newest version, in place. Raises LakeDamaged."""
+    if not (folder / LOG).is_dir():
+        raise LakeDamaged(f"{folder / LOG} has been deleted while it was in use: stop this process, and restore it.")
+    try:
+        opened.update_incremental()
+    except DeltaError as error:
+        raise _unreadable(folder, error) from error
+    _check(folder, opened)
+
+
+def bring_up(folder: Path, table: Table) -> None:
+    """Add the columns and the description that an older version's table lacks. Only the writer may call it.
+
+    Raises LakeDamaged, also for a table whose log is gone while its files are there: to begin anew would lose them.
+    """
+    opened = open_table(folder)
+    if opened is None:
+        _check_no_files(folder)
+        return
+    known = {field.name for field in opened.schema().fields}
+    missing = pa.schema([column for column in table.arrow if column.name not in known])
+    if len(missing):
+        opened.alter.add_columns(Schema.from_arrow(missing).fields)
+    if opened.metadata().description != describe():
+        opened.alter.set_table_description(describe())
+
+
+@frozen
+class Origin:
+    """Says in which version of the table a file was named first, and whether its rows were new then."""
+
+    version: int
+    fresh: bool
+
+
+def of_name(name: str) -> Origin | None:
+    """Return what the name of a file says; None for a name that another program gave."""
+    match = _OURS.fullmatch(name)
+    return None if match is None else Origin(int(match[2]), match[1] == "b")
+
+
+def of_log(folder: Path) -> Mapping[str, Origin]:
+    """Return where files come from, by path, as far back as there are entries of the log."""
+    found: dict[str, Origin] = {}
+    for version, action in _actions(folder):
+        if "add" in action:
+            found[unquote(action["add"]["path"])] = Origin(version, bool(action["add"]["dataChange"]))
+    return found
+
+
+def before_log(folder: Path) -> Origin:
+    """Return the origin of a file that is older than the entries of the log: new to who hasn't seen the oldest one."""
+    return Origin(min(_entries(folder), default=0), True)
+
+
+def _actions(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for version, path in sorted(_entries(folder).items()):
+        for line in path.read_bytes().splitlines():
+            yield version, json.loads(line)
+
+
+def _entries(folder: Path) -> dict[int, Path]:
+    matches = ((_ENTRY.fullmatch(path.name), path) for path in (folder / LOG).glob("*.json"))
+    return {int(match[1]): path for match, path in matches if match is not None}
+
+
+def _check(folder: Path, opened: DeltaTable) -> None:
+    needed = opened.protocol().min_reader_version
+    if needed > _READER:
+        raise LakeDamaged(
+            f"Another program has given {folder} features of Delta that this version can't read (reader version"
+            f" {needed} instead of {_READER}), so rows might be shown that were deleted: restore the table, or rewrite"
+            " it without these features."
+        )
+    match = _DESCRIPTION.fullmatch(opened.metadata().description or "")
+    if match is not None and int(match[1]) > FORMAT:
+        raise LakeDamaged(
+            f"{folder} was written by a newer version (format {match[1]}, this one knows {FORMAT}): upgrade this one."
+        )
+
+
+def _check_no_files(folder: Path) -> None:
+    """Raise LakeDamaged if files lie there that an entry must have named: those of any entry but the first.
+
+    Files for the first entry may be what a crash left that came before it.
+    """
+    names = [path for path in folder.rglob("*.parquet") if path.parent.name != LOG]
+    lost = [path for path in names if (origin := of_name(path.name)) is not None and origin.version > 0]
+    if lost:
+        found = count(len(lost), "data file lies", "data files lie")
+        raise LakeDamaged(
+            f"{folder / LOG} is gone, and {found} there that it must have named. Restore it from a backup; to begin"
+            f" this table anew, move {folder} away."
+        )
+
+
+def _unreadable(folder: Path, error: DeltaError) -> LakeDamaged:
+    line = str(error).splitlines()[0]
+    newest = max(_entries(folder).items(), default=(0, None))[1]
+    return LakeDamaged(
+        f"{folder / LOG} can't be read ({line}). Restore it from a backup; if only the newest entry is damaged"
+        f"{'' if newest is None else f' ({newest.name})'}, move that one away: its segments are taken in again."
+    )

@@ -1,0 +1,322 @@
+"""Reads and writes the lake: a folder of Delta tables that one process at a time writes, by atomic entries in a log.
+
+    LAKE/lock                                     held by the writer
+    LAKE/TABLE/_delta_log/                        the log: which files count
+    LAKE/TABLE/_staging/                          files of a job that runs; swept when a writer starts, and hourly
+    LAKE/TABLE/day=2026-11-27/b0000000042-....parquet
+
+Spark writes plain Parquet into the staging folder. `publish` makes the files durable, moves them to their day, and
+names them in one log entry together with the transactions that the entry stands for: (name, number) pairs such as (a
+history, its last segment). Call `done` before publishing, because delta-rs doesn't refuse a repeated transaction. A
+crash before the entry leaves files that no entry names; `sweep` deletes them later.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import frozen
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from groundwork.atomic_write import sync_file, sync_folder
+from groundwork.file_lock import FileLock, LockHeld
+from helen.pipeline.lake import delta_log
+from helen.pipeline.lake.day_files import write_days
+from helen.pipeline.lake.errors import LakeBusy, LakeDamaged
+from helen.pipeline.lake.levels import LEVELS, Levels
+from helen.pipeline.lake.schema import Table, tables_of
+
+if TYPE_CHECKING:  # a process that only reads needs no Spark
+    from pyspark.sql import DataFrame, SparkSession
+
+STAGING = "_staging"
+CONFIGURATION: dict[str, str | None] = {
+    "delta.checkpointInterval": "100",  # a reader opens one checkpoint and at most 100 small files: 20 ms
+    "delta.logRetentionDuration": "interval 1 hours",  # older versions' files are swept; each look lists all entries
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+}
+FRESH, COMPACTED = "b", "c"  # first letter of a file's name: new rows, or rows that were there before
+
+
+@frozen
+class File:
+    """Describes a file that counts. `version` is that of the entry which named it first, or an earlier one."""
+
+    path: str
+    size: int
+    rows: int
+    day: date | None
+    version: int
+    fresh: bool
+    lowest: dict[str, Any]
+    highest: dict[str, Any]
+
+
+class Lake:
+    """Holds all tables of one folder. It reads without a lock, and writes only between `lock` and `unlock`."""
+
+    def __init__(self, folder: Path, levels: Levels = LEVELS) -> None:
+        self.folder = folder.resolve()
+        self.levels = levels
+        self.tables = tables_of(levels)
+        self._lock: FileLock | None = None
+        # Kept by the writer: to follow an open log costs a tenth of reading it, and no other process publishes.
+        self._opened: dict[str, DeltaTable] = {}
+        self._done: dict[tuple[str, str], int] = {}
+
+    # ------------------------------------------------------------------------------------------- one writer
+
+    def lock(self) -> None:
+        """Become the writer. Raises LakeBusy if another process is; the lock of a process that dies is released.
+
+        Tables of an older version get the columns that this one has. Raises LakeDamaged.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock = FileLock(self.folder / "lock", 0o640)
+        except LockHeld as error:
+            raise LakeBusy(
+                f"{error.holder.capitalize()} is writing to {self.folder}. `helen pipeline run` compacts and reports by"
+                " itself: stop it first if this must be done by hand."
+            ) from None
+        try:
+            for name, table in self.tables.items():
+                shutil.rmtree(self.path(name) / STAGING, ignore_errors=True)
+                delta_log.bring_up(self.path(name), table)
+        except BaseException:
+            self.unlock()
+            raise
+
+    def unlock(self) -> None:
+        """Release the lock; a second call does nothing."""
+        if self._lock is not None:
+            self._opened.clear()
+            self._done.clear()
+            self._lock.release()
+            self._lock = None
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    def path(self, table: str) -> Path:
+        """Return the folder of a table."""
+        return self.folder / table
+
+    def open(self, table: str) -> DeltaTable | None:
+        """Return the newest version of a table; None while nothing has been published. Raises LakeDamaged."""
+        held = self._opened.get(table)
+        if held is not None:
+            delta_log.follow(self.path(table), held)
+            return held
+        opened = delta_log.open_table(self.path(table))
+        if self._lock is not None and opened is not None:
+            self._opened[table] = opened
+        return opened
+
+    def done(self, table: str, transaction: str) -> int:
+        """Return the highest number that was published under the name of a transaction; 0: none."""
+        if (table, transaction) in self._done:
+            return self._done[table, transaction]
+        opened = self.open(table)
+        number = 0 if opened is None else opened.transaction_version(transaction) or 0
+        if self._lock is not None:
+            self._done[table, transaction] = number
+        return number
+
+    def files(self, table: str, days: tuple[date, date] | None = None) -> list[File]:
+        """Return the files that count, of all days or from the first to the second, both included."""
+        opened = self.open(table)
+        if opened is None:
+            return []
+        actions = pa.table(opened.get_add_actions()).to_pylist()
+        origins = self._origins(table, [action["path"] for action in actions])
+        found = [self._file(table, action, origins[action["path"]]) for action in actions]
+        if days is not None:
+            found = [file for file in found if file.day is None or days[0] <= file.day <= days[1]]
+        return sorted(found, key=lambda file: file.path)
+
+    def _file(self, table: str, action: dict[str, Any], origin: delta_log.Origin) -> File:
+        day, path, rows = (action.get("partition") or {}).get("day"), action["path"], action["num_records"]
+        if rows is None:  # another program may leave statistics out
+            rows = pq.read_metadata(self.path(table) / path).num_rows
+        return File(
+            path, action["size_bytes"], rows, day, origin.version, origin.fresh, action.get("min") or {},
+            action.get("max") or {},
+        )  # fmt: skip
+
+    def _origins(self, table: str, paths: Sequence[str]) -> dict[str, delta_log.Origin]:
+        """Return where these files come from: by their names, or by the log where another program named them."""
+        named = {path: delta_log.of_name(path.rsplit("/", 1)[-1]) for path in paths}
+        if None in named.values():
+            logged, earlier = delta_log.of_log(self.path(table)), delta_log.before_log(self.path(table))
+            return {path: of_name or logged.get(path, earlier) for path, of_name in named.items()}
+        return {path: of_name for path, of_name in named.items() if of_name is not None}
+
+    def frame(self, spark: SparkSession, table: str, files: Iterable[File] | None = None) -> DataFrame:
+        """Return these files, by default all that count now, as a frame. It doesn't change while others publish."""
+        chosen = self.files(table) if files is None else list(files)
+        schema = self.tables[table].ddl
+        if not chosen:
+            return spark.createDataFrame([], schema)
+        base = self.path(table)
+        return spark.read.schema(schema).option("basePath", str(base)).parquet(*(str(base / f.path) for f in chosen))
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Return the rows of a small table as {column: value}, without Spark."""
+        opened = self.open(table)
+        if opened is None:
+            return []
+        found: list[dict[str, Any]] = opened.to_pyarrow_table().to_pylist()
+        return found
+
+    # ------------------------------------------------------------------------------------------- publishing
+
+    def staging(self, table: str) -> Path:
+        """Return a new name of a folder for the files of one attempt."""
+        folder = self.path(table) / STAGING
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / uuid.uuid4().hex
+
+    def stage(self, table: str, frame: DataFrame) -> list[Path]:
+        """Have Spark write a frame into the staging folder, and return the files."""
+        target, described = self.staging(table), self.tables[table]
+        shaped = frame.select(*described.arrow.names)
+        writer = shaped.write.partitionBy(*described.partitions) if described.by_day else shaped.write
+        writer.parquet(str(target))
+        return sorted(target.rglob("*.parquet"))
+
+    def stage_rows(self, table: str, rows: pa.Table) -> list[Path]:
+        """Stage a few rows without Spark, and return the files."""
+        return write_days(self.tables[table], rows, self.staging(table))
+
+    def discard(self, staged: Path) -> None:
+        """Delete the files of an attempt."""
+        shutil.rmtree(staged, ignore_errors=True)
+
+    def publish(
+        self,
+        table: str,
+        staged: Sequence[Path],
+        transactions: Mapping[str, int],
+        replaced: Sequence[File] = (),
+        fresh: bool = True,
+    ) -> int:
+        """Make staged files count, and `replaced` ones count no more, in one step. Returns the rows published.
+
+        `fresh` says that these rows were not in the table before. Raises OSError or DeltaError; then it is unknown
+        whether the entry was written, and `done` tells. Raises LakeDamaged if the lake was deleted meanwhile.
+        """
+        if self._lock is not None and not self._lock.is_in_place():
+            raise LakeDamaged(f"{self.folder} was deleted or replaced while this process wrote to it: start it again.")
+        for name in transactions:
+            self._done.pop((table, name), None)  # until it is known how this ends
+        described, opened = self.tables[table], self.open(table)
+        version = 0 if opened is None else opened.version() + 1
+        adds = self._move(described, staged, version, fresh)
+        removes = [RemoveAction(f.path, fresh, _now_ms(), f.size, _partition(f.day)) for f in replaced]
+        properties = CommitProperties(
+            app_transactions=[Transaction(name, number, _now_ms()) for name, number in transactions.items()]
+        )
+        schema = Schema.from_arrow(described.arrow)
+        if opened is None:
+            create_table_with_add_actions(
+                str(self.path(table)), schema, adds, partition_by=described.partitions, configuration=CONFIGURATION,
+                description=delta_log.describe(), commit_properties=properties,
+            )  # fmt: skip
+        else:
+            opened.create_write_transaction(
+                [*adds, *removes], "append", schema, described.partitions, commit_properties=properties
+            )
+        log, newest = self.path(table) / delta_log.LOG, version
+        if opened is not None:
+            opened.update_incremental()
+            newest = opened.version()  # another program may have written an entry in between
+        for each in range(version, newest + 1):
+            sync_file(log / f"{each:020}.json")
+        sync_folder(log)
+        if opened is None:
+            sync_folder(self.path(table))
+            sync_folder(self.folder)
+        if self._lock is not None:
+            self._done |= {(table, name): number for name, number in transactions.items()}
+        for attempt in {path.relative_to(self.path(table) / STAGING).parts[0] for path in staged}:
+            self.discard(self.path(table) / STAGING / attempt)
+        return sum(json.loads(add.stats)["numRecords"] for add in adds)
+
+    def _move(self, table: Table, staged: Sequence[Path], version: int, fresh: bool) -> list[AddAction]:
+        """Move staged files into the table, durably, and return the entry of each for the log."""
+        base = self.path(table.name)
+        base.mkdir(exist_ok=True)
+        adds, folders = [], {base}
+        for number, path in enumerate(staged):
+            metadata = pq.read_metadata(path)
+            if not metadata.num_rows:
+                continue
+            letter = FRESH if fresh else COMPACTED
+            name = f"{letter}{version:010}-{number:04}-{uuid.uuid4().hex[:8]}.parquet"
+            target = base / path.parent.name / name if table.by_day else base / name
+            if target.parent not in folders:
+                target.parent.mkdir(exist_ok=True)
+                folders.add(target.parent)
+            sync_file(path)  # Spark never does
+            path.rename(target)
+            day = date.fromisoformat(path.parent.name.removeprefix("day=")) if table.by_day else None
+            adds.append(
+                AddAction(
+                    str(target.relative_to(base)), target.stat().st_size, _partition(day), _now_ms(), fresh,
+                    json.dumps(statistics(metadata, table.statistics)),
+                )
+            )  # fmt: skip
+        for folder in folders:
+            sync_folder(folder)
+        return adds
+
+    def sweep(self, table: str, hours: int | None = None) -> int:
+        """Delete files that don't count any more, and the staged ones. Returns how many.
+
+        They are older than these hours, by default than the table's own property says: other readers rely on that.
+
+        Only the writer may call it. The vacuum is a full one: its lite form leaves files that a crash left.
+        """
+        self.discard(self.path(table) / STAGING)
+        opened = self.open(table)
+        if opened is None:
+            return 0
+        return len(opened.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True))
+
+
+def statistics(metadata: pq.FileMetaData, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the statistics of a file for the log: {"numRecords": ..., "minValues": {...}, "maxValues": {...}}."""
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+    for name in columns:
+        groups = [metadata.row_group(g).column(places[name]).statistics for g in range(metadata.num_row_groups)]
+        ranges = [(group.min, group.max) for group in groups if group is not None and group.has_min_max]
+        if len(ranges) == metadata.num_row_groups:
+            lowest[name] = _json(min(low for low, _ in ranges))
+            highest[name] = _json(max(high for _, high in ranges))
+    return {"numRecords": metadata.num_rows, "minValues": lowest, "maxValues": highest}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return value
+
+
+def _partition(day: date | None) -> dict[str, str | None]:
+    return {} if day is None else {"day": day.isoformat()}
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,139 @@
+"""Provides the common parts of `helen pipeline`'s commands: options, printing of reports, errors as one sentence."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import evolve
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from groundwork.terminal import echo, echo_json
+from helen.pipeline.driver import first_line
+from helen.pipeline.lake.errors import PipelineError
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.local_days import MICROS, Day, local_days, local_today, parse_day
+from helen.pipeline.progress import progress
+from helen.pipeline.reports.report_formats import FORMATS, render
+from helen.pipeline.spark import start_spark
+
+Command = Callable[..., Any]
+
+
+class CommonOptions:
+    """Holds the options that nearly all commands take: the lake, the histories, and the Spark to work with."""
+
+    def __init__(self, state: tuple[Path, ...], lake: Path | None, master: str, conf: tuple[str, ...]) -> None:
+        self.states = state
+        if lake is None and len(state) != 1:
+            raise click.UsageError("give --lake DIR, or one --state DIR whose history/lake it is")
+        self.lake = Lake(lake if lake is not None else state[0] / "history" / "lake")
+        self._master = master
+        wrong = [each for each in conf if "=" not in each]
+        if wrong:
+            raise click.UsageError(f"--conf {wrong[0]}: write NAME=VALUE")
+        self._conf = dict(each.split("=", 1) for each in conf)
+
+    @contextmanager
+    def spark(self, shown: bool = True) -> Iterator[SparkSession]:
+        """Start Spark, and say so, because it takes some seconds. `shown`: print the progress of its tasks, too."""
+        say("starting Spark")
+        with tempfile.TemporaryDirectory(prefix="helen-spark-", ignore_cleanup_errors=True) as scratch:
+            spark = start_spark("helen", self._master, self._conf, Path(scratch))
+            try:
+                with progress(spark) if shown else nullcontext():
+                    yield spark
+            finally:
+                spark.stop()
+
+
+def say(line: str) -> None:
+    """Print a line of progress to stderr, so that stdout is the report alone."""
+    echo(line, err=True)
+
+
+def command(function: Command) -> Command:
+    """Add the common options to a command. It raises ClickException, one sentence and status 1, for known errors."""
+
+    @click.option(
+        "--state",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        envvar="HELEN_STATE",
+        help="State folder of a Helen, or its history folder; several for several Helens.",
+    )
+    @click.option("--lake", type=click.Path(path_type=Path), envvar="HELEN_LAKE", help="Default: STATE/history/lake.")
+    @click.option(
+        "--master",
+        default="local[*]",
+        show_default=True,
+        envvar="HELEN_SPARK_MASTER",
+        help="Where Spark runs, e.g. spark://host:7077.",
+    )
+    @click.option("--conf", multiple=True, help="A setting of Spark, NAME=VALUE.")
+    @functools.wraps(function)
+    def wrapped(state: tuple[Path, ...], lake: Path | None, master: str, conf: tuple[str, ...], **rest: Any) -> Any:
+        try:
+            return function(CommonOptions(state, lake, master, conf), **rest)
+        except PipelineError as error:
+            raise click.ClickException(str(error)) from error
+        except PySparkException as error:
+            raise click.ClickException(f"Spark: {first_line(error)}") from error
+
+    return wrapped  # fmt: skip
+
+
+def printed(function: Command) -> Command:
+    """Add --output and --out to a command that returns a Report."""
+
+    @click.option("--output", type=click.Choice(FORMATS), default="text", show_default=True)
+    @click.option("--out", type=click.Path(path_type=Path), help="Write to this file instead of stdout.")
+    @functools.wraps(function)
+    def wrapped(*args: Any, output: str, out: Path | None, **rest: Any) -> None:
+        """Print the report, or write it to a file."""
+        text = render(function(*args, **rest), output)
+        if out is None and output == "json":
+            echo_json(json.loads(text), indent=2)
+        elif out is None:
+            echo(text, nl=False)
+        else:
+            out.write_text(text, encoding="utf-8")
+
+    return wrapped
+
+
+def days_of(function: Command) -> Command:
+    """Add --from, --to, --zone and names of checks to a command, which gets the local days."""
+
+    @click.option("--from", "first", default="yesterday", show_default=True, help="2026-11-27, today or yesterday.")
+    @click.option("--to", "last", default=None, help="The last day; default: the first one.")
+    @click.option("--zone", default="UTC", show_default=True, help="Whose days, e.g. Europe/Berlin.")
+    @click.argument("names", nargs=-1, metavar="[AGENT[/CHECK]]...")
+    @functools.wraps(function)
+    def wrapped(
+        common: CommonOptions, first: str, last: str | None, zone: str, names: tuple[str, ...], **rest: Any
+    ) -> Any:
+        """Turn the options into local days."""
+        today = local_today(datetime.now(UTC), zone)
+        begin = parse_day(first, today)
+        days = until(local_days(begin, parse_day(last, today) if last else begin, zone), datetime.now(UTC))
+        return function(common, days=days, zone=zone, names=names, **rest)
+
+    return wrapped
+
+
+def until(days: Sequence[Day], now: datetime) -> list[Day]:
+    """Return the days up to `now`: today is as long as it has lasted. Raises PipelineError if none has begun."""
+    moment = round(now.timestamp() * MICROS)
+    begun = [evolve(day, end=min(day.end, moment)) for day in days if day.begin < moment]
+    if not begun:
+        raise PipelineError(f"{days[0].date} has not begun: a report is about the past.")
+    return begun

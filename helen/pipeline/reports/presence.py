@@ -1,0 +1,110 @@
+"""Tells when Helens were there: by the list of segments, which is kept for ever, and by recorded changes.
+
+A killed Helen was there until its last result. Of a lake that has no list yet (of an older version, before a writer has
+started) the results themselves are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from helen.pipeline.ingest.taken import READMITTED, SOUND
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.lake_files import batches, held, read
+from helen.pipeline.lake.schema import CHANGES, RESULTS, TAKEN, Table
+from helen.pipeline.reports.downtimes import Span
+from helen.pipeline.rollup.segment_rows import micros
+
+_COLUMNS = ["helen", "segment", "first", "last", "begin", "end"]
+Array = Any  # of numpy
+Heard = tuple[int, int]  # when a result came, microseconds, and the Helen that got it
+
+
+@frozen(eq=False)
+class Presence:
+    """Knows the segments of some days, by arrays of one length; times in microseconds."""
+
+    lake: Lake
+    days: tuple[date, date]
+    listed: Mapping[str, Array] | None
+
+    @classmethod
+    def of(cls, lake: Lake, days: tuple[date, date]) -> Presence:
+        """Read what the lake knows of these UTC days."""
+        if not lake.files(TAKEN.name):
+            return cls(lake, days, None)
+        sound = pc.field("state").isin([SOUND, READMITTED]) & (pc.field("kind") == "seg")
+        rows = read(TAKEN, _paths(lake, TAKEN, days), _COLUMNS, sound)
+        columns = {name: rows[name].to_numpy() for name in _COLUMNS[:4]}
+        return cls(lake, days, columns | {name: micros(rows[name]) for name in ("begin", "end")})
+
+    def newest(self) -> dict[int, int]:
+        """Return when each Helen got or wrote its last record of these days: {HELEN: MICROSECONDS}."""
+        found = _last_received(_paths(self.lake, CHANGES, self.days), CHANGES)
+        if self.listed is None:
+            results = _last_received(_paths(self.lake, RESULTS, self.days), RESULTS)
+        else:
+            helens, ends = self.listed["helen"], self.listed["end"]
+            results = {helen: int(ends[helens == helen].max()) for helen in np.unique(helens).tolist()}
+        return {helen: max(found.get(helen, 0), results.get(helen, 0)) for helen in {*found, *results}}
+
+    def last_heard(self, helen: int, after: int, before: int) -> int | None:
+        """Return when a killed Helen got its last result, between two values of `at`; None: none that matters."""
+        between = (pc.field("helen") == helen) & (pc.field("at") >= after) & (pc.field("at") <= before)
+        if self.listed is None:
+            return max(_last_received(_paths(self.lake, RESULTS, self.days), RESULTS, between).values(), default=None)
+        known = self.listed
+        ours = (known["helen"] == helen) & (known["last"] >= after) & (known["first"] <= before)
+        whole, across = ours & (known["last"] <= before), ours & (known["last"] > before)
+        heard = [*known["end"][whole].tolist(), *known["begin"][across & (known["first"] >= after)].tolist()]
+        if across.any():  # one that was closed only after the next start: its rows say which came before
+            between &= pc.field("segment").isin(known["segment"][across].tolist())
+            heard += _last_received(_paths(self.lake, RESULTS, self.days), RESULTS, between).values()
+        return max(heard, default=None)
+
+
+def _paths(lake: Lake, table: Table, days: tuple[date, date]) -> list[str]:
+    return [file.path for file in held(lake, table.name, lake.files(table.name, days))]
+
+
+def _last_received(paths: Sequence[str], table: Table, wanted: Any = None) -> dict[int, int]:
+    """Return when each Helen got or wrote the last of these rows, read piece by piece: {HELEN: MICROSECONDS}."""
+    last: dict[int, int] = {}
+    for batch in batches(table, paths, ["helen", "received"], wanted):
+        helens, received = batch["helen"].to_numpy(), batch["received"].cast(pa.int64()).to_numpy()
+        for helen in np.unique(helens).tolist():
+            last[helen] = max(last.get(helen, 0), int(received[helens == helen].max()))
+    return last
+
+
+# ------------------------------------------------------------------------------------------------ whose agent
+
+
+def heard_by(series: Array, received: Array, helen: Array) -> dict[int, list[Heard]]:
+    """Return for each series when its results began to come to another Helen, the first one included."""
+    if not len(series):
+        return {}
+    order = np.lexsort((received, series))
+    series, received, helen = series[order], received[order], helen[order]
+    is_new = np.concatenate([[True], (series[1:] != series[:-1]) | (helen[1:] != helen[:-1])])
+    found: dict[int, list[Heard]] = {}
+    for number, time, of in zip(*(column[is_new].tolist() for column in (series, received, helen)), strict=True):
+        found.setdefault(number, []).append((time, of))
+    return found
+
+
+def absences_for(heard: Sequence[Heard], away: Mapping[int, Sequence[Span]], span: Span) -> list[Span]:
+    """Return the times in which the Helen that had the agent of a check was away. The first one had it before, too."""
+    found = []
+    for place, (time, helen) in enumerate(heard):
+        begin = span[0] if place == 0 else max(span[0], time)
+        end = min(span[1], heard[place + 1][0]) if place + 1 < len(heard) else span[1]
+        found += [(max(a, begin), min(b, end)) for a, b in away.get(helen, ()) if max(a, begin) < min(b, end)]
+    return found

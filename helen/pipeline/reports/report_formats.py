@@ -1,0 +1,189 @@
+"""Renders a report as a table for people, as JSON, as CSV, or as one HTML page that needs nothing else. Pure."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from groundwork.figures import figure
+from groundwork.safe_text import json_text, safe_line, safe_text
+from helen.pipeline.lake.errors import PipelineError
+
+FORMATS = ("text", "json", "csv", "html")
+# What a spreadsheet may take for a formula (OWASP): at the begin of a cell, of a line, or of what follows a semicolon.
+_FORMULA = re.compile(r"(\A|[;\t\n])([\s\u200b\ufeff]*[=+\-@\t\uff1d\uff0b\uff0d\uff20])")
+Row = Mapping[str, Any]
+# What a word of a column's name says of its unit, and the columns that are in the unit of the row's metric.
+UNITS = {"percent": "%", "seconds": "s", "s": "s", "ms": "ms", "kib": "KiB", "bytes": "B"}
+AVAILABILITY = "% of the time"  # is told to four decimals, as docs/pipeline.rst says
+OF_METRIC = frozenset(
+    ("value", "usual", "now", "per_day", "limit", "mean", "min", "max", "sum", "first", "last", "increase")
+)
+_STYLE = """
+body{font:14px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem;color:#1c2733;background:#fff}
+table{border-collapse:collapse;width:100%}th,td{padding:.25rem .75rem;text-align:left;border-bottom:1px solid #dde3e9}
+th{position:sticky;top:0;background:#fff}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+svg{display:block}p{color:#566573}
+@media(prefers-color-scheme:dark){body,th{background:#11181f;color:#dde5ec}th,td{border-color:#2a3540}p{color:#93a1ae}}
+"""
+
+
+@frozen
+class Report:
+    """Holds the rows of a job. `plot` draws a row as SVG, for the page only.
+
+    `units` are of columns whose names don't say theirs; `hidden` columns are in the exact formats alone.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+    plot: Callable[[Row], str] | None = None
+    units: Mapping[str, str] = field(factory=dict)
+    hidden: frozenset[str] = frozenset()
+
+    @property
+    def shown(self) -> list[str]:
+        """Return the columns of the formats for people."""
+        return [name for name in self.columns if name not in self.hidden]
+
+    def cell(self, row: Row, name: str) -> str:
+        """Return a value of a row for people, in its unit as far as that is known."""
+        return plain(row.get(name), self.units[name] if name in self.units else unit_of(name, row))
+
+
+def render(report: Report, form: str) -> str:
+    """Return the report in one of FORMATS, ending with a newline. Raises PipelineError for any other format."""
+    if form not in _RENDERED:
+        raise PipelineError(f"There is no format {form!r}: {', '.join(FORMATS)}.")
+    return _RENDERED[form](report)
+
+
+def unit_of(name: str, row: Row) -> str:
+    """Return the unit of a column, by a word of its name, or by the `unit` of a row of a metric."""
+    if name in OF_METRIC and isinstance(row.get("unit"), str):
+        return str(row["unit"])
+    return next((UNITS[word] for word in name.partition("_per_")[0].split("_") if word in UNITS), "")
+
+
+def heading(name: str) -> str:
+    """Return the heading of a column: its name without the unit, which each cell has."""
+    words = name.split("_")
+    return " ".join([word for word in words if word not in UNITS or word == "percent"] or words)
+
+
+def plain(value: Any, unit: str = "") -> str:
+    """Return a value for people, safe on a terminal: characters that could move the cursor become escapes."""
+    if value is None:
+        return ""
+    if unit == AVAILABILITY:
+        return f"{value:.4f}".rstrip("0").rstrip(".") + " %"
+    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
+        return figure(value, unit)
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {plain(item, unit)}" for key, item in value.items())
+    return safe_line(value)
+
+
+def bars(parts: Sequence[tuple[str, float, str]], width: int = 240, height: int = 14) -> str:
+    """Draw one bar of coloured parts, (name, size, colour), with their names to be hovered over."""
+    total = sum(size for _, size, _ in parts) or 1.0
+    at, drawn = 0.0, []
+    for name, size, colour in parts:
+        wide = width * size / total
+        title = f"<title>{html.escape(name)} {plain(size)}</title>"
+        drawn.append(f'<rect x="{at:.2f}" width="{wide:.2f}" height="{height}" fill="{colour}">{title}</rect>')
+        at += wide
+    return f'<svg width="{width}" height="{height}" role="img">{"".join(drawn)}</svg>'
+
+
+def line(values: Sequence[float], width: int = 240, height: int = 40) -> str:
+    """Draw a curve without axes."""
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    scale = (height - 2) / (high - low) if high > low else 0.0
+    points = " ".join(
+        f"{width * at / (len(values) - 1):.1f},{height - 1 - (value - low) * scale:.1f}"
+        for at, value in enumerate(values)
+    )
+    curve = f'<polyline points="{points}" fill="none" stroke="#2b6cb0" stroke-width="1.5"/>'
+    title = f"<title>{plain(low)} to {plain(high)}</title>"
+    return f'<svg width="{width}" height="{height}" role="img">{title}{curve}</svg>'
+
+
+def _text(report: Report) -> str:
+    cells = [[report.cell(row, name) for name in report.shown] for row in report.rows]
+    heads = [heading(name) for name in report.shown]
+    widths = [max(len(row[at]) for row in [heads, *cells]) for at in range(len(heads))]
+    right = _right(report)
+    lines = [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in [heads, *cells]
+    ]  # fmt: skip
+    return "\n".join([*lines, *report.notes]) + "\n"
+
+
+def _json(report: Report) -> str:
+    document = {"title": report.title, "rows": [dict(row) for row in report.rows], "notes": list(report.notes)}
+    return json_text(document, indent=2, default=str) + "\n"
+
+
+def _csv(report: Report) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(report.columns)
+    for row in report.rows:
+        writer.writerow([cell(row.get(name)) for name in report.columns])
+    return out.getvalue()
+
+
+def cell(value: Any) -> Any:
+    """Return a cell. Text like a spreadsheet's formula gets a quote in front: agents choose names and summaries.
+
+    So does what follows a semicolon, a tab or a line end in it: a spreadsheet may take them for the end of a cell.
+    """
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return _FORMULA.sub(r"\1'\2", safe_text(value)) if isinstance(value, str) else value
+
+
+def _html(report: Report) -> str:
+    right = _right(report)
+    names = [*report.shown, *([""] if report.plot else [])]
+    kinds = [*(' class="n"' if each else "" for each in right), *([""] if report.plot else [])]
+    head = "".join(f"<th{kind}>{html.escape(heading(name))}</th>" for name, kind in zip(names, kinds, strict=True))
+    body = []
+    for row in report.rows:
+        cells = [html.escape(report.cell(row, name)) for name in report.shown]
+        cells += [report.plot(row)] if report.plot else []
+        body.append("<tr>" + "".join(f"<td{k}>{c}</td>" for k, c in zip(kinds, cells, strict=True)) + "</tr>")
+    notes = "".join(f"<p>{html.escape(note)}</p>" for note in report.notes)
+    title = html.escape(report.title)
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+        f"<h1>{title}</h1>{notes}<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></html>\n"
+    )
+
+
+def _right(report: Report) -> list[bool]:
+    """Return for each column True if it holds numbers."""
+    return [
+        any(isinstance(row.get(name), int | float) for row in report.rows)
+        and all(isinstance(row.get(name), int | float | None) for row in report.rows)
+        for name in report.shown
+    ]
+
+
+_RENDERED: Mapping[str, Callable[[Report], str]] = {"text": _text, "json": _json, "csv": _csv, "html": _html}

@@ -1,0 +1,58 @@
+"""Registers the tables as views for SQL: rollups with one row for each bucket, and one view for each kind of changes.
+
+A change's document is JSON. Of the kinds that Helen itself writes the fields that are asked for most are columns here;
+all others are in `document`, for `get_json_object`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.upkeep import condensed
+
+# view -> kind, and column -> its type and where it is in the document
+CHANGES: Mapping[str, tuple[str, Mapping[str, tuple[str, str]]]] = {
+    "transitions": ("transition", {
+        "was": ("string", "$.was.status"), "status": ("string", "$.now.status"), "kind": ("string", "$.now.kind"),
+        "reason": ("string", "$.now.reason"), "attempt": ("int", "$.now.attempt"), "why": ("string", "$.why"),
+        "summary": ("string", "$.summary"),
+    }),
+    "flaps": ("flap", {
+        "on": ("boolean", "$.on"), "percent": ("double", "$.percent"), "status": ("string", "$.status"),
+    }),
+    "decisions": ("decision", {
+        "action": ("string", "$.action"), "what": ("string", "$.what"), "status": ("string", "$.status"),
+        "why": ("string", "$.why"), "reasons": ("string", "$.reasons"),
+    }),
+    "notices": ("notice", {
+        "action": ("string", "$.action"), "what": ("string", "$.what"), "channel": ("string", "$.channel"),
+        "rule": ("string", "$.rule"), "tries": ("int", "$.tries"), "why": ("string", "$.why"),
+    }),
+}  # fmt: skip
+
+
+def register(spark: SparkSession, lake: Lake) -> None:
+    """Make one view for each table. The lake may go on meanwhile; the views stay at the version of now."""
+    for name in lake.tables:
+        view(spark, lake, name).createOrReplaceTempView(name)
+    for name in CHANGES:
+        changes(spark, lake, name).createOrReplaceTempView(name)
+
+
+def view(spark: SparkSession, lake: Lake, name: str, files: list[File] | None = None) -> DataFrame:
+    """Return the rows of a table that count, of these files or of all."""
+    return condensed(lake.frame(spark, name, files), lake.tables[name])
+
+
+def changes(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
+    """Return the changes of one kind, with the fields of their documents as columns."""
+    kind, columns = CHANGES[name]
+    rows = lake.frame(spark, "changes").where(F.col("kind") == kind)
+    parts = [
+        F.get_json_object("document", path).cast(type_).alias(column) for column, (type_, path) in columns.items()
+    ]  # fmt: skip
+    return rows.select("helen", "at", "received", "series", *parts, "document", "day")

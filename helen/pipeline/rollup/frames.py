@@ -1,0 +1,69 @@
+"""Merges rows of rollups by Spark's frames, for views, and has the expressions that reports share.
+
+Everything in a row adds up (n, sum, sumsq, increase), or is an extreme (min, max), or says where it begins and ends
+(first, last), so rows of one bucket may come in any number and at any time: late results only make one row more. Never
+a mean: means can't be added. The sums of results are made by segment_rows.py alone, and counters.py carries counters
+over the edges of buckets.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from helen.pipeline.lake.levels import Level
+from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.schema import STATUSES
+
+_KEYS = ("series", "bucket", "metric", "unit", "kind")
+_ADD = ("n", *STATUSES, "values", "sum", "sumsq", "increase", "increase_s", "cpu_ms", "cpu_runs")
+
+
+def bucket(time: Column, level: Level) -> Column:
+    """Return the beginning of the bucket that a time falls into."""
+    micros = F.unix_micros(time)
+    into = F.pmod(micros - F.lit(level.begins * MICROS), F.lit(level.step))
+    return F.timestamp_micros(micros - into)
+
+
+def moment(micros: int) -> Column:
+    """Return a time, in microseconds since 1970, as a literal."""
+    return F.timestamp_micros(F.lit(micros))
+
+
+def metric_name(metric: str = "m") -> Column:
+    """Return a metric and its labels as one text, `used{path="/"}`, labels in the order of their names."""
+    labels = F.col(f"{metric}.labels")
+    entry = F.transform(
+        F.array_sort(F.map_entries(labels)),
+        lambda each: F.concat(each["key"], F.lit('="'), F.replace(F.replace(each["value"], F.lit("\\"), F.lit("\\\\")),
+                                                                  F.lit('"'), F.lit('\\"')), F.lit('"')),
+    )  # fmt: skip
+    labelled = F.concat(f"{metric}.name", F.lit("{"), F.array_join(entry, ","), F.lit("}"))
+    return F.when(F.size(labels) > 0, labelled).otherwise(F.col(f"{metric}.name"))
+
+
+def merged(rows: DataFrame, level: Level) -> DataFrame:
+    """Return one row for each series, metric and bucket of a level, from rows of a finer one or of its own."""
+    longer = rows.withColumn("bucket", bucket(F.col("bucket"), level))
+    return with_day(longer.groupBy(*_KEYS).agg(*_sums()))
+
+
+def newest(rows: DataFrame) -> DataFrame:
+    """Return the rows that count, of a table that has versions."""
+    newest_version = F.max("version").over(Window.partitionBy("series", "bucket"))
+    return rows.withColumn("_newest", newest_version).where("version = _newest").drop("_newest")
+
+
+def with_day(rows: DataFrame) -> DataFrame:
+    """Add the partition column."""
+    return rows.withColumn("day", F.to_date("bucket"))
+
+
+def _sums() -> list[Column]:
+    return [
+        *(F.sum(name).alias(name) for name in _ADD), F.min("min").alias("min"), F.max("max").alias("max"),
+        F.min_by("first", "first_at").alias("first"), F.min("first_at").alias("first_at"),
+        F.max_by("last", "last_at").alias("last"), F.max("last_at").alias("last_at"),
+        F.max("peak_kib").alias("peak_kib"),
+    ]  # fmt: skip

@@ -1,0 +1,211 @@
+"""Proves that the lake has every result of every segment once, and that all sums are those of the results.
+
+It reads what is there and nothing else: the list of segments with its checksums, the raw results, and the rollups. What
+is forgotten by now can't be looked at, and is left out. No Spark; memory is bounded by PART_ROWS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from groundwork.counts import count
+from helen.pipeline.ingest.taken import NEEDED, grouped
+from helen.pipeline.lake.damaged_files import unreadable
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.lake_files import batches, between, held, read
+from helen.pipeline.lake.levels import D1, LATEST_DAYS, derived
+from helen.pipeline.lake.local_days import micros_of
+from helen.pipeline.lake.schema import CHECK, RESULTS, STATUSES, SUMS, TAKEN
+from helen.pipeline.rollup.arrow import merge, newest
+from helen.pipeline.rollup.counters import DAYS
+from helen.pipeline.rollup.job import bounds_of
+from helen.pipeline.rollup.rebuild import sums_of_raw
+
+PART_ROWS = 500_000  # of results that are summed up at once
+EXACT = ("n", *STATUSES, "values", "cpu_runs", "first_at", "last_at")
+CLOSE = ("sum", "sumsq", "min", "max", "first", "last", "increase", "increase_s", "cpu_ms", "peak_kib")
+_KEY = ("series", "metric", "unit", "kind")
+_WRAP = 2**64
+Place = tuple[int, int]  # Helen, segment
+
+
+@frozen
+class ProvedDay:
+    """Says what each table has of a day, as counted results; `faults` are sentences, none if all is equal."""
+
+    day: date
+    counts: dict[str, int | None]
+    faults: list[str]
+
+
+@frozen
+class _Listed:
+    rows: int
+    digest: int
+    begin: int
+
+
+def verify_segments(lake: Lake) -> list[str]:
+    """Return a sentence for each segment of which results are missing, twice or changed; none if all are sound."""
+    files = lake.files(RESULTS.name)
+    bad = [(file, reason) for file in files if (reason := unreadable(lake, RESULTS.name, file)) is not None]
+    faults = [f"{lake.path(RESULTS.name) / file.path} can't be read ({reason})" for file, reason in bad]
+    if bad:
+        return faults
+    listed, found = _listed(lake), _found(lake)
+    oldest = min((file.day for file in lake.files(RESULTS.name) if file.day is not None), default=None)
+    faults = [
+        f"segment {segment} of Helen {helen}: {text}" for (helen, segment), text in _compared(listed, found, oldest)
+    ]
+    for helen in sorted({helen for helen, _ in listed}):
+        numbers = sorted(segment for of, segment in listed if of == helen)
+        gaps = np.flatnonzero(np.diff(numbers) > 1)
+        faults += [f"segments {numbers[at] + 1} to {numbers[at + 1] - 1} of Helen {helen} aren't listed" for at in gaps]
+    return faults
+
+
+def _compared(
+    listed: dict[Place, _Listed], found: dict[Place, tuple[int, int]], oldest: date | None
+) -> Iterator[tuple[Place, str]]:
+    """Yield what is wrong with each segment. One that may have results of forgotten days can't lack any."""
+    kept_from = None if oldest is None else micros_of_day(oldest + timedelta(days=LATEST_DAYS))
+    for place in sorted({*listed, *found}):
+        rows, digest = found.get(place, (0, 0))
+        known = listed.get(place)
+        if known is None:
+            yield place, f"{count(rows, 'result')}, and the list doesn't have it"
+        elif rows > known.rows:
+            yield place, f"{count(rows, 'result')} instead of {known.rows}: some are there twice"
+        elif rows < known.rows and kept_from is not None and known.begin >= kept_from:
+            yield place, f"{count(rows, 'result')} instead of {known.rows}"
+        elif rows == known.rows and (digest - known.digest) % _WRAP:
+            yield place, f"another checksum of {count(rows, 'result')} than when {'it' if rows == 1 else 'they'} came"
+
+
+def micros_of_day(day: date) -> int:
+    """Return the beginning of a UTC day, microseconds since 1970."""
+    return (day - date(1970, 1, 1)).days * 86_400 * 1_000_000
+
+
+def _listed(lake: Lake) -> dict[Place, _Listed]:
+    """Return the sums of the list's rows by segment: a segment may have several."""
+    found: dict[Place, _Listed] = {}
+    paths = [file.path for file in held(lake, TAKEN.name, lake.files(TAKEN.name))]
+    for row in read(TAKEN, paths, TAKEN.columns.names, None).to_pylist():
+        if row["kind"] != "seg":
+            continue
+        place, begin = (row["helen"], row["segment"]), micros_of(row["begin"])
+        known = found.get(place, _Listed(0, 0, begin))
+        found[place] = _Listed(known.rows + row["rows"], known.digest + row["digest"], min(known.begin, begin))
+    return found
+
+
+def _found(lake: Lake) -> dict[Place, tuple[int, int]]:
+    """Return the count and the checksum of the results of each segment."""
+    found: dict[Place, tuple[int, int]] = {}
+    for file in held(lake, RESULTS.name, lake.files(RESULTS.name)):
+        for batch in batches(RESULTS, [file.path], NEEDED, None):
+            for row in grouped(pa.Table.from_batches([batch])).to_pylist() if batch.num_rows else ():
+                rows, digest = found.get((row["helen"], row["segment"]), (0, 0))
+                found[row["helen"], row["segment"]] = rows + row["rows"], digest + row["digest"]
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ sums
+
+
+def verify_days(lake: Lake, first: date = date.min, last: date = date.max) -> Iterator[ProvedDay]:
+    """Yield each day of these of which results are kept, with what the rollups have of it."""
+    days = sorted({file.day for file in lake.files(RESULTS.name, (first, last)) if file.day is not None})
+    for day in days:
+        try:
+            yield _day(lake, day)
+        except (OSError, pa.ArrowException) as error:
+            line = (str(error).splitlines() or [type(error).__name__])[0]
+            yield ProvedDay(day, {}, [f"a file can't be read ({line})"])
+
+
+def _day(lake: Lake, day: date) -> ProvedDay:
+    tables = [SUMS.name, *(level.name for level in derived(lake.levels) if D1.seconds % level.seconds == 0)]
+    results = held(lake, RESULTS.name, lake.files(RESULTS.name, (day, day)))
+    rows = sum(file.rows for file in results)
+    counts: dict[str, int | None] = dict.fromkeys(("results", *tables), 0)
+    faults: list[str] = []
+    behind = {name for name in tables[1:] if _is_behind(lake, name, day)}
+    for lowest, highest in bounds_of(RESULTS, results, -(-rows // PART_ROWS)):
+        wanted = between(lowest, highest)
+        before = lake.files(SUMS.name, (day - DAYS, day - timedelta(days=1)))
+        raw = merge(sums_of_raw(results, held(lake, SUMS.name, before), wanted), D1)
+        _add(counts, "results", raw)
+        for name in tables:
+            files = [file.path for file in held(lake, name, lake.files(name, (day, day)))]
+            table = lake.tables[name]
+            kept = read(table, files, table.columns.names, wanted)
+            made = merge(newest(kept) if "version" in kept.schema.names else kept, D1)
+            _add(counts, name, made)
+            if name not in behind:
+                faults += [f"{name}: {text}" for text in differences(raw, made)]
+    counts |= dict.fromkeys(behind)
+    return ProvedDay(day, counts, faults)
+
+
+def _is_behind(lake: Lake, name: str, day: date) -> bool:
+    """Return True if a level has not followed its source yet, in what is new of a day: there is nothing to compare."""
+    source = lake.levels[name].source
+    assert source is not None
+    done = lake.done(name, f"cascade:{source}")
+    new = any(file.fresh and file.version + 1 > done for file in lake.files(source, (day, day)))
+    return new or (source != SUMS.name and _is_behind(lake, source, day))
+
+
+def _add(counts: dict[str, int | None], name: str, rows: pa.Table) -> None:
+    checks = [n for n, metric in zip(rows["n"].to_pylist(), rows["metric"].to_pylist(), strict=True) if metric == CHECK]
+    counts[name] = (counts[name] or 0) + sum(checks)
+
+
+def differences(expected: pa.Table, found: pa.Table, most: int = 3) -> list[str]:
+    """Return sentences about the first rows that differ: counts and times exactly, sums by more than 1e-9 of them."""
+    ours, theirs = _by_key(expected), _by_key(found)
+    said = []
+    for key in sorted({*ours, *theirs}):
+        one, other = ours.get(key), theirs.get(key)
+        name = f"series {key[0]}{f', {key[1]}' if key[1] else ''}"
+        if one is None or other is None:
+            said.append(f"{name} is {'missing' if other is None else 'there without results'}")
+        else:
+            wrong = [column for column in (*EXACT, *CLOSE) if not _same(column, one[column], other[column], one)]
+            said += [f"{name}: {column} is {other[column]} instead of {one[column]}" for column in wrong[:1]]
+        if len(said) == most:
+            break
+    return said
+
+
+def _by_key(rows: pa.Table) -> dict[Any, dict[str, Any]]:
+    return {tuple(row[name] for name in _KEY): row for row in rows.to_pylist()}
+
+
+def _same(column: str, one: Any, other: Any, row: dict[str, Any]) -> bool:
+    if one == other or one is None or other is None or column in EXACT:
+        return bool(one == other)
+    if one != one or other != other:  # neither is a number
+        return bool(one != one and other != other)
+    size = max(abs(one), abs(other), _size(column, row))
+    return bool(abs(one - other) <= 1e-9 * size)
+
+
+def _size(column: str, row: dict[str, Any]) -> float:
+    """Return what rounding is measured by: of a sum the sum of absolute values, at most, since they may cancel out."""
+    if column == "sum" and row["sumsq"] is not None:
+        return float(np.sqrt(max(row["sumsq"], 0.0) * max(row["values"], 1)))
+    return 0.0
+
+
+def table_of(days: Sequence[ProvedDay]) -> list[dict[str, Any]]:
+    """Return a row for each day: its counts, and what is wrong."""
+    return [{"day": each.day, **each.counts, "wrong": "; ".join(each.faults) or None} for each in days]

@@ -1,0 +1,137 @@
+"""Shares the reactor fairly: writes are joined, and work on a whole fleet is done a few agents at a time.
+
+`soon` joins all that is said to a connection in one turn; `later` lets a busy one go on listening in the next turn;
+`has_time` says if what has just come may be handled in this turn; `walk` goes through many things in short steps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from twisted.internet.task import Cooperator
+from twisted.logger import Logger
+
+STEP_SECONDS = 0.004  # of work before the reactor looks at its sockets again
+STALE_SECONDS = 3 * STEP_SECONDS  # after which a turn that nobody ended is over; a timer for each would cost more
+
+
+class Speaker(Protocol):
+    """The part of a connection that takes turns."""
+
+    def flush(self) -> None:
+        """Write what has been said to it."""
+
+    def listen(self) -> None:
+        """Handle what it has sent."""
+
+
+class FairTurns:
+    """Gives turns to connections and to walks. `steady` (monotonic seconds) measures its own steps only."""
+
+    log = Logger()
+
+    def __init__(self, reactor: Any, steady: Callable[[], float] = time.monotonic) -> None:
+        self._reactor = reactor
+        self._steady = steady
+        self._to_flush: dict[Speaker, None] = {}
+        self._to_listen: dict[Speaker, None] = {}
+        self._next_turn: Any = None
+        self._busy_since = -STALE_SECONDS  # monotonic seconds: since when what came in is being handled
+        self._walks: deque[tuple[list[Any], Callable[[Any], object]]] = deque()
+        self._is_walking = False
+        self._cooperator = Cooperator(self._step_budget, lambda step: reactor.callLater(0, step))
+
+    def soon(self, speaker: Speaker) -> None:
+        """Flush it once, in the next turn."""
+        self._to_flush[speaker] = None
+        self._wake()
+
+    def later(self, speaker: Speaker) -> None:
+        """Listen to it once more, in the next turn."""
+        self._to_listen[speaker] = None
+        self._wake()
+
+    def begin(self) -> None:
+        """Begin a turn of reading: the time of `has_time` counts from here. A reader of all agents says so itself."""
+        self._busy_since = self._steady()
+
+    def has_time(self) -> bool:
+        """Return False once STEP_SECONDS of this turn have gone: then ask for a turn by `later`, and read no more.
+
+        So that a flood on many connections, which all have bytes in one turn, does not delay an agent among them.
+        """
+        now = self._steady()
+        if now - self._busy_since >= STALE_SECONDS:  # nothing waits, so it was in an earlier turn of the reactor
+            self._busy_since = now
+        return now - self._busy_since < STEP_SECONDS
+
+    def forget(self, speaker: Speaker) -> None:
+        """Give no turn to a connection that has gone."""
+        self._to_flush.pop(speaker, None)
+        self._to_listen.pop(speaker, None)
+
+    def walk(self, things: Iterable[Any], each: Callable[[Any], object]) -> None:
+        """Call `each` with every thing, from the next turn on. Walks end in the order in which they began."""
+        self._walks.append((list(things), each))
+        if not self._is_walking:
+            self._is_walking = True
+            self._cooperator.cooperate(self._steps())
+
+    def stop(self) -> None:
+        """Give no more turns."""
+        self._walks.clear()
+        self._cooperator.stop()
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+            self._next_turn = None
+
+    def _wake(self) -> None:
+        if self._next_turn is None:
+            self._next_turn = self._reactor.callLater(0, self._turn)
+
+    def _turn(self) -> None:
+        self._next_turn, self._busy_since = None, -STALE_SECONDS
+        self._listen()
+        until = self._steady() + STEP_SECONDS
+        while self._to_flush and self._steady() < until:
+            speaker = next(iter(self._to_flush))
+            del self._to_flush[speaker]
+            speaker.flush()
+        if self._to_flush:
+            self._wake()
+
+    def _listen(self) -> None:
+        """Listen to those that wait, each once and the first in any case; those that come too late are first then."""
+        until = self._steady() + STEP_SECONDS
+        waiting, self._to_listen = self._to_listen, {}
+        while waiting:
+            speaker = next(iter(waiting))
+            del waiting[speaker]
+            speaker.listen()
+            if self._steady() >= until:
+                break
+        if waiting:
+            self._to_listen = waiting | self._to_listen
+            self._wake()
+
+    def _step_budget(self) -> Callable[[], bool]:
+        """Return a function that says when the cooperator has worked for long enough."""
+        until = self._steady() + STEP_SECONDS
+        return lambda: self._steady() >= until
+
+    def _steps(self) -> Iterator[None]:
+        """Do one step of the oldest walk at a time; a fault with one agent takes no other's turn."""
+        while self._walks:
+            things, each = self._walks[0]
+            for thing in things:
+                try:
+                    each(thing)
+                except Exception:
+                    self.log.failure("a walk through the fleet")
+                yield
+            if self._walks:  # `stop` clears them
+                self._walks.popleft()
+        self._is_walking = False

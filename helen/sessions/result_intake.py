@@ -1,0 +1,212 @@
+"""Takes results of agents into the journal, and tells agents and queries that wait once they are on disk.
+
+An agent is acknowledged, a query answered and a passive result confirmed only when the journal says that the result is
+durable. Connections are held while the journal is full.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from equus_protocol import messages as m
+from equus_protocol import one_off, results
+from groundwork.clock_watch import Jump
+from helen.agents.roster import Agent, Latest, Roster
+from helen.journal.journal import Journal
+from helen.journal.values import OWN_SPOOL, Batch, Entry, Origin, StoredResult
+from helen.queries import one_off_code
+from helen.queries.live_queries import LiveQueries, PendingAnswer
+from helen.sessions.connection import AgentConnection, Hold
+from helen.sessions.fair_turns import FairTurns
+from helen.sessions.quota_control import QuotaControl
+from helen.sessions.v1_scheduler import V1Scheduler
+
+OVERLOAD_RETRY = 5  # seconds that an agent shall stay away when the journal takes nothing more
+WARNED_MOST = 1_000  # agents of which the log says that they speak for others
+CLOCK_SAMPLES = 20  # results by which the offset of an agent's clock is estimated
+
+
+class ResultIntake:
+    """Handles reports and results of all connections. `wall`: unix seconds.
+
+    `counts` has reports, results, passive, acks, late (results that no query waits for) and foreign (an agent's
+    results of checks that only report from outside). `is_outside(agent, check_id)` tells which checks those are.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        journal: Journal,
+        roster: Roster,
+        queries: LiveQueries,
+        v1_scheduler: V1Scheduler,
+        turns: FairTurns,
+        quotas: QuotaControl,
+        wall: Callable[[], float],
+    ) -> None:
+        self.counts = {"reports": 0, "results": 0, "passive": 0, "acks": 0, "late": 0, "foreign": 0}
+        self.is_outside: Callable[[str, str], bool] = lambda agent, check_id: False
+        self._warned: set[str] = set()  # agents with foreign results: one line in the log for each
+        self._journal, self._roster, self._queries = journal, roster, queries
+        self._v1_scheduler, self._turns, self._wall = v1_scheduler, turns, wall
+        self._quotas = quotas
+        self._held_back: set[AgentConnection] = set()
+        # (agent, sequence in the spool `helen`) -> the query, or the passive result, that waits for the disk
+        self._answers: dict[tuple[str, int], PendingAnswer] = {}
+        self._submitted: dict[tuple[str, int], Deferred[None]] = {}
+        self._offsets: dict[str, deque[float]] = {}
+
+    def jumped(self, jump: Jump) -> None:
+        """Move what was measured and received by the clock before a step, so that ages and offsets stay true."""
+        if jump.stepped > 0.0:  # a higher offset of an agent's clock is seen with its next result
+            for name, samples in self._offsets.items():
+                self._offsets[name] = deque((each - jump.stepped for each in samples), maxlen=CLOCK_SAMPLES)
+        moved = jump.stepped + jump.slept
+        self._turns.walk(list(self._roster.agents.values()), lambda agent: agent.move(moved, jump.at))
+
+    # ---------------------------------------------------------------------------------------------- into the journal
+
+    def report(self, connection: AgentConnection, report: m.Report) -> None:
+        """Journal the result of a scheduled check; its ack follows when it is on disk."""
+        if not self._quotas.takes(connection, len(report.blob)):
+            return  # it was sent away: the report is in its spool, and comes again
+        self.counts["reports"] += 1
+        is_foreign = self.is_outside(connection.name, report.check)
+        origin = Origin.ASKED if is_foreign else Origin.SCHEDULED  # it is acknowledged and kept, and steps no state
+        entry = Entry(
+            connection.name, report.check, None, report.spool, report.sequence, origin, self._wall(), report.blob
+        )
+        if is_foreign:
+            self._refuse_foreign(connection.name, report.check)
+        if not self._journal.append(entry):
+            self._refuse(connection)
+        elif self._journal.full:
+            self._hold_back(connection)
+
+    def _refuse_foreign(self, name: str, check_id: str) -> None:
+        self.counts["foreign"] += 1
+        if name not in self._warned and len(self._warned) < WARNED_MOST:
+            self._warned.add(name)
+            self.log.warn(
+                "{name} sends results of {check}, which is declared in passive.toml and which it isn't to run: they"
+                " are kept in the history and change no state", name=name, check=check_id,
+            )  # fmt: skip
+
+    def result(self, connection: AgentConnection, result: m.Result) -> None:
+        """Journal an answer to a `check`; its query is told when it is on disk."""
+        self.counts["results"] += 1
+        entry = self._v1_scheduler.answered(connection, result.message_id)
+        answer = self._queries.take_answer(connection, result.message_id)
+        if entry is None and answer is None:
+            self.counts["late"] += 1
+        if result.name == one_off.NAME:  # of one-off code: for its query alone, and kept nowhere
+            if answer is not None:
+                one_off_code.answered(self._queries, answer, result)
+            return
+        if not self._quotas.takes(connection, len(result.blob)):
+            if answer is not None:
+                self._queries.settle(answer, results.parse(result.blob), result.blob)
+            return
+        origin = Origin.SCHEDULED if entry is not None else Origin.ASKED
+        check_id = entry.id if entry is not None else result.name
+        sequence = self._journal.append_own(connection.name, check_id, result.name, origin, self._wall(), result.blob)
+        if sequence is None:
+            if answer is not None:
+                self._queries.settle(answer, results.parse(result.blob), result.blob)
+            self._refuse(connection)
+            return
+        if answer is not None:
+            self._answers[connection.name, sequence] = answer
+        if self._journal.full:
+            self._hold_back(connection)
+
+    def submit(self, name: str, check_id: str, blob: bytes, origin: Origin = Origin.PASSIVE) -> Deferred[None] | None:
+        """Journal a passive result; the Deferred fires when it is on disk. None: the journal takes nothing more."""
+        sequence = self._journal.append_own(name, check_id, None, origin, self._wall(), blob)
+        if sequence is None:
+            return None
+        self.counts["passive"] += 1
+        done = self._submitted[name, sequence] = Deferred()
+        return done
+
+    # ---------------------------------------------------------------------------------------------- a full journal
+
+    def _refuse(self, connection: AgentConnection) -> None:
+        connection.refuse(f"overloaded;retry-after={OVERLOAD_RETRY}", "the journal takes nothing more")
+
+    def _hold_back(self, connection: AgentConnection) -> None:
+        connection.hold(Hold.JOURNAL)
+        self._held_back.add(connection)
+
+    def forget(self, connection: AgentConnection) -> None:
+        """Forget a connection that has gone."""
+        self._held_back.discard(connection)
+
+    def release_held(self) -> None:
+        """Read on from held connections if the journal has room, one by one: they may fill it again."""
+        if self._held_back and not self._journal.full:
+            waiting, self._held_back = self._held_back, set()
+            self._turns.walk(waiting, self._release_one)
+
+    def _release_one(self, connection: AgentConnection) -> None:
+        if self._journal.full:
+            self._held_back.add(connection)
+        elif not connection.closing:
+            connection.go_on(Hold.JOURNAL)
+
+    # ---------------------------------------------------------------------------------------------- from the disk
+
+    def on_durable(self, batch: Batch) -> None:
+        """Send the acks of a batch that is on disk, and take its results for the newest of their checks."""
+        for ack in batch.acks:
+            agent = self._roster.agents.get(ack.agent)
+            if agent is not None and agent.link is not None and agent.link.version == 2 and ack.sequence > 0:
+                self.counts["acks"] += 1
+                agent.link.send(m.Ack(ack.spool, ack.sequence))  # type: ignore[attr-defined]
+        self.recall(batch.records)
+        self.release_held()
+
+    def recall(self, stored: Iterable[Any]) -> None:
+        """Take durable results; at start these are the last that came before it."""
+        for record in stored:
+            if isinstance(record, StoredResult):
+                self._stored(record)
+
+    def _stored(self, record: StoredResult) -> None:
+        entry, document = record.entry, record.document
+        if entry.origin is Origin.ASKED:
+            is_own = entry.spool == OWN_SPOOL
+            answer = self._answers.pop((entry.agent, entry.sequence), None) if is_own else None
+            if answer is not None:
+                self._queries.settle(answer, document, entry.blob)
+            self._confirm(entry)
+            return
+        is_passive = entry.origin is Origin.PASSIVE
+        agent = self._roster.host(entry.agent) if is_passive else self._roster.know(entry.agent)
+        if agent.revoked_at is not None:  # its last results were on their way to the disk
+            return
+        if document.started is not None and not is_passive:
+            self._estimate_clock(agent, document.started + (document.took_ms or 0.0) / 1_000, entry.received)
+        latest = Latest(
+            entry.check_id, document.status, document.summary, entry.received, document.reason, document.code,
+            document.took_ms, document.metrics,
+        )  # fmt: skip
+        agent.take(latest)
+        self._confirm(entry)
+
+    def _confirm(self, entry: Entry) -> None:
+        waiting = self._submitted.pop((entry.agent, entry.sequence), None) if entry.spool == OWN_SPOOL else None
+        if waiting is not None:
+            waiting.callback(None)
+
+    def _estimate_clock(self, agent: Agent, ended: float, received: float) -> None:
+        """Take the largest of a few differences: a result takes no negative time to get here."""
+        samples = self._offsets.setdefault(agent.name, deque(maxlen=CLOCK_SAMPLES))
+        samples.append(ended - received)
+        agent.clock_offset = max(samples)

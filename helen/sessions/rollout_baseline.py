@@ -1,0 +1,87 @@
+"""Reads results as a gate compares them, live and out of the history: the baseline of a rollout.
+
+`look_back` blocks (files), so it is for a thread: 400 segments take a second or two. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from equus_protocol.cheap_values import cheap_value
+from helen.evaluation.replay import series_names
+from helen.journal import lazy_parquet as pq
+from helen.journal.values import Origin, StoredResult
+from helen.rollout.gates import OLD_RUNS, Key, Run
+
+MOST_FILES = 400  # an hour of a busy Helen, a file each 10 s
+OLDEST = 86_400.0  # seconds: what is older says nothing about how a check behaves now
+SUMMARY_KEPT = 100  # characters
+COLUMNS = ["at", "series_id", "received", "started", "took_ms", "peak_kib", "status", "origin", "code", "summary"]
+
+
+@cheap_value
+class Sample:
+    """One scheduled result. `received`: unix seconds.
+
+    `ran_at`: when its run began, in unix seconds by its agent's clock, or else when it came.
+    """
+
+    at: int
+    key: Key
+    received: float
+    ran_at: float
+    code: str | None
+    run: Run
+
+
+def sample_of(stored: StoredResult) -> Sample:
+    """Return the sample of a result that has just become durable."""
+    entry, document = stored.entry, stored.document
+    run = Run(document.status, document.took_ms, document.peak_kib, document.summary[:SUMMARY_KEPT])
+    ran_at = entry.received if document.started is None else document.started
+    return Sample(stored.at, (entry.agent, entry.check_id), entry.received, ran_at, document.code, run)
+
+
+def look_back(history: Path, keys: Collection[Key], until: float) -> list[Sample]:
+    """Return the newest results of these checks, back to OLD_RUNS of each before `until`, if there are as many.
+
+    `until`: unix seconds.
+    """
+    names = {number: key for number, key in series_names(history / "series.parquet").items() if key in keys}
+    found: list[Sample] = []
+    wanted = dict.fromkeys(names.values(), OLD_RUNS)
+    for path in sorted((history / "segments").glob("seg-*.parquet"), reverse=True)[:MOST_FILES]:
+        rows = _rows(path, sorted(names))
+        for row in reversed(rows):
+            sample = _sample(row, names[row["series_id"]])
+            found.append(sample)
+            if sample.received <= until and sample.key in wanted:
+                wanted[sample.key] -= 1
+                if wanted[sample.key] == 0:
+                    del wanted[sample.key]
+        if not wanted or (rows and rows[-1]["received"].timestamp() < until - OLDEST):
+            break
+    return found
+
+
+def _rows(path: Path, numbers: list[int]) -> list[dict[str, Any]]:
+    """Return the rows of a segment; none of one that can't be read, which the journal's own check reports."""
+    if not numbers:
+        return []
+    wanted = [("series_id", "in", numbers), ("origin", "!=", int(Origin.ASKED))]
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path, columns=COLUMNS, filters=wanted).to_pylist()
+    except (OSError, pa.ArrowException):
+        return []
+    return rows
+
+
+def _sample(row: dict[str, Any], key: Key) -> Sample:
+    received, started = row["received"].timestamp(), row["started"]
+    run = Run(row["status"], row["took_ms"], row["peak_kib"], row["summary"][:SUMMARY_KEPT])
+    ran_at = received if started is None else started.timestamp()
+    return Sample(row["at"], key, received, ran_at, row["code"], run)

@@ -1,0 +1,60 @@
+"""Orders the deadlines of checks and the edges of windows by time: a heap in which checks change their place cheaply.
+
+A deadline that moves to a later time keeps its old entry: the check is looked at then, and planned anew. Only an
+earlier deadline is a new entry, and the entry that it supersedes is passed over.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from helen.states.model import Key
+
+NEVER = float("inf")
+_EDGE, _CHECK = 0, 1  # at equal times windows come first, so that a problem confirmed then meets their holds
+
+
+class Deadlines:
+    """`next` is the time of the earliest entry, unix seconds; NEVER if there is none."""
+
+    def __init__(self) -> None:
+        self.next = NEVER
+        self._heap: list[tuple[float, int, str, str]] = []
+        self._planned: dict[Key, float] = {}  # the earliest entry of each check; NEVER: it has none and needs none
+
+    def __contains__(self, key: Key) -> bool:
+        """Return True if `plan` was called for this check."""
+        return key in self._planned
+
+    def plan(self, key: Key, due: float | None) -> None:
+        """Look at a check at `due`, unix seconds, or earlier, if it has an entry already; None: no deadline is set."""
+        planned = self._planned.get(key, NEVER)
+        if due is None or due >= planned:
+            self._planned.setdefault(key, NEVER)
+            return
+        self._planned[key] = due
+        self._push((due, _CHECK, *key))
+
+    def plan_edge(self, window_id: str, at: float) -> None:
+        """Look at a window at `at`, unix seconds."""
+        self._push((at, _EDGE, window_id, ""))
+
+    def forget(self, key: Key) -> None:
+        """Drop the deadline of a check that is no more; its entry is passed over."""
+        self._planned.pop(key, None)
+
+    def pop(self) -> tuple[float, Key | str | None]:
+        """Take the earliest entry out: its time (unix seconds), and the check or the window's id. None: superseded."""
+        time, kind, name, check_id = heapq.heappop(self._heap)
+        self.next = self._heap[0][0] if self._heap else NEVER
+        if kind == _EDGE:
+            return time, name
+        key = name, check_id
+        if self._planned.get(key) != time:
+            return time, None
+        del self._planned[key]
+        return time, key
+
+    def _push(self, entry: tuple[float, int, str, str]) -> None:
+        heapq.heappush(self._heap, entry)
+        self.next = self._heap[0][0]

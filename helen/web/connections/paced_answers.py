@@ -1,0 +1,99 @@
+"""Writes long answers in pieces, in short turns and as fast as the client reads.
+
+A fleet of 10,000 must not hold the reactor up, and rows that a client has not read yet are not made yet, but for a
+piece: a slow client costs no memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IPushProducer
+from twisted.internet.task import CooperativeTask
+from zope.interface import implementer
+
+from helen.web.answers import Document
+from helen.web.connections.short_turns import ROWS_A_STEP, cooperate
+from helen.web.etags import answer_known, tag_of
+from helen.web.request import ApiRequest
+
+T = TypeVar("T")
+Write = Callable[[bytes], object]
+Pieces = Callable[[Write, Callable[[], bool]], Iterator[None]]
+
+
+@implementer(IPushProducer)
+class Pace:
+    """Lets a task go on while the connection takes what it writes."""
+
+    def __init__(self, task: CooperativeTask[Iterator[None]]) -> None:
+        self._task = task
+        self._is_paused = False
+
+    def pauseProducing(self) -> None:
+        """Pause the task: the connection takes no more."""
+        if not self._is_paused:
+            self._is_paused = True
+            self._task.pause()
+
+    def resumeProducing(self) -> None:
+        """Let the task go on."""
+        if self._is_paused:
+            self._is_paused = False
+            self._task.resume()
+
+    def stopProducing(self) -> None:
+        """Let the task go on: it finds by itself that the connection is gone, and ends."""
+        self.resumeProducing()
+
+
+def write_rows(
+    request: ApiRequest, key: str, things: Iterable[T], show: Callable[[T], Document], more: Document | None = None,
+    whole: bool = False,
+) -> Deferred[bytes]:  # fmt: skip
+    """Answer with {key: [show(thing), ...], **more}. With `whole` it is collected first, and has a tag."""
+
+    def pieces(write: Write, is_gone: Callable[[], bool]) -> Iterator[None]:
+        return _write(write, key, list(things), show, more or {}, is_gone)
+
+    return write_pieces(request, pieces, whole)
+
+
+def write_pieces(request: ApiRequest, pieces: Pieces, whole: bool, kind: str = "application/json") -> Deferred[bytes]:
+    """Answer with the text that `pieces(write, is_gone)` writes, a step of it a turn. With `whole` it gets a tag."""
+    request.setHeader("content-type", kind)
+    gone: list[object] = []
+    request.notifyFinish().addErrback(gone.append)
+    kept: list[bytes] = []
+    task = cooperate(pieces(kept.append if whole else request.write, lambda: bool(gone)))
+    if not whole:
+        request.registerProducer(Pace(task), True)
+
+    def finish(_: object) -> bytes:
+        if not whole and not gone:
+            request.unregisterProducer()
+        body = b"".join(kept)
+        return b"" if whole and not gone and answer_known(request, tag_of(body)) else body
+
+    done: Deferred[bytes] = Deferred()
+    task.whenDone().addCallback(finish).addCallbacks(done.callback, done.errback)
+    return done
+
+
+def _write(
+    write: Write, key: str, things: list[T], show: Callable[[T], Document], more: Document,
+    is_gone: Callable[[], bool],
+) -> Iterator[None]:  # fmt: skip
+    write(f'{{"{key}": ['.encode())
+    for at in range(0, len(things), ROWS_A_STEP):
+        if is_gone():
+            return
+        rows = ",\n".join(json.dumps(show(thing), ensure_ascii=False) for thing in things[at : at + ROWS_A_STEP])
+        write((",\n" if at else "").encode() + rows.encode("utf-8", "replace"))
+        yield
+    if not is_gone():
+        rest = "".join(f", {json.dumps(name)}: {json.dumps(value)}" for name, value in more.items())
+        write(f"]{rest}}}\n".encode())

@@ -1,0 +1,207 @@
+"""Shows all of one Helen in a few words: GET /api/v1/status, and what the other Helens of a network see of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TypedDict
+
+from groundwork.clock_watch import NEWS_SECONDS, ClockWatch
+from helen.agents.roster import Agent
+from helen.agents.sight import Sight, seen
+from helen.notify.notifier import Notifier
+from helen.parts import Parts
+from helen.sessions.session_service import SessionService
+from helen.web.agent_views import count_checks
+from helen.web.json_types import Counts, Object
+from helen.web.label_warnings import all_warnings
+
+SAID_FAULT = "the file is not used: a caller without a limit sees why"
+
+
+class AgentCounts(TypedDict):
+    """Counts agents that are known and connected, and hosts that report from outside."""
+
+    known: int
+    connected: int
+    hosts: int
+
+
+class ManifestJson(TypedDict):
+    """Names the published set of checks."""
+
+    version: int
+    digest: str
+
+
+class AssignmentsState(TypedDict):
+    """Names the revision of the assignments in force, and the fault of the file if it is not used."""
+
+    revision: int
+    fault: str | None
+
+
+class JournalJson(TypedDict):
+    """Names the newest segment of the history, bytes that wait for the disk, and why the disk does not take them."""
+
+    segment: int
+    backlog: int
+    trouble: str | None
+
+
+class StoreJson(TypedDict):
+    """Says in `trouble` why the database can't be written; None: it can."""
+
+    trouble: str | None
+
+
+class NotificationsState(TypedDict):
+    """Says if people are told of problems, and counts messages that wait or could not be delivered."""
+
+    configured: bool
+    fault: str | None
+    waiting: int
+    dead: int
+    last_error: str | None
+    groups: int
+    channels: dict[str, Counts]
+    decisions: int
+    unrouted: int
+    muted: bool
+
+
+class JumpJson(TypedDict):
+    """Describes a step of Helen's clock, or a sleep: `at` in unix seconds, the others in seconds (back: negative)."""
+
+    at: float
+    stepped: float
+    slept: float
+
+
+class ClockState(TypedDict):
+    """Describes what became of Helen's clock since the start: steps each way, seconds slept, and the last of them.
+
+    `held`: seconds by which it is ahead, or may be, by which nothing expires yet.
+    """
+
+    steps: Counts
+    slept: float
+    last: JumpJson | None
+    held: float
+
+
+class StatusJson(TypedDict):
+    """Describes all of Helen in a few words. `started` is in unix seconds."""
+
+    version: str
+    started: float
+    clock: ClockState
+    agents: AgentCounts
+    checks: Counts
+    manifest: ManifestJson | None
+    assignments: AssignmentsState
+    journal: JournalJson
+    store: StoreJson
+    questions: int
+    counts: Counts
+    notifications: NotificationsState
+    network: Object | None
+    pipeline: Object | None
+    drain: Object
+    restored: str | None
+    label_warnings: list[str]
+    set_aside: dict[str, list[int]]
+
+
+def show_overview(parts: Parts, sight: Sight | None = None) -> StatusJson:
+    """Return versions, counts and troubles of every part, by the part's name (StatusJson has the keys).
+
+    With `sight` agents and checks are those that are in it, and what counts or names others is left empty.
+    """
+    shown = _overview(parts, seen(sight, parts.sessions.roster.agents.values()))
+    if sight is None:
+        return shown
+    shown["assignments"]["fault"] = None if shown["assignments"]["fault"] is None else SAID_FAULT
+    shown["set_aside"] = {name: versions for name, versions in shown["set_aside"].items() if sight(name)}
+    shown["drain"] = shown["drain"] | {"agents": shown["agents"]["connected"], "by": None}
+    shown["notifications"] = _few_notifications(shown["notifications"])
+    shown["network"], shown["counts"], shown["label_warnings"], shown["questions"] = None, {}, [], 0
+    shown["pipeline"] = None
+    return shown
+
+
+def _few_notifications(shown: NotificationsState) -> NotificationsState:
+    """Return the state of notifications without counts and errors, which are of all agents."""
+    none = {"waiting": 0, "dead": 0, "groups": 0, "decisions": 0, "unrouted": 0}
+    fault = None if shown["fault"] is None else SAID_FAULT
+    return {**shown, **none, "fault": fault, "last_error": None, "channels": {}}  # type: ignore[typeddict-item]
+
+
+def _overview(parts: Parts, agents: list[Agent]) -> StatusJson:
+    """Return the overview, with counts of these agents."""
+    sessions, published, journal = parts.sessions, parts.library.published, parts.journal
+    return {
+        "version": parts.version,
+        "started": parts.started_at,
+        "clock": show_clock(parts.clock),
+        "agents": {
+            "known": sum(not agent.is_host and agent.revoked_at is None for agent in agents),
+            "connected": sum(agent.link is not None for agent in agents),
+            "hosts": sum(agent.is_host for agent in agents),
+        },
+        "checks": count_checks(parts.evaluator.timeline, agents),
+        "manifest": None if published is None else {"version": published.version, "digest": published.digest},
+        "assignments": {"revision": parts.assignments.revision, "fault": parts.assignments.fault},
+        "journal": {"segment": journal.segment, "backlog": journal.backlog_bytes, "trouble": parts.live.trouble},
+        "store": {"trouble": parts.store.trouble},
+        "questions": len(sessions.queries),
+        "counts": _counts(sessions),
+        "notifications": show_notifications(parts.notifier),
+        "network": None if parts.network is None else parts.network.overview(),
+        "pipeline": parts.pipeline.overview(time.time()),
+        "drain": parts.drain.overview(),
+        "restored": parts.library.restored.sentence if parts.library.restored is not None else None,
+        "label_warnings": all_warnings(parts),
+        "set_aside": parts.library.releases.aside.shown(),
+    }
+
+
+def show_clock(clock: ClockWatch) -> ClockState:
+    """Return steps of the clock by direction (`back`, `ahead`), seconds slept, and the last of both worth a word."""
+    last = next((jump for jump in reversed(clock.jumps) if jump.stepped or jump.slept >= NEWS_SECONDS), None)
+    shown: JumpJson | None = None
+    if last is not None:
+        shown = {"at": last.at, "stepped": round(last.stepped, 3), "slept": round(last.slept, 3)}
+    return {
+        "steps": dict(clock.steps),
+        "slept": round(clock.slept, 3),
+        "last": shown,
+        "held": round(clock.unsettled(), 3),
+    }
+
+
+def _counts(sessions: SessionService) -> Counts:
+    scheduler = sessions.delivery.v1_scheduler
+    of_schedule = {"asked": scheduler.asked, "skipped": scheduler.skipped}
+    return sessions.counts | of_schedule | {"turned_away": sessions.connections.turned_away}
+
+
+def show_notifications(notifier: Notifier) -> NotificationsState:
+    """Return the state of notifications in a few words."""
+    file, outbox = notifier.config_file, notifier.outbox
+    channels = {name: _outcomes(notifier, name) for name in (file.config.channels if file.config else ())}
+    return {
+        "configured": file.config is not None,
+        "fault": file.fault,
+        "waiting": len(outbox),
+        "dead": outbox.dead,
+        "last_error": outbox.last_error,
+        "groups": len(notifier.groups.groups),
+        "channels": channels,
+        "decisions": notifier.counts["decisions"],
+        "unrouted": notifier.counts["unrouted"],
+        "muted": notifier.is_muted,
+    }
+
+
+def _outcomes(notifier: Notifier, name: str) -> Counts:
+    return {outcome: notifier.outbox.counts[name, outcome] for outcome in ("sent", "failed", "dead")}

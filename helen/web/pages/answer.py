@@ -1,0 +1,81 @@
+"""Writes pages: whole, or the one part that a script asks for again, with the headers that keep foreign code out.
+
+A page is made in slices, a few milliseconds of the reactor each. Its tag is over its text, so that a part that has not
+changed comes as a 304.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jinja2 import Template
+from twisted.internet.defer import Deferred
+
+from helen.web.access import Caller
+from helen.web.connections.paced_answers import Write, write_pieces
+from helen.web.login.browser import csrf_token, set_page_headers
+from helen.web.pages.assets import assets
+from helen.web.pages.environment import environment
+from helen.web.problems import Problem
+from helen.web.query import first_text
+from helen.web.request import ApiRequest
+from helen.web.route import HTML
+from helen.web.web_parts import WebParts
+
+SLICE_SECONDS = 0.003  # of the reactor's time for a piece of a page
+PIECE = 4_096  # characters that are joined before they are kept
+
+
+def write_page(parts: WebParts, request: ApiRequest, name: str, **values: Any) -> Deferred[bytes]:
+    """Answer with the page of a template, or with its block `part_NAME` if the query says `part=NAME`.
+
+    Raises Problem 404 for a part that the page has not.
+    """
+    set_page_headers(request)
+    template = environment().get_template(f"{name}.html")
+    part = first_text(request, "part")
+    if part is not None and f"part_{part}" not in template.blocks:
+        raise Problem(404, "no such part", f"the page {name} has no part {part[:40]!r}")
+    shared = shared_values(parts, request) | values
+    return write_pieces(request, _pieces(template, part, shared), True, HTML)
+
+
+def shared_values(parts: WebParts, request: ApiRequest) -> dict[str, Any]:
+    """Return what every template may use: `now`, `caller`, `may`, `path`, `build`, `version`, `counts`, `csrf`."""
+    caller: Caller = request.caller
+    return {
+        "now": time.time(),
+        "caller": caller,
+        "may": caller.may,
+        "path": request.path.decode("utf-8", "replace"),
+        "build": assets().build,
+        "version": parts.version,
+        "counts": parts.row_feed.counts_in(parts.visible(caller)),
+        "csrf": csrf_token(request),
+    }
+
+
+def _pieces(
+    template: Template, part: str | None, values: dict[str, Any]
+) -> Callable[[Write, Callable[[], bool]], Iterator[None]]:
+    def pieces(write: Write, is_gone: Callable[[], bool]) -> Iterator[None]:
+        context = template.new_context(values)
+        source = template.root_render_func(context) if part is None else template.blocks[f"part_{part}"](context)
+        begun, held, length = time.monotonic(), list[str](), 0
+        for text in source:
+            held.append(text)
+            length += len(text)
+            if length >= PIECE or time.monotonic() - begun > SLICE_SECONDS:
+                write("".join(held).encode("utf-8", "replace"))
+                held, length = [], 0
+                if is_gone():
+                    return
+            if time.monotonic() - begun > SLICE_SECONDS:
+                yield
+                begun = time.monotonic()
+        write("".join(held).encode("utf-8", "replace"))
+        yield
+
+    return pieces

@@ -1,0 +1,286 @@
+"""Keeps the rows of all checks for boards, and by which look each was found to have changed.
+
+Looks are counted, since one record may change rows of several looks: a board that follows gets what the looks after its
+own have found. One that comes back with an event's id gets each row that has changed since once, as it is now, and the
+names of those that are gone. All that a row shows counts as a change: status, holds, acknowledgement, trial; a summary
+alone only where a check is not ok, and once in SUMMARY_SECONDS at most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from equus_protocol.results import STATUS_WORDS
+from groundwork.event import Event
+from helen.agents.roster import Agent, Latest
+from helen.agents.sight import Sight
+from helen.states.fleet_timeline import Timeline
+from helen.states.model import ROLLOUT, SUMMARY_MOST, Rule, State
+from helen.web.rows.orders import Order, Orders
+from helen.web.rows.row import TEXT_OF_REASON, Key, Row, marks_of
+from helen.web.rows.strips import Strips
+from helen.web.rows.tallies import Tallies
+
+TICK_SECONDS = 0.25  # between two looks for changes: four frames a second at most
+SLICE_SECONDS = 0.003  # of the reactor's time for a look
+SLICE_KEYS = 50  # rows between two looks at the clock
+SUMMARY_SECONDS = 10.0  # between two changes of a row that only its summary makes
+GONE_SECONDS = 600.0  # for which the name of a row that is gone is kept
+MOST_GONE = 20_000
+MOST_LOOKS = 4 * 600  # that found something, of which the newest record is kept: ten minutes of them
+
+
+@frozen
+class Change:
+    """Holds what is new since a look: rows as they are now, those that are gone or were relabelled, the newest look."""
+
+    rows: tuple[Row, ...]
+    past: tuple[Row, ...]  # as they were before they went, or their agents got other labels
+    here: frozenset[Key]  # those of them that are there still
+    look: int
+
+    @property
+    def gone(self) -> tuple[Key, ...]:
+        """Return the names of rows that are here no more."""
+        return tuple(dict.fromkeys(self.gone_from(None)))
+
+    def gone_from(self, sight: Sight | None) -> list[Key]:
+        """Return the names of rows that a caller has seen, and that are gone for it: from here, or out of sight."""
+        if sight is None:
+            return [row.key for row in self.past if row.key not in self.here]
+        was_seen = [row for row in self.past if sight.fits(row.agent, row.labels)]
+        return [row.key for row in was_seen if row.key not in self.here or not sight(row.agent)]
+
+
+class RowFeed:
+    """Keeps the rows. `changed` is called after each look that found a change.
+
+    `timeline()` and `place()` return the states and the number of the record that they are of; `newest()` returns that
+    of the newest record that streams tell of; `agents` are those of the roster by name; `steady` returns monotonic
+    seconds.
+    """
+
+    def __init__(
+        self,
+        reactor: Any,
+        timeline: Callable[[], Timeline],
+        place: Callable[[], int],
+        newest: Callable[[], int],
+        agents: Mapping[str, Agent],
+        steady: Callable[[], float],
+    ) -> None:
+        self.changed: Event[[]] = Event()
+        self.rows: dict[Key, Row] = {}  # by their last change, the newest at the end
+        self.counts = dict.fromkeys(STATUS_WORDS, 0)
+        self._of_agents: dict[str, Counter[str]] = {}  # counts of each agent
+        self.strips = Strips()
+        self.orders = Orders()
+        self._tallies = Tallies()
+        self.at = 0  # of the last change
+        self.look = 0  # that found it
+        self._reactor = reactor
+        self._timeline, self._place, self._newest, self._agents = timeline, place, newest, agents
+        self._steady = steady
+        self._gone: deque[tuple[int, float, Row]] = deque()  # rows that are gone, or as they were with other labels
+        self._forgotten = 0  # the look up to which rows may be gone of which nothing is known any more
+        self._looks: deque[tuple[int, int]] = deque()  # the newest record at the end of each look that found something
+        self._forgotten_record = -1  # the newest record of a look that is none of them any more
+        self._seen: Timeline | None = None
+        self._call: Any = None
+
+    # ---------------------------------------------------------------------------------------------- looking
+
+    def start(self) -> None:
+        """Begin to look for changes, four times a second."""
+        self.take_changes()
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._call is not None and self._call.active():
+            self._call.cancel()
+        self._call = None
+
+    def take_changes(self) -> None:
+        """Look what has changed, as much as a slice of time allows, and plan the next look."""
+        timeline = self._timeline()
+        if timeline is not self._seen:
+            self._seen = timeline
+            timeline.changed.update(timeline.states)
+            timeline.changed.update(self.rows)
+        before, until = self.look, self._steady() + SLICE_SECONDS
+        is_done = self._take(timeline, until)
+        while is_done and self._tallies.build_on():
+            is_done = self._steady() < until
+        self._forget_gone()
+        self.orders.drop_unused(self._steady())
+        self._tallies.drop_unused(self._steady())
+        if self.look != before:
+            self._looks.append((self._newest(), self.look))
+            self.changed()
+        self._call = self._reactor.callLater(TICK_SECONDS if is_done else 0, self.take_changes)
+
+    def _take(self, timeline: Timeline, until: float) -> bool:
+        """Take changed keys until none is left, or the slice is over; return True if none is left."""
+        number, at, look = 0, self._place(), self.look + 1
+        while timeline.changed:
+            key = timeline.changed.pop()
+            if self._renew(key, timeline.states.get(key), timeline.rule(key), at, look):
+                self.at, self.look = at, look
+            number += 1
+            if number % SLICE_KEYS == 0 and self._steady() >= until:
+                return False
+        return True
+
+    def _renew(self, key: Key, state: State | None, rule: Rule, at: int, look: int) -> bool:
+        """Put a row in its new place, or drop it; return True if it has changed."""
+        held = self.rows.get(key)
+        if state is None:
+            if held is not None:
+                self._drop(key, held, look)
+            return held is not None
+        row = self._row_of(key, state, rule, at, look)
+        if held is not None and _same(held, row) and not self._is_news(held, row):
+            return False
+        self.rows.pop(key, None)
+        self.rows[key] = row
+        self.orders.renew(held, row)
+        self._tallies.renew(key, row)
+        if held is not None and held.labels != row.labels:
+            self._gone.append((look, self._steady(), held))
+        if held is None or held.status != row.status:
+            if held is not None:
+                self._count(held, -1)
+            self._count(row, 1)
+            self.strips.note(key, state.shown.status, state.shown.since, state.shown.known)
+        return True
+
+    def _drop(self, key: Key, held: Row, look: int) -> None:
+        del self.rows[key]
+        self.orders.renew(held, None)
+        self._tallies.renew(key, None)
+        self._count(held, -1)
+        self.strips.forget(key)
+        self._gone.append((look, self._steady(), held))
+
+    def _count(self, row: Row, by: int) -> None:
+        """Count a row in, or out, in all and of its agent."""
+        self.counts[row.status] += by
+        counted = self._of_agents.setdefault(row.agent, Counter())
+        counted[row.status] += by
+        if by < 0 and not any(counted.values()):
+            del self._of_agents[row.agent]
+
+    def counts_in(self, sight: Sight | None) -> dict[str, int]:
+        """Return how many rows have each status, of agents that are seen.
+
+        The first time that costs some microseconds for each agent; from the next looks on they are kept.
+        """
+        if sight is None:
+            return self.counts
+        kept = self._tallies.counts(sight, self.rows, self._steady())
+        if kept is not None:
+            return kept
+        summed = dict.fromkeys(STATUS_WORDS, 0)
+        for agent, counted in self._of_agents.items():
+            if sight(agent):
+                for status, number in counted.items():
+                    summed[status] += number
+        return summed
+
+    @staticmethod
+    def _is_news(held: Row, row: Row) -> bool:
+        """Return True if the summary of a row that is not ok has changed, and it is time to say so."""
+        if row.status == "ok" or (held.summary == row.summary and held.heard == row.heard):
+            return False
+        return (row.heard or 0.0) - (held.heard or 0.0) >= SUMMARY_SECONDS or held.heard is None
+
+    def _forget_gone(self) -> None:
+        limit = self._steady() - GONE_SECONDS
+        while self._gone and (self._gone[0][1] < limit or len(self._gone) > MOST_GONE):
+            self._forgotten = self._gone.popleft()[0]
+        while len(self._looks) > MOST_LOOKS:
+            self._forgotten_record = self._looks.popleft()[0]
+
+    # ---------------------------------------------------------------------------------------------- rows
+
+    def order(self, sort: str, is_narrow: bool) -> Order:
+        """Return all rows in an order, or those that are not well; it may have to be built first."""
+        return self.orders.of(sort, is_narrow, self._steady())
+
+    def _row_of(self, key: Key, state: State, rule: Rule, at: int, look: int) -> Row:
+        agent, check = key
+        known = self._agents.get(agent)
+        latest = known.latest.get(check) if known is not None else None
+        shown = state.shown
+        attempts = rule.recover if shown.status == 0 else rule.attempts
+        return Row(
+            agent, check, STATUS_WORDS[shown.status], shown.since, None if latest is None else latest.received,
+            _summary(latest, shown.reason), shown.reason, f"{shown.attempt}/{attempts}" if shown.attempt else "",
+            _marks(state), known.labels if known is not None else {}, at=at, look=look,
+        )  # fmt: skip
+
+    def now(self, row: Row) -> Row:
+        """Return a row as its check is at this moment: of one that is ok, summary and time follow no change."""
+        timeline, key = self._timeline(), row.key
+        if key in timeline.changed:  # which the next look takes
+            state = timeline.states.get(key)
+            return row if state is None else self._row_of(key, state, timeline.rule(key), row.at, row.look)
+        known = self._agents.get(row.agent)
+        latest = known.latest.get(row.check) if known is not None else None
+        if latest is None or latest.received == row.heard:
+            return row
+        return Row(
+            row.agent, row.check, row.status, row.since, latest.received, _summary(latest, row.reason), row.reason,
+            row.soft, row.marks, row.labels, at=row.at, look=row.look,
+        )  # fmt: skip
+
+    def since(self, look: int) -> Change | None:
+        """Return what was found after a look; None if it is too long ago to know what is gone since then."""
+        if look < self._forgotten:
+            return None
+        rows = []
+        for row in reversed(self.rows.values()):
+            if row.look <= look:
+                break
+            rows.append(row)
+        past = tuple(row for found, _, row in self._gone if found > look)
+        here = frozenset(row.key for row in past if row.key in self.rows)
+        return Change(tuple(reversed(rows)), past, here, self.look)
+
+    def look_before(self, place: int) -> int:
+        """Return a look of which a stream that has told the id of a record has surely sent all rows.
+
+        It is the one before the last that ended before that record was told: its own rows may have been cut off behind
+        an event. -1 if that is too long ago to know.
+        """
+        if place <= self._forgotten_record:
+            return -1
+        ended = [look for newest, look in self._looks if newest < place]
+        return max(0, ended[-1] - 1) if ended else 0
+
+
+def _summary(latest: Latest | None, reason: str | None) -> str:
+    """Return what a row says: of the latest result, behind why there is none that counts."""
+    said, text = latest.summary if latest is not None else "", TEXT_OF_REASON.get(reason or "")
+    if text is not None:
+        said = f"{text}; before: {said}" if said else text
+    return said[:SUMMARY_MOST]
+
+
+def _marks(state: State) -> str:
+    holds: Iterable[dict[str, str]] = [{"kind": hold.kind} for hold in state.holds]
+    if state.trial is not None:
+        holds = [*holds, {"kind": ROLLOUT}]
+    return marks_of({"acknowledged": state.ack is not None, "held_by": holds, "flapping": state.flap.on})
+
+
+def _same(held: Row, row: Row) -> bool:
+    """Return True if two rows show the same but for summary and time of the latest result."""
+    return (
+        held.status == row.status and held.since == row.since and held.reason == row.reason
+        and held.soft == row.soft and held.marks == row.marks and held.labels == row.labels
+    )  # fmt: skip

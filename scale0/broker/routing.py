@@ -1,0 +1,388 @@
+"""Brings requests to workers and replies to clients. Pure: a part of the broker, see context.py.
+
+Three things hold at every moment (tests/scale0/broker/test_broker_properties.py):
+  * an accepted request is in a queue, or with one worker, and nowhere else;
+  * it ends once: by a FINAL, by a coded error to clients that understand one, or silently for plain clients, for which
+    the RFCs have no errors;
+  * a worker never holds more than its concurrency.
+
+Each attempt has a token of its own. A worker learns nothing else of the client, so it can answer no other; and a reply
+to an attempt that is over finds no request and is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import attrs
+
+from scale0.broker.context import Context, Options
+from scale0.broker.peers import Peers
+from scale0.broker.queues import ATTEMPTS, QUEUE_EXPIRY, PendingRequest, Queues, RequestState
+from scale0.broker.worker_pool import Address, Worker, WorkerPool
+from scale0.wire import frames as wire
+from scale0.wire.frames import D1, PLAIN
+from scale0.wire.options import encode
+
+SPILL_SCAN = 16  # waiting requests looked at for a peer broker; the head may be barred from it, those behind it not
+
+
+@attrs.frozen
+class Orphan:
+    """Describes an attempt that its worker is busy with while the request has ended."""
+
+    worker: Worker
+    service: str
+
+
+class Routing:
+    """Holds the requests on their way, the queues and the workers, and moves requests between them."""
+
+    def __init__(self, context: Context, peers: Peers) -> None:
+        self._c, self._peers = context, peers
+        self.requests: dict[bytes, PendingRequest] = {}
+        self.queues = Queues()
+        self.pool = WorkerPool()
+        self._by_client: dict[tuple[Address, str], PendingRequest] = {}
+        self._orphans: dict[bytes, Orphan] = {}  # by token
+
+    def knows(self, service: str) -> bool:
+        """Return True if a live worker offers the service, here or at a reachable peer."""
+        return service in self.pool or self._peers.serve(service)
+
+    # ------------------------------------------------------------------------------- from clients
+
+    def accept(self, request: PendingRequest) -> None:
+        """Take a request that may be served here: give it to a worker at once, else queue it."""
+        request.size = sum(map(len, request.body))
+        worker = self.pool.next(request.service)
+        full = self.queues.full(request) if worker is None else None
+        if full:
+            self.refuse(request, 429, "too_many", full)
+            return
+        self.requests[request.token] = request
+        if request.correlation:
+            self._by_client[request.client, request.correlation] = request
+        self._c.counts["accepted"] += 1
+        if request.deadline is not None:
+            self._c.at(("request", request.token), request.deadline)
+        if worker is not None:
+            self._dispatch(request, worker)
+        else:
+            self._wait(request)
+
+    def _wait(self, request: PendingRequest, front: bool = False) -> None:
+        request.waiting_since = self._c.now
+        self.queues.add(request, front)
+        if request.deadline is None:
+            self._c.later(("request", request.token), QUEUE_EXPIRY)
+        self.spill(request.service)
+
+    def refuse(self, request: PendingRequest, code: int, reason: str, message: str) -> None:
+        """Answer a request that is not accepted with an error; nothing is kept of it."""
+        self._c.counts["refused"] += 1
+        self._answer_error(request, code, reason, message, refused=True)
+
+    def cancel(self, client: Address, correlation: str) -> None:
+        """Withdraw a client's request: drop it if it waits, else advise the worker that has it to stop."""
+        request = self._by_client.get((client, correlation))
+        if request is None:
+            return
+        if request.state is RequestState.QUEUED:
+            self.queues.remove(request)
+            self._end(request)
+            self._c.counts["cancelled"] += 1
+        else:
+            self._advise(request)
+
+    def _advise(self, request: PendingRequest) -> None:
+        if request.worker is not None and request.worker.dialect not in PLAIN:
+            self._c.tell(request.worker.address, request.worker.dialect, "CANCEL", {"id": request.token.hex()})
+
+    # --------------------------------------------------------------------------------- to workers
+
+    def serve(self, service: str) -> None:
+        """Give waiting requests for this service to workers that are free."""
+        while (queue := self.queues[service]) is not None and (worker := self.pool.next(service)) is not None:
+            request = queue.head()
+            assert request is not None
+            self.queues.remove(request, served=True)
+            self._dispatch(request, worker)
+
+    def serve_worker(self, worker: Worker) -> None:
+        """Give a free worker the requests that wait for its services, each service in turn."""
+        few, many = self.queues, worker.services
+        waiting = [s for s in few if s in many] if len(few) < len(many) else [s for s in many if few[s] is not None]
+        for service in waiting:
+            if not worker.free:
+                return
+            self.serve(service)
+            self.queues.to_end(service)
+
+    def _dispatch(self, request: PendingRequest, worker: Worker) -> None:
+        until = self._c.now + self._c.policy(request.service).busy_timeout
+        request.state, request.worker = RequestState.RUNNING, worker
+        request.attempt += 1
+        if request.deadline is None:
+            self._c.timers.cancel(("request", request.token))
+        self.pool.take(worker, request.token, until)
+        self._c.at(("running", request.token), until)
+        if worker.dialect in PLAIN:
+            message = wire.to_worker(worker.dialect, "REQUEST", request.token, request.body)
+            self._c.send(worker.address, message, request.token)
+        else:
+            self._send_scale0(request, worker)
+
+    def _send_scale0(self, request: PendingRequest, worker: Worker) -> None:
+        command = "FORWARD" if worker.peer else "REQUEST"
+        options: Options = {"id": request.token.hex(), "service": request.service, "priority": request.priority}
+        options["idempotent"] = request.idempotent
+        if request.asked_by:
+            options["asked_by"] = request.asked_by
+        left = None if request.deadline is None else max(1, int(1000 * (request.deadline - self._c.now)))
+        if worker.peer:
+            self._peers.used(worker, request.service, -1)
+            options["path"] = [*request.path, self._c.config.identity]
+            options["deadline"] = left or 0
+        elif left is not None:
+            options["timeout_ms"] = left
+        message = wire.scale0(worker.dialect, command, encode(options), request.body)
+        self._c.send(worker.address, message, request.token)
+
+    def spill(self, service: str) -> None:
+        """Pass requests on to peer brokers that have waited spill_ms for a worker here, or have none to wait for."""
+        patience = self._c.config.spill_ms / 1000 if service in self.pool else 0.0
+        while (queue := self.queues[service]) is not None and self._peers.any_idle(service):
+            for request in islice(queue, SPILL_SCAN):
+                if self._c.now < request.waiting_since + patience:
+                    self._c.at(("spill", service), request.waiting_since + patience)
+                    return
+                channel = self._peers.channel_for(request)
+                if channel is not None:
+                    self.queues.remove(request, served=True)
+                    self._dispatch(request, channel)
+                    break
+            else:
+                return
+
+    # ------------------------------------------------------------------------------- from workers
+
+    def reply(
+        self, worker: Worker, token: bytes, body: Sequence[bytes], final: bool, code: int = 200, reason: str = ""
+    ) -> bool:
+        """Pass a PARTIAL or FINAL on to the client; False if another worker has the token, a breach of protocol."""
+        request = self.requests.get(token)
+        if request is not None and request.worker is not worker:
+            return False
+        if request is None:
+            self._c.counts["stray_replies"] += 1
+        elif final:
+            self._end(request)
+            self._answer(request, body, code, reason)
+        elif not self._pass_part(request, body):
+            self._end(request)
+            self._answer_error(
+                request, 413, "too_large", "more partial replies than can be held for a client of MDP/0.1"
+            )
+        orphan = self._orphans.get(token)
+        if final and orphan is not None and orphan.worker is worker:
+            self._freed(worker, token, orphan.service)
+        return True
+
+    def _freed(self, worker: Worker, token: bytes, service: str) -> None:
+        """Take an attempt from the worker that has ended it, and give its place to a request that waits.
+
+        The table of a peer tells of it later, and not at all if the place was taken and freed between two tables.
+        """
+        was_free = worker.free
+        self._release(worker, token)
+        if worker.peer:
+            self._peers.used(worker, service, 1)
+            for each in [service] if was_free else list(self.queues):  # a full channel held up all services
+                self.spill(each)
+        else:
+            self.serve_worker(worker)
+
+    def _release(self, worker: Worker, token: bytes) -> None:
+        """Take an attempt from its worker, whatever happens to the request."""
+        self._orphans.pop(token, None)
+        self._c.timers.cancel(("running", token))
+        self.pool.release(worker, token)
+
+    def handed_back(self, worker: Worker, token: bytes) -> None:
+        """Queue a request again that a peer broker refused to take; another may take it."""
+        request = self.requests.get(token)
+        if request is None or request.worker is not worker:
+            return
+        self._release(worker, token)
+        request.refused_by.add(worker.peer)
+        self._again(request, counts=False)
+
+    def _pass_part(self, request: PendingRequest, body: Sequence[bytes]) -> bool:
+        if request.dialect is D1:
+            return request.hold(body)
+        request.passed_partial = True
+        if request.dialect in PLAIN:
+            self._c.send(request.client, wire.to_client(request.dialect, False, request.service, body))
+        else:
+            self._c.tell(request.client, request.dialect, "PARTIAL", {"id": request.correlation}, body)
+        return True
+
+    def _answer(self, request: PendingRequest, body: Sequence[bytes], code: int, reason: str) -> None:
+        self._c.counts["finished" if code < 400 else "failed"] += 1
+        if request.dialect in PLAIN:
+            if code < 400:
+                self._c.send(
+                    request.client, wire.to_client(request.dialect, True, request.service, [*request.parts, *body])
+                )
+            return
+        options: Options = {"id": request.correlation, "code": code}
+        if reason:
+            options["reason"] = reason
+        self._c.tell(request.client, request.dialect, "FINAL", options, body)
+
+    def _answer_error(
+        self, request: PendingRequest, code: int, reason: str, message: str, refused: bool = False
+    ) -> None:
+        """Send a coded FINAL; plain clients are never sent an error, as the RFCs have none."""
+        self._c.counts["errors"] += 1
+        if request.dialect not in PLAIN:
+            options: Options = {"id": request.correlation, "code": code, "reason": reason, "message": message}
+            if refused and request.forwarded:
+                options["refused"] = True
+            self._c.tell(request.client, request.dialect, "FINAL", options)
+
+    # -------------------------------------------------------------------------------- ends and losses
+
+    def _end(self, request: PendingRequest) -> None:
+        """Forget a request. Its worker may be busy with it still, and so keeps the attempt."""
+        del self.requests[request.token]
+        if request.state is RequestState.RUNNING and request.worker is not None:
+            self._orphans[request.token] = Orphan(request.worker, request.service)
+        request.state = RequestState.ENDED
+        self._c.timers.cancel(("request", request.token))
+        key = (request.client, request.correlation)
+        if request.correlation and self._by_client.get(key) is request:
+            del self._by_client[key]
+
+    def _again(self, request: PendingRequest, counts: bool = True) -> None:
+        """Queue a request again, at the head and under a new token, or end it with 502 if it must not be retried."""
+        if not counts:
+            request.attempt -= 1
+        elif not request.idempotent or request.passed_partial or request.attempt >= ATTEMPTS:
+            self._end(request)
+            self._orphans.pop(request.token, None)
+            self._answer_error(request, 502, "worker_lost", f"lost with its worker at attempt {request.attempt}")
+            return
+        del self.requests[request.token]
+        self._c.timers.cancel(("request", request.token))
+        request.token = self._c.token()
+        self.requests[request.token] = request
+        request.parts, request.parts_count, request.parts_bytes = [], 0, 0
+        if request.deadline is not None:
+            self._c.at(("request", request.token), request.deadline)
+        self._wait(request, front=True)
+        if request.state is RequestState.QUEUED:
+            self.serve(request.service)
+
+    def lose(self, worker: Worker, undelivered: bytes = b"") -> None:
+        """Remove a worker that has left or died, and retry the requests that it held.
+
+        `undelivered` is the token of a request that it never received, which does not count as an attempt.
+        """
+        self.pool.remove(worker)
+        tokens = list(worker.inflight)
+        worker.inflight.clear()
+        for token in tokens:
+            self._release(worker, token)
+            request = self.requests.get(token)
+            if request is not None and request.worker is worker:
+                self._again(request, counts=token != undelivered)
+
+    def full(self, worker: Worker, token: bytes) -> None:
+        """Pass over a worker with a full pipe until something is received from it; the request goes to the next."""
+        self.pool.set_slow(worker, True)
+        self._release(worker, token)
+        self._c.counts["slow_workers"] += 1
+        request = self.requests.get(token)
+        if request is not None and request.worker is worker:
+            if worker.peer:
+                self._peers.used(worker, request.service, 1)
+            self._again(request, counts=False)
+
+    def received(self, worker: Worker) -> None:
+        """Give a worker requests again that did not read, as something was received from it."""
+        if not worker.slow:
+            return
+        self.pool.set_slow(worker, False)
+        self.serve_worker(worker)
+        for service in list(self.queues) if worker.peer else ():
+            self.spill(service)
+
+    def expire(self, token: bytes) -> None:
+        """End a request because its deadline has passed, or it has waited QUEUE_EXPIRY."""
+        request = self.requests.get(token)
+        if request is None:
+            return
+        if request.state is RequestState.QUEUED:
+            self.queues.remove(request)
+        else:
+            self._advise(request)
+        self._end(request)
+        if request.deadline is None:
+            self._answer_error(request, 408, "expired", f"no worker within {QUEUE_EXPIRY:g} s")
+        else:
+            self._answer_error(request, 504, "deadline", "not answered within timeout_ms")
+
+    def slept(self, seconds: float) -> None:
+        """Move the ends of all requests by `seconds` of a stall, in which neither answers nor workers were heard.
+
+        Each lasts at least one more interval: so long it may take to read what has come meanwhile.
+        """
+        least = self._c.now + self._c.config.default_heartbeat_interval
+        for token, request in self.requests.items():
+            request.waiting_since += seconds
+            if request.deadline is not None:
+                request.deadline = max(request.deadline + seconds, least)
+                self._c.at(("request", token), request.deadline)
+            elif request.state is RequestState.QUEUED:
+                self._c.at(("request", token), max(request.waiting_since + QUEUE_EXPIRY, least))
+        for worker in {id(w): w for w in self._busy()}.values():
+            for token, until in worker.inflight.items():
+                worker.inflight[token] = max(until + seconds, least)
+                self._c.at(("running", token), worker.inflight[token])
+
+    def _busy(self) -> Iterator[Worker]:
+        yield from (orphan.worker for orphan in self._orphans.values())
+        yield from (request.worker for request in self.requests.values() if request.worker is not None)
+
+    def overdue(self, token: bytes) -> Worker | None:
+        """End a request after busy_timeout.
+
+        Return its worker if that counts as dead now: a worker that sends no heartbeats while it is busy.
+        """
+        request = self.requests.get(token)
+        orphan = self._orphans.get(token)
+        worker = request.worker if request is not None else orphan.worker if orphan is not None else None
+        if worker is None or not worker.beats_while_busy:
+            return worker
+        self._c.counts["overdue"] += 1
+        if request is not None:
+            self._advise(request)
+            self._end(request)
+            self._answer_error(request, 504, "deadline", "not answered within busy_timeout")
+        self._release(worker, token)
+        self.serve_worker(worker)
+        return None
+
+    def drop_all(self, code: int, reason: str, message: str) -> None:
+        """End all requests with an error, as the broker is disabled or stops."""
+        for request in list(self.requests.values()):
+            worker = request.worker
+            if request.state is RequestState.QUEUED:
+                self.queues.remove(request)
+            self._end(request)
+            if worker is not None:
+                self._release(worker, request.token)
+            self._answer_error(request, code, reason, message)

@@ -1,0 +1,208 @@
+"""equus run, test and lint as commands: what they print, and their exit statuses."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from equus.main import main
+
+BODIES = {
+    "fine": 'host.metric("x", 1, { unit = "B" }) print("long text") return "ok", "all is well"',
+    "worried": 'return "warning", "load is high"',
+    "broken": 'return "critical", "it is down"',
+    "faulty": 'error("on purpose")',
+    "counting": 'local n = (host.state.get("n") or 0) + 1 host.state.put("n", n) host.log("run " .. n) '
+    'return "ok", tostring(n)',
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder of checks, one for each state."""
+    path = tmp_path_factory.mktemp("checks")
+    for name, body in BODIES.items():
+        source = f'local check = {{ summary = "{name}", args = {{ say = {{ type = "string" }} }} }}\n'
+        (path / f"{name}.lua").write_text(f"{source}function check.run(args, host)\n  {body}\nend\nreturn check\n")
+    (path / "tests").mkdir()
+    (path / "tests" / "worried.lua").write_text(
+        'return { { name = "is", expect = { status = "warning", summary = "load is high" } } }'
+    )
+    (path / "tests" / "broken.lua").write_text('return {\n  { name = "is not", expect = { status = "ok" } },\n}')
+    return path
+
+
+def equus(*words: str) -> Result:
+    """The command in this process, which is quicker; what a shell sees is tested once, below."""
+    return CliRunner().invoke(main, words, prog_name="equus")
+
+
+def equus_process(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("EQUUS_")}
+    command = [sys.executable, "-m", "equus.main", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+
+
+@pytest.mark.parametrize(
+    ("check", "status", "output"),
+    [
+        ("fine", 0, "OK: all is well | x=1B\nlong text\n"),
+        ("worried", 1, "WARNING: load is high\n"),
+        ("broken", 2, "CRITICAL: it is down\n"),
+    ],
+)
+def test_run_exits_with_the_state(folder, check, status, output):
+    """And prints what a Nagios plugin prints."""
+    done = equus_process("run", check, "--checks", str(folder))
+    assert (done.returncode, done.stdout) == (status, output)
+
+
+def test_run_of_a_check_that_breaks(folder):
+    """Unknown, with file and line."""
+    done = equus("run", "faulty", "--checks", str(folder), "--output", "json")
+    result = json.loads(done.stdout)
+    assert (done.exit_code, result["status"], result["reason"]) == (3, "unknown", "crashed")
+    assert "faulty.lua:3: on purpose" in result["summary"]
+
+
+def test_run_names_what_is_near(folder):
+    """An unknown check is UNKNOWN on stdout, where a monitoring core looks."""
+    done = equus("run", "worrid", "--checks", str(folder))
+    assert (done.exit_code, done.stdout) == (
+        3,
+        f"UNKNOWN: there is no check worrid in {folder}; did you mean worried?\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [("run",), ("run", "fine", "--nonsense"), ("run", "fine", "--output", "xml"), ("run", "a", "b")]
+)
+def test_wrong_usage_of_run_is_no_critical(words):
+    """3, not click's 2."""
+    assert equus(*words).exit_code == 3
+
+
+def test_wrong_usage_of_run_in_a_shell():
+    """The same from a process of its own, with the sentence on stderr."""
+    done = equus_process("run", "fine", "--nonsense")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "--nonsense" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words", "status"),
+    [
+        (("--policy", "{}"), ("run", "fine"), 3),
+        (("--state", "{}"), ("run", "fine"), 3),
+        (("--checks", "{}"), ("test",), 2),
+        (("--checks", "{}", "--log-level", "debug"), ("lint",), 2),
+        (("--policy", "{}"), ("policy", "check"), 2),
+        (("--once",), ("run", "fine"), 3),
+        (("--server", "a:1", "--server", "b:1"), ("run", "fine"), 3),
+    ],
+)
+def test_a_flag_before_a_subcommand_is_not_passed_over(folder, tmp_path, flags, words, status):
+    """It is the agent's own, or stands in the wrong place: said, and nothing is run (F69)."""
+    given = [flag.format(tmp_path) for flag in flags]
+    done = equus(*given, *words)
+    assert (done.exit_code, done.stdout) == (status, "")
+    assert f"{given[0]} before `{words[0]}` is" in done.stderr
+    behind = given[0] in ("--policy", "--state", "--checks") and words[0] != "policy"
+    assert (f"write it behind: equus {words[0]} {given[0]}" in done.stderr) is behind
+
+
+def test_run_refuses_bad_arguments_and_folders(folder, tmp_path):
+    """Each with a sentence and 3."""
+    done = equus("run", "fine", "--checks", str(folder), "--args", '{"sya": "x"}')
+    assert done.exit_code == 3
+    assert done.stdout.startswith('UNKNOWN: there is no argument "sya"')
+    gone = equus("run", "fine", "--checks", str(tmp_path / "gone"))
+    assert (gone.exit_code, "is not a folder of checks" in gone.stdout) == (3, True)
+    (tmp_path / "policy.toml").write_text("nonsense = 1\n")
+    policy = equus("run", "fine", "--checks", str(folder), "--policy", str(tmp_path / "policy.toml"))
+    assert (policy.exit_code, "nonsense is not a setting" in policy.stdout) == (3, True)
+
+
+def test_run_of_a_file_with_state_kept(folder, tmp_path):
+    """A path is as good as a name; --state survives; the log goes to stderr."""
+    for count in (1, 2):
+        done = equus("run", str(folder / "counting.lua"), "--state", str(tmp_path))
+        assert (done.stdout, done.exit_code) == (f"OK: {count}\n", 0)
+        assert f"log: run {count}" in done.stderr
+
+
+def test_test(folder):
+    """What fails is told with expected and actual; the exit status says whether any did."""
+    done = equus("test", "worried", "--checks", str(folder))
+    assert (done.exit_code, done.stdout) == (0, "1 of 1 tests of 1 check pass\n")
+    done = equus("test", "--checks", str(folder))
+    assert (done.exit_code, done.stdout) == (
+        1,
+        f"{folder}/tests/broken.lua:2: broken: is not\n"
+        '  status\n    expected "ok"\n    actual   "critical"\n'
+        "1 of 2 tests of 2 checks pass\n",
+    )
+    assert equus("test", "fine", "--checks", str(folder)).exit_code == 2
+
+
+def test_no_tests_are_no_success(tmp_path):
+    """A folder without a single one is told, and is not taken for one in which all hold."""
+    (tmp_path / "disk.lua").write_text('return { summary = "x", run = function() return "ok" end }')
+    result = equus("test", "--checks", str(tmp_path))
+    assert (result.exit_code, result.output) == (
+        1, f"no tests: none of 1 check in {tmp_path} has a file tests/NAME.lua\n",
+    )  # fmt: skip
+
+
+def test_lint_as_text(folder, tmp_path):
+    """file:line: message; warnings alone are no failure."""
+    (tmp_path / "a.lua").write_text('return { summary = "a", run = function(args, host) local x = 1 end }\n')
+    done = equus("lint", str(tmp_path))
+    assert (done.exit_code, done.stdout) == (0, f"{tmp_path}/a.lua:1: warning: x is never used\n")
+    (tmp_path / "b.lua").write_text("\nreturn oops\n")
+    done = equus("lint", str(tmp_path / "b.lua"))
+    assert done.exit_code == 1
+    assert f"{tmp_path}/b.lua:2: oops is not defined\n" in done.stdout
+
+
+def test_lint_runs_the_tests_unless_it_is_told_not_to(folder):
+    """A test that fails is an error of its check."""
+    document = json.loads(equus("lint", "--output", "json", str(folder)).stdout)
+    assert [one["text"] for one in document["files"]["broken.lua"]["problems"]] == [
+        'test \'is not\' (tests/broken.lua:2) fails: status\n    expected "ok"\n    actual   "critical"'
+    ]
+    done = equus("lint", "--no-tests", "--output", "json", str(folder))
+    assert done.exit_code == 0
+    assert set(json.loads(done.stdout)["files"]) == {f"{name}.lua" for name in BODIES}
+
+
+def test_lint_prints_json_whatever_the_files_hold(tmp_path):
+    """Bytecode, pipes, bad names, megabytes, folders that are files."""
+    (tmp_path / "code.lua").write_bytes(b"\x1bLua\xff\xfe")
+    (tmp_path / "deep.lua").write_bytes(b"return " + b"(" * 100_000)
+    (tmp_path / "huge.lua").write_bytes(b"-" * 1_048_577)
+    (tmp_path / "bad name.lua").write_bytes(b"return 1")
+    (tmp_path / "empty.lua").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe.lua")
+    (tmp_path / "lib").write_text("a file")
+    done = equus("lint", "--output", "json", str(tmp_path))
+    files = json.loads(done.stdout)["files"]
+    assert done.exit_code == 1
+    assert {name: (one["table"], one["problems"][0]["severity"]) for name, one in files.items()} == dict.fromkeys(
+        ("code.lua", "deep.lua", "huge.lua", "bad name.lua", "empty.lua", "pipe.lua"), (None, "error")
+    )
+    gone = equus("lint", "--output", "json", str(tmp_path / "gone"))
+    assert (gone.exit_code, json.loads(gone.stdout)["files"]) == (2, {})
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    """Is said as that, not as a check that its folder lacks."""
+    path = tmp_path / "none.lua"
+    done = equus("run", str(path))
+    assert (done.exit_code, done.stdout) == (3, f"UNKNOWN: {path} does not exist\n")
+    done = equus("lint", str(path))
+    assert (done.exit_code, f"Error: {path} does not exist" in done.stderr) == (2, True)

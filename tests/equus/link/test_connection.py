@@ -1,0 +1,300 @@
+"""One connection: the greeting, the heartbeat, joined writes, fairness, and each way in which it ends."""
+
+import pytest
+from twisted.internet.testing import StringTransport
+
+from equus.link.connection import (
+    ACCEPTED_AFTER,
+    CLOSE_WITHIN,
+    DROP_AFTER,
+    HANDSHAKE_WITHIN,
+    MAX_ARGS,
+    MAX_UNSENT,
+    MESSAGES_PER_TURN,
+    PING_AFTER,
+    SWITCH_DROP_AFTER,
+    SWITCH_PING_AFTER,
+    Connection,
+)
+from equus_protocol import messages as m
+
+EMPTY = m.Schedule(1, b"[]")
+MEBIBYTE = 1_048_576
+
+
+def test_hello_is_said_first_and_nothing_else(meet, ear):
+    """A silent Helen is accepted after a second, and even then hears nothing more."""
+    helen = meet(ear)
+    assert helen.hear() == [m.Hello(2, "0.1")]
+    helen.clock.advance(ACCEPTED_AFTER)
+    assert ear.events == ["accepted"]
+    helen.clock.pump([1.0] * 60)
+    assert helen.hear() == []
+    assert helen.transport.ended is None
+
+
+def test_the_first_message_accepts(meet, ear):
+    """Whatever Helen says, other than error, means that hello was good."""
+    helen = meet(ear)
+    helen.hear()
+    check = m.Check("load", 1, b"")
+    helen.say(check)
+    assert ear.events == ["accepted", check]
+
+
+def test_an_error_is_no_acceptance(meet, ear):
+    """It is kept for the log and for the route, and the connection is closed properly."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say_bytes(b"error overloaded;retry-after=4\n")
+    assert (helen.equus.error, ear.events, helen.transport.ended) == ("overloaded;retry-after=4", [], "lost")
+
+
+def test_a_ping_is_answered_under_its_id(meet, ear):
+    """The listener isn't bothered with it."""
+    helen = meet(ear)
+    helen.hear()
+    assert helen.say(EMPTY, m.Ping(0), m.Ping(2**31 - 1)) == [m.Pong(0), m.Pong(2**31 - 1)]
+    assert ear.events == ["accepted", EMPTY]
+
+
+@pytest.mark.adversary(48)
+def test_a_silent_helen_of_version_2_is_pinged_and_dropped(meet, ear):
+    """20 s, then 10 s more."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    helen.clock.advance(PING_AFTER - 0.1)
+    assert helen.hear() == []
+    helen.clock.advance(0.1)
+    assert helen.hear() == [m.Ping(1)]
+    helen.clock.advance(DROP_AFTER - 0.1)
+    assert helen.transport.ended is None
+    helen.clock.advance(0.1)
+    assert helen.transport.ended == "aborted"
+
+
+@pytest.mark.adversary(57)
+@pytest.mark.parametrize("slept", [12.0, 31.0, 75.0, 40_000.0])
+@pytest.mark.parametrize("was_pinged", [False, True])
+def test_an_agent_that_slept_pings_before_it_drops(meet, ear, slept, was_pinged):
+    """Whether or not a ping was under way: Helen has its full time to answer one that it can hear (F86)."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    helen.clock.advance(PING_AFTER if was_pinged else PING_AFTER - 5.0)
+    helen.hear()
+    helen.clock.advance(slept)
+    assert helen.transport.ended is None
+    assert [type(each) for each in helen.hear()] == [m.Ping]
+    helen.clock.advance(DROP_AFTER - 0.1)
+    assert helen.transport.ended is None
+    helen.clock.advance(0.1)
+    assert helen.transport.ended == "aborted"
+
+
+@pytest.mark.parametrize("slept", [9.0, 75.0])
+def test_an_agent_that_slept_does_not_switch_before_it_has_pinged(meet, ear, slept):
+    """The same while an answer is awaited, and another Helen is there (F86)."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    helen.can_switch = True
+    helen.equus.await_answer(True)
+    helen.clock.advance(SWITCH_PING_AFTER)
+    helen.hear()
+    helen.clock.advance(slept)
+    assert helen.transport.ended is None
+    assert m.Ping in [type(each) for each in helen.hear()]
+    helen.clock.advance(SWITCH_DROP_AFTER)
+    assert helen.transport.ended == "aborted"
+
+
+def test_with_another_helen_to_go_to_silence_is_not_borne_for_long(meet, ear):
+    """While something awaits an answer: a ping after 4 s, the end 4 s later. Any byte begins it anew."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    helen.can_switch = True
+    helen.clock.advance(PING_AFTER - 1)
+    assert helen.hear() == []  # nothing awaits an answer
+    assert helen.say(m.Ping(1)) == [m.Pong(1)]
+    helen.equus.await_answer(True)
+    helen.clock.advance(SWITCH_PING_AFTER)
+    assert helen.hear() == [m.Ping(1)]
+    helen.say(m.Pong(1))
+    helen.clock.advance(SWITCH_PING_AFTER)
+    helen.clock.advance(SWITCH_DROP_AFTER - 0.1)
+    assert helen.transport.ended is None
+    helen.clock.advance(0.2)
+    assert helen.transport.ended == "aborted"
+
+
+@pytest.mark.parametrize(("has_choice", "is_answered"), [(False, False), (True, True)])
+def test_otherwise_it_is(meet, ear, has_choice, is_answered):
+    """There is nowhere to go, or the answer has come."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    helen.can_switch = has_choice
+    helen.equus.await_answer(True)
+    if is_answered:
+        helen.equus.await_answer(False)
+    helen.clock.advance(SWITCH_PING_AFTER)
+    helen.clock.advance(SWITCH_DROP_AFTER)
+    assert (helen.transport.ended, [each for each in helen.hear() if isinstance(each, m.Ping)]) == (None, [])
+
+
+def test_any_byte_is_a_sign_of_life(meet, ear):
+    """A pong, or half a line: silence is counted anew from it."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    for _ in range(5):
+        helen.clock.advance(PING_AFTER)
+        helen.hear()
+        helen.clock.advance(DROP_AFTER / 2)
+        helen.say(m.Pong(1))
+    helen.clock.advance(PING_AFTER)
+    helen.say_bytes(b"re")
+    helen.clock.advance(DROP_AFTER)
+    assert helen.transport.ended is None
+
+
+def test_what_is_said_in_one_turn_is_one_write(meet, ear):
+    """Many small TLS writes cost several times the CPU of one."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    writes = []
+    helen.transport.write = writes.append
+    for message_id in range(1, 4):
+        helen.equus.send(m.Pong(message_id))
+    helen.clock.advance(0)
+    assert writes == [b"pong 1\npong 2\npong 3\n"]
+
+
+def test_a_flood_of_messages_has_turns(meet, ear):
+    """At most 256 are handled before the rest of the reactor is served; none is lost."""
+    helen = meet(ear)
+    helen.hear()
+    turns = []
+    pause = helen.transport.pauseProducing
+    helen.transport.pauseProducing = lambda: (turns.append(len(ear.events)), pause())
+    helen.say_bytes(b"reload\n" * (2 * MESSAGES_PER_TURN + 10))
+    assert turns == [1 + MESSAGES_PER_TURN]
+    helen.clock.advance(0)
+    assert turns == [1 + MESSAGES_PER_TURN, 1 + 2 * MESSAGES_PER_TURN]
+    assert len(ear.events) == 1 + 2 * MESSAGES_PER_TURN + 10
+    assert helen.transport.producerState == "producing"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [b"frobnicate\n", b"hello 1 kit\n", b"\n", b"check load +1 0\n\n", b"check load 1 1048577\n", b"n" * 1024],
+)
+def test_what_is_illegal_ends_it_without_a_word(meet, ear, wrong):
+    """The good line before it is heard, the one behind it is not; nothing is written any more, not even what waited."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say_bytes(b"check load 7 0\n\n" + wrong + b"reload\n")
+    helen.equus.send(m.Result(7, "load", b"{}"))
+    helen.clock.advance(1)
+    assert ear.events == ["accepted", m.Check("load", 7, b"")]
+    assert helen.transport.value() == b""
+    assert helen.transport.ended == "lost"
+    assert helen.equus.violation
+
+
+def test_args_of_unanswered_checks_are_bounded(meet, ear):
+    """64 MiB together; answering makes room."""
+    helen = meet(ear, version=1)
+    helen.hear()
+    args = b"x" * MEBIBYTE
+    for message_id in range(MAX_ARGS // MEBIBYTE):
+        helen.say_bytes(b"check load %d %d\n%b\n" % (message_id, len(args), args))
+    helen.equus.send(m.Result(0, "load", b"{}"))
+    helen.say_bytes(b"check load 500 %d\n%b\n" % (len(args), args))
+    assert helen.transport.ended is None
+    helen.say_bytes(b"check load 501 1\nx\n")
+    assert (helen.transport.ended, helen.equus.violation.partition(":")[0]) == ("lost", "too-many-outstanding")
+
+
+def test_a_helen_that_does_not_read_is_dropped_at_last(meet, ear):
+    """What waits for her is bounded; before that, it is only kept."""
+    helen = meet(ear, version=1)
+    helen.hear()
+    for message_id in range(70):
+        helen.say_bytes(b"check load %d 0\n\n" % message_id)
+    helen.equus.pauseProducing()
+    result = b"r" * (MEBIBYTE - 100)
+    for message_id in range(MAX_UNSENT // MEBIBYTE):
+        helen.equus.send(m.Result(message_id, "load", result))
+    helen.clock.advance(0)
+    assert (helen.transport.value(), helen.transport.ended) == (b"", None)
+    helen.equus.send(m.Result(65, "load", result))
+    assert helen.transport.ended == "aborted"
+
+
+def test_what_waited_leaves_when_helen_reads_again(meet, ear):
+    """And the listener may send on."""
+    helen = meet(ear, version=1)
+    helen.hear()
+    helen.say(m.Check("load", 1, b""))
+    helen.equus.pauseProducing()
+    helen.equus.send(m.Result(1, "load", b"{}"))
+    assert helen.hear() == []
+    helen.equus.resumeProducing()
+    assert helen.hear() == [m.Result(1, "load", b"{}")]
+    assert ear.events[-1] == "writable"
+
+
+def test_closing_flushes_and_is_cut_off_if_nobody_answers(meet, ear):
+    """loseConnection first, abortConnection two seconds later."""
+    helen = meet(ear, version=1)
+    helen.hear()
+    helen.say(m.Check("load", 1, b""))
+    helen.equus.send(m.Result(1, "load", b"{}"))
+    helen.equus.close()
+    assert (helen.transport.value(), helen.transport.ended) == (b"result 1 load 2\n{}\n", "lost")
+    helen.clock.advance(CLOSE_WITHIN)
+    assert helen.transport.ended == "aborted"
+
+
+def test_an_answer_comes_to_who_asked(meet, ear):
+    """Under the id of the request; a lost connection is an answer, too."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    answers, failures = [], []
+    helen.equus.ask(m.AskManifest).addCallbacks(answers.append, failures.append)
+    helen.equus.ask(lambda message_id: m.Fetch(message_id, "a" * 64)).addCallbacks(answers.append, failures.append)
+    assert helen.hear() == [m.AskManifest(1), m.Fetch(2, "a" * 64)]
+    helen.say(m.File(2, "a" * 64, b"return {}"))
+    assert answers == [m.File(2, "a" * 64, b"return {}")]
+    helen.equus.connectionLost()
+    assert len(failures) == 1
+    helen.equus.ask(m.AskManifest).addErrback(failures.append)
+    assert len(failures) == 2
+    assert ear.events[-1] == "lost"
+
+
+def test_no_timer_outlives_a_connection(meet, ear):
+    """A dirty reactor would keep a stopping agent waiting."""
+    helen = meet(ear)
+    helen.hear()
+    helen.say(EMPTY)
+    helen.equus.close()
+    helen.equus.connectionLost()
+    assert helen.clock.getDelayedCalls() == []
+
+
+def test_a_handshake_has_a_deadline(clock, ear):
+    """Nothing is said before TLS is done, and it must be done in ten seconds."""
+    connection = Connection(ear, clock, lambda c: c.send(m.Hello(2, "0.1")), is_secure=True)
+    transport = StringTransport()
+    aborted = []
+    transport.abortConnection = lambda: aborted.append(clock.seconds())
+    connection.makeConnection(transport)
+    clock.advance(HANDSHAKE_WITHIN)
+    assert (transport.value(), aborted) == (b"", [HANDSHAKE_WITHIN])

@@ -1,0 +1,160 @@
+"""Programs of the host: started without a shell, bounded, and gone with all their family."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from equus.processes import spawn
+from equus.processes.spawn import Finished, close_spawner, run_program
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "MARK": "x y"}
+
+
+@pytest.fixture(autouse=True)
+def spawner() -> Iterator[None]:
+    yield
+    close_spawner()
+
+
+def shell(script: str, timeout: float = 5.0, **settings: object) -> Finished:
+    return run_program(["/bin/sh", "-c", script], timeout, ENVIRONMENT, **settings)  # type: ignore[arg-type]
+
+
+def processes_with(mark: str) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                command = (folder / "cmdline").read_bytes()
+                dead = (folder / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            except OSError:
+                continue
+            if mark.encode() in command and not dead:
+                found.append(int(folder.name))
+    return found
+
+
+def test_what_a_program_is_given() -> None:
+    """The environment as given and no more, `/` as its folder, nothing on its input, no descriptor of ours."""
+    done = shell("env; pwd; cat; ls /proc/self/fd | wc -l; echo err >&2; exit 3")
+    lines = done.stdout.decode().splitlines()
+    assert done.exit_status == 3
+    assert done.stderr == b"err\n"
+    assert (done.timed_out, done.truncated) == (False, False)
+    assert {line for line in lines if line.startswith(("PATH", "MARK"))} == {"PATH=/usr/bin:/bin", "MARK=x y"}
+    assert not [line for line in lines if line.startswith(("PYTHON", "HOME", "LD_"))]
+    assert lines[-2:] == ["/", "4"]  # 0, 1, 2 and the folder that ls reads
+
+
+@pytest.mark.adversary(41)
+def test_arguments_are_not_words_of_a_shell() -> None:
+    """They arrive as they are."""
+    odd = ["$(id)", "; rm -rf", "a b", "'", "", "\n", "*"]
+    done = run_program(["/usr/bin/printf", "<%s>", *odd], 5, ENVIRONMENT)
+    assert done.stdout.decode() == "".join(f"<{text}>" for text in odd)
+
+
+@pytest.mark.adversary(42)
+def test_over_time_is_asked_then_killed() -> None:
+    """SIGTERM first; what ignores it is killed half a second later."""
+    began = time.monotonic()
+    polite = shell("trap 'echo bye; exit 7' TERM; echo here; while :; do sleep 0.05; done", timeout=0.3)
+    assert (polite.exit_status, polite.timed_out, polite.stdout) == (7, True, b"here\nbye\n")
+    deaf = shell("trap '' TERM; while :; do sleep 0.05; done", timeout=0.3)
+    assert (deaf.exit_status, deaf.timed_out) == (-9, True)
+    assert time.monotonic() - began < 4
+
+
+DESCENDANTS = {
+    "a daemon": "(setsid sleep 98{n} >/dev/null 2>&1 &) ; echo started",
+    "a daemon twice removed": "(setsid sh -c '(setsid sleep 98{n} &) ; exit' >/dev/null 2>&1 &) ; echo started",
+    "one that keeps the output open": "setsid sleep 98{n} & echo started",
+    "one that ignores SIGTERM": "(trap '' TERM HUP; setsid sleep 98{n}) & echo started",
+}
+
+
+@pytest.mark.adversary(42)
+@pytest.mark.parametrize("name", DESCENDANTS)
+def test_no_descendant_is_left(name: str) -> None:
+    """Whoever daemonises is killed with the program that started it, and holds nothing up."""
+    number = f"{list(DESCENDANTS).index(name)}{os.getpid()}"
+    began = time.monotonic()
+    done = shell(DESCENDANTS[name].replace("{n}", number))
+    assert (done.exit_status, done.stdout) == (0, b"started\n")
+    assert time.monotonic() - began < 3
+    assert processes_with(f"98{number}") == []
+
+
+def test_a_family_that_times_out_is_killed_too() -> None:
+    """The same when the program itself is over its time."""
+    mark = f"97{os.getpid()}"
+    assert shell(f"(setsid sleep {mark} &) ; sleep {mark}", timeout=0.3).timed_out
+    assert processes_with(mark) == []
+
+
+@pytest.mark.parametrize(("length", "truncated"), [(65_536, False), (65_537, True), (3_000_000, True)])
+def test_output_has_a_cap(length: int, truncated: bool) -> None:
+    """64 KiB are kept; the program goes on and its status counts."""
+    done = shell(f"head -c {length} /dev/zero; exit 2", timeout=20)
+    assert (done.exit_status, len(done.stdout), done.truncated) == (2, min(length, 65_536), truncated)
+
+
+@pytest.mark.adversary(42)
+def test_a_flood_is_killed() -> None:
+    """A program that writes for ever is ended, long before its time."""
+    began = time.monotonic()
+    done = run_program(["/usr/bin/yes"], 60, ENVIRONMENT)
+    assert (done.exit_status, done.timed_out, done.truncated, done.flooded) == (-9, False, True, True)
+    assert time.monotonic() - began < 20
+
+
+def test_a_program_that_is_killed_for_another_reason_is_no_flood() -> None:
+    """Nor one that writes much and ends."""
+    for script in ("kill -9 $$", "head -c 4000000 /dev/zero"):
+        assert run_program(["/bin/sh", "-c", script], 30, ENVIRONMENT).flooded is False
+
+
+@pytest.mark.adversary(42)
+def test_a_program_that_closes_its_output_and_stays() -> None:
+    """Nothing to read is no end."""
+    assert shell("exec >&- 2>&-; sleep 60", timeout=0.3).timed_out
+
+
+@pytest.mark.parametrize(
+    ("argv", "env", "timeout"),
+    [
+        ([], {}, 1.0),
+        (["true"], {}, 1.0),
+        (["/bin/true", "a\0b"], {}, 1.0),
+        (["/bin/true"], {"LD_PRELOAD": "/tmp/x.so"}, 1.0),
+        (["/bin/true"], {}, 0.0),
+        (["/bin/true"], {}, 3601.0),
+        (["/bin/true", "x" * 131_072], {}, 1.0),
+    ],
+)
+def test_calls_that_are_wrong(argv: list[str], env: dict[str, str], timeout: float) -> None:
+    """Refused before anything is started."""
+    with pytest.raises(ValueError):
+        run_program(argv, timeout, env)
+
+
+def test_a_program_that_is_not_there() -> None:
+    """The system's own error, with the file's name."""
+    with pytest.raises(FileNotFoundError) as fault:
+        run_program(["/no/such/program"], 1, ENVIRONMENT)
+    assert fault.value.filename == "/no/such/program"
+    with pytest.raises(PermissionError):
+        run_program(["/etc/passwd"], 1, ENVIRONMENT)
+
+
+def test_the_spawner_comes_back() -> None:
+    """One that was killed is started again at the next call."""
+    assert shell("echo 1").stdout == b"1\n"
+    process = spawn._SPAWNER._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert shell("echo 2").stdout == b"2\n"

@@ -1,0 +1,44 @@
+"""Each process of the agent loads what it needs and no more: what is loaded costs memory, time and trust."""
+
+import subprocess
+import sys
+
+import pytest
+
+# The readers of Lua source and the authors' commands run in `equus lint`, `equus test` and `equus run` alone.
+AUTHORS = ("equus.lua", "equus.authoring")
+
+
+def loaded_by(module: str) -> list[str]:
+    """Return the names of all modules that a new interpreter holds after it has imported this one."""
+    code = f"import sys, {module}; print(*sys.modules)"
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+
+
+def below(modules: list[str], *packages: str) -> list[str]:
+    """Return the modules that are one of these packages or lie in one."""
+    return [
+        name for name in modules if name.startswith(tuple(f"{package}." for package in packages)) or name in packages
+    ]
+
+
+@pytest.mark.parametrize("module", ["equus.tap", "equus.agent"])
+def test_the_running_agent_reads_no_lua(module):
+    """The agent never parses Lua, and calls nothing on the system for checks: other processes do both."""
+    assert below(loaded_by(module), *AUTHORS, "equus.capabilities", "h11", "lupa") == []
+
+
+@pytest.mark.parametrize("module", ["equus.sandbox.zygote", "equus.sandbox.worker"])
+def test_a_worker_carries_no_capability(module):
+    """What the broker performs, and h11 that it reads HTTP with, is never loaded where a check runs."""
+    assert below(loaded_by(module), *AUTHORS, "equus.capabilities", "h11", "twisted") == []
+
+
+def test_the_broker_reads_no_lua():
+    """The broker performs calls; that they come from Lua is nothing to it."""
+    assert below(loaded_by("equus.capabilities.registry"), *AUTHORS, "lupa", "twisted") == []
+
+
+def test_this_rule_can_fail():
+    """The linter does read Lua, and is seen to."""
+    assert below(loaded_by("equus.authoring.lint"), *AUTHORS)

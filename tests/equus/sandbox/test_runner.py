@@ -1,0 +1,523 @@
+"""The runner: one result for each job, in order, whatever ends in between."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equus.capabilities.address import RESOLVE_SECONDS
+from equus.policy.policy import Policy
+from equus.sandbox.blocking import Sandbox
+from equus.sandbox.check_table import FIELDS
+from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
+
+MakeJob = Callable[..., Job]
+NewSandbox = Callable[..., Sandbox]
+
+
+def spin(sandbox: Sandbox, job: Job) -> list[dict[str, Any]]:
+    """Queue a job; the list gets its document."""
+    results: list[dict[str, Any]] = []
+    sandbox.runner.run(job, lambda blob: results.append(json.loads(blob)))
+    return results
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def own(new_sandbox: NewSandbox) -> Iterator[Sandbox]:
+    """A sandbox to be ill-treated."""
+    with new_sandbox() as sandbox:
+        sandbox.loop.until(lambda: sandbox.runner.ready, 10)
+        yield sandbox
+
+
+def test_the_whole_document(sandbox: Sandbox, job: MakeJob) -> None:
+    """Every field of a result, those that the agent vouches for included."""
+    asked = job('print("said") host.metric("m", 1.5, {unit = "s"}) return "warning", "so so"', check="näme ☃")
+    before = time.time()
+    document = json.loads(sandbox.run(asked))
+    figures = {name: document.pop(name) for name in ("started", "took_ms", "cpu_ms", "peak_kib")}
+    assert document == {
+        "status": "warning",
+        "summary": "so so",
+        "output": "said\n",
+        "metrics": [{"name": "m", "value": 1.5, "unit": "s", "kind": "gauge"}],
+        "check": "näme ☃",
+        "code": asked.code,
+    }
+    assert before - 0.01 <= figures["started"] <= time.time()
+    assert 0 < figures["took_ms"] < 5000
+    assert 0 < figures["cpu_ms"] < 1000
+    assert 0 <= figures["peak_kib"] < 65_536
+
+
+def test_done_is_never_called_by_run_itself(sandbox: Sandbox, job: MakeJob) -> None:
+    """Not even for a job that can't be run: callers may set up what they need after run()."""
+    calls: list[bytes] = []
+    sandbox.runner.run(job("return 'ok'"), calls.append)
+    sandbox.runner.run(Job("t", b"x" * (BLOB_LIMIT + 1)), calls.append)
+    assert calls == []
+    sandbox.loop.until(lambda: len(calls) == 2, 5)
+
+
+@pytest.mark.adversary(36)
+def test_no_more_than_parallel_run_and_the_order_is_kept(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
+    """A hundred due at once: so many as the policy says, first come first served, none lost."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[limits]\nparallel = 3\n")
+    with new_sandbox(policy_path=policy) as sandbox:
+        results = [spin(sandbox, job(f'return "ok", "{number}"')) for number in range(100)]
+        assert sandbox.runner.waiting == 100
+        most = 0
+        while not all(results):
+            sandbox.loop.turn(1)
+            most = max(most, sandbox.runner.running)
+        assert most == 3
+        assert [result[0]["summary"] for result in results] == [str(number) for number in range(100)]
+        started = [result[0]["started"] for result in results]
+        assert started == sorted(started)
+
+
+def test_one_at_a_time_is_in_order(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
+    """With one worker, the order of results is the order of run()."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[limits]\nparallel = 1\n")
+    with new_sandbox(policy_path=policy) as sandbox:
+        order: list[str] = []
+        for number in range(12):
+            body = f'for i = 1, {(12 - number) * 100_000} do end return "ok", "{number}"'
+            sandbox.runner.run(job(body), lambda blob: order.append(json.loads(blob)["summary"]))
+        sandbox.loop.until(lambda: len(order) == 12, 10)
+        assert order == [str(number) for number in range(12)]
+
+
+@pytest.mark.adversary(36)
+def test_a_full_queue_refuses(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
+    """One more than the queue holds is answered at once, and says which limit it was."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[limits]\nparallel = 1\nqueue = 2\n")
+    with new_sandbox(policy_path=policy) as sandbox:
+        results = [spin(sandbox, job("return 'ok'")) for _ in range(4)]
+        sandbox.loop.until(lambda: all(results), 10)
+        statuses = [result[0]["status"] for result in results]
+        assert statuses == ["ok", "ok", "unknown", "unknown"]
+        assert results[3][0]["reason"] == "cancelled"
+        assert "limits.queue" in results[3][0]["summary"]
+
+
+@pytest.mark.parametrize(
+    ("field", "size", "reason"),
+    [
+        ("source", BLOB_LIMIT, "load-error"),
+        ("args", BLOB_LIMIT, "bad-arguments"),
+        ("libraries", LIBRARIES_LIMIT, "load-error"),
+    ],
+)
+def test_sizes_of_a_job(sandbox: Sandbox, field: str, size: int, reason: str) -> None:
+    """One byte more than may come is refused here; what may come reaches the worker."""
+    tail = b"\nreturn {summary='s', args={p={type='string'}}, run=function(a) return 'ok', tostring(#(a.p or '')) end}"
+    good = b"--" + b"x" * 10 + tail
+
+    def of(length: int) -> Job:
+        if field == "source":
+            return Job("t", b"--" + b"x" * (length - len(tail) - 2) + tail)
+        if field == "args":
+            return Job("t", good, args=b'{"p": "' + b"x" * (length - 9) + b'"}')
+        return Job("t", good, {"a": b"-" * (length // 2), "b": b"-" * (length - length // 2)})
+
+    assert json.loads(sandbox.run(of(size)))["status"] == "ok"
+    document = json.loads(sandbox.run(of(size + 1)))
+    assert (document["status"], document["reason"]) == ("unknown", reason)
+
+
+def test_full_arguments_reach_the_check(sandbox: Sandbox, job: MakeJob) -> None:
+    """Arguments of a whole mebibyte: every byte is there."""
+    args = json.dumps({"pad": "x" * (BLOB_LIMIT - 11)}).encode()
+    assert len(args) == BLOB_LIMIT
+    source = b"return {summary='s', args={pad={type='string'}}, run=function(a) return 'ok', tostring(#a.pad) end}"
+    assert json.loads(sandbox.run(Job("t", source, args=args)))["summary"] == str(BLOB_LIMIT - 11)
+
+
+# ------------------------------------------------------------------------------------------------ time
+
+
+def test_the_checks_own_timeout(sandbox: Sandbox) -> None:
+    """Without one in the job, the table's timeout counts; the limit of a fraction of a second works too."""
+    source = b"return {summary='s', timeout='300ms', run=function() while true do end end}"
+    document = json.loads(sandbox.run(Job("t", source)))
+    assert (document["reason"], document["summary"]) == ("timeout", "no result within 0.3 s")
+    assert 300 <= document["took_ms"] < 1500
+    assert 0 < document.get("cpu_ms", 1) <= document["took_ms"] + 20
+
+
+def test_the_jobs_timeout_wins(sandbox: Sandbox) -> None:
+    """A schedule may give less or more than the table."""
+    source = b"return {summary='s', timeout='50ms', run=function(a, h) h.wait(0.2) return 'ok' end, needs={'host'}}"
+    assert json.loads(sandbox.run(Job("t", source, timeout=5.0)))["status"] == "ok"
+    assert json.loads(sandbox.run(Job("t", source)))["reason"] == "timeout"
+
+
+def test_the_policy_caps_every_timeout(new_sandbox: NewSandbox, tmp_path: Path) -> None:
+    """Neither a table nor a schedule gets more than timeout_max."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[limits]\ntimeout_max = "1s"\n')
+    with new_sandbox(policy_path=policy) as sandbox:
+        source = b"return {summary='s', timeout='1h', run=function() while true do end end}"
+        results = [spin(sandbox, Job("t", source)), spin(sandbox, Job("t", source, timeout=500.0))]
+        sandbox.loop.until(lambda: all(results), 5)
+        assert [result[0]["summary"] for result in results] == ["no result within 1 s"] * 2
+
+
+def test_cpu_time_has_a_limit_of_its_own(new_sandbox: NewSandbox, tmp_path: Path) -> None:
+    """A check that may wait long may still not compute long: the kernel ends it, reason cpu."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[limits]\ncpu_max = "1s"\n')
+    with new_sandbox(policy_path=policy) as sandbox:
+        source = b"return {summary='s', timeout='1m', run=function() while true do end end}"
+        document = json.loads(sandbox.run(Job("t", source)))
+        assert (document["status"], document["reason"]) == ("unknown", "cpu")
+
+
+def test_waiting_costs_no_timer_for_each_check(sandbox: Sandbox, job: MakeJob) -> None:
+    """However many run, one timer watches all deadlines, and one whether the broker answers."""
+    results = [spin(sandbox, job("host.wait(0.3) return 'ok'", timeout=5.0)) for _ in range(8)]
+    sandbox.loop.until(lambda: sandbox.runner.running == 8, 5)
+    assert sum(delayed.active() for delayed in sandbox.loop._delayed) == 2
+    sandbox.loop.until(lambda: all(results), 5)
+    assert {result[0]["status"] for result in results} == {"ok"}
+
+
+def test_an_agent_that_was_stopped_reads_before_it_judges(
+    sandbox: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result of a run lay in its socket while the agent slept beyond the deadline: it is no timeout (F4)."""
+    results: list[bytes] = []
+    run = sandbox.runner.run(job("return 'ok'", timeout=5.0), results.append)
+    sandbox.loop.until(lambda: run.pidfd is not None, 5)
+    monkeypatch.setattr(sandbox.loop, "seconds", lambda: time.monotonic() + 60.0)
+    sandbox.runner._timer.fire()  # as a reactor does, which calls what is due before it looks at its sockets
+    assert run.forced_end is None
+    sandbox.loop.until(lambda: results, 5)
+    assert json.loads(results[0])["status"] == "ok"
+
+
+# ------------------------------------------------------------------------------------------------ cancelling
+
+
+def test_cancel_a_running_check(sandbox: Sandbox, job: MakeJob) -> None:
+    """Its result says so, soon, and its process is gone."""
+    results: list[bytes] = []
+    run = sandbox.runner.run(job("while true do end", timeout=20.0), results.append)
+    sandbox.loop.until(lambda: run.pidfd is not None, 5)
+    kills, began = sandbox.runner.kills, time.monotonic()
+    run.cancel()
+    sandbox.loop.until(lambda: results, 5)
+    assert time.monotonic() - began < 0.5
+    assert json.loads(results[0])["reason"] == "cancelled"
+    assert sandbox.runner.kills == kills + 1
+    run.cancel()
+    sandbox.loop.until(lambda: not sandbox.runner.running, 5)
+    assert len(results) == 1
+
+
+def test_cancel_a_waiting_check(sandbox: Sandbox, job: MakeJob) -> None:
+    """It never runs, and those behind it do."""
+    results: list[bytes] = []
+    first = sandbox.runner.run(job("return 'ok'"), results.append)
+    first.cancel("cancelled")
+    assert json.loads(results[0])["reason"] == "cancelled"
+    assert json.loads(sandbox.run(job("return 'ok'")))["status"] == "ok"
+    assert len(results) == 1
+
+
+def test_stop_answers_everything(new_sandbox: NewSandbox, job: MakeJob) -> None:
+    """Running and waiting jobs get their one result before stop() returns, no process outlives it, run() refuses."""
+    with new_sandbox() as sandbox:
+        results = [spin(sandbox, job("while true do end", timeout=60.0)) for _ in range(12)]
+        sandbox.loop.until(lambda: sandbox.runner.running == 8, 10)
+        sandbox.loop.until(lambda: len(children(sandbox.processes.zygote.pid)) == 8, 5)
+        family = [sandbox.processes.zygote.pid, sandbox.processes.broker.pid, *children(sandbox.processes.zygote.pid)]
+        sandbox.runner.stop()
+        assert [result[0]["reason"] for result in results] == ["cancelled"] * 12
+        late = spin(sandbox, job("return 'ok'"))
+        sandbox.loop.until(lambda: late, 1)
+        assert late[0]["reason"] == "cancelled"
+        deadline = time.monotonic() + 2
+        while any(map(lives, family)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not any(map(lives, family))
+
+
+def test_an_inspection_that_is_cut_short(new_sandbox: NewSandbox) -> None:
+    """It says nothing about the source, and says that."""
+    sandbox, tables = new_sandbox(), []
+    sandbox.runner.inspect(b"return {}", {}, tables.append)
+    sandbox.runner.stop()
+    assert tables == [{"error": "cancelled: the agent is stopping", "line": None, "untried": True}]
+
+
+# ------------------------------------------------------------------------------------------------ deaths
+
+
+@pytest.mark.adversary(37)
+def test_a_killed_worker_is_a_result(own: Sandbox, job: MakeJob) -> None:
+    """kill -9 from outside: `killed`, once, and the next check is right."""
+    results = spin(own, job("while true do end", timeout=20.0))
+    own.loop.until(lambda: children(own.processes.zygote.pid), 5)
+    os.kill(children(own.processes.zygote.pid)[0], signal.SIGKILL)
+    own.loop.until(lambda: results, 2)
+    assert (results[0]["status"], results[0]["reason"]) == ("unknown", "killed")
+    assert json.loads(own.run(job("return 'ok'")))["status"] == "ok"
+    assert len(results) == 1
+
+
+def test_a_stopped_worker_times_out(own: Sandbox, job: MakeJob) -> None:
+    """SIGSTOP holds no deadline up."""
+    results = spin(own, job("while true do end", timeout=0.5))
+    own.loop.until(lambda: children(own.processes.zygote.pid), 5)
+    os.kill(children(own.processes.zygote.pid)[0], signal.SIGSTOP)
+    own.loop.until(lambda: results, 2)
+    assert results[0]["reason"] == "timeout"
+
+
+@pytest.mark.adversary(37)
+@pytest.mark.parametrize("which", ["zygote", "broker"])
+def test_a_killed_process_comes_back(own: Sandbox, job: MakeJob, which: str) -> None:
+    """Running checks end as `killed`, waiting ones run after all, and checks run again within a second."""
+    calling = [spin(own, job("host.wait(30) return 'ok'", timeout=20.0)) for _ in range(8)]
+    waiting = spin(own, job('return "ok", "patient"'))
+    own.loop.until(lambda: own.runner.running == 8, 5)
+    own.loop.until(lambda: len(children(own.processes.zygote.pid)) == 8, 5)
+    workers = children(own.processes.zygote.pid)
+    time.sleep(0.1)  # their calls are under way
+    dead = getattr(own.processes, which).pid
+    os.kill(dead, signal.SIGKILL)
+    began = time.monotonic()
+    own.loop.until(lambda: all(calling) and waiting, 5)
+    assert time.monotonic() - began < 2.0
+    assert {(result[0]["status"], result[0]["reason"]) for result in calling} == {("unknown", "killed")}
+    assert waiting[0]["summary"] == "patient"
+    assert getattr(own.processes, which).pid != dead
+    own.loop.until(lambda: not any(map(lives, workers)), 2)
+
+
+def test_a_check_that_ends_the_broker_ends_only_itself(own: Sandbox, job: MakeJob) -> None:
+    """A fault in the broker's code is one check's result."""
+    assert json.loads(own.run(job("host.die() return 'ok'")))["reason"] == "killed"
+    assert json.loads(own.run(job("return 'ok', host.echo('x')[1]")))["summary"] == "x"
+
+
+@pytest.mark.adversary(37)
+def test_a_stopped_zygote_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that doesn't answer any more costs its runs, not the agent's checks."""
+    monkeypatch.setattr("equus.sandbox.runner.ZYGOTE_GRACE", 0.5)
+    stopped = own.processes.zygote.pid
+    os.kill(stopped, signal.SIGSTOP)
+    results = spin(own, job("return 'ok'", timeout=20.0))
+    own.loop.until(lambda: results, 5)
+    assert results[0]["reason"] == "killed"
+    assert json.loads(own.run(job("return 'ok'")))["status"] == "ok"
+    assert own.processes.zygote.pid != stopped
+
+
+@pytest.mark.adversary(37)
+def test_a_stopped_broker_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that doesn't answer any more: each run that asks it is `killed` long before its time, the next is right."""
+    monkeypatch.setattr("equus.sandbox.heartbeat.PING_EVERY", 0.3)
+    assert json.loads(own.run(job("return 'ok', host.echo('x')[1]")))["summary"] == "x"
+    stopped = own.processes.broker.pid
+    os.kill(stopped, signal.SIGSTOP)
+    asking = [spin(own, job("return 'ok', host.echo('x')[1]", timeout=20.0)) for _ in range(8)]
+    quiet = spin(own, job("local n = os.time() + 1 while os.time() < n do end return 'ok', 'quiet'", timeout=20.0))
+    own.loop.until(lambda: all(asking), 5)
+    assert {(result[0]["status"], result[0]["reason"]) for result in asking} == {("unknown", "killed")}
+    assert json.loads(own.run(job("return 'ok', host.echo('y')[1]")))["summary"] == "y"
+    assert own.processes.broker.pid != stopped
+    own.loop.until(lambda: quiet, 10)
+    assert (quiet[0]["status"], quiet[0]["summary"], len(quiet)) == ("ok", "quiet", 1)
+    assert [len(result) for result in asking] == [1] * 8
+    own.loop.until(lambda: not lives(stopped), 2)
+
+
+def test_a_broker_that_never_starts(job: MakeJob, capfd: pytest.CaptureFixture[str]) -> None:
+    """Waiting jobs are answered instead of kept for ever, and so is the next."""
+    with Sandbox(registry="there_is_no_such_registry") as sandbox:
+        results = spin(sandbox, job("return 'ok'"))
+        sandbox.loop.until(lambda: results, 20)
+        assert (results[0]["status"], results[0]["reason"]) == ("unknown", "crashed")
+        assert "does not start" in results[0]["summary"]
+    assert "there_is_no_such_registry" in capfd.readouterr().err
+
+
+def test_both_die_with_the_agent() -> None:
+    """kill -9 of the agent leaves no process of the sandbox behind."""
+    program = (
+        "import sys, time\n"
+        "from equus.sandbox.blocking import Sandbox\n"
+        "from equus.sandbox.job import Job\n"
+        "s = Sandbox()\n"
+        "src = b\"return {summary='s', run=function() while true do end end}\"\n"
+        "s.runner.run(Job('t', src, timeout=60.0), print)\n"
+        "s.loop.until(lambda: s.runner.running and list(s.runner._live.values())[0].pidfd, 20)\n"
+        "print(s.processes.zygote.pid, s.processes.broker.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdout is not None
+        pids = [int(pid) for pid in agent.stdout.readline().split()]
+        family = [*pids, *children(pids[0])]
+        assert len(family) == 3
+        agent.kill()
+    deadline = time.monotonic() + 3
+    while any(map(lives, family)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(lives, family))
+
+
+# ------------------------------------------------------------------------------------------------ reading, not running
+
+
+def test_inspect_reads_the_table(sandbox: Sandbox) -> None:
+    """The whole table, times in seconds, and run() is not called."""
+    source = b"""local check = { summary = "Disk", needs = { "disk" }, every = "1m", timeout = "5s", args = {
+      path = { type = "string", default = "/", help = "mount point" },
+      warn = { type = "range", default = 80 }, n = { type = "integer", min = 1, max = 9, required = true } } }
+    function check.run() error("never") end
+    return check"""
+    assert sandbox.inspect(source) == {
+        "summary": "Disk",
+        "needs": ["disk"],
+        "every": 60.0,
+        "timeout": 5.0,
+        "args": {
+            "n": {"type": "integer", "required": True, "min": 1, "max": 9},
+            "path": {"type": "string", "default": "/", "help": "mount point"},
+            "warn": {"type": "range", "default": "80"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "line"),
+    [
+        (b"return {", "disk.lua:1: unexpected symbol near <eof>", 1),
+        (b"\n\nx = = 1", "disk.lua:3: unexpected symbol near '='", 3),
+        (b"#!/usr/bin/lua\nx = = 1", "disk.lua:2: unexpected symbol near '='", 2),
+        (b"", "disk.lua must return a table, not a nil", None),
+        (b"return 7", "disk.lua must return a table, not a number", None),
+        (b"return {}", "disk.lua: the table has no function run(args, host)", None),
+        (b"error('no')", "disk.lua:1: no", 1),
+        (b"return {run=print}", "disk.lua: summary must be one line that says what the check looks at", None),
+        (b"return {summary='s', run=print, x=1}", "disk.lua: the table has no field 'x'; its fields are summary, "
+         "needs, every, timeout, args, run, attempts, "
+            "runbook, owner, notes", None),
+        (b"return {summary='s', run=print, args={f=print}}", "disk.lua: its table is not data: a function is no "
+         "plain data", None),
+        (b"local a = {} a.a = a return {summary='s', run=print, args=a}", "disk.lua: its table is not data: a table "
+         "is nested more than 32 deep, or holds itself", None),
+        (b"return require('x')", "there is no library x in this set of checks", None),
+        (b"while true do end", "timeout: no result within 0.3 s", None),
+    ],
+)  # fmt: skip
+def test_inspect_says_what_is_wrong(
+    sandbox: Sandbox, source: bytes, error: str, line: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence and a line, for the linter and for `loaded`."""
+    monkeypatch.setattr("equus.sandbox.runner.LOAD_TIMEOUT", 0.3)
+    assert sandbox.inspect(source, name="disk") == {"error": error, "line": line}
+
+
+@pytest.mark.parametrize("pushed", [True, False])
+def test_a_field_of_a_newer_helen(sandbox: Sandbox, job: MakeJob, pushed: bool) -> None:
+    """Code that came from Helen runs without it; a file of this host has a typing error there."""
+    source = b"return {summary='s', colour={'red'}, run=function() return 'ok', 'ran' end}"
+    fault = "check.lua: the table has no field 'colour'; its fields are " + ", ".join(FIELDS)
+    shown = sandbox.inspect(source, pushed=pushed)
+    result = json.loads(sandbox.run(Job("check", source, pushed=pushed)))
+    if pushed:
+        assert shown == {"summary": "s", "needs": [], "every": None, "timeout": 10.0, "args": {}}
+        assert (result["status"], result["summary"]) == ("ok", "ran")
+    else:
+        assert shown == {"error": fault, "line": None}
+        assert (result["status"], result["reason"], result["summary"]) == ("unknown", "load-error", fault)
+
+
+def test_compile_runs_nothing(sandbox: Sandbox) -> None:
+    """A library is compiled without running it."""
+    assert sandbox.compile(b"while true do end") == {}
+    assert sandbox.compile(b"\nlocal = 1", "lib/x") == {
+        "error": "lib/x.lua:2: <name> expected near '='",
+        "line": 2,
+    }
+
+
+def test_libraries(sandbox: Sandbox, job: MakeJob) -> None:
+    """require finds the job's libraries, once each, and each other; nothing else."""
+    libraries = {
+        "a": b"local b = require 'b' return { two = b.one + 1 }",
+        "b": b"loads = (loads or 0) + 1 return { one = 1 }",
+        "loop": b"return require 'loop'",
+        "quiet": b"",
+    }
+    body = 'local a, b = require "a", require "b" return "ok", a.two .. b.one .. loads .. tostring(require "quiet")'
+    assert json.loads(sandbox.run(job(body, libraries=libraries)))["summary"] == "211true"
+    looped = json.loads(sandbox.run(job('require "loop"', libraries=libraries)))
+    assert "the library loop requires itself" in looped["summary"]
+
+
+# ------------------------------------------------------------------------------------------------ where code comes from
+
+
+def test_weak_isolation_refuses_pushed_code(sandbox: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without seccomp, what came over the network is refused with a way out; local checks run."""
+    assert sandbox.runner.isolation == "strong"
+    monkeypatch.setattr(sandbox.runner._children, "filtered", False)
+    assert sandbox.runner.isolation == "weak"
+    refused = json.loads(sandbox.run(job("return 'ok'")))
+    assert (refused["status"], refused["reason"]) == ("unknown", "denied")
+    assert 'isolation = "weak"' in refused["summary"]
+    assert json.loads(sandbox.run(job("return 'ok'", pushed=False)))["status"] == "ok"
+
+
+def test_a_changed_policy_counts_from_the_next_check(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
+    """Grants and limits alike; a file that has become faulty meanwhile leaves the broker's policy as it was."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[caps.host]\nallow = false\n")
+    asked = job("local v, c = host.echo(1) return 'ok', tostring(c)")
+    with new_sandbox(policy_path=policy) as sandbox:
+        assert json.loads(sandbox.run(asked))["summary"] == "denied"
+        policy.write_text('[limits]\ntimeout_max = "1s"\n')
+        sandbox.runner.reload(Policy.load(policy))
+        sandbox.loop.until(lambda: json.loads(sandbox.run(asked))["summary"] == "nil", 5)
+        endless = json.loads(sandbox.run(job("while true do end", timeout=60.0)))
+        assert endless["summary"] == "no result within 1 s"
+        policy.write_text("nonsense = 1")
+        sandbox.runner.reload(Policy.parse(b"", None))
+        time.sleep(0.1)
+        assert json.loads(sandbox.run(asked))["summary"] == "nil"
+
+
+def test_the_resolver_of_both_processes_gives_up(sandbox: Sandbox) -> None:
+    """The kernel's word on their environment: two servers asked twice are done before a look-up is given up."""
+    for child in (sandbox.processes.zygote, sandbox.processes.broker):
+        environment = Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0")
+        [options] = [each.partition(b"=")[2].decode() for each in environment if each.startswith(b"RES_OPTIONS=")]
+        found = dict(option.split(":") for option in options.split())
+        assert 2 * int(found["timeout"]) * int(found["attempts"]) < RESOLVE_SECONDS

@@ -1,0 +1,184 @@
+"""An agent that was without a Helen for so long that its certificate has expired."""
+
+import datetime
+import json
+
+import pytest
+from twisted.internet.error import ConnectionDone
+from twisted.logger import globalLogPublisher
+from twisted.python.failure import Failure
+
+from equus.agent import TICK
+from equus.link.connection import MAX_ID
+from equus.sessions.membership import RENEWAL_PAUSE, WARNS_BEFORE
+from equus_protocol import messages as m
+
+EMPTY = m.Schedule(1, b"[]")
+DAYS = datetime.timedelta(days=1)
+
+
+@pytest.fixture
+def logged():
+    """All log lines of this test."""
+    lines = []
+
+    def take(event):
+        lines.append(event["log_format"].format(**event))
+
+    globalLogPublisher.addObserver(take)
+    yield lines
+    globalLogPublisher.removeObserver(take)
+
+
+def enrols(heard):
+    return [message for message in heard if isinstance(message, m.Enrol)]
+
+
+def csr_in(request):
+    return json.loads(request.blob)["csr"]
+
+
+def pass_ticks(made, helen, ticks):
+    """What is asked for in so many looks; Helen is never silent."""
+    heard = []
+    for _ in range(int(ticks * TICK / 10)):
+        made.clock.advance(10)
+        heard += enrols(helen.say(m.Pong(MAX_ID)))
+    return heard
+
+
+@pytest.mark.parametrize("days", [1, 30, 300])
+def test_an_expired_certificate_is_renewed_at_once_and_left(memory_agent, folder, authority, logged, days):
+    """It is shown all the same; once renewed the agent comes back with the new one, without a wait."""
+    held = authority.identity("web-1", start=-(days + 7) * DAYS, end=-days * DAYS)
+    made = memory_agent(identity=held, checks=folder)
+    made.wall = lambda: held.not_after + days * 86_400
+    helen = made.meet()
+    assert helen.hello == [m.Hello(2, "0.1")]
+    [request] = enrols(helen.say(EMPTY))
+    assert request.name == "web-1" and "token" not in json.loads(request.blob)
+    helen.say(m.Enrolled(request.message_id, authority.answer(csr_in(request))))
+    assert helen.transport.ended == "lost"
+    assert made.identities.load() == made.membership.identity != held
+    helen.equus.connectionLost(Failure(ConnectionDone()))
+    assert (made.route.delay, made.route.failures, made.finished) == (0.0, 0, [])
+    assert "certificate renewed after its end; coming back with it" in logged
+    assert enrols(made.meet().say(EMPTY)) == []
+
+
+def test_a_helen_that_renews_it_no_more_is_explained(memory_agent, folder, authority, logged):
+    """The agent goes on trying: the grace may be set longer."""
+    held = authority.identity("web-1", start=-37 * DAYS, end=-30 * DAYS)
+    made = memory_agent(identity=held, checks=folder)
+    made.wall = lambda: held.not_after + 30 * 86_400
+    helen = made.meet()
+    helen.say_bytes(b"error not-enrolled\n")
+    helen.equus.connectionLost(Failure(ConnectionDone()))
+    assert made.finished == []
+    [line] = [line for line in logged if line.startswith("connection to")]
+    assert "expired on" in line and "`helen renewals`" in line
+
+
+def test_the_end_is_told_before_and_once(memory_agent, folder, authority, logged):
+    """A day before, and when it is over: two lines, however long it lasts."""
+    held = authority.identity("web-1", start=-6 * DAYS)
+    made = memory_agent(identity=held, checks=folder)
+    before = held.not_after - WARNS_BEFORE
+    made.wall = lambda: before - 3 * TICK + made.clock.seconds()
+    told = []
+    for _ in range(int(2 * 86_400 / TICK)):
+        made.clock.advance(TICK)
+        told += [line for line in logged if "certificate" in line]
+        logged.clear()
+    warned, over = told
+    assert warned == "no Helen has renewed the certificate of web-1, which ends in 24 hours"
+    assert over.startswith("the certificate of web-1 expired on") and "results are kept" in over
+
+
+def test_a_renewed_one_is_not_warned_of(memory_agent, folder, authority, logged):
+    """Nor one with a life of less than a day, before two thirds of it are over."""
+    held = authority.identity("web-1", start=0 * DAYS, end=DAYS / 2)
+    made = memory_agent(identity=held, checks=folder)
+    made.wall = lambda: held.not_before + made.clock.seconds()
+    for _ in range(60):
+        made.clock.advance(TICK)
+    assert [line for line in logged if "no Helen" in line] == []
+
+
+@pytest.mark.parametrize("ahead", [3.0, 30.0, -30.0])
+def test_a_clock_of_ours_that_is_wrong_asks_once_an_hour(memory_agent, folder, authority, ahead, logged):
+    """Each new certificate is due at once by it, or is not valid yet: neither the link nor Helen pays for that."""
+    held = authority.identity("web-1")
+    made = memory_agent(identity=held, checks=folder)
+    made.membership._steady = made.clock.seconds
+    made.wall = lambda: held.not_before + ahead * 86_400 + made.clock.seconds()
+    helen = made.meet()
+    [request] = enrols(helen.say(EMPTY))
+    helen.say(m.Enrolled(request.message_id, authority.answer(csr_in(request))))
+    assert helen.transport.ended is None
+    assert any("Helen's clock and ours differ" in line for line in logged)
+    assert pass_ticks(made, helen, 20) == []
+    made.part(helen)
+    again = made.meet()
+    assert enrols(again.say(EMPTY)) == []
+    assert len(pass_ticks(made, again, RENEWAL_PAUSE / TICK)) == 1
+
+
+# ---------------------------------------------------------------------------------------------- with a token of before
+
+
+@pytest.fixture
+def joining(memory_agent, folder, authority):
+    """An agent whose unit names its first token still, with an expired identity in its folder, or with none."""
+
+    def make(kept, **settings):
+        made = memory_agent(
+            checks=folder, join=f"{authority.sha256}.secret", insecure_plaintext=False, name="web-1", **settings
+        )
+        if kept is not None:
+            made.identities.save(kept)
+            made.wall = lambda: kept.not_after + 86_400
+        return made
+
+    return make
+
+
+def refuse(helen):
+    helen.say_bytes(b"error not-enrolled\n")
+    helen.equus.connectionLost(Failure(ConnectionDone()))
+
+
+def test_a_used_token_gives_way_to_the_certificate_of_before(joining, authority, logged):
+    """The unit's command line is years old; the grace for the certificate is good."""
+    kept = authority.identity("web-1", start=-37 * DAYS, end=-30 * DAYS)
+    made = joining(kept)
+    helen = made.meet_in_clear()
+    assert "token" in json.loads(helen.hello[0].blob)
+    refuse(helen)
+    assert (made.finished, made.membership.identity) == ([], kept)
+    assert any("going on with the certificate of before: the certificate of web-1 expired on" in one for one in logged)
+    assert made.meet_in_clear().hello == [m.Hello(2, "0.1")]
+
+
+@pytest.mark.parametrize("what", ["nothing is kept", "what is kept is damaged", "it was to connect once"])
+def test_a_used_token_and_nothing_to_fall_back_to(joining, authority, what):
+    """The agent ends, as ever."""
+    kept = None if what == "nothing is kept" else authority.identity("web-1", start=-37 * DAYS, end=-30 * DAYS)
+    made = joining(kept, once=what == "it was to connect once")
+    if what == "what is kept is damaged":
+        made.identities.certificate.write_bytes(b"x")
+    refuse(made.meet_in_clear())
+    assert made.finished == [(1, "")]
+    assert made.membership.identity is None
+
+
+def test_a_fresh_token_is_taken_before_the_old_certificate(joining, authority):
+    """Bulk re-enrolment: the certificate that it brings is the one that counts."""
+    kept = authority.identity("web-1", start=-37 * DAYS, end=-30 * DAYS)
+    made = joining(kept)
+    helen = made.meet_in_clear()
+    [request] = helen.hello
+    helen.say(m.Enrolled(request.message_id, authority.answer(csr_in(request))))
+    helen.equus.connectionLost(Failure(ConnectionDone()))
+    assert made.identities.load() == made.membership.identity != kept
+    assert made.meet_in_clear().hello == [m.Hello(2, "0.1")]

@@ -1,0 +1,230 @@
+"""The spool: what was synced is read back, what was lost is said, and nothing else."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from equus.spool.segment import HEADER_SIZE, Record
+from equus.spool.spool import GAP_CHECK, MAX_SEQUENCE, Spool
+
+SMALL = {"cap": 4_000, "segment_size": 1_000}
+
+
+def filled(folder: Path, count: int, size: int = 100, **limits: int) -> Spool:
+    spool = Spool(folder, **limits)
+    for number in range(1, count + 1):
+        spool.append("load", b"%d:" % number + b"x" * size)
+    spool.sync()
+    return spool
+
+
+def sequences(spool: Spool, after: int = 0) -> list[int]:
+    return [record.sequence for record in spool.read(after, 10**9)]
+
+
+def gap_of(record: Record) -> tuple[int, int, int, str]:
+    document = json.loads(record.blob)
+    assert (record.check, document["status"], document["reason"]) == (GAP_CHECK, "unknown", "gap")
+    return record.sequence, document["from"], document["to"], document["gap"]
+
+
+def test_sequences_begin_at_one_and_are_read_back_as_written(tmp_path):
+    """What is appended comes back with its id, in order, byte for byte."""
+    spool = Spool(tmp_path)
+    assert (spool.first, spool.last, spool.depth) == (1, 0, 0)
+    spool.append("load", b"{}")
+    spool.append("disk ☃"[:5], b"\x00\n")
+    spool.sync()
+    assert spool.read(0, 10**6) == [Record(1, "load", b"{}"), Record(2, "disk ", b"\x00\n")]
+    assert (spool.first, spool.last, spool.depth) == (1, 2, 2)
+
+
+def test_a_reopened_spool_goes_on_where_it_stood(tmp_path):
+    """Name, cursor, reports and the next sequence survive closing."""
+    spool = filled(tmp_path, 5)
+    spool.acknowledge(3)
+    name = spool.id
+    spool.close()
+    again = Spool(tmp_path)
+    assert (again.id, again.acked, sequences(again), again.append("load", b"")) == (name, 3, [4, 5], 6)
+
+
+def test_an_acked_segment_is_removed_and_an_unacked_one_is_not(tmp_path):
+    """Disk space comes back segment by segment."""
+    spool = filled(tmp_path, 40, segment_size=1_000)
+    before = spool.size
+    spool.acknowledge(20)
+    assert spool.size < before
+    assert sequences(spool) == list(range(21, 41))
+    spool.close()
+    assert sequences(Spool(tmp_path)) == list(range(21, 41))
+
+
+def test_a_read_takes_one_report_however_small_its_limit(tmp_path):
+    """The window of the sender may be smaller than a report; it must not starve."""
+    spool = filled(tmp_path, 3)
+    assert [record.sequence for record in spool.read(0, 1)] == [1]
+    assert [record.sequence for record in spool.read(1, 2 * (102 + HEADER_SIZE))] == [2, 3]
+    assert spool.read(3, 1) == []
+
+
+@pytest.mark.adversary(58)
+@pytest.mark.parametrize("cut", range(1, 117))
+def test_a_torn_tail_is_cut_wherever_it_tore(tmp_path, cut):
+    """The last record lacks its last bytes: it is as if it had never been, and its sequence comes again."""
+    filled(tmp_path, 3).close()
+    segment = next(tmp_path.rglob("*.spool"))
+    os.truncate(segment, segment.stat().st_size - cut)
+    spool = Spool(tmp_path)
+    assert sequences(spool) == [1, 2]
+    assert spool.append("load", b"again") == 3
+    spool.sync()
+    assert spool.read(2, 10**6) == [Record(3, "load", b"again")]
+
+
+def test_a_tail_of_zeros_is_cut(tmp_path):
+    """Some file systems grow a file before they fill it."""
+    filled(tmp_path, 3).close()
+    with next(tmp_path.rglob("*.spool")).open("ab") as file:
+        file.write(bytes(5_000))
+    assert sequences(Spool(tmp_path)) == [1, 2, 3]
+
+
+def test_a_flipped_bit_in_the_middle_becomes_a_gap(tmp_path):
+    """What lies behind the damage in that segment is lost loudly; the next segment is whole."""
+    spool = filled(tmp_path, 20, segment_size=600)
+    spool.close()
+    second = sorted(tmp_path.rglob("*.spool"))[1]
+    content = bytearray(second.read_bytes())
+    content[HEADER_SIZE + 20] ^= 1
+    second.write_bytes(content)
+    first, beyond = int(second.stem), int(sorted(tmp_path.rglob("*.spool"))[2].stem)
+    spool = Spool(tmp_path, segment_size=600)
+    records = spool.read(0, 10**6)
+    gaps = [record for record in records if record.check == GAP_CHECK]
+    assert [gap_of(gap) for gap in gaps] == [(beyond - 1, first, beyond - 1, "damaged")]
+    assert [r.sequence for r in records] == [*range(1, first), beyond - 1, *range(beyond, 21)]
+
+
+def test_a_missing_segment_becomes_a_gap(tmp_path):
+    """Somebody removed a file: said, not passed over."""
+    filled(tmp_path, 20, segment_size=600).close()
+    first, second, third, *_ = sorted(tmp_path.rglob("*.spool"))
+    second.unlink()
+    first.unlink()
+    records = Spool(tmp_path).read(0, 10**6)
+    assert gap_of(records[0]) == (int(third.stem) - 1, 1, int(third.stem) - 1, "damaged")
+    assert [record.sequence for record in records[1:]] == list(range(int(third.stem), 21))
+
+
+@pytest.mark.adversary(58)
+def test_a_full_spool_drops_the_oldest_and_says_which(tmp_path):
+    """One gap from the first unacked to the last dropped, in the place of what is gone; also after reopening."""
+    spool = filled(tmp_path, 100, **SMALL)
+    records = spool.read(0, 10**6)
+    last_lost = records[1].sequence - 1
+    assert gap_of(records[0]) == (last_lost, 1, last_lost, "spool-full")
+    assert [record.sequence for record in records[1:]] == list(range(last_lost + 1, 101))
+    assert spool.size <= SMALL["cap"]
+    assert spool.depth == len(records)
+    spool.close()
+    assert Spool(tmp_path, **SMALL).read(0, 10**6) == records
+
+
+def test_a_gap_that_is_acked_is_forgotten(tmp_path):
+    """Its sequence is the last of those lost, so one ack speaks for all of them."""
+    spool = filled(tmp_path, 100, **SMALL)
+    gap = spool.read(0, 1)[0]
+    spool.acknowledge(gap.sequence)
+    assert (spool.first, sequences(spool)[0]) == (gap.sequence + 1, gap.sequence + 1)
+    spool.close()
+    assert sequences(Spool(tmp_path, **SMALL))[0] == gap.sequence + 1
+
+
+@pytest.mark.adversary(53)
+def test_a_full_disk_loses_loudly_and_recovers(tmp_path, monkeypatch):
+    """What could not be written is one gap, and what comes after it is kept."""
+    spool = filled(tmp_path, 2)
+    honest = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        if len(data) < 50:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return honest(fd, data[:20])
+
+    monkeypatch.setattr(os, "write", full)
+    for _ in range(3):
+        spool.append("load", b"lost " + b"x" * 40)
+    monkeypatch.undo()
+    assert spool.append("load", b"kept") == 6
+    spool.sync()
+    spool.close()
+    records = Spool(tmp_path).read(2, 10**6)
+    assert gap_of(records[0]) == (5, 3, 5, "disk-full")
+    assert records[1:] == [Record(6, "load", b"kept")]
+
+
+def test_an_ack_of_the_future_means_a_new_spool(tmp_path):
+    """Helen has what we lost: the same sequences must not be used again under the same name."""
+    spool = filled(tmp_path, 3)
+    name = spool.id
+    spool.acknowledge(1)
+    spool.acknowledge(7)
+    assert spool.id != name
+    assert [(r.sequence, r.blob[:2]) for r in spool.read(0, 10**6)] == [(1, b"2:"), (2, b"3:")]
+
+
+def test_an_exhausted_sequence_means_a_new_spool(tmp_path):
+    """int32 ends; what isn't acked goes along under new numbers."""
+    spool = filled(tmp_path, 1)
+    name = spool.id
+    spool.acknowledge(1)
+    spool.next = MAX_SEQUENCE
+    spool._start_segment()
+    assert spool.append("load", b"last") == MAX_SEQUENCE
+    spool.acknowledge(MAX_SEQUENCE - 1)
+    assert spool.append("load", b"next") == 2
+    assert spool.id != name
+    assert spool.read(0, 10**6) == [Record(1, "load", b"last"), Record(2, "load", b"next")]
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [spool.id]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from equus.spool.spool import Spool
+spool = Spool(Path(sys.argv[1]), segment_size=20_000)
+print(spool.last, flush=True)
+while True:
+    for _ in range(7):
+        sequence = spool.append("load", b"%d" % spool.next * 50)
+    spool.sync()
+    print(sequence, flush=True)
+    if sequence % 5 == 0:
+        spool.acknowledge(sequence - 100)
+"""
+
+
+@pytest.mark.adversary(58)
+def test_nothing_synced_is_lost_by_kill_9(tmp_path):
+    """Ten rounds: what the writer said was durable is there, unbroken, and the next round goes on behind it."""
+    durable = 0
+    for turn in range(10):
+        with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE) as writer:
+            assert int(writer.stdout.readline()) >= durable
+            for _ in range(10 + 7 * turn):
+                durable = int(writer.stdout.readline())
+            writer.send_signal(signal.SIGKILL)
+            durable = max([durable, *(int(line) for line in writer.stdout.read().split(b"\n")[:-1])])
+        spool = Spool(tmp_path, segment_size=20_000)
+        found = spool.read(0, 10**9)
+        assert [record.sequence for record in found] == list(range(spool.first, spool.last + 1))
+        assert spool.last >= durable
+        assert all(record.blob == b"%d" % record.sequence * 50 for record in found)
+        spool.close()

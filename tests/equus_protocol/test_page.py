@@ -1,0 +1,85 @@
+"""The transcripts of docs/protocol.rst, played between a Helen and an Equus of ours; and the page's own tables.
+
+Each line of a transcript is one line on the wire. Whatever one side sends must be what our code writes, byte for byte;
+where the page shows a fault, the next line must be the error for it.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from equus_protocol import messages as m
+from equus_protocol.codec import FORMS
+from equus_protocol.conversation import Conversation, Role
+from equus_protocol.errors import SLUGS, RemoteProtocolError
+from equus_protocol.results import REASONS
+
+PAGE = Path(__file__).parents[2] / "docs" / "protocol.rst"
+
+
+def transcripts() -> list[list[str]]:
+    """Literal blocks in which every line is said by somebody, or a remark."""
+    blocks = re.findall(r"::\n\n((?:    .*\n)+)", PAGE.read_text())
+    lines = [[line[4:] for line in block.splitlines()] for block in blocks]
+    return [block for block in lines if all(f"{line} "[:2] in ("> ", "< ", "# ") for line in block)]
+
+
+def sides(lines: list[str]) -> list[tuple[Role, bytes]]:
+    """Who sends what, in turns."""
+    said = [line for line in lines if not line.startswith("#")]
+    turns = groupby(said, key=lambda line: Role.EQUUS if line[0] == ">" else Role.HELEN)
+    return [(role, "".join(line[2:] + "\n" for line in part).encode()) for role, part in turns]
+
+
+def hear(ours: Conversation, data: bytes) -> tuple[list[m.Message], str | None]:
+    ours.feed(data)
+    heard = []
+    try:
+        while (message := ours.next_message()) is not None:
+            heard.append(message)
+    except RemoteProtocolError as failure:
+        return heard, failure.slug
+    assert ours.unfinished is None, "a blob of the page has another length than its line says"
+    return heard, None
+
+
+@pytest.mark.parametrize("lines", transcripts(), ids=lambda lines: " / ".join(lines)[:60])
+def test_a_transcript_of_the_page(lines: list[str]) -> None:
+    """What each side says is heard by the other, and is what our code says itself."""
+    ends = {role: Conversation(role) for role in Role}
+    fault = None
+    for role, data in sides(lines):
+        heard, slug = hear(ends[role.peer], data)
+        written = b"".join(ends[role].send(message) for message in heard)
+        assert data == written or (slug is not None and data.startswith(written))
+        if fault is not None:
+            assert heard[-1] == m.Error(fault)
+        fault = slug
+    assert fault is None, "a fault is followed by its error"
+
+
+def test_there_are_transcripts() -> None:
+    """None is lost to a change of the page's form, and each word stands in one."""
+    played = transcripts()
+    assert len(played) == 12, "a transcript has come or gone"
+    words = {line.split()[1] for lines in played for line in lines if len(line.split()) > 1}
+    assert words >= {form.command.decode() for form in FORMS} | {"error"}
+
+
+def test_every_line_of_the_grammar_is_on_the_page() -> None:
+    """The tables of sections 3 and 5 show each command with as many fields as the code reads."""
+    rows = re.findall(r"^``(\w+)((?: <[^`]*)?)`` +(equus|helen|both)", PAGE.read_text(), re.M)
+    shown = {(word, sender, fields.count("<")) for word, fields, side in rows
+             for sender in (("equus", "helen") if side == "both" else (side,))}  # fmt: skip
+    assert shown == {(f.command.decode(), f.sender.value, len(f.readers)) for f in FORMS} | {("error", "helen", 1)}
+
+
+def test_every_slug_and_every_reason_is_on_the_page() -> None:
+    """The table of slugs is errors.SLUGS, in full and with nothing else."""
+    table = PAGE.read_text().partition("slug  ")[2].partition("A foreign Helen")[0]
+    assert set(re.findall(r"^``([a-z-]+)`` ", table, re.M)) == SLUGS
+    assert set(PAGE.read_text().partition("Reasons of our own: ``")[2].partition("``")[0].split()) == REASONS

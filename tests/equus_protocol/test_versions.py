@@ -1,0 +1,80 @@
+"""The first version of each command, and the numbers of the protocol, as literals: peers of other makers go by them."""
+
+from __future__ import annotations
+
+import pytest
+
+from equus_protocol import codec, conversation
+from equus_protocol import messages as m
+from equus_protocol.codec import FORMS, Role, read_id, read_int
+from equus_protocol.conversation import Conversation
+from equus_protocol.errors import RemoteProtocolError
+
+VERSION_1 = {(Role.EQUUS, b"hello"), (Role.EQUUS, b"result"), (Role.HELEN, b"reload"), (Role.HELEN, b"check")}
+
+
+def test_the_first_version_of_each_command() -> None:
+    """Four are of version 1, and all others of version 2."""
+    assert {(form.sender, form.command): form.version for form in FORMS} == {
+        (form.sender, form.command): 1 if (form.sender, form.command) in VERSION_1 else 2 for form in FORMS
+    }
+
+
+@pytest.mark.adversary(59)
+@pytest.mark.parametrize("form", [form for form in FORMS if form.sender is Role.EQUUS], ids=lambda form: form.command)
+def test_a_helen_of_version_1_knows_no_newer_command(form: codec.Form) -> None:
+    """Not even before hello, where `enrol` would be legal: the word is unknown to it, as to any old server."""
+    if form.version == 1:
+        return
+    ours = Conversation(Role.HELEN, (1,))
+    values = {codec.ID: b"1", codec.SEQUENCE: b"1", codec.STRING: b"s"}
+    ours.feed(
+        b" ".join([form.command, *(values[kind] for kind in form.kinds), *([b"0"] if form.has_blob else [])]) + b"\n"
+    )
+    with pytest.raises(RemoteProtocolError) as failure:
+        ours.next_message()
+    assert failure.value.slug == "unknown-command"
+
+
+INTS = [("-2147483648", -2_147_483_648), ("2147483647", 2_147_483_647), ("-1", -1), ("0", 0), ("1000000000", 10**9)]
+
+
+@pytest.mark.parametrize(("text", "value"), INTS)
+def test_ints(text: str, value: int) -> None:
+    """The whole range of int32 is read and written; ids are the part of it from 0 on."""
+    assert read_int(text.encode()) == value
+    assert codec.INT.write(value) == text.encode()
+    if value >= 0:
+        assert read_id(text.encode()) == value
+        assert codec.ID.write(value) == text.encode()
+
+
+def test_limits() -> None:
+    """They stand in docs/protocol.rst, and an agent of another make keeps to them."""
+    assert (codec.MAX_LINE, codec.MAX_BLOB, codec.MAX_STRING) == (1_024, 1_048_576, 255)
+    assert (conversation.MAX_CHECKS, conversation.MAX_CHECKS_RECEIVED, conversation.MAX_REQUESTS) == (64, 1_024, 64)
+    assert conversation.MAX_ENROL_BLOB == 65_536
+    assert conversation.VERSIONS == (1, 2)
+
+
+def test_a_memo_starts_over_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds so many fields and reads each once as long as it holds it."""
+    monkeypatch.setattr(codec, "MAX_KNOWN", 2)
+    read: list[bytes] = []
+
+    def note(field: bytes) -> str:
+        read.append(field)
+        return field.decode()
+
+    memo = codec.Memo(note)
+    assert [memo[field] for field in (b"a", b"b", b"a", b"b")] == ["a", "b", "a", "b"]
+    assert (read, sorted(memo)) == ([b"a", b"b"], [b"a", b"b"])
+    assert memo[b"c"] == "c"
+    assert sorted(memo) == [b"c"]
+
+
+def test_a_hello_says_which_version_begins() -> None:
+    """And what it doesn't speak is refused by the side that would send it, too."""
+    ours = Conversation(Role.EQUUS)
+    assert ours.send(m.Hello(2, "kit")) == b"hello 2 kit\n"
+    assert ours.version == 2

@@ -1,0 +1,260 @@
+"""`helen ssh`: through a real Helen and a real agent; and a Helen that was taken over, which OpenSSH itself refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helen_running import EQUUS, Program, Running, environment, wait_until
+from ssh_stage import PATIENCE, Door, door, keygen
+from web_client import ask
+
+from helen.cli.ssh import alias
+
+pytestmark = pytest.mark.integration
+HELEN = [sys.executable, "-c", "from helen.cli.main import main; main(prog_name='helen')"]
+POLICY = '[shell]\nallow = true\nusers = ["root"]\nauthorized_keys = "{keys}"\n'
+
+
+class Fleet:
+    """A Helen, and the agent web-1 with a policy that lets root in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.key, self.known = folder, keygen(folder / "id"), folder / "state of mine" / "known_hosts"
+        (folder / "keys").write_text((folder / "id.pub").read_text())
+        self.policy = folder / "policy.toml"
+        self.policy.write_text(POLICY.format(keys=folder / "keys"))
+        self.helen = Running(folder).up()
+        token = self.helen.client.post("/api/v1/tokens", {"agent": "web-1"})["token"]
+        words = [*EQUUS, "--server", self.helen.run["agents"], "--state", str(folder / "web-1"), "--join", token]
+        self.agent = Program([*words, "--name", "web-1", "--policy", str(self.policy)], folder / "web-1.log")
+        wait_until(self.shell, "host key of the agent")
+
+    def shell(self) -> dict[str, str]:
+        answer = ask(self.helen, "GET", "/api/v1/agents/web-1")
+        return answer.json["shell"] if answer.status == 200 else {}
+
+    def options(self) -> list[str]:
+        given = ("IdentitiesOnly=yes", "IdentityAgent=none", "BatchMode=yes")
+        return ["-F", "none", "-i", str(self.key), *(word for each in given for word in ("-o", each))]
+
+    def ssh(self, *words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        at = ["--state", str(self.helen.state), "--known-hosts", str(self.known)]
+        return run([*HELEN, "ssh", *at, *words], data)
+
+    def end(self) -> None:
+        self.agent.end()
+        self.helen.end()
+
+
+def run(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(words, input=data, capture_output=True, timeout=PATIENCE, check=False, env=environment())
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    made = Fleet(tmp_path_factory.mktemp("ssh"))
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def test_a_command_on_the_machine_of_an_agent(fleet: Fleet) -> None:
+    """The host key is kept the first time, and told; eight bits and the exit status come through all of it."""
+    every = bytes(range(256)) * 4_000
+    done = fleet.ssh("root@web-1", *fleet.options(), "cat; exit 7", data=every)
+    assert (done.returncode, done.stdout) == (7, every), done.stderr
+    shown = ask(fleet.helen, "GET", "/api/v1/agents/web-1").json["shell"]["host_key"]
+    assert fleet.known.read_text() == f"{alias('web-1')} {shown}\n"
+    assert b"web-1 has the host key SHA256:" in done.stderr
+    again = fleet.ssh("root@web-1", *fleet.options(), "echo again")
+    assert (again.stdout, again.stderr) == (b"again\n", b"")
+    listed = run([*HELEN, "agents", "--state", str(fleet.helen.state), "web-1"])
+    fingerprint = done.stderr.split()[6].rstrip(b",")
+    assert b"its host key is " + fingerprint in listed.stdout
+
+
+def test_scp_by_a_config_of_ones_own(fleet: Fleet, tmp_path: Path) -> None:
+    """With `helen tunnel` as ProxyCommand, as docs/shell.rst shows it, while results of the agent go on coming."""
+    fleet.ssh("root@web-1", *fleet.options(), "true")
+    sent = tmp_path / "sent"
+    sent.write_bytes(os.urandom(3_000_000))
+    way = " ".join([sys.executable, "-c", "'from helen.cli.main import main; main()'", "tunnel", "%n"])
+    config = tmp_path / "config"
+    config.write_text(
+        f"Host web-*\n    ProxyCommand {way} --state {fleet.helen.state}\n    Hostname %h.helen\n    BatchMode yes\n"
+        f'    UserKnownHostsFile "{fleet.known}"\n    IdentityFile {fleet.key}\n    StrictHostKeyChecking yes\n'
+    )
+    subprocess.run(
+        ["scp", "-q", "-F", str(config), str(sent), f"root@web-1:{tmp_path}/there"], check=True, timeout=PATIENCE,
+        env=environment(),
+    )  # fmt: skip
+    assert (tmp_path / "there").read_bytes() == sent.read_bytes()
+
+
+def test_what_is_refused(fleet: Fleet, tmp_path: Path) -> None:
+    """A fingerprint that another one has read, a name that would be an option of ssh, an agent that nobody knows."""
+    at = ["--known-hosts", str(tmp_path / "known")]
+    done = fleet.ssh(*at, "--fingerprint", "SHA256:other", "root@web-1", "true")
+    assert done.returncode == 1
+    assert b"and --fingerprint says SHA256:other: do not log in" in done.stderr
+    for name in ("root@-oProxyCommand=x", "-x@web-1", "root@web 1", "root@"):
+        assert fleet.ssh(*at, "--", name).returncode == 2
+    assert fleet.ssh(*at, "root@web-9", "true").returncode == 3
+    assert not (tmp_path / "known").exists()
+
+
+def test_a_policy_that_changes_ends_sessions(fleet: Fleet) -> None:
+    """Without [shell] nobody is let in from the next SIGHUP on, and whoever is in is out."""
+    at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
+    words = [*HELEN, "ssh", *at, "root@web-1", *fleet.options(), "echo in; sleep 1000"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
+        assert process.stdout is not None and process.stdout.read(3) == b"in\n"
+        fleet.policy.write_text("")
+        fleet.agent.process.send_signal(signal.SIGHUP)
+        assert process.wait(PATIENCE) == 255
+    try:
+        done = fleet.ssh("root@web-1", *fleet.options(), "true")
+        assert done.returncode == 255
+        assert b"web-1 lets nobody in: its policy has no [shell]" in done.stderr
+    finally:
+        fleet.policy.write_text(POLICY.format(keys=fleet.folder / "keys"))
+        fleet.agent.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: fleet.ssh("root@web-1", *fleet.options(), "true").returncode == 0, "agent that lets people in")
+
+
+# ------------------------------------------------------------------------------------------------ a hostile Helen
+
+
+class HostileHelen:
+    """An HTTP server that says what it likes of an agent, and carries a tunnel to where and how it likes."""
+
+    def __init__(self, to: Door, says: str, spoil: Any = None) -> None:
+        self.to, self.says, self.spoil = to, says, spoil or (lambda number, data: data)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.threads: list[threading.Thread] = []
+        self._run(self._accept)
+
+    def _run(self, call: Any, *arguments: Any) -> None:
+        thread = threading.Thread(target=call, args=arguments, daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                self._run(self._answer, client)
+
+    def _answer(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            head = b""  # and the body, which may come by itself
+            while not (head.startswith(b"GET") and head.endswith(b"\r\n\r\n")) and not head.endswith(b"}"):
+                head += client.recv(1)
+            if b"/tunnel" not in head.split(b"\r\n")[0]:
+                body = json.dumps({"shell": {"host_key": self.says, "signature": "", "certificate": ""}}).encode()
+                client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+                return
+            client.sendall(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: equus-tunnel\r\n\r\n")
+            with socket.create_connection(("127.0.0.1", self.to.port)) as server:
+                self._run(self._carry, client, server, lambda number, data: data)
+                self._carry(server, client, self.spoil)
+
+    def _carry(self, one: socket.socket, other: socket.socket, spoil: Any) -> None:
+        number = 0
+        with contextlib.suppress(OSError):
+            while data := one.recv(1_024):
+                other.sendall(spoil(number, data))
+                number += 1
+        for each in (one, other):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for thread in list(self.threads):
+            thread.join(PATIENCE)
+
+
+def flipped(number: int, data: bytes) -> bytes:
+    """One bit of the tenth piece and of all that follow."""
+    return data if number < 10 else bytes([*data[:-1], data[-1] ^ 1])
+
+
+def repeated(number: int, data: bytes) -> bytes:
+    return data if number != 10 else data + data
+
+
+def cut_out(number: int, data: bytes) -> bytes:
+    return data if number != 10 else b""
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Door, Door]]:
+    """The server of web-1, and one of somebody else that would take the same key."""
+    folders = tmp_path_factory.mktemp("true"), tmp_path_factory.mktemp("false")
+    with door(folders[0]) as true, door(folders[1]) as false:
+        false.keys.write_text(true.keys.read_text())
+        yield true, false
+
+
+def through(hostile: HostileHelen, known: Path, machine: Door, *more: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        at = ["--url", hostile.url, "--token", "x", "--known-hosts", str(known), *more, "root@web-1"]
+        words = ["-F", "none", "-i", str(machine.key), "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes"]
+        return run([*HELEN, "ssh", *at, *words, "head -c 1000000 /dev/zero"])
+    finally:
+        hostile.close()
+
+
+def test_another_machine_in_the_place_of_the_agent(machines: tuple[Door, Door], tmp_path: Path) -> None:
+    """OpenSSH refuses a host key that isn't the one of before; nothing of the session has been sent."""
+    true, false = machines
+    known = tmp_path / "known"
+    known.write_text(f"{alias('web-1')} {true.host.line}\n")
+    done = through(HostileHelen(false, false.host.line), known, true)
+    assert (done.returncode, done.stdout) == (255, b"")
+    assert b"Host key verification failed" in done.stderr
+    assert known.read_text() == f"{alias('web-1')} {true.host.line}\n"
+
+
+def test_the_first_time_a_signature_is_wanted(machines: tuple[Door, Door], tmp_path: Path) -> None:
+    """A host key that no certificate of the agent has signed is not kept; a fingerprint from the machine decides."""
+    true, false = machines
+    known, wanted = tmp_path / "known", ("--fingerprint", true.host.fingerprint)
+    done = through(HostileHelen(false, false.host.line), known, true)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"it is not signed with the key of its certificate: read it on the machine" in done.stderr
+    done = through(HostileHelen(false, false.host.line), known, true, *wanted)
+    assert (done.returncode, done.stdout) == (1, b"")
+    done = through(HostileHelen(false, true.host.line), known, true, *wanted)
+    assert (done.returncode, done.stdout) == (255, b""), "it says the true key, and carries to another machine"
+    for line in ("ssh-rsa AAAA", "ssh-ed25519 AAAA\nother ssh-ed25519 AAAA", "ssh-ed25519 *", ""):
+        done = through(HostileHelen(false, line), tmp_path / "none", true)
+        assert (done.returncode, done.stdout) == (1, b"")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("spoil", [flipped, repeated, cut_out])
+def test_bytes_that_are_changed_on_the_way(machines: tuple[Door, Door], tmp_path: Path, spoil: Any) -> None:
+    """A bit that is another, a piece twice, a piece that is missing: ssh ends it, and nothing false comes."""
+    true, _ = machines
+    known = tmp_path / "known"
+    known.write_text(f"{alias('web-1')} {true.host.line}\n")
+    done = through(HostileHelen(true, true.host.line, spoil), known, true)
+    assert done.returncode == 255
+    assert done.stdout == bytes(len(done.stdout))
+    assert len(done.stdout) < 1_000_000

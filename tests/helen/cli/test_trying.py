@@ -1,0 +1,298 @@
+"""`helen check` and `helen repl` against a real Helen with a real agent: what is tried, what is shown, what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from helen_running import Running, a_fleet_of_one
+
+from equus.authoring.commands import lint
+from equus.authoring.commands import test as run_tests
+from equus.capabilities.names import CAPABILITIES
+from helen.cli.main import main
+from helen.cli.repl import history_path, line_history, statements
+from helen.queries import repl_source
+from helen.queries.repl_source import Memory, frame, is_open, is_statement, remember
+
+AVERAGE = """local text = require "average"
+local check = { summary = "An average", needs = { "load" }, args = { word = { type = "string", default = "load" } } }
+function check.run(args, host)
+  local load = host.load()
+  host.metric(args.word, text.of(load.one, load.five), { unit = "load", warn = "1000", labels = { of = "two" } })
+  print("said on the way")
+end
+return check
+"""
+LIBRARY = "return { of = function(a, b) return (a + b) / 2 end }\n"
+
+
+class Shell:
+    """`helen ...` with HELEN_STATE set to that Helen."""
+
+    def __init__(self, fleet: Running) -> None:
+        self.fleet = fleet
+        self.runner = CliRunner(env={"HELEN_STATE": str(fleet.state), "HELEN_URL": None, "HELEN_TOKEN": None})
+
+    def __call__(self, *words: str, status: int = 0, typed: str | None = None) -> Result:
+        result = self.runner.invoke(main, words, input=typed, prog_name="helen")
+        assert result.exit_code == status, (result.output, result.stderr, result.exception)
+        return result
+
+    def repl(self, typed: str, status: int = 0) -> Result:
+        return self("repl", "--agent", "web-1", typed=typed, status=status)
+
+
+@pytest.fixture(scope="module")
+def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Not the fleet of all: test_cli gives its signing keys away, and what is tried here is signed by Helen herself."""
+    with a_fleet_of_one(tmp_path_factory.mktemp("trying")) as running:
+        yield Shell(running)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "average.lua").write_text(LIBRARY)
+    path = tmp_path / "average.lua"
+    path.write_text(AVERAGE)
+    return path
+
+
+# ---------------------------------------------------------------------------------------------- check new
+
+
+def test_a_new_check(tmp_path: Path) -> None:
+    """What is written passes lint and its own tests, and says what to do next."""
+    runner = CliRunner()
+    result = runner.invoke(main, ["check", "new", "queue_depth", "--folder", str(tmp_path / "checks")])
+    assert result.exit_code == 0, result.output
+    assert f"helen check dry-run {tmp_path / 'checks' / 'queue_depth.lua'} --agent NAME" in result.output
+    linted = runner.invoke(lint, [str(tmp_path / "checks")])
+    assert (linted.exit_code, linted.stdout, linted.stderr) == (0, "", "2 files, 0 errors, 0 warnings\n")
+    tested = runner.invoke(run_tests, ["queue_depth", "--checks", str(tmp_path / "checks")])
+    assert (tested.exit_code, tested.output) == (0, "3 of 3 tests of 1 check pass\n")
+    again = runner.invoke(main, ["check", "new", "queue_depth.lua", "--folder", str(tmp_path / "checks")])
+    assert (again.exit_code, "queue_depth.lua exists already" in again.output) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["../x", "lib/x", "", ".x", "a b", "x" * 64])
+def test_names_that_no_check_has(tmp_path: Path, name: str) -> None:
+    """A usage fault, and nothing is written."""
+    result = CliRunner().invoke(main, ["check", "new", name, "--folder", str(tmp_path)])
+    assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """A sentence with the place."""
+    (tmp_path / "tests").write_text("a file")
+    result = CliRunner().invoke(main, ["check", "new", "x", "--folder", str(tmp_path)])
+    assert (result.exit_code, "can't be written" in result.output) == (1, True)
+
+
+# ---------------------------------------------------------------------------------------------- check dry-run
+
+
+def test_a_dry_run(helen: Shell, file: Path) -> None:
+    """The local file with its library runs on the agent; state, metrics with thresholds, output and cost are shown."""
+    shown = helen("check", "dry-run", str(file), "--agent", "web-1", "--args", '{"word": "mean"}').stdout
+    assert re.match(r"web-1: OK mean [\d.]+ load \(of two\)\n +METRIC +VALUE +UNIT +WARN +CRIT +LABELS\n", shown), shown
+    assert re.search(r"\n    mean +[\d.]+ +load +1000 +of=two\n    \| said on the way\n    took \d", shown)
+    assert shown.endswith("nothing is kept\n1 answered\n")
+
+
+def test_nothing_is_stored(helen: Shell, file: Path) -> None:
+    """No check, no result, no state, no line in the history; one entry in the audit."""
+    client, before = helen.fleet.client, helen.fleet.client.get("/api/v1/status")
+    helen("check", "dry-run", str(file), "--on", "role=web", "--output", "json")
+    assert "average" not in [each["name"] for each in client.get("/api/v1/checks")["checks"]]
+    agent = client.get("/api/v1/agents/web-1")
+    assert {result["check_id"] for result in agent["results"]} <= {"pulse", "endless", "equus"}
+    assert client.get("/api/v1/status")["manifest"] == before["manifest"]
+    assert b"average" not in b"".join(path.read_bytes() for path in (helen.fleet.state / "journal").glob("*.wal"))
+    assert not list(helen.fleet.folder.glob("web-1/checks-state/*"))
+    assert len(list((helen.fleet.folder / "web-1" / "library" / "objects").iterdir())) == 2
+
+
+def test_a_fault_shows_its_line(helen: Shell, file: Path) -> None:
+    """Of the file that lies here, marked, for what doesn't compile and for what breaks off."""
+    file.write_text(AVERAGE.replace("host.load()", "host.load())"))
+    shown = helen("check", "dry-run", str(file), "--agent", "web-1", status=1).stdout
+    assert "web-1: UNKNOWN average.lua:4: unexpected symbol near ')'" in shown
+    assert re.search(r"\n    reason: load-error\n.*\n    >    4    local load = ", shown, re.S), shown
+    file.write_text(AVERAGE.replace("load.one", "load.one.two"))
+    shown = helen("check", "dry-run", str(file), "--agent", "web-1", status=1).stdout
+    assert re.search(r"reason: crashed\n.*\n    >    5 ", shown, re.S), shown
+
+
+def test_lint_speaks_as_well(helen: Shell, file: Path) -> None:
+    """Of what this run didn't meet."""
+    file.write_text(AVERAGE.replace("  print(", "  if not load then nonsense() end\n  print("))
+    result = helen("check", "dry-run", str(file), "--agent", "web-1")
+    assert f"{file}:6: error: " in result.stderr and "nonsense" in result.stderr
+    [note] = json.loads(helen("check", "dry-run", str(file), "--agent", "web-1", "--output", "json").stdout)["lint"]
+    assert note in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["{}"], 2, "no agent is named: give --agent NAME, or --on PATTERN"),
+        (["{}", "--agent", "web-9"], 3, "no agent fits web-9"),
+        (["{}", "--agent", "web-1", "--args", "[]"], 2, "write a JSON object"),
+        (["{}", "--agent", "web-1", "--args", '{"speed": 1}'], 1, 'there is no argument "speed"'),
+        (["{}", "--agent", "web-1", "--key", "/nowhere"], 1, "/nowhere"),
+        (["/none.lua", "--agent", "web-1"], 2, "does not exist"),
+    ],
+)
+def test_dry_runs_that_cannot_be(helen: Shell, file: Path, words: list[str], status: int, sentence: str) -> None:
+    """Each says what is wrong."""
+    result = helen("check", "dry-run", *(word.replace("{}", str(file)) for word in words), status=status)
+    assert sentence in result.output
+
+
+def test_with_the_key(helen: Shell, file: Path) -> None:
+    """Signed here, with the key that agents know: Helen only passes it on. With another one she says so herself."""
+    key = helen.fleet.state / "signing.key"
+    assert "1 answered" in helen("check", "dry-run", str(file), "--agent", "web-1", "--key", str(key)).stdout
+    other = helen.fleet.state / "online.key"
+    result = helen("check", "dry-run", str(file), "--agent", "web-1", "--key", str(other), status=1)
+    assert "0 good signature(s) of known keys, 1 needed. `helen keys` lists" in result.output
+
+
+def test_names_of_the_protocol_are_no_checks(helen: Shell) -> None:
+    """An order goes its own way, where it is written down."""
+    result = helen("run", "equus:once", "--on", "web-1", status=2)
+    assert "such names are the protocol's own" in result.output
+
+
+# ---------------------------------------------------------------------------------------------- repl
+
+
+def test_lines(helen: Shell) -> None:
+    """Values are shown as they are written in Lua; names and functions go on to the next line; host calls work."""
+    shown = helen.repl(
+        "1 + 1, 'a\\n', nil, true\n"
+        "load = host.load()\n"
+        "load.cpus > 0\n"
+        "function twice(n)\n  return 2 * n\nend\n"
+        "twice(21)\n"
+        "t = { 1, 2.5, name = 'x', deep = { {} } }\n"
+        "t\n"
+        "for i = 1, 2 do\n  print(i)\nend\n"
+        "host.file.read('/etc/shadow')\n"
+        "load = nil\n"
+        "load\n"
+    ).output  # fmt: skip
+    expected = (
+        '2  "a\\10"  nil  true\ntrue\n42\n{ 1, 2.5, deep = { {} }, name = "x" }\n1\n2\n'
+        'nil  "denied"  "this host does not grant \\"file\\": '
+    )
+    assert shown.startswith(expected), shown
+    assert shown.endswith("\nnil\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("local a\n:quit\n1\n", ""),
+        ("x = (\n)\n", "line 2: unexpected symbol near ')'\n"),
+        ("do local a = nil\na.b = 1 end\n", "line 2: attempt to index a nil value (local 'a')\n"),
+        ("print('before') error('mine')\n", "before\nline 1: mine\n"),
+        ("x y\n", "line 1: syntax error near 'y'\n"),
+        (":nonsense\n", ":nonsense is unknown: :help lists the commands\n"),
+    ],
+)  # fmt: skip
+def test_faults(helen: Shell, typed: str, said: str) -> None:
+    """With the line that was typed; a script ends at the first."""
+    assert helen.repl(typed, status=0 if not said else 1).output == said
+
+
+def test_what_is_not_kept(helen: Shell) -> None:
+    """A value that is no data is said; the others stay. :vars shows them, :forget forgets them."""
+    shown = helen.repl("a = 1; b = coroutine.create(print)\n:vars\n:forget\n:vars\na\n:help\n").output
+    assert shown.startswith("not kept for the next line: b\na = 1\nnil\nLua runs on web-1, in its sandbox"), shown
+
+
+def test_each_line_is_in_the_audit(helen: Shell) -> None:
+    """With who may have typed it, and for which agent."""
+    helen.repl("'a line for the audit'\n")
+    database = (helen.fleet.state / "helen.db").read_bytes() + (helen.fleet.state / "helen.db-wal").read_bytes()
+    assert b"a line for the audit" in database
+
+
+def test_an_agent_that_is_not_there(helen: Shell) -> None:
+    """3, before anything is typed."""
+    result = helen("repl", "--agent", "web-9", status=3, typed="1\n")
+    assert "no agent is called 'web-9'" in result.output
+
+
+# ---------------------------------------------------------------------------------------------- its parts
+
+
+def test_all_capabilities_are_asked_for() -> None:
+    """What a host grants is its policy's business."""
+    assert set(repl_source.CAPABILITIES) == set(CAPABILITIES)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("x = 1", True), ("for i = 1, 2 do", False), ("for i = 1, 2 do print(i) end", True), ("if x then", False),
+        ("if x then y() elseif z then w() end", True), ("f(", False), ("t = {", False), ("t = { '}' }", True),
+        ("'end' -- do", True), ("--[[ open", True), ("[[ long", False), ("[==[ ]] ]==]", True), ("repeat", False),
+        ("repeat until x", True), ("function f() return function() end end", True), ("while x do do end", False),
+        ("x = end", True), ("a[1]", True), ("t[", False), ("ending, done", True),
+    ],
+)  # fmt: skip
+def test_whether_more_has_to_follow(text: str, whole: bool) -> None:
+    """Blocks, brackets and long strings; words in strings and comments don't count."""
+    assert is_open(text) is not whole
+
+
+@pytest.mark.parametrize(
+    ("line", "statement"),
+    [("x = 1", True), ("x == 1", False), ("x.y[1] = 2", True), ("a, b = 1, 2", True), ("local x", True), ("f()", False),
+     ("function f() end", True), ("endless", False), ("  if x then end", True), ("x <= 1", False)],
+)  # fmt: skip
+def test_what_is_no_expression(line: str, statement: bool) -> None:
+    """Nothing is asked twice that can be told from its beginning."""
+    assert is_statement(line) is statement
+
+
+def test_what_goes_along_with_a_line() -> None:
+    """Values and definitions stand before it, and messages count from the line itself."""
+    memory, lost = remember(Memory(), "function f() end", '=a=1;b=*;c=?;f=*;t={["x"]="\\059"};9=1')
+    assert (memory.values, memory.functions, lost) == (
+        {"a": "1", "t": '{["x"]="\\059"}'}, {"f": "function f() end"}, ["b", "c"],
+    )  # fmt: skip
+    framed = frame("error('x')", memory, False)
+    assert framed.source.splitlines()[framed.offset] == "error('x')"
+    assert framed.place(f"repl.lua:{framed.offset + 1}: x") == "line 1: x"
+    kept, _ = remember(memory, "1", "=f=*")
+    assert (kept.values, kept.functions) == ({}, {"f": "function f() end"})
+
+
+def test_what_is_typed_becomes_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open block goes on; an empty line ends it; so does the end of the input."""
+    typed = iter(["1", "", "if x then", "  y()", "end", "f(", "", "2", "g("])
+    monkeypatch.setattr("helen.cli.repl.read_line", lambda prompt, is_terminal: next(typed, None))
+    assert list(statements("web-1", True)) == ["1", "if x then\n  y()\nend", "f(\n", "2", "g("]
+
+
+def test_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a file of one's own that nobody else reads, or nowhere."""
+    monkeypatch.setenv("HELEN_REPL_HISTORY", str(tmp_path / "deep" / "history"))
+    with line_history():
+        pass
+    assert os.stat(tmp_path / "deep" / "history").st_mode & 0o777 == 0o600
+    monkeypatch.setenv("HELEN_REPL_HISTORY", "")
+    assert history_path() is None
+    monkeypatch.delenv("HELEN_REPL_HISTORY")
+    monkeypatch.setenv("XDG_STATE_HOME", "/s")
+    assert history_path() == Path("/s/helen-repl")

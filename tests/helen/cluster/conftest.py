@@ -1,0 +1,24 @@
+"""Fixtures of what Helen is to Scale0 and ZeroTask; the processes are those of tests/helen, the peers are peers.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from mesh_stage import Stage
+
+
+@pytest.fixture
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """In a folder with a short name: there are sockets in it."""
+    one = Stage(tmp_path_factory.mktemp("s"))
+    yield one
+    one.end()
+
+
+@pytest.fixture(scope="module")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """The same for all tests of a module."""
+    one = Stage(tmp_path_factory.mktemp("common"))
+    yield one
+    one.end()

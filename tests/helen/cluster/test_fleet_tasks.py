@@ -1,0 +1,237 @@
+"""A question while it is open: who is asked when, and that it ends. A clock by hand, and no threads."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from plays import WALL, Play
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.python.failure import Failure
+
+from helen.agents.roster import Agent
+from helen.jobs import fleet_tasks, jobs
+from helen.jobs.errors import JobsUnavailable
+from helen.jobs.fleet_tasks import RESTART_GRACE
+from helen.queries.live_queries import OUTCOMES
+from zerotask.errors import TaskFailed
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
+    monkeypatch.setattr(fleet_tasks, "deferToThread", maybeDeferred)
+    one = Play(tmp_path)
+    yield one
+    assert one.tasks.open == {}
+    assert [call for call in one.clock.getDelayedCalls() if call.active()] == []
+
+
+def test_without_a_deadline_nobody_is_waited_for(play: Play) -> None:
+    """It is over as soon as those who are here have answered, or their time is over."""
+    play.house.has("a", "b")
+    play.house.agents["c"] = Agent("c")
+    play.ask()
+    play.house.answers("a")
+    assert play.outcome is None
+    play.pass_time(10.5)
+    assert play.outcomes == {"a": "answered", "b": "expired", "c": "offline"}
+    assert play.told[0] == ("asking", {
+        "targets": 3, "counts": {"answered": 1, "failed": 0, "refused": 0, "offline": 1, "expired": 0, "open": 1},
+        "recent": play.told[0][1]["recent"],
+    })  # fmt: skip
+
+
+def test_a_great_fleet_that_is_away(play: Play) -> None:
+    """A few in each turn of the reactor; and names are looked up, not held against every agent."""
+    names = [f"a{number}" for number in range(3 * fleet_tasks.A_TURN)]
+    for name in names:
+        play.house.agents[name] = Agent(name)
+    play.ask(agents=[*names, "b*"])
+    assert play.house.matched == [["b*"]]
+    assert len(play.tasks.open["t1"].question.outcomes) == fleet_tasks.A_TURN
+    play.clock.advance(0)
+    assert len(play.outcomes) == len(names)
+    assert set(play.outcomes.values()) == {"offline"}
+
+
+def test_those_who_come_back_are_asked_together(play: Play) -> None:
+    """A second later; at the deadline the others are offline, and who is asked then still has a second."""
+    play.house.has("a")
+    for name in ("b", "c", "d"):
+        play.house.agents[name] = Agent(name)
+    play.ask(deadline=WALL + 20)
+    play.house.answers("a")
+    play.house.has("b", "c", "stranger")
+    assert play.house.asked == ["a"]
+    play.pass_time(1.0)
+    assert play.house.asked == ["a", "b", "c"]
+    play.house.answers("c")
+    play.pass_time(18.5)
+    assert play.outcome is None
+    play.pass_time(2.0)
+    assert play.outcomes == {"a": "answered", "b": "expired", "c": "answered", "d": "offline"}
+
+
+def test_a_query_that_only_waits_for_agents_says_so(play: Play) -> None:
+    """So its node has the slot for others; it says when it goes on, and who is waited for (F58)."""
+    told: list[tuple[str, bool]] = []
+    play.tasks.on_waiting.subscribe(lambda task_id, waits: told.append((task_id, waits)))
+    play.house.has("a")
+    play.house.agents["b"] = Agent("b")
+    play.ask(agents=["a", "b", "ghost"], deadline=WALL + 60)
+    assert told == []
+    play.house.answers("a")
+    assert told == [("t1", True)]
+    assert play.tasks.open["t1"].away() == ["b", "ghost"]
+    statuses = len(play.told)
+    play.pass_time(5.0)
+    assert len(play.told) == statuses
+    play.house.has("b")
+    assert told[1:] == [("t1", False)]
+    play.pass_time(1.5)
+    play.house.answers("b")
+    assert told[2:] == [("t1", True)]
+    play.pass_time(60.0)
+    assert play.outcomes == {"a": "answered", "b": "answered", "ghost": "offline"}
+
+
+def test_few_queries_that_wait_keep_much_in_memory(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond that they keep their slots, which are bounded (F58)."""
+    monkeypatch.setattr(fleet_tasks, "WAITING_OUTCOMES", 1)
+    told: list[tuple[str, bool]] = []
+    play.tasks.on_waiting.subscribe(lambda task_id, waits: told.append((task_id, waits)))
+    play.house.has("a", "b")
+    play.ask(agents=["a", "b", "ghost"], deadline=WALL + 10)
+    play.house.answers("a"), play.house.answers("b")
+    assert told == [] and play.tasks.open["t1"].away() == ["ghost"]
+    play.pass_time(10.5)
+    assert play.outcomes == {"a": "answered", "b": "answered", "ghost": "offline"}
+
+
+def test_a_further_attempt_asks_the_others(play: Play) -> None:
+    """What was said is kept; agents have some time to come back to a Helen who was restarted."""
+    play.house.has("a", "b")
+    play.ask()
+    play.house.answers("a")
+    play.pass_time(0.5)
+    play.tasks.cancel("t1")
+    assert isinstance(play.outcome, Failure)
+    assert play.outcome.check(TaskFailed)
+    assert play.house.cancelled == [2]
+    play.house.agents["a"].link = play.house.agents["b"].link = None
+    play.outcome = None
+    play.ask(attempt=2)
+    play.house.has("b")
+    play.pass_time(1.0)
+    assert play.house.asked == ["a", "b", "b"]
+    play.house.queries.gone(play.house.agents["b"].link, "it went away")
+    play.pass_time(0.5)
+    assert play.outcomes == {"a": "answered", "b": "failed"}
+
+
+def test_an_id_that_is_used_again_is_a_new_question(play: Play) -> None:
+    """Its first attempt knows nothing of what was said to a task that had the id before."""
+    play.house.has("a")
+    play.ask()
+    play.house.answers("a")
+    assert play.outcomes == {"a": "answered"}
+    play.outcome = None
+    play.house.has("b")
+    play.ask(agents=["a", "b"])
+    assert play.house.asked == ["a", "a", "b"]
+    play.house.answers("b")
+    play.pass_time(10.5)
+    assert play.outcomes == {"a": "expired", "b": "answered"}
+
+
+def test_where_answers_cannot_be_kept_nobody_is_asked(play: Play) -> None:
+    """A disk that is full now may have room at the next attempt."""
+    play.house.has("a")
+    play.tasks.folder.joinpath("jobs").write_text("")
+    play.tasks.folder = play.tasks.folder / "jobs" / "below"
+    play.ask()
+    assert (play.outcome.value.code, play.outcome.value.retry) == (-32000, True)
+    assert "cannot be kept in" in play.outcome.value.message
+    assert play.house.asked == []
+
+
+def test_a_job_that_cannot_be_written_down_is_refused(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is not on record afterwards."""
+    monkeypatch.setattr(jobs, "deferToThread", maybeDeferred)
+    (play.tasks.folder / "full").write_text("")
+    play.tasks.folder = play.tasks.folder / "full"
+    several = jobs.Jobs(play.clock, None, play.tasks, "equus.check.h1", None, lambda: WALL)
+    refused = Deferred.fromCoroutine(several.submit("echo", ["a"], ["a"], {}, 10.0, 60.0))
+    said = refused.addErrback(lambda failure: failure.value).result
+    assert isinstance(said, JobsUnavailable)
+    assert ("No agent was asked" in str(said), len(several)) == (True, 0)
+
+
+def test_a_restart_without_agents_ends(play: Play) -> None:
+    """After the grace they are offline."""
+    play.house.agents["a"] = Agent("a")
+    play.ask(attempt=2)
+    play.pass_time(RESTART_GRACE - 0.5)
+    assert play.outcome is None
+    play.pass_time(1.0)
+    assert play.outcomes == {"a": "offline"}
+
+
+@pytest.mark.parametrize(("full_for", "outcome"), [(3.0, "answered"), (30.0, "expired")])
+def test_while_too_much_is_asked(play: Play, full_for: float, outcome: str) -> None:
+    """It is tried again each second, for as long as an answer may take."""
+    play.house.has("a")
+    play.house.full = True
+    play.ask()
+    play.pass_time(full_for)
+    play.house.full = False
+    play.pass_time(1.5)
+    if outcome == "answered":
+        play.house.answers("a")
+        play.pass_time(0.5)
+    assert play.outcomes == {"a": outcome}
+
+
+def test_nobody_to_ask(play: Play) -> None:
+    """Final: another attempt would find nobody either."""
+    play.ask(agents=["none-[0-9]"])
+    assert (play.outcome.value.code, play.outcome.value.retry) == (-32602, False)
+    play.ask(agents=["Not A Name"])
+    assert "is no name for an agent" in play.outcome.value.message
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_happens_every_target_has_one_outcome(play: Play, seed: int) -> None:
+    """Agents come, go, answer, are silent; Helen is asked too much, and is restarted: in the end the outcomes add up to
+    the targets, and what was answered once stays so."""
+    dice = random.Random(seed)
+    names = [f"a{number}" for number in range(dice.randrange(1, 9))]
+    for name in names:
+        play.house.agents[name] = Agent(name)
+    play.house.has(*(name for name in names if dice.random() < 0.5))
+    deadline = WALL + 40.0 if dice.random() < 0.8 else None
+    answered: set[str] = set()
+    play.ask(agents=names, deadline=deadline)
+    attempt = 1
+    while play.outcome is None and play.clock.seconds() < 300.0:
+        name, event = dice.choice(names), dice.random()
+        link = play.house.agents[name].link
+        if event < 0.3 and link is None:
+            play.house.has(name)
+        elif event < 0.4 and link is not None:
+            play.house.goes(name)
+        elif event < 0.6 and play.house.answer_of(name):
+            answered.add(name)
+        elif event < 0.65:
+            play.house.full = not play.house.full
+        elif event < 0.7 and attempt < 5 and play.outcome is None:
+            play.restarts()
+            attempt += 1
+            play.ask(attempt=attempt, agents=names, deadline=deadline)
+        play.pass_time(dice.choice([0.5, 1.0, 3.0]))
+    assert set(play.outcomes) == set(names)
+    assert set(play.outcomes.values()) <= set(OUTCOMES)
+    assert sum(play.outcome["counts"].values()) == len(names)
+    assert answered <= {name for name, outcome in play.outcomes.items() if outcome == "answered"}

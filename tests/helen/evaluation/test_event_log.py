@@ -1,0 +1,354 @@
+"""Events over cuts and restarts: each once, in order, none missing; and a plain word when that can't be."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inbox import Inbox
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+
+from helen.evaluation import event_log
+from helen.evaluation.event_log import EventLog, TooOld
+from helen.journal.journal import Journal
+from helen.journal.limits import Limits
+from helen.journal.values import Change, Origin, StoredChange
+from helen.states.fleet_timeline import Timeline
+from helen.web import streams
+from helen.web.access import OWNER
+from helen.web.rows.row_feed import RowFeed
+from helen.web.streams import ALIVE_SECONDS, SLOW_SECONDS, EventFilter, Streams
+
+EPOCH = "0a1b2c3d"
+
+
+class Reader:
+    """A request, and what its client has got; `room` bytes are taken, then it reads no more."""
+
+    def __init__(self, room: int = 10**9) -> None:
+        self.got = b""
+        self.producer: Any = None
+        self.room = room
+        self.aborted = False
+        self._finished: list[Deferred[None]] = []
+        self.transport = self
+
+    def write(self, data: bytes) -> None:
+        self.got += data
+        if len(self.got) >= self.room and self.producer is not None:
+            self.producer.pauseProducing()
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        self.producer = producer
+
+    def unregisterProducer(self) -> None:
+        self.producer = None
+
+    def notifyFinish(self) -> Deferred[None]:
+        self._finished.append(Deferred())
+        return self._finished[-1]
+
+    def cut(self) -> None:
+        self.aborted = True
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        waiting, self._finished = self._finished, []
+        for each in waiting:
+            each.addErrback(lambda _: None)
+            each.errback(Failure(ConnectionError("cut")))
+
+    def drain(self) -> None:
+        self.room = 10**9
+        self.producer.resumeProducing()
+
+
+FRAME = re.compile(rb"(?:id: (?P<id>\S+)\n)?(?:event: (?P<kind>\S+)\n)?(?:data: (?P<data>.*)\n)?")
+
+
+def frames(raw: bytes) -> Iterator[tuple[str | None, str | None, Any]]:
+    """Whole frames, as a browser takes them: comments are nothing, and what has no end yet is not there."""
+    for text in raw.split(b"\n\n")[:-1]:
+        lines = [line for line in text.split(b"\n") if not line.startswith((b":", b"retry:"))]
+        match = FRAME.fullmatch(b"".join(line + b"\n" for line in lines))
+        assert match is not None, text
+        data = json.loads(match["data"]) if match["data"] else None
+        yield (match["id"] or b"").decode() or None, (match["kind"] or b"").decode() or None, data
+
+
+class House:
+    """A journal with segments of few changes, and the log of it, which may be started again."""
+
+    def __init__(self, folder: Path, inbox: Inbox, clock: Clock) -> None:
+        self.folder, self.inbox, self.clock = folder, inbox, clock
+        self.said = 0
+        self.start()
+
+    def start(self) -> None:
+        # A busy machine takes its time to close; the journal keeps its lock while a thread may still write.
+        limits = Limits(changes_per_segment=7, segment_seconds=0.05, group_seconds=0.0, close_seconds=60.0)
+        self.journal = Journal(
+            self.folder / "journal", self.folder / "history", self.inbox, self._durable, lambda trouble: None,
+            limits=limits,
+        )  # fmt: skip
+        recovery = self.journal.open()
+        newest = max([self.journal.sealed_at, *(record.at for record in recovery.records[-1:])])
+        self.log = EventLog(EPOCH, self.folder / "history", lambda: self.journal.sealed_at, newest)
+        self.log.recall(recovery.records)
+        timeline = Timeline()
+        feed = RowFeed(self.clock, lambda: timeline, lambda: 0, lambda: 0, {}, self.clock.seconds)
+        self.streams = Streams(self.clock, self.log, lambda: None, feed)
+
+    def _durable(self, batch: Any) -> None:
+        self.log.take(batch.records)
+
+    def say(self, count: int) -> None:
+        for _ in range(count):
+            kind = ("silence", "link", "transition")[self.said % 3]
+            where = {"silence": (), "link": ("web-1",), "transition": ("web-1", "disk")}[kind]
+            self.journal.change(kind, {"number": self.said, "text": "ü\n" * (self.said % 5)}, *where)
+            self.said += 1
+
+    def settle(self, seconds: float = 0.0) -> None:
+        """Until everything that was said is durable and written to whoever follows."""
+        mark = self.journal
+        while mark.backlog_bytes:
+            self.inbox.turn()
+        self.inbox.turn()
+        self.clock.advance(seconds)
+        for _ in range(50):
+            self.clock.advance(0)
+
+    def restart(self) -> None:
+        self.streams.stop()
+        self.journal.close()
+        self.inbox.turn()
+        self.start()
+
+
+@pytest.fixture
+def house(tmp_path: Path, inbox: Inbox, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    monkeypatch.setattr(streams, "deferToThread", maybeDeferred)
+    made = House(tmp_path, inbox, clock)
+    yield made
+    made.streams.stop()
+    made.journal.close()
+
+
+def follow(house: House, since: str | None = None, wanted: EventFilter | None = None, room: int = 10**9) -> Reader:
+    reader = Reader(room)
+    house.streams.open(reader, wanted or EventFilter(), since, OWNER)
+    return reader
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cut_at_random(house: House, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a reader is cut, wherever in a frame, and whoever restarts meanwhile: no gap and no double."""
+    chance = random.Random(seed)
+    monkeypatch.setattr(event_log, "MOST_LINES", 10)
+    monkeypatch.setattr(event_log, "SLACK", 3)
+    monkeypatch.setattr(event_log, "ENOUGH", 4)
+    monkeypatch.setattr(streams, "LINES_A_TURN", 3)
+    got: list[int] = []
+    last = f"{EPOCH}.0"
+    reader = follow(house, last)
+
+    def take(raw: bytes) -> None:
+        nonlocal last
+        for event_id, kind, data in frames(raw):
+            last = event_id or last
+            assert kind != "reset"
+            if data is not None:
+                got.append(data["document"]["number"])
+
+    for _ in range(25):
+        house.say(chance.randrange(12))
+        house.settle(chance.choice((0.0, 0.0, 1.1, ALIVE_SECONDS)))
+        what = chance.random()
+        if what < 0.5 or reader.aborted:
+            take(reader.got[: chance.randrange(len(reader.got) + 1)])
+            reader.hang_up()
+            house.say(chance.randrange(20))
+            if what < 0.15:
+                house.settle()
+                house.restart()
+            reader = follow(house, last, room=chance.choice((10**9, 200)))
+    for _ in range(200):
+        if reader.aborted:
+            take(reader.got)
+            reader = follow(house, last)
+        if reader.producer.paused_at is not None:
+            reader.drain()
+        house.settle(1.1)
+        if reader.producer.place == house.log.newest:
+            break
+        time.sleep(0.01)  # the journal seals what memory has let go
+    take(reader.got)
+    assert got == list(range(house.said))
+
+
+def test_a_frame(house: House) -> None:
+    """Letter for letter; the same from memory and from a segment, to the last byte."""
+    reader = follow(house)
+    house.say(3)
+    house.settle()
+    live = list(frames(reader.got))[1:]
+    assert [(event_id, kind) for event_id, kind, _ in live] == [
+        (f"{EPOCH}.1", "silence"), (f"{EPOCH}.2", "link"), (f"{EPOCH}.3", "transition")
+    ]  # fmt: skip
+    (received,) = {data.pop("received") - data.pop("received", 0) > 0 for _, _, data in live}
+    assert received
+    assert [data for _, _, data in live] == [
+        {"kind": "silence", "agent": None, "check_id": None, "document": {"number": 0, "text": ""}},
+        {"kind": "link", "agent": "web-1", "check_id": None,
+         "document": {"agent": "web-1", "number": 1, "text": "ü\n"}},
+        {"kind": "transition", "agent": "web-1", "check_id": "disk", "document": {"number": 2, "text": "ü\nü\n"}},
+    ]  # fmt: skip
+    house.restart()
+    house.log.floor = house.log.newest  # as if memory had none of it
+    again = follow(house, f"{EPOCH}.0")
+    house.settle(1.1)
+    assert again.got.partition(b"\n\n")[2] == reader.got.partition(b"\n\n")[2]
+
+
+def test_filters_and_how_far_it_has_come(house: House) -> None:
+    """What a reader doesn't want is passed over, and a keep-alive tells it so: it needn't be replayed."""
+    reader = follow(house, wanted=EventFilter(kinds=frozenset({"transition"})))
+    house.say(4)
+    house.settle(ALIVE_SECONDS)
+    assert [(event_id, kind) for event_id, kind, _ in frames(reader.got)] == [
+        (f"{EPOCH}.0", None), (f"{EPOCH}.3", "transition"), (f"{EPOCH}.4", None)
+    ]  # fmt: skip
+    house.settle(ALIVE_SECONDS)
+    assert reader.got.endswith(b": still here\n\n")
+
+
+LABELS = {"web-1": {"role": "web"}, "db-1": {"role": "db"}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fitting"),
+    [
+        ({}, "web db link none"),
+        ({"kinds": frozenset({"link", "silence"})}, "link none"),
+        ({"agents": ("web-*",)}, "web link none"),
+        ({"agents": ("role=db",)}, "db none"),
+        ({"agents": ("size=*",)}, "none"),
+        ({"checks": ("di*",)}, "web link none"),
+        ({"agents": ("db-1",), "checks": ("disk",)}, "none"),
+    ],
+)
+def test_what_fits(wanted: dict[str, Any], fitting: str) -> None:
+    """Patterns of agents and labels, and of checks; what is about neither is for everybody."""
+    lines = {
+        "web": event_log.Line(1, "transition", "web-1", "disk", b""),
+        "db": event_log.Line(2, "transition", "db-1", "load", b""),
+        "link": event_log.Line(3, "link", "web-1", None, b""),
+        "none": event_log.Line(4, "silence", None, None, b""),
+    }
+    chosen = EventFilter(**wanted, labels=lambda agent: LABELS.get(agent, {}))
+    assert [name for name, line in lines.items() if chosen.fits(line)] == fitting.split()
+
+
+def test_ids_of_others_are_reset(house: House) -> None:
+    """Of another Helen, of a future, of nobody: one event says so, and the stream goes on from now."""
+    house.say(2)
+    house.settle()
+    for strange, why in (("ffffffff.1", "another Helen"), (f"{EPOCH}.99", "newer than everything"), ("x", "another")):
+        (_, first), (event_id, kind, data) = (None, None), list(frames(follow(house, strange).got))[-1]
+        assert first is None
+        assert (event_id, kind, data["id"]) == (f"{EPOCH}.2", "reset", f"{EPOCH}.2")
+        assert why in data["why"]
+
+
+def test_the_window_is_exceeded(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments that retention took, that are missing or unreadable: a reset, never a silent gap."""
+    for _ in range(6):
+        house.say(7)
+        house.settle()
+    house.restart()
+    house.log.floor = house.log.newest
+    files = sorted((house.folder / "history" / "segments").glob("chg-*.parquet"))
+    assert len(files) >= 4
+    older: Callable[[int], Any] = house.log.older
+    assert len(older(0)[0]) == 42
+    with monkeypatch.context() as patched:
+        patched.setattr(event_log, "ENOUGH", 8)
+        lines, at = older(0)
+        assert (len(lines), at) == (14, lines[-1].at) and at > lines[0].at
+        assert older(at)[0][0].at > at
+    kept = files[2].read_bytes()
+    files[2].write_bytes(b"x")
+    with pytest.raises(TooOld, match="can't be read"):
+        older(0)
+    files[2].unlink()
+    with pytest.raises(TooOld, match="missing"):
+        older(0)
+    files[2].write_bytes(kept)
+    files[0].unlink()
+    with pytest.raises(TooOld, match="longer ago"):
+        older(0)
+    monkeypatch.setattr(event_log, "MOST_FILES", 1)
+    with pytest.raises(TooOld, match="more than 1 segments"):
+        older(0)
+    reader = follow(house, f"{EPOCH}.0")
+    assert [kind for _, kind, _ in frames(reader.got)] == [None, "reset"]
+    house.say(1)
+    house.settle()
+    assert [kind for _, kind, _ in frames(reader.got)] == [None, "reset", "silence"]
+
+
+def test_what_is_not_sealed_yet_is_waited_for(tmp_path: Path) -> None:
+    """Memory has let it go, and no segment has it: not yet, rather than nothing."""
+    log = EventLog(EPOCH, tmp_path, lambda: 5, newest=9)
+    assert log.older(0) is None
+
+
+def test_a_reader_that_reads_nothing(house: House) -> None:
+    """Nothing waits for it, and after a minute it is cut. It comes back with its id, and has everything."""
+    reader = follow(house, room=1)
+    for _ in range(3):
+        house.say(1_000)
+        house.settle()
+    assert len(reader.got) < 100
+    house.settle(SLOW_SECONDS - ALIVE_SECONDS)
+    assert not reader.aborted
+    house.settle(2 * ALIVE_SECONDS)
+    assert reader.aborted
+    assert len(house.streams) == 0
+    back = follow(house, f"{EPOCH}.0")
+    house.settle(1.1)
+    assert sum(data is not None for _, _, data in frames(back.got)) == 3_000
+
+
+def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By lines and by bytes; the floor says what is there no more."""
+    monkeypatch.setattr(event_log, "MOST_LINES", 100)
+    monkeypatch.setattr(event_log, "SLACK", 10)
+    monkeypatch.setattr(event_log, "MOST_BYTES", 100_000)
+    log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
+    for at in range(1, 301):
+        log.take([StoredChange(at, Change("link", 1.0, "a", None, b"{}"))])
+        assert len(log.after(log.floor, 10**6)) == at - log.floor <= 110
+    for at in range(301, 320):
+        log.take([StoredChange(at, Change("rule", 1.0, "a", None, b'{"x": "%b"}' % (b"x" * 20_000)))])
+        assert sum(len(line.frame) for line in log.after(log.floor, 10**6)) < 120_000
+    assert log.after(log.floor, 1)[0].at == log.kept_above(0)[0].at == log.floor + 1
+    assert json.loads(log.kept_above(0)[-1].data)["document"] == {"x": "x" * 20_000}
+    assert Origin.SCHEDULED == 0
+
+
+def test_all_that_memory_has_above_a_place(tmp_path: Path) -> None:
+    """The place itself is not among it."""
+    log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
+    log.take([StoredChange(at, Change("link", 1.0, "a", None, b"{}")) for at in (3, 5, 9)])
+    kept = {floor: [line.at for line in log.kept_above(floor)] for floor in (0, 2, 3, 4, 5, 8, 9)}
+    assert kept == {0: [3, 5, 9], 2: [3, 5, 9], 3: [5, 9], 4: [5, 9], 5: [9], 8: [9], 9: []}

@@ -1,0 +1,5 @@
+"""Fixtures of an authority and its store, without a reactor."""
+
+from authority_stage import inbox, make_stage, now, request_of, stage, stages
+
+__all__ = ["inbox", "make_stage", "now", "request_of", "stage", "stages"]

@@ -1,0 +1,40 @@
+"""Limits of the journal: sizes on disk and in memory, which docs/results.rst promises to operators."""
+
+from __future__ import annotations
+
+from agreed_numbers import numbers_in_force
+from attrs import asdict
+
+from helen.journal.limits import Limits
+from helen.journal.retention import Retention
+
+MIB = 1_048_576
+LIMITS: dict[str, dict[str, float]] = {
+    "helen.journal.columns": {"BATCH_ROWS": 1000, "BATCH_BYTES": 4 * MIB},
+    "helen.journal.disk": {"MODE": 0o640},
+    "helen.journal.intake": {"RECORD_OVERHEAD": 512},
+    "helen.journal.limits": {"MIB": 1 * MIB},
+    "helen.journal.marks": {"MOST_RANGES": 1000, "MOST_SPOOLS": 64, "MOST_SEQUENCE": 2**63 - 1},
+    "helen.journal.record": {"VERSION": 1, "MOST_BODY": 2 * MIB, "HEADER_SIZE": 28, "FRAME_SIZE": 12},
+    "helen.journal.retention": {"DAY": 86_400.0, "MOST_AT_ONCE": 8},
+    "helen.journal.segments": {"ZSTD_LEVEL": 1},
+    "helen.journal.series": {"MOST_PER_AGENT": 4096},
+    "helen.journal.snapshot": {"FORMAT": 1},
+    "helen.journal.verify": {"MOST_PROBLEMS": 1000},
+}  # fmt: skip
+
+
+def test_numbers_that_others_count_on() -> None:
+    """A change of one of them is a decision about all who count on it, and changes this table, too."""
+    assert numbers_in_force(LIMITS) == LIMITS
+
+
+def test_sizes_and_times_of_a_journal() -> None:
+    """Without other settings; the most that may be lost by a kill, and the most that memory and disk hold."""
+    assert asdict(Limits()) == {
+        "results_per_segment": 20_000, "segment_seconds": 10.0, "segment_bytes": 64 * MIB,
+        "changes_per_segment": 100_000, "group_seconds": 0.010, "group_bytes": 4 * MIB, "group_records": 2_000,
+        "batch_records": 250, "backlog_full": 16 * MIB, "backlog_most": 64 * MIB, "series_per_agent": 4_096,
+        "retry_seconds": 1.0, "sealed_in_memory": 2, "recovered_records": 40_000, "close_seconds": 1.5,
+    }  # fmt: skip
+    assert asdict(Retention()) == {"keep_days": 7.0, "keep_days_alone": 90.0, "most_bytes_alone": 50 * 1_024 * MIB}

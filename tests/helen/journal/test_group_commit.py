@@ -1,0 +1,86 @@
+"""One write and one sync for all that came within 10 ms: an idle journal writes at once, a busy one does not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from journal_running import Running, entry
+
+from helen.journal.disk import Disk
+from helen.journal.folder import Folder
+from helen.journal.limits import Limits
+from helen.journal.wal import OpenWal
+
+NEVER = 60.0  # seconds of a group that no test waits for
+
+
+class CountingDisk(Disk):
+    """Knows how many groups have been synced."""
+
+    groups = 0
+
+    def reached(self, step: str) -> None:
+        self.groups += step == "wal-synced"
+
+
+def test_an_idle_journal_writes_at_once_and_a_busy_one_waits(start: Callable[..., Running]) -> None:
+    """The first result of a quiet hour is durable now; what follows shares one sync when a group's time is over."""
+    disk = CountingDisk()
+    running = start(Limits(group_seconds=NEVER), disk=disk)
+    running.journal.append(entry(1))
+    running.until_records(1)
+    for number in range(2, 102):
+        running.journal.append(entry(number))
+    time.sleep(0.2)
+    assert (disk.groups, running.high()) == (1, 1)
+    running.journal.close()
+    assert (disk.groups, running.high()) == (2, 101)
+
+
+def test_a_hundred_groups_a_second_at_most(start: Callable[..., Running]) -> None:
+    """With the limits of the product: 400 results that drip in cost a sync for each 10 ms, not one each."""
+    assert Limits().group_seconds == pytest.approx(0.010)
+    disk = CountingDisk()
+    running = start(disk=disk)
+    began = time.monotonic()
+    for number in range(1, 401):
+        running.journal.append(entry(number))
+        time.sleep(0.001)
+    running.until_records(400)
+    assert disk.groups <= (time.monotonic() - began) / 0.010 + 2
+    assert disk.groups < 200
+    assert running.high() == 400
+
+
+def test_the_name_of_a_log_is_durable_with_its_first_group(tmp_path: Path) -> None:
+    """A file that a crash left without a name has lost its results; each later group needs its own sync alone."""
+    synced: list[Path] = []
+
+    class NotingDisk(Disk):
+        def sync_folder(self, folder: Path) -> None:
+            synced.append(folder)
+            super().sync_folder(folder)
+
+    folder = Folder(tmp_path, tmp_path / "history", NotingDisk())
+    wal = OpenWal(folder, 1)
+    for _ in range(3):
+        wal.append(b"x")
+        wal.sync()
+        assert synced == [wal.path.parent]
+    wal.close()
+
+
+def test_a_batch_between_the_threads_is_not_delivered(start: Callable[..., Running]) -> None:
+    """What tells the time by the records must wait for it, though the backlog is written: a deadline may hang on it."""
+    running = start()
+    held: list[tuple[Callable[..., None], tuple[object, ...]]] = []
+    running.journal._call_from_thread = lambda call, *given: held.append((call, given))
+    running.journal.append(entry(1))
+    running.until(lambda: len(held) == 2 and running.journal.backlog_bytes == 0)
+    assert running.journal.has_undelivered
+    for call, given in held:
+        call(*given)
+    assert (running.journal.has_undelivered, running.high()) == (False, 1)

@@ -1,0 +1,162 @@
+"""Rollups put together in Arrow are what frames make of them, whatever the rows: gaps, nulls, overlaps, restarts."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.lake_files import MOST, Held, held
+from helen.pipeline.lake.levels import D1, H1, M5, Level
+from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.schema import STATUSES, SUMS, TABLES
+from helen.pipeline.rollup import frames, job
+from helen.pipeline.rollup.arrow import merge, newest
+from helen.pipeline.rollup.job import cascade
+from helen.pipeline.upkeep import compact
+
+BEGIN = datetime(2026, 9, 22, tzinfo=UTC)
+
+
+def row(rng: random.Random, series: int, **more: Any) -> dict[str, Any]:
+    metric, unit, kind = rng.choice([("", "ms", "gauge"), ("used", "%", "gauge"), ("sent", "B", "counter"),
+                                     ('sent{if="a"}', "B", "counter")])  # fmt: skip
+    bucket = BEGIN + timedelta(seconds=300 * rng.randrange(36))
+    has_values = kind == "counter" or rng.random() < 0.8
+    first_at = bucket + timedelta(microseconds=rng.randrange(300_000_000))
+    last_at = first_at + timedelta(microseconds=rng.randrange(300_000_000))
+    values = {
+        name: rng.choice([0.0, 1.5, rng.uniform(-5, 500)]) for name in ("sum", "sumsq", "min", "max", "first", "last")
+    }
+    found = {
+        "series": series, "bucket": bucket, "metric": metric, "unit": unit, "kind": kind, "n": rng.randrange(9),
+        **{status: rng.randrange(3) for status in STATUSES}, "values": rng.randrange(1, 9), **values,
+        "first_at": first_at, "last_at": last_at, "increase": rng.uniform(0, 9) if kind == "counter" else None,
+        "increase_s": rng.uniform(0, 300) if kind == "counter" else None, "cpu_runs": rng.randrange(3),
+        "cpu_ms": rng.choice([None, 2.25]), "peak_kib": rng.choice([None, 100.0, 7.0]), **more,
+    }  # fmt: skip
+    if not has_values:
+        found |= dict.fromkeys([*values, "first_at", "last_at"]) | {"values": 0}
+    return found
+
+
+def same(mine: list[dict[str, Any]], yours: list[dict[str, Any]]) -> None:
+    assert len(mine) == len(yours) > 0
+    for one, other in zip(mine, yours, strict=True):
+        for name, value in one.items():
+            close = isinstance(value, float) and math.isclose(value, other[name], rel_tol=1e-9, abs_tol=1e-9)
+            assert close or value == other[name], (name, one, other)
+
+
+def key(found: dict[str, Any]) -> tuple[Any, ...]:
+    return found["series"], found["metric"], found["unit"], found["kind"], found["bucket"]
+
+
+@pytest.mark.parametrize("level", [M5, H1, D1], ids=lambda level: level.name)
+def test_as_frames_do(spark: Any, level: Level) -> None:
+    """Of 600 rows of four series, of which many share a bucket and begin or end at any time."""
+    rng = random.Random(level.seconds)
+    rows = pa.Table.from_pylist([row(rng, rng.choice([0, 1, 7, 90_000])) for _ in range(600)], schema=SUMS.columns)
+    merged = merge(rows, level).to_pylist()
+    expected = frames.merged(spark.createDataFrame(rows), level).select(*SUMS.arrow.names).toArrow().to_pylist()
+    assert merged == sorted(merged, key=key)
+    same(merged, sorted(expected, key=key))
+
+
+def test_the_newest_rows(spark: Any) -> None:
+    """Of each series and bucket, with all of its metrics; versions in any order."""
+    rng, taken, rows = random.Random(1), set(), []
+    for _ in range(300):
+        made = row(rng, rng.randrange(3), version=rng.randrange(4))
+        if (*key(made), made["version"]) not in taken:
+            taken.add((*key(made), made["version"]))
+            rows.append(made)
+    table = pa.Table.from_pylist(rows, schema=TABLES[H1.name].columns)
+    expected = frames.newest(spark.createDataFrame(table)).select(*TABLES[H1.name].columns.names).toArrow().to_pylist()
+    assert len(expected) < len(rows)
+    assert len({row["metric"] for row in expected}) > 1
+    same(sorted(newest(table).to_pylist(), key=key), sorted(expected, key=key))
+
+
+def test_in_parts_of_many_rows_each(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However unevenly numbers are spread: old series have next to nothing. Day and hours are whole, then compacted."""
+    monkeypatch.setattr(job, "ROWS_PER_PART", 100)
+    monkeypatch.setattr(job, "SAMPLED", 4)
+    rng, lake = random.Random(5), Lake(tmp_path / "lake")
+    numbers = [0, *range(90_000, 90_040)]
+    rows = pa.Table.from_pylist([row(rng, rng.choice(numbers)) for _ in range(900)], schema=SUMS.columns)
+    rows = rows.append_column("day", pc.cast(rows["bucket"], pa.date32(), safe=False))
+    lake.lock()
+    for first in range(0, 900, 75):
+        lake.publish("m5", lake.stage_rows("m5", rows.slice(first, 75)), {})
+    assert cascade(spark, lake, [H1])["h1"] == merge(rows, H1).num_rows
+    bounds = job.bounds_of(SUMS, held(lake, "m5", lake.files("m5")), 9)
+    assert (len(bounds), bounds[0][0], bounds[-1][1]) == (9, 0, MOST)
+    shares = [sum(low <= each <= high for each in rows["series"].to_pylist()) for low, high in bounds]
+    assert (sum(shares), max(shares) < 200) == (900, True)
+    expected = frames.merged(lake.frame(spark, "m5"), H1).select(*SUMS.arrow.names).toArrow().to_pylist()
+    found = [{name: each[name] for name in SUMS.arrow.names} for each in lake.rows("h1")]
+    same(sorted(found, key=key), sorted(expected, key=key))
+    compact(spark, lake, all_days=True)
+    assert (len(lake.files("m5")), lake.rows("m5") != []) == (9, True)
+    expected = merge(rows, M5).to_pylist()
+    same(sorted(lake.rows("m5"), key=key), expected)
+    lake.unlock()
+
+
+@pytest.mark.parametrize(
+    ("fresh", "near"),
+    [
+        ([(3900, 4200)], "hour whole unknown"),  # within the second hour
+        ([(3600, 3600)], "hour whole unknown"),
+        ([(3599, 3599)], "before whole unknown"),
+        ([(3900, 4200), (7200, 7200)], "hour after whole unknown"),
+        ([(-(2**62), 2**62)], "before hour after whole unknown"),  # nobody knows what it holds
+    ],
+)
+def test_what_may_hold_rows_of_a_bucket(fresh: list[tuple[int, int]], near: str) -> None:
+    """Of a day that goes on the last hour is read; bounds are times in the log, so both ends are included."""
+    spans = {"before": (0, 3300), "hour": (3600, 6900), "after": (7200, 7500), "whole": (0, 86_100)}
+    files = [Held(name, 1, 0, MOST, *(each * MICROS for each in span)) for name, span in spans.items()]
+    new = [Held("new", 1, 0, MOST, begin * MICROS, end * MICROS) for begin, end in fresh]
+    found = job._near([*files, Held("unknown", 1, 0, MOST)], new, H1)
+    assert " ".join(file.path for file in found) == near
+
+
+@pytest.mark.parametrize("most", [1_000_000, 100])
+def test_hours_are_the_same_by_workers_and_here(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """One part is made in this process, several by Spark; either way what is new is put together with its hour."""
+    monkeypatch.setattr(job, "ROWS_PER_PART", most)
+    monkeypatch.setattr(job, "SAMPLED", 4)
+    rng, lake = random.Random(8), Lake(tmp_path / "lake")
+    given = [row(rng, rng.randrange(9)) for _ in range(600)]
+    lake.lock()
+    for first in (0, 300):
+        rows = pa.Table.from_pylist(given[first : first + 300], schema=SUMS.columns)
+        rows = rows.append_column("day", pc.cast(rows["bucket"], pa.date32(), safe=False))
+        lake.publish("m5", lake.stage_rows("m5", rows), {})
+        cascade(spark, lake, [H1])
+    parts = job.bounds_of(SUMS, held(lake, "m5", lake.files("m5")), -(-600 // most))
+    assert len(parts) == (1 if most > 600 else 6)
+    whole = pa.Table.from_pylist(given, schema=SUMS.columns)
+    found = (
+        newest(pa.Table.from_pylist(lake.rows("h1"), schema=TABLES[H1.name].arrow))
+        .select(SUMS.columns.names)
+        .to_pylist()
+    )
+    expected = merge(whole, H1).select(SUMS.columns.names).to_pylist()
+    same(sorted(found, key=key), sorted(expected, key=key))
+    lake.unlock()
+
+
+def test_nothing_of_nothing() -> None:
+    assert merge(SUMS.columns.empty_table(), H1).num_rows == newest(TABLES[H1.name].columns.empty_table()).num_rows == 0

@@ -1,0 +1,174 @@
+"""Reports in each format, with names that an attacker would choose."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from helen.pipeline.lake.errors import PipelineError
+from helen.pipeline.reports.report_formats import AVAILABILITY, Report, bars, line, plain, render
+from helen.pipeline.reports.report_jobs import added_up, budget_left, flapped
+
+NASTY = "=cmd|'<script>\x1b[2J"
+REPORT = Report(
+    "A <b>", ["check", "percent", "why"],
+    [{"check": "web1/disk", "percent": 99.5, "why": {"stale": 60.0}}, {"check": NASTY, "percent": None, "why": {}}],
+    ["A note & more."], lambda row: bars([("ok", 3, "red"), ("bad", 1, "blue")]), {"why": "s"},
+)  # fmt: skip
+
+
+def test_text_is_a_table() -> None:
+    """Numbers to the right, and nothing that moves the cursor."""
+    assert render(REPORT, "text").splitlines() == [
+        "check                  percent  why",
+        "web1/disk               99.5 %  stale 60 s",
+        "=cmd|'<script>\\x1b[2J",
+        "A note & more.",
+    ]
+
+
+FIGURES = Report(
+    "Figures", ["metric", "unit", "now", "per_day", "days", "cpu_seconds", "cpu_ms_per_run", "peak_kib",
+                "delay_s_tried", "worst_percent", "seconds", "runs", "at", "met"],
+    [{"metric": "free", "unit": "B", "now": 24_151_139_669.3333, "per_day": -88_080_384.5, "days": 12.25,
+      "cpu_seconds": 4_512.25, "cpu_ms_per_run": 12.3456, "peak_kib": 21_504, "delay_s_tried": 93_600.0,
+      "worst_percent": 99.98765, "seconds": 30.0, "runs": 1_048_576, "at": 1_764_284_400_125_000, "met": True}],
+    hidden=frozenset(("unit",)),
+)  # fmt: skip
+
+
+def test_figures_are_for_people_in_text_and_pages() -> None:
+    """In the unit of the row's metric, or in that of the column's name, which the heading leaves out then (J16)."""
+    names = ["metric", "now", "per day", "days", "cpu", "cpu per run", "peak", "delay tried", "worst percent",
+             "seconds", "runs", "at", "met"]  # fmt: skip
+    cells = ["free", "22.5 GiB", "-84 MiB", "12.25", "1 h 15 min", "12.3 ms", "21 MiB", "26 h", "99.988 %", "30 s",
+             "1048576", "1764284400125000", "True"]  # fmt: skip
+    head, row = render(FIGURES, "text").splitlines()
+    assert [re.split(r" {2,}", each) for each in (head.strip(), row.strip())] == [names, cells]
+    page = render(FIGURES, "html")
+    assert re.findall("<th(?: [^>]*)?>([^<]*)", page) == names
+    assert re.findall("<td[^>]*>([^<]*)", page) == cells
+
+
+def test_availability_is_told_to_four_decimals() -> None:
+    """As its rule has it: 2.0833 % is not 2.1 %."""
+    assert [plain(value, AVAILABILITY) for value in (2.083333, 99.99, 100.0, 0.0, None)] == [
+        "2.0833 %", "99.99 %", "100 %", "0 %", ""
+    ]  # fmt: skip
+
+
+def test_figures_are_exact_for_programs() -> None:
+    """JSON and CSV have each value as it is, and the columns that tables leave out."""
+    (row,) = FIGURES.rows
+    assert json.loads(render(FIGURES, "json"))["rows"] == [dict(row)]
+    head, cells = csv.reader(render(FIGURES, "csv").splitlines())
+    assert dict(zip(head, cells, strict=True)) == {name: str(row[name]) for name in FIGURES.columns}
+
+
+def test_json_has_everything() -> None:
+    """Whole values, and the notes."""
+    document = json.loads(render(REPORT, "json"))
+    assert document == {"title": "A <b>", "rows": [dict(row) for row in REPORT.rows], "notes": ["A note & more."]}
+
+
+@pytest.mark.adversary(70)
+def test_csv_is_no_program() -> None:
+    """What a spreadsheet would compute is quoted."""
+    assert render(REPORT, "csv") == (
+        'check,percent,why\nweb1/disk,99.5,"{""stale"": 60.0}"\n\'=cmd|\'<script>\\x1b[2J,,{}\n'
+    )
+
+
+def test_html_needs_nothing_else() -> None:
+    """One page, no script, no link to anywhere, names escaped, a plot in each row."""
+    page = render(REPORT, "html")
+    assert "<script" not in page
+    assert "http" not in page
+    assert "&lt;script&gt;" in page
+    assert "<h1>A &lt;b&gt;</h1><p>A note &amp; more.</p>" in page
+    assert page.count('<rect x="0.00" width="180.00"') == 2
+
+
+def test_lines_and_wrong_formats() -> None:
+    """A curve fits its box; a format that isn't there is named with those that are."""
+    assert 'points="0.0,39.0 120.0,1.0 240.0,39.0"' in line([1.0, 5.0, 1.0])
+    assert line([1.0]) == ""
+    with pytest.raises(PipelineError, match="no format 'xml': text, json, csv, html"):
+        render(REPORT, "xml")
+
+
+def test_flapping_is_cut_to_the_days() -> None:
+    """What began before counts from the first moment, what hasn't ended until the last; an end alone is nothing."""
+
+    def told(series: int, at: float, on: bool, percent: float = 0.0) -> dict[str, object]:
+        return {"series": series, "at": round(at * 1e6), "document": json.dumps({"on": on, "percent": percent})}
+
+    changes = [told(1, 50, True, 40.0), told(2, 60, False), told(1, 120, False, 10.0), told(3, 150, True, 35.5),
+               told(1, 180, True, 61.0), told(1, 190, False)]  # fmt: skip
+    assert flapped(changes, 100_000_000, 200_000_000) == {
+        1: {"times": 2, "seconds": 30.0, "worst_percent": 61.0, "percent_of_time": 30.0},
+        3: {"times": 1, "seconds": 50.0, "worst_percent": 35.5, "percent_of_time": 50.0},
+    }
+
+
+def test_days_are_added_and_divided_once() -> None:
+    """Per cents are never averaged; the budget is what may still be bad."""
+    day = {"series": 1, "profile": "strict", "date": "d", "outages": 1, "planned": 0.0, "unknown": 0.0, "no_data": 0.0}
+    short = {**day, "ok": 100.0, "bad": 0.0, "why": {"stale": 1.0}}
+    long = {**day, "ok": 800.0, "bad": 100.0, "why": {"stale": 2.0}}
+    (row,) = added_up([short, long])
+    assert (row["percent"], row["ok"], row["bad"], row["outages"], row["why"]) == (
+        90.0,
+        900.0,
+        100.0,
+        2,
+        {"stale": 3.0},
+    )
+    assert budget_left(row, 80.0) == 100.0
+    assert budget_left(row, 95.0) == -50.0
+
+
+# What an agent may call itself, a check, or write as a summary -> its cell. A spreadsheet with semicolons between cells
+# takes what follows one for a cell of its own.
+CELLS = {
+    "=1+2": "'=1+2",
+    "+1": "'+1",
+    "-1": "'-1",
+    "@SUM(A1)": "'@SUM(A1)",
+    " =1": "' =1",
+    "\n=1": "'\n=1",
+    "\t\t-1": "'\t\t-1",
+    "\tplain": "'\tplain",
+    "\r=1": "\\r=1",  # an escape, as of all that isn't printable: no line end is left
+    "\uff1d1": "'\uff1d1",  # full-width = + - @
+    "\uff0b1": "'\uff0b1",
+    "\uff0d1": "'\uff0d1",
+    "\uff201": "'\uff201",
+    "\xa0=1": "\\xa0=1",
+    "\u3000=1": "\\u3000=1",
+    "a;=cmd|' /C calc'!A0": "a;'=cmd|' /C calc'!A0",
+    "a; b;\t@x;+": "a; b;'\t@x;'+",
+    "a\n=1": "a\n'=1",
+    "a\x1b[2Jb": "a\\x1b[2Jb",
+    "\u202e=1": "\\u202e=1",
+    "5 - 3 = 2; fine": "5 - 3 = 2; fine",
+    "load is 3, -1 less": "load is 3, -1 less",
+    "": "",
+}
+
+
+@pytest.mark.adversary(70)
+@pytest.mark.parametrize(("text", "shown"), CELLS.items())
+def test_cells_of_agents(text: str, shown: str) -> None:
+    """No cell begins what a spreadsheet works out, and none drives a terminal (F66)."""
+    rendered = render(Report("t", ["check"], [{"check": text}]), "csv")
+    assert list(csv.reader(io.StringIO(rendered)))[1:] == [[shown] if shown else [""]]
+
+
+def test_figures_are_no_formulas() -> None:
+    """A number below zero stays one."""
+    assert render(Report("t", ["a", "b"], [{"a": -1.5, "b": -2}]), "csv") == "a,b\n-1.5,-2\n"

@@ -1,0 +1,147 @@
+"""The data source `helen`: which segments a batch has, what is in a row, and what Helen is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helen.pipeline.ingest.histories import CHANGES, RESULTS, History, open_history
+from helen.pipeline.ingest.offsets import EVERYTHING, Options, initial, latest, ranges
+from helen.pipeline.lake.errors import PipelineError
+
+T = 1_790_000_000.0
+
+
+def spans(options: Options, start: Any, end: Any) -> list[tuple[int, int, int]]:
+    return [(part.helen, part.first, part.last) for part in ranges(options, start, end)]
+
+
+def options(*written: Any, **more: Any) -> Options:
+    return Options({"histories": json.dumps([str(each.folder) for each in written]), **more})
+
+
+def one(helen: Any, count: int) -> None:
+    for _ in range(count):
+        helen.segment(helen.result("web1/disk", T), helen.change("link", T, "web1", up=True))
+
+
+def test_a_batch_is_what_is_new_within_the_limit(history: Any) -> None:
+    """Offsets are the numbers of segments; a task gets perTask of them; nothing new is the same offset again."""
+    given = options(history, maxsegments="4", pertask="2")
+    start = initial(given)
+    assert start == {"0": {"seg": 0, "chg": 0}}
+    assert latest(given, start, 4) == start
+    one(history, 5)
+    first = latest(given, start, 4)
+    assert first == {"0": {"seg": 4, "chg": 4}}
+    assert spans(given, start, first) == [(0, 1, 2), (0, 3, 4)]
+    rest = latest(given, first, 4)
+    assert rest == {"0": {"seg": 5, "chg": 5}}
+    assert spans(given, first, rest) == [(0, 5, 5)]
+    assert latest(given, rest, 4) == rest
+    assert latest(given, start, EVERYTHING) == rest
+    assert latest(given, start, EVERYTHING, first) == first
+
+
+def test_each_helen_has_her_share(histories: Any) -> None:
+    """A Helen with a long backlog doesn't keep the others waiting."""
+    one(histories[0], 5)
+    one(histories[1], 1)
+    given = options(*histories, helens="[7, 9]")
+    end = latest(given, initial(given), 4)
+    assert end == {"7": {"seg": 2, "chg": 2}, "9": {"seg": 1, "chg": 1}}
+    assert spans(given, initial(given), end) == [(7, 1, 2), (9, 1, 1)]
+
+
+def test_a_stream_goes_on_behind_segments_that_are_gone(history: Any) -> None:
+    """Helen may have deleted old segments before there was a pipeline; the first one that is left comes next."""
+    one(history, 5)
+    for number in (1, 2, 3):
+        History(history.folder).path(RESULTS, number).unlink()
+    given = options(history)
+    end = latest(given, initial(given), EVERYTHING)
+    assert end == {"0": {"seg": 5, "chg": 5}}
+    assert spans(given, initial(given), end) == [(0, 4, 5)]
+
+
+def test_helen_is_told_and_never_told_less(history: Any) -> None:
+    """`committed` and `committed-changes` only rise, and what is no number counts as nothing."""
+    told = History(history.folder)
+    told.commit(RESULTS, 7)
+    told.commit(CHANGES, 3)
+    told.commit(RESULTS, 5)
+    assert (history.folder / "committed").read_text() == "7\n"
+    assert (history.folder / "committed-changes").read_text() == "3\n"
+    (history.folder / "committed").write_text("seven")
+    assert told.committed(RESULTS) == 0
+
+
+def test_a_history_keeps_its_name(history: Any, tmp_path: Path) -> None:
+    """The lake knows a history by the name in it, wherever it is moved."""
+    name = open_history(history.state).identity()
+    history.folder.rename(tmp_path / "moved")
+    assert open_history(tmp_path / "moved").identity() == name
+    with pytest.raises(PipelineError, match=r"nowhere/history/segments nor .*nowhere/segments exists. Give the state"):
+        open_history(tmp_path / "nowhere")
+
+
+def test_rows_come_through_as_they_were_stored(spark: Any, history: Any) -> None:
+    """Every column of the contract, with its Helen and its segment in front."""
+    metric = {"name": "used", "value": 91.5, "unit": "%", "labels": {"path": "/"}, "warn": "80", "max": 100.0}
+    history.segment(
+        history.result("web1/disk", T, "warning", summary="91 %", metrics=[metric], started=T - 1, took_ms=3.5,
+                       cpu_ms=1.5, peak_kib=9.0, code="9f", truncated={"output": 9}),
+        history.result("web2/load", T + 1, origin=1, blob=b"\xff"),
+    )  # fmt: skip
+    frame = spark.read.format("helen").load(str(history.folder))
+    first, second = (row.asDict(True) for row in frame.orderBy("at").collect())
+    times = {name: first.pop(name).timestamp() for name in ("received", "started")}
+    assert times == {"received": T, "started": T - 1}
+    raw = json.loads(first.pop("raw"))
+    assert raw["metrics"] == [metric]
+    assert first == {
+        "helen": 0, "segment": 1, "at": 1, "series_id": 0, "took_ms": 3.5, "cpu_ms": 1.5, "peak_kib": 9.0, "status": 1,
+        "origin": 0, "reason": None, "code": "9f", "spool": "spool-web1", "sequence": 1, "summary": "91 %",
+        "metrics": [{"name": "used", "value": 91.5, "unit": "%", "kind": "gauge", "labels": {"path": "/"},
+                     "warn": "80", "crit": None, "min": None, "max": 100.0}], "truncated": {"output": 9},
+    }  # fmt: skip
+    assert (second["at"], second["series_id"], second["origin"], second["reason"]) == (2, 1, 1, "opaque-result")
+    assert bytes(second["raw"]) == b"\xff"
+
+
+def test_the_source_equals_spark_own_reader(spark: Any, history: Any) -> None:
+    """Cross-check: the Parquet file source finds the same rows in the same segments."""
+    for at in range(3):
+        history.segment(*(history.result(f"web{n}/disk", T + at, "critical", took_ms=float(n)) for n in range(40)))
+    ours = spark.read.format("helen").option("perTask", 1).load(str(history.folder)).drop("helen", "segment")
+    theirs = spark.read.parquet(str(history.segments / "seg-*.parquet"))
+    columns = [name for name in theirs.columns if name not in ("metrics", "truncated")]
+    assert ours.columns == theirs.columns
+    assert ours.count() == 120
+    assert ours.select(columns).exceptAll(theirs.select(columns)).count() == 0
+
+
+def test_a_stream_reads_each_row_once_and_commits(spark: Any, history: Any, tmp_path: Path) -> None:
+    """Two runs from one checkpoint: the rows of the second are those that came between; Helen knows how far it is."""
+    seen: list[list[int]] = []
+
+    def run() -> None:
+        stream = spark.readStream.format("helen").option("maxSegments", 2).option("commit", "true")
+        query = (
+            stream.load(str(history.folder)).writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .foreachBatch(lambda frame, number: seen.append(sorted(row.at for row in frame.select("at").collect())))
+            .trigger(availableNow=True).start()
+        )  # fmt: skip
+        query.awaitTermination()
+
+    for _ in range(3):
+        history.segment(*(history.result("web1/disk", T) for _ in range(2)))
+    run()
+    assert seen == [[1, 2, 3, 4], [5, 6]]
+    history.segment(history.result("web1/disk", T))
+    run()
+    assert seen[2:] == [[7]]
+    assert History(history.folder).committed(RESULTS) == 3  # the last batch is committed when the next one begins

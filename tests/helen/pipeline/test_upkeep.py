@@ -1,0 +1,160 @@
+"""Longer buckets, compaction and retention: the content never changes, and late results are in all of it."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from helen.pipeline import driver, upkeep
+from helen.pipeline.driver import Driver, Settings
+from helen.pipeline.lake.errors import PipelineError
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.levels import D1, H1, M5
+from helen.pipeline.lake.schema import RESULTS
+from helen.pipeline.reports.sql_views import view
+from helen.pipeline.rollup.counters import as_rows, changed_steps, stretches
+from helen.pipeline.rollup.frames import merged
+from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.segment_rows import sums_of
+from helen.pipeline.upkeep import KEEP, check_keep, compact, expire, sweep
+
+DAY = 86_400
+T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
+
+
+def some(helen: Any, rng: random.Random, begin: float, count: int, late: float = 0.0) -> None:
+    """A segment of two series, one of them a counter that begins again now and then."""
+    records, total = [], 0.0
+    for n in range(count):
+        total = 0.0 if rng.random() < 0.05 else total + rng.randrange(9)
+        metrics = [{"name": "sent", "value": total, "kind": "counter"}, {"name": "load", "value": rng.random()}]
+        ended = begin + n * 60
+        status = rng.choice(("ok", "critical"))
+        records.append(helen.result(f"web1/c{n % 2}", ended + late, status, metrics=metrics, started=ended))
+    helen.segment(*records)
+
+
+def rows(frame: Any) -> list[dict[str, Any]]:
+    found = frame.drop("version", "day").toArrow().to_pylist()
+    return sorted(found, key=lambda row: (row["series"], row["metric"], row["bucket"]))
+
+
+def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
+    """Counts and times equal, sums to 1e-9."""
+    assert len(one) == len(other) > 0
+    for mine, yours in zip(one, other, strict=True):
+        wrong = {
+            name: (mine[name], yours[name]) for name in mine
+            if not (mine[name] == yours[name] or (isinstance(mine[name], float) and isinstance(yours[name], float)
+                    and math.isclose(mine[name], yours[name], rel_tol=1e-9, abs_tol=1e-9)))
+        }  # fmt: skip
+        assert not wrong
+
+
+def recomputed(lake: Lake) -> pa.Table:
+    """The sums of all raw results at once, whichever batch they came in."""
+    results = pa.Table.from_pylist(lake.rows("results"), schema=RESULTS.arrow).sort_by([("time", "ascending")])
+    sums = sums_of(results)
+    steps = {key: changed_steps([], found, found) for key, found in stretches(sums).items()}
+    return pa.concat_tables([sums, as_rows(steps)])
+
+
+def test_longer_buckets_equal_the_raw_results_however_late(
+    spark: Any, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After results that come a week late h1 and d1 are what a recomputation from all raw rows gives; only what was
+    dirty is written again; compaction changes nothing of it; a day that is too old goes as a whole.
+    """
+    lake, rng = Lake(tmp_path / "lake"), random.Random(3)
+    some(history, rng, T - 7 * DAY, 70)
+    some(history, rng, T, 100)
+    take_in(lake, history.state)
+    lake.lock()
+    first = cascade(spark, lake)
+    assert first == {"h1": 6 * 5, "d1": 6 * 2} or first["d1"] == 12
+    assert cascade(spark, lake) == {"h1": 0, "d1": 0}
+    lake.unlock()
+    some(history, rng, T - 7 * DAY + 70 * 60, 40, late=7 * DAY)
+    take_in(lake, history.state)
+    lake.lock()
+    again = cascade(spark, lake)
+    assert again["d1"] == 6
+    assert again["h1"] == 6
+
+    raw = spark.createDataFrame(recomputed(lake))
+    expected = {"m5": rows(merged(raw, M5)), "h1": rows(merged(raw, H1)), "d1": rows(merged(merged(raw, H1), D1))}
+
+    def check(*names: str) -> None:
+        for name in names:
+            same(rows(view(spark, lake, name)), expected[name])
+
+    check("m5", "h1", "d1")
+    before = {name: len(lake.files(name)) for name in ("results", "m5", "h1", "d1")}
+    monkeypatch.setattr(upkeep, "LIVELY_FILES", 2)
+    today = datetime.fromtimestamp(T - 7 * DAY, UTC)  # a day that goes on: its new files are put together, once
+    assert [compact(spark, lake, today), compact(spark, lake, today)] == [5, 0]
+    assert cascade(spark, lake) == {"h1": 0, "d1": 0}
+    after = {name: len(lake.files(name)) for name in ("results", "m5", "h1", "d1")}
+    assert before["results"] == before["m5"] == 3
+    assert after == dict.fromkeys(after, 2)
+    check("m5", "h1", "d1")
+    assert sweep(lake, 0) > 0
+    check("h1")
+    gone = expire(lake, date(2026, 9, 22), {"results": 5, "m5": 9, "d1": None})
+    assert gone == {"results": 1, "m5": 0}
+    assert {file.day for file in lake.files("results")} == {date(2026, 9, 22)}
+    lake.unlock()
+
+
+def test_what_makes_room_comes_first(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
+    """On a full disk nothing can be compacted; old days go all the same, and so does what an attempt left."""
+    lake = Lake(tmp_path / "lake")
+    some(history, random.Random(1), T, 20)
+    take_in(lake, history.state)
+    lake.lock()
+    left = lake.path("m5") / "_staging" / "left"
+    left.mkdir(parents=True)
+    full = OSError(28, "No space left on device")
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(OSError, match="No space"):
+        patched.setattr(upkeep, "compact", lambda *_, **__: (_ for _ in ()).throw(full))
+        driver.tidy(spark, lake, {"results": 30}, print)
+    assert (lake.files("results"), left.exists()) == ([], False)
+    assert lake.files("m5") != []
+    lake.unlock()
+
+
+def test_nothing_stays_in_the_staging_folder(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
+    """Taken in, put together, compacted: folders of attempts would use up a disk's inodes in months."""
+    lake = Lake(tmp_path / "lake")
+    some(history, random.Random(1), T, 20)
+    history.segment(history.change("link", T, "web1", event="up"))
+    take_in(lake, history.state)
+    lake.lock()
+    compact(spark, lake, all_days=True)
+    assert list(lake.folder.glob("*/_staging/*")) == []
+    lake.unlock()
+
+
+def test_once_looks_after_the_lake_as_well(spark: Any, history: Any, tmp_path: Path) -> None:
+    """`--once` from cron is all that there is: many files of a day that is over become one, old results go."""
+    lake = Lake(tmp_path / "lake")
+    for number in range(9):
+        some(history, random.Random(number), T + 1200 * number, 20)
+        Driver(spark, lake, [history.state], Settings(once=True, upkeep=number == 8, keep={"results": 30})).run()
+    assert (len(lake.files("m5")), lake.files("results")) == (1, [])
+    assert sum(row["n"] for row in lake.rows("m5") if row["metric"] == "") == 180
+    assert sum(row["n"] for row in lake.rows("d1") if row["metric"] == "") == 180
+
+
+def test_sums_are_kept_until_no_result_can_come_for_them() -> None:
+    """Retention that would make sums wrong is refused with its reason."""
+    check_keep(KEEP)
+    check_keep({"m5": 9})
+    with pytest.raises(PipelineError, match="m5 must be kept 9 days or longer: results may come 8 days late"):
+        check_keep({"m5": 8})

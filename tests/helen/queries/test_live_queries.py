@@ -1,0 +1,159 @@
+"""Questions: every target is accounted for, in whatever order things happen."""
+
+import random
+from typing import Any
+
+import pytest
+from helen_parts import FakeLink
+
+from equus_protocol.results import parse
+from helen.queries import live_queries as queries_module
+from helen.queries.live_queries import ASKED_AT_ONCE, LiveQueries, QueryRefused, Target
+
+OK = parse(b'{"status": "ok", "summary": "fine"}')
+DENIED = parse(b'{"status": "unknown", "reason": "denied", "summary": "not here"}')
+
+
+class Asker:
+    """LiveQueries, the ids that it hands out, and what it was told to cancel."""
+
+    def __init__(self) -> None:
+        self.ids = iter(range(1, 1_000_000))
+        self.cancelled: list[int] = []
+        self.queries = LiveQueries(self.ask, lambda link, message_id: self.cancelled.append(message_id))
+        self.targets: list[Target] = []
+        self.ended = 0
+
+    def ask(self, link: FakeLink, check: str, args: bytes) -> int:
+        if link.name.startswith("full"):
+            raise QueryRefused("64 checks are outstanding already")
+        return next(self.ids)
+
+    def start(self, *links: tuple[str, FakeLink | None], deadline: float = 10.0) -> Any:
+        return self.queries.start("cpu", links, b"{}", deadline, self.targets.append, self.end)
+
+    def end(self) -> None:
+        self.ended += 1
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {target.agent: target.outcome for target in self.targets}
+
+
+@pytest.fixture
+def asker() -> Asker:
+    return Asker()
+
+
+def test_each_outcome(asker: Asker) -> None:
+    """answered, refused (by the agent, by a full link), offline, failed, expired."""
+    links = {name: FakeLink(name) for name in ("good", "denied", "full", "gone", "slow")}
+    asker.start(*links.items(), ("away", None), ("closing", FakeLink(closing=True)))
+    assert asker.outcomes == {"full": "refused", "away": "offline", "closing": "offline"}
+    claims = {name: asker.queries.take_answer(links[name], n) for n, name in enumerate(("good", "denied"), 1)}
+    asker.queries.settle(claims["good"], OK)
+    asker.queries.settle(claims["denied"], DENIED)
+    asker.queries.gone(links["gone"], "it went away")
+    assert asker.ended == 0
+    asker.queries.sweep(10.0)
+    assert asker.outcomes == {
+        "full": "refused", "away": "offline", "closing": "offline", "good": "answered", "denied": "refused",
+        "gone": "failed", "slow": "expired",
+    }  # fmt: skip
+    assert (asker.ended, asker.cancelled, len(asker.queries)) == (1, [4], 0)
+
+
+def test_an_answer_on_its_way_outlives_its_link(asker: Asker) -> None:
+    """It is in the journal's hands: the link may go."""
+    link = FakeLink()
+    asker.start(("a", link))
+    claim = asker.queries.take_answer(link, 1)
+    asker.queries.gone(link, "it went away")
+    assert asker.targets == []
+    asker.queries.settle(claim, OK)
+    assert asker.outcomes == {"a": "answered"}
+
+
+def test_an_answer_that_becomes_durable_too_late(asker: Asker) -> None:
+    """The target has expired, once; the agent isn't told to cancel what it has done."""
+    link = FakeLink()
+    asker.start(("a", link))
+    claim = asker.queries.take_answer(link, 1)
+    asker.queries.sweep(10.0)
+    asker.queries.settle(claim, OK)
+    assert (asker.outcomes, asker.ended, asker.cancelled) == ({"a": "expired"}, 1, [])
+
+
+def test_a_late_answer_is_nobodys(asker: Asker) -> None:
+    """After its time nobody waits for it."""
+    link = FakeLink()
+    asker.start(("a", link))
+    asker.queries.sweep(10.0)
+    assert asker.queries.take_answer(link, 1) is None
+
+
+def test_nobody_is_asked(asker: Asker) -> None:
+    """No targets, or only absent ones: it ends at once."""
+    asker.start()
+    asker.start(("a", None))
+    assert (asker.ended, len(asker.queries)) == (2, 0)
+
+
+def test_whoever_asked_hangs_up(asker: Asker) -> None:
+    """Nobody is told anything, and the agents are told to give up."""
+    query = asker.start(("a", FakeLink("a")), ("b", FakeLink("b")))
+    asker.queries.abandon(query)
+    assert (asker.targets, asker.ended, asker.cancelled, len(asker.queries)) == ([], 0, [1, 2], 0)
+
+
+def test_a_great_fleet_is_asked_in_steps(asker: Asker) -> None:
+    """ASKED_AT_ONCE a step; who went before its turn is offline, who is left at the deadline has expired."""
+    links = [FakeLink(f"a{n}") for n in range(2 * ASKED_AT_ONCE + 5)]
+    query = asker.start(*((link.name, link) for link in links))
+    assert len(query.open) == ASKED_AT_ONCE
+    links[ASKED_AT_ONCE].closing = True
+    assert asker.queries.advance(query) is False
+    assert asker.outcomes == {f"a{ASKED_AT_ONCE}": "offline"}
+    asker.queries.sweep(10.0)
+    assert len(asker.targets) == len(links) == len(asker.outcomes)
+    assert (asker.ended, asker.queries.advance(query), len(asker.cancelled)) == (1, True, 2 * ASKED_AT_ONCE - 1)
+
+
+def test_questions_are_bounded(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One too many is refused with a sentence."""
+    monkeypatch.setattr(queries_module, "MAX_QUERIES", 1)
+    asker.start(("a", FakeLink()))
+    with pytest.raises(QueryRefused, match="1 questions are open already"):
+        asker.start(("a", FakeLink()))
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_every_target_is_accounted_for(asker: Asker, seed: int) -> None:
+    """answered + failed + refused + offline + expired = targets, each once, under random orders of events."""
+    dice = random.Random(seed)
+    names = ["full-1", *(f"a{n}" for n in range(8))]
+    links = {name: FakeLink(name, closing=dice.random() < 0.1) for name in names}
+    told: list[list[Target]] = []
+    ends = []
+    for number in range(3):
+        told.append([])
+        targets = [(name, links[name] if dice.random() < 0.8 else None) for name in names]
+        end = lambda n=number: ends.append(n)  # noqa: E731
+        asker.queries.start("c", targets, b"", dice.uniform(5, 20), told[number].append, end)
+    claims: list[Any] = []
+    for step in range(60):
+        link = links[dice.choice(names)]
+        deed = dice.randrange(5)
+        if deed == 0:
+            asker.queries.gone(link, "gone")
+        elif deed < 3:
+            claim = asker.queries.take_answer(link, dice.randrange(1, 28))
+            claims += [claim] if claim is not None else []
+        elif deed == 3 and claims:
+            asker.queries.settle(claims.pop(dice.randrange(len(claims))), dice.choice((OK, DENIED)))
+        else:
+            asker.queries.sweep(step / 3)
+    asker.queries.sweep(100.0)
+    assert [sorted(target.agent for target in each) for each in told] == [sorted(names)] * 3
+    assert sorted(ends) == [0, 1, 2]
+    assert (len(asker.queries), asker.queries._by_link) == (0, {})

@@ -1,0 +1,286 @@
+"""What becomes of an agent that sends more than it may: it is sent away and told of; nothing is lost, others go on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from helen_parts import Peer
+from session_stage import Home
+from twisted.internet.task import Clock
+
+from equus_protocol import messages as m
+from equus_protocol.results import CRITICAL, OK, WARNING
+from helen.sessions.agent_troubles import COPY, QUIET_SECONDS, QUOTA
+from helen.sessions.connection import CHEAP_MESSAGES
+from helen.sessions.quota_control import LOOK_SECONDS, RETRY_LEAST, RETRY_MOST, Level
+
+
+def slugs(peer: Peer) -> list[str]:
+    return [message.message for message in peer.hear() if isinstance(message, m.Error)]
+
+
+def told(home: Home) -> list[tuple[Any, ...]]:
+    """What channels are told from now on."""
+    found: list[tuple[Any, ...]] = []
+    home.house.troubles.told.subscribe(lambda *words: found.append(words))
+    return found
+
+
+def report(peer: Peer, *numbers: int, size: int = 2) -> None:
+    for number in numbers:
+        if not peer.connection.closing:
+            peer.say(m.Report("s", number, "cpu", b"{" + b" " * (size - 2) + b"}"))
+
+
+@pytest.mark.parametrize(("number", "errors"), [(5, []), (6, [f"overloaded;retry-after={RETRY_LEAST}"])])
+def test_both_sides_of_results(clock: Clock, number: int, errors: list[str]) -> None:
+    """The burst is taken; the next one is not journalled, and stays in the spool of its agent (F52)."""
+    home = Home(clock, "results=5/60")
+    peer = home.agent()
+    peer.hear()
+    report(peer, *range(1, number + 1))
+    assert slugs(peer) == errors
+    assert [entry.sequence for entry in home.journal.entries] == [1, 2, 3, 4, 5]
+    assert home.house.quotas.exceeded["results"] == number - 5
+
+
+@pytest.mark.parametrize(("last", "errors"), [(1_048_576, 0), (1_048_577, 1)])
+def test_both_sides_of_bytes(clock: Clock, last: int, errors: int) -> None:
+    """2 MiB to the byte; blobs on the disk are these bytes (F52)."""
+    home = Home(clock, "bytes=2MiB/1MiB")
+    peer = home.agent()
+    peer.hear()
+    report(peer, 1, size=1_048_576 if last <= 1_048_576 else 1_048_575)
+    report(peer, 2, size=1_048_576)
+    report(peer, *([3] if errors else []), size=2)
+    assert len(slugs(peer)) == errors
+    assert len(home.journal.entries) == 2
+
+
+def test_a_spool_is_delayed_never_lost(clock: Clock) -> None:
+    """An agent that comes back when it was told to brings all of it, in its order (F52)."""
+    home = Home(clock, "results=10/60")
+    taken, sent_away, first = [], 0, 1
+    while first <= 100:
+        peer = home.agent()
+        peer.hear()
+        report(peer, *range(first, 101))
+        taken += [entry.sequence for entry in home.journal.entries]
+        home.journal.fsync()
+        (error,) = slugs(peer) or [""]
+        peer.hang_up()
+        first = taken[-1] + 1
+        if error:
+            sent_away += 1
+            home.turn(int(error.partition("=")[2]))
+    assert taken == list(range(1, 101))
+    assert sent_away == 9
+
+
+def test_the_other_agent_notices_nothing(clock: Clock) -> None:
+    """Quotas are of each agent."""
+    home = Home(clock, "results=5/60")
+    hostile, honest = home.agent("evil"), home.agent("web-1")
+    honest.hear()
+    report(hostile, *range(1, 10))
+    report(honest, 1, 2)
+    home.journal.fsync()
+    home.turn()
+    assert honest.hear() == [m.Ack("s", 2)]
+
+
+def test_one_that_comes_back_too_early(clock: Clock) -> None:
+    """It hears how long it shall still stay away; nothing is journalled of such visits, and then it is welcome."""
+    home = Home(clock, "results=1/60")
+    peer = home.agent()
+    report(peer, 1, 2)
+    peer.hang_up()
+    links = len(home.journal.changes)
+    for second in (0, 10, 29):
+        home.turn(second - (clock.seconds()))
+        early = Peer(home.house, clock).hello()
+        assert slugs(early) == [f"overloaded;retry-after={RETRY_LEAST - second}"]
+        early.hang_up()
+    assert len(home.journal.changes) == links
+    home.turn(1)
+    assert slugs(home.agent()) == []
+
+
+def test_how_long_it_is_sent_away(clock: Clock) -> None:
+    """Until what it lacks has come back, at least half a minute, at most an hour."""
+    home = Home(clock, "bytes=2MiB/1MiB")
+    peer = home.agent()
+    report(peer, 1, 2, 3, size=1_048_576)
+    assert slugs(peer)[-1:] == ["overloaded;retry-after=60"]
+    home = Home(Clock(), "bytes=2MiB/1")
+    peer = home.agent()
+    report(peer, 1, 2, 3, size=1_048_576)
+    assert slugs(peer)[-1:] == [f"overloaded;retry-after={RETRY_MOST}"]
+
+
+@pytest.mark.parametrize(("number", "errors"), [(100, []), (101, [f"overloaded;retry-after={RETRY_LEAST}"])])
+@pytest.mark.parametrize("kind", [m.Ping, m.Pong])
+def test_both_sides_of_messages(clock: Clock, kind: Any, number: int, errors: list[str]) -> None:
+    """Pings, and answers that answer nothing (F73)."""
+    home = Home(clock, "messages=100/60")
+    peer = home.agent()
+    peer.hear()
+    peer.raw(b"".join(b"%s %d\n" % (kind.__name__.lower().encode(), n) for n in range(number)))
+    for _ in range(20):
+        home.turn()
+    assert slugs(peer) == errors
+
+
+def test_pings_are_answered_a_few_in_a_turn(clock: Clock) -> None:
+    """A thousand that come at once leave every other agent its turn (F73)."""
+    home = Home(clock)
+    peer = home.agent()
+    peer.hear()
+    peer.connection._in_turn = False
+    heard = []
+    later = []
+    home.house.fair_turns.later = later.append  # type: ignore[method-assign]
+    peer.say(*(m.Ping(n) for n in range(1_000)))
+    while later:
+        heard.append(len(peer.hear()))
+        later.pop().listen()
+    assert set(heard) == {CHEAP_MESSAGES}
+    assert sum(heard) + len(peer.hear()) == 1_000
+
+
+@pytest.mark.parametrize(("number", "errors"), [(3, 0), (4, 1)])
+def test_both_sides_of_sessions(clock: Clock, number: int, errors: int) -> None:
+    """One that comes and goes as fast as it can; the very first has made its agent known."""
+    home = Home(clock, "sessions=3/1")
+    refused = 0
+    for _ in range(number + 1):
+        peer = home.agent()
+        refused += len(slugs(peer))
+        peer.hang_up()
+    assert refused == errors
+
+
+@pytest.mark.parametrize(("number", "errors"), [(2, []), (3, ["overloaded;retry-after=60"])])
+def test_both_sides_of_enrolments(clock: Clock, number: int, errors: list[str]) -> None:
+    """An agent that asks for a new certificate again and again."""
+    home = Home(clock, "enrolments=2/1")
+    peer = Peer(home.house, clock, encrypted=True)
+    peer.connection.identity = home.authority.identify(None, 0.0)
+    peer.connection.name = "web-1"
+    for n in range(number):
+        peer.say(m.Enrol(n, "web-1", json.dumps({"csr": "CSR"}).encode()))
+    assert slugs(peer) == errors
+    assert len(home.authority.asked) == 2
+
+
+@pytest.mark.parametrize(("number", "outcomes"), [(2, []), (3, [("web-1", "refused")])])
+def test_both_sides_of_questions(clock: Clock, number: int, outcomes: list[Any]) -> None:
+    """Of all that ask; an answer makes room."""
+    home = Home(clock, "questions=2")
+    peer = home.agent()
+    peer.hear()
+    for _ in range(number):
+        home.ask("web-1")
+    assert home.targets == outcomes
+    assert home.house.quotas.exceeded["questions"] == number - 2
+    asked = [message for message in peer.hear() if isinstance(message, m.Check)]
+    assert len(asked) == 2
+    peer.say(m.Result(asked[0].message_id, "cpu", b"{}"))
+    home.ask("web-1")
+    assert len([message for message in peer.hear() if isinstance(message, m.Check)]) == 1
+
+
+def test_answers_count_as_results_do(clock: Clock) -> None:
+    """The question is settled; its agent is sent away."""
+    home = Home(clock, "results=1/60")
+    peer = home.agent()
+    peer.hear()
+    report(peer, 1)
+    home.ask("web-1")
+    (asked,) = peer.hear()
+    peer.say(m.Result(asked.message_id, "cpu", b'{"status": "ok"}'))
+    assert (home.targets, slugs(peer)) == ([("web-1", "answered")], [f"overloaded;retry-after={RETRY_LEAST}"])
+
+
+# ---------------------------------------------------------------------------------------------- telling
+
+
+def test_it_is_a_trouble_of_that_agent(clock: Clock) -> None:
+    """Said once, with what happened, to which agent and what to do; over when it was not seen for a while (F52)."""
+    home = Home(clock, "results=1/60")
+    said = told(home)
+    for _ in range(3):
+        peer = home.agent()
+        report(peer, 1, 2, 3)
+        peer.hang_up()
+        home.turn(RETRY_LEAST)
+        home.house.sweep()
+    sentence = (
+        "web-1 is beyond its quota `results` (1 results at once, then 60 a minute): it is sent away for some time,"
+        " again and again, and keeps its results in its spool. Look at what it runs (`helen status web-1`), or raise"
+        " the quota with --quota results=BURST/A_MINUTE"
+    )
+    agent = home.house.roster.agents["web-1"]
+    assert said == [("web-1", QUOTA, "problem", WARNING, sentence)]
+    assert (agent.noticed, len(home.house.troubles)) == ({"quota results": sentence}, 1)
+    home.turn(QUIET_SECONDS - RETRY_LEAST - 0.5)
+    home.house.sweep()
+    assert len(said) == 1
+    home.turn(1.0)
+    home.house.sweep()
+    assert said[1:] == [("web-1", QUOTA, "recovery", OK, "not seen again for 10 minutes")]
+    assert (agent.noticed, len(home.house.troubles)) == ({}, 0)
+
+
+def test_several_quotas_of_one_agent_are_one_message(clock: Clock) -> None:
+    """And one recovery, after the last of them."""
+    home = Home(clock, "results=1/60", "messages=100/60")
+    said = told(home)
+    peer = home.agent()
+    report(peer, 1, 2)
+    peer.hang_up()
+    home.turn(RETRY_LEAST)
+    peer = home.agent()
+    peer.raw(b"pong 1\n" * 200)
+    for _ in range(20):
+        home.turn()
+    assert set(home.house.roster.agents["web-1"].noticed) == {"quota results", "quota messages"}
+    home.turn(QUIET_SECONDS)
+    home.house.sweep()
+    assert [words[2] for words in said] == ["problem", "recovery"]
+
+
+def test_what_other_parts_leave_out_is_told(clock: Clock) -> None:
+    """States and series: counted by difference, and only of agents that are known (F51)."""
+    home, counts = Home(clock), {"web-1": 5, "gone": 9}
+    home.agent()
+    said = told(home)
+    home.house.quotas.levels.append(Level("states", lambda: counts, "the rest is history only"))
+    for more in (0, 3, 0):
+        counts["web-1"] += more
+        home.turn(LOOK_SECONDS)
+        home.house.sweep()
+    assert home.house.quotas.exceeded["states"] == 8
+    assert [words[:3] for words in said] == [("web-1", QUOTA, "problem")]
+    assert "1,000 checks with a state): the rest is history only. " in said[0][-1]
+
+
+def test_a_copy_of_an_agent_is_told_through_channels(clock: Clock) -> None:
+    """Once, however often it comes back; and the end of it (F90)."""
+    home = Home(clock)
+    said = told(home)
+    home.agent()
+    for _ in range(5):
+        copy = Peer(home.house, clock).hello()
+        home.house.roster.agents["web-1"].link.owner.heard_from(home.house.roster.agents["web-1"].link)
+        assert slugs(copy) == ["identity-in-use"]
+        copy.hang_up()
+        home.turn(100.0)
+        home.house.sweep()
+    assert [words[:4] for words in said] == [("web-1", COPY, "problem", CRITICAL)]
+    assert said[0][4].startswith("two machines run with the identity of web-1: the second one, at 192.168.1.1, was")
+    home.turn(QUIET_SECONDS)
+    home.house.sweep()
+    assert [words[:4] for words in said[1:]] == [("web-1", COPY, "recovery", OK)]

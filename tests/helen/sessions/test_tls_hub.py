@@ -1,0 +1,277 @@
+"""The hub over real sockets: who is served when, what a fault ends, and what is left after many ends."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import random
+import select
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from helen_parts import Notebook
+from hub_stage import Authority, Client, ReactorClock, Recorder, StillPort, serve_until
+
+from equus_protocol import messages as m
+from helen.sessions.fair_turns import STEP_SECONDS, FairTurns
+from helen.sessions.listener import AgentListener
+from helen.sessions.open_connections import OpenConnections
+from helen.sessions.tls_hub import ACCEPTS, REST_SECONDS, TLSHub
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+class Recorders:
+    """In place of the listener: a Recorder for each that comes, or nothing while it is `full`."""
+
+    def __init__(self) -> None:
+        self.made: list[Recorder] = []
+        self.full = False
+        self.on_data: Callable[[Recorder, bytes], None] = lambda recorder, data: None
+
+    def buildProtocol(self, address: Any) -> Recorder | None:
+        if self.full:
+            return None
+        recorder = Recorder()
+        recorder.on_data = lambda which, data: self.on_data(which, data)
+        self.made.append(recorder)
+        return recorder
+
+
+class Home:
+    """A hub with its clock, its port and clients."""
+
+    def __init__(self, authority: Authority, listener: Any = None) -> None:
+        self.authority, self.clock, self.port = authority, ReactorClock(), StillPort()
+        self.listener: Any = listener or Recorders()
+        self.turns = FairTurns(self.clock, self.clock.seconds)
+        self.hub = TLSHub(self.clock, self.port, authority.tls, self.listener, self.turns)
+        self.hub.startReading()
+        self.clients: list[Client] = []
+
+    def dial(self, with_certificate: bool = False) -> Client:
+        address = self.hub.getHost()
+        connected = socket.create_connection((address.host, address.port))
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client = Client(connected, self.authority.context(with_certificate=with_certificate))
+        self.clients.append(client)
+        return client
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        serve_until(self.hub, self.clock, self.clients, condition)
+
+    def join(self, count: int) -> list[Client]:
+        """Connect so many clients, one after the other, hands shaken at both ends."""
+        for _ in range(count):
+            self.dial()
+            self.until(lambda: self.clients[-1].is_trusted and self.listener.made[-1].events == ["trusted"])
+        assert len(self.hub) == len(self.listener.made) == count
+        return self.clients
+
+    def say(self, client: Client, data: bytes) -> None:
+        """Send it, and wait until the kernel has it for the hub."""
+        client.say(data)
+        client.put(client.records())
+        assert select.select([self.hub.fileno()], [], [], 30)[0]
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.socket.close()
+        if self.port.is_listening:
+            self.hub.stopListening()
+        self.hub.connectionLost(None)
+
+
+@pytest.fixture
+def home(authority: Authority) -> Iterator[Home]:
+    made = Home(authority)
+    yield made
+    made.close()
+
+
+def test_an_agent_is_known_by_its_certificate_and_acknowledged(authority: Authority) -> None:
+    """The same connection as over Twisted's transport: hello, a report, its ack, an end."""
+    clock = ReactorClock()
+    notebook = Notebook(clock)
+    shown: list[Any] = []
+    notebook.identify = lambda certificate, now: shown.append(certificate) or notebook.identity  # type: ignore[method-assign]
+    notebook.on_heard = lambda connection, message: connection.send(m.Ack("s", message.sequence))
+    home = Home(authority, AgentListener(clock, notebook, OpenConnections()))
+    home.clock.advance(0)
+    client = home.dial(with_certificate=True)
+    home.until(lambda: client.is_trusted)
+    client.say(b"hello 2 kit\nreport s 1 disk 2\n{}\n")
+    home.until(lambda: notebook.turn() or b"ack s 1\n" in client.heard)
+    assert notebook.events[:3] == ["arrived", m.Hello(2, "kit"), m.Report("s", 1, "disk", b"{}")]
+    assert [certificate.subject for certificate in shown] == [authority.shown.subject] * 2
+    client.socket.close()
+    home.until(lambda: "gone" in notebook.events)
+    assert notebook.events[-2:] == ["lost", "gone"]
+    home.close()
+
+
+def test_turns_go_round(home: Home) -> None:
+    """One agent that takes all the time of a turn is served once, then the others are, then it again."""
+    first, second, third = home.join(3)
+    order: list[bytes] = []
+
+    def slow(recorder: Recorder, data: bytes) -> None:
+        order.append(data)
+        home.clock.advance(2 * STEP_SECONDS)
+
+    home.listener.on_data = slow
+    for client, name in ((first, b"1"), (second, b"2"), (third, b"3")):
+        home.say(client, name)
+    home.hub.doRead()
+    assert len(order) == 1
+    flooding = home.clients[int(order[0]) - 1]
+    home.say(flooding, order[0])
+    home.hub.doRead()
+    home.hub.doRead()
+    assert sorted(order) == [b"1", b"2", b"3"]
+    home.hub.doRead()
+    assert order[3] == order[0]
+
+
+def test_agents_come_before_strangers_and_strangers_come(home: Home) -> None:
+    """Ten that shake hands and one that knocks wait for an agent; each turn takes one of them all the same."""
+    agent = home.join(1)[0]
+    strangers = [home.dial() for _ in range(3)]
+    home.until(lambda: len(home.hub) == 4)
+    order: list[str] = []
+    home.listener.on_data = lambda recorder, data: (order.append("agent"), home.clock.advance(2 * STEP_SECONDS))
+    for stranger in strangers:
+        stranger.step()
+    home.say(agent, b"x")
+    served = home.hub._serve
+
+    def noting(transport: Any, event: int) -> None:
+        if not transport.is_trusted:
+            order.append("stranger")
+        served(transport, event)
+
+    home.hub._serve = noting  # type: ignore[method-assign]
+    home.hub.doRead()
+    assert order == ["agent", "stranger"]
+    home.until(lambda: all(stranger.is_trusted for stranger in strangers))
+
+
+def test_a_flood_of_connections_comes_a_few_in_a_turn(home: Home) -> None:
+    """Each costs half a millisecond before its first byte (F55)."""
+    for _ in range(2 * ACCEPTS + 1):
+        home.dial()
+    counts = []
+    while len(home.hub) < 2 * ACCEPTS + 1:
+        assert select.select([home.hub.fileno()], [], [], 30)[0]
+        home.hub.doRead()
+        counts.append(len(home.hub))
+    assert max(after - before for before, after in zip([0, *counts], counts, strict=False)) == ACCEPTS
+
+
+def test_no_room(home: Home) -> None:
+    """One for whom the listener has no place is closed at once, and the others are served."""
+    agent = home.join(1)[0]
+    home.listener.full = True
+    stranger = home.dial()
+    home.until(lambda: stranger.has_ended)
+    home.say(agent, b"still here")
+    home.until(lambda: home.listener.made[0].heard == b"still here")
+    assert len(home.hub) == 1
+
+
+def test_without_descriptors(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EMFILE: none is accepted for a second, and the hub does not spin; those who are connected go on."""
+    agent = home.join(1)[0]
+    real, tries = home.port.socket, []
+
+    class Short:
+        def accept(self) -> Any:
+            tries.append(1)
+            if len(tries) == 1:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return real.accept()
+
+    monkeypatch.setattr(home.port, "socket", Short())
+    waiting = home.dial()
+    assert select.select([home.hub.fileno()], [], [], 30)[0]
+    home.hub.doRead()
+    assert (len(tries), select.select([home.hub.fileno()], [], [], 0)[0]) == (1, [])
+    home.say(agent, b"x")
+    home.until(lambda: home.listener.made[0].heard == b"x")
+    home.clock.advance(REST_SECONDS)
+    home.until(lambda: waiting.is_trusted)
+    monkeypatch.undo()
+
+
+def test_a_fault_ends_one_connection(home: Home) -> None:
+    """Also one in a protocol, which is ours: its log has it, and the others don't notice."""
+    bad, good = home.join(2)
+
+    def faulty(recorder: Recorder, data: bytes) -> None:
+        if data == b"bad":
+            raise RuntimeError("a fault of a protocol")
+
+    home.listener.on_data = faulty
+    home.say(bad, b"bad")
+    home.until(lambda: bad.has_ended)
+    home.say(good, b"good")
+    home.until(lambda: home.listener.made[1].heard == b"good")
+    assert home.listener.made[0].events == ["trusted", "lost: ConnectionAborted"]
+
+
+def test_the_end_of_the_port(home: Home) -> None:
+    """Nobody is let in; who is connected stays; with the last of them the hub leaves the reactor."""
+    agent = home.join(1)[0]
+    assert home.clock.readers == {home.hub}
+    home.hub.stopListening()
+    with pytest.raises(OSError):
+        home.dial()
+    home.say(agent, b"x")
+    home.until(lambda: home.listener.made[0].heard == b"x")
+    agent.socket.close()
+    home.until(lambda: home.hub.fileno() == -1)
+    assert home.clock.readers == set()
+    assert home.listener.made[0].events == ["trusted", "lost: ConnectionLost"]
+
+
+def test_the_end_of_the_reactor(home: Home) -> None:
+    """Everybody is told at once: there are no turns any more."""
+    home.join(2)
+    home.hub.connectionLost(None)
+    assert [recorder.events for recorder in home.listener.made] == [["trusted", "lost: ConnectionAborted"]] * 2
+    assert (home.clock.readers, len(home.hub)) == (set(), 0)
+
+
+def test_nothing_is_left_of_many_ends(home: Home) -> None:
+    """Connections that end anywhere: descriptors, tables and protocols are as before. bench/cuts.py makes 10,000."""
+    chance = random.Random(7)
+    home.join(1)[0].socket.close()
+    home.until(lambda: len(home.hub) == 0)
+    home.clients.clear()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(60):
+        client = home.dial()
+        stream = b""
+        if number % 3 == 1:
+            stream = client.hello()
+        elif number % 3 == 2:
+            home.until(lambda: home.clients[-1].is_trusted)
+            client.say(b"some bytes of a line")
+            stream = client.records()
+        client.put(stream[: chance.randrange(len(stream) + 1)])
+        (client.reset if number % 2 else client.socket.close)()
+    home.until(lambda: len(home.listener.made) == 61 and len(home.hub) == 0)
+    home.clock.advance(0)
+    lost = [[str(event).partition(":")[0] for event in each.events].count("lost") for each in home.listener.made]
+    assert lost == [1] * 61
+    home.clients.clear()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert (home.hub._events, home.hub._strangers, list(home.hub._agents)) == ({}, {}, [])

@@ -1,0 +1,144 @@
+"""The service's own decisions: what ends it, and with which status."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hub_stage import Authority, ReactorClock, StillPort
+
+from helen import service
+from helen.journal.values import REFUSING, SEALING, Trouble
+from helen.parts import Live
+from helen.service import HelenService
+from helen.sessions.fair_turns import FairTurns
+from helen.sessions.listener import AgentListener, TLSListener
+from helen.sessions.open_connections import OpenConnections
+from helen.sessions.tls_hub import TLSHub
+from helen.settings.settings import Settings
+
+
+class Stopped:
+    """A reactor that is only ever stopped."""
+
+    stops = 0
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+@pytest.fixture
+def helen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(service.atexit, "register", lambda call: None)  # it would end pytest with its status
+    made = HelenService(Stopped(), Settings(tmp_path), lambda: Settings(tmp_path))
+    made._live = Live(Settings(tmp_path))
+    yield made
+    made.left.set()
+
+
+@pytest.mark.adversary(54)
+@pytest.mark.parametrize(
+    ("troubles", "status", "stops", "told"),
+    [
+        ([Trouble("disk full")], 0, 0, "disk full"),
+        ([Trouble("disk full"), Trouble("room again", over=True)], 0, 0, None),
+        ([Trouble("EIO", fatal=True)], 1, 1, "EIO"),
+        ([Trouble("EIO", fatal=True), Trouble("EIO", fatal=True)], 1, 2, "EIO"),
+    ],
+)
+def test_trouble_of_the_journal(helen: Any, troubles: list[Trouble], status: int, stops: int, told: str | None) -> None:
+    """A full disk passes; one that is not to be trusted ends Helen with status 1."""
+    for trouble in troubles:
+        helen._on_trouble(trouble)
+    assert (helen._exit_status, helen._reactor.stops, helen._live.trouble) == (status, stops, told)
+
+
+UNACKNOWLEDGED, SAFE = "no space: not acknowledged", "no space: what was acknowledged is safe"
+
+
+@pytest.mark.parametrize(
+    ("troubles", "told", "lines"),
+    [
+        ([Trouble(SAFE, part=SEALING), Trouble(UNACKNOWLEDGED)], UNACKNOWLEDGED, [SAFE, UNACKNOWLEDGED]),
+        ([Trouble(UNACKNOWLEDGED), Trouble(SAFE, part=SEALING)], UNACKNOWLEDGED, [UNACKNOWLEDGED]),
+        (
+            [Trouble(UNACKNOWLEDGED), Trouble(SAFE, part=SEALING), Trouble("written", over=True)],
+            SAFE, [UNACKNOWLEDGED, "written", SAFE],
+        ),
+        (
+            [Trouble(UNACKNOWLEDGED), Trouble(SAFE, part=SEALING), Trouble("sealed", over=True, part=SEALING)],
+            UNACKNOWLEDGED, [UNACKNOWLEDGED, "sealed"],
+        ),
+        ([Trouble(SAFE, part=SEALING), Trouble("sealed", over=True, part=SEALING)], None, [SAFE, "sealed"]),
+        ([Trouble("a sequence is refused", part=REFUSING)], None, ["a sequence is refused"]),
+        (
+            [Trouble(UNACKNOWLEDGED), Trouble("a sequence is refused", part=REFUSING), Trouble("written", over=True)],
+            None, [UNACKNOWLEDGED, "a sequence is refused", "written"],
+        ),
+    ],
+)  # fmt: skip
+def test_troubles_of_two_threads_are_one_sentence(
+    helen: Any, troubles: list[Trouble], told: str | None, lines: list[str]
+) -> None:
+    """The worse one; the end of one is not the end of the other, and a refused result does not last. (J4)"""
+    logged: list[str] = []
+    helen.log = SimpleNamespace(
+        info=lambda form, sentence: logged.append(sentence), critical=lambda form, sentence: logged.append(sentence)
+    )
+    for trouble in troubles:
+        helen._on_trouble(trouble)
+    assert (helen._live.trouble, logged) == (told, lines)
+
+
+def test_sigterm_after_a_fatal_trouble(helen: Any) -> None:
+    """The status stays what it was."""
+    helen.end(1)
+    helen.end(0)
+    assert helen._exit_status == 1
+
+
+def test_what_hangs_is_left_behind(helen: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that never answers: out after STOP_SECONDS, and not with status 0."""
+    left: list[int] = []
+    monkeypatch.setattr(service, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(service.os, "_exit", left.append)
+    helen._leave_in_time()
+    assert left == [1]
+
+
+# ---------------------------------------------------------------------------------------------- agents' connections
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing", "port", "factory", "lines"),
+    [
+        ({}, (), TLSHub, AgentListener, 0),
+        ({"transport": "stock"}, (), StillPort, TLSListener, 0),
+        ({}, ("SSL_read", "_ssl"), StillPort, TLSListener, 1),
+        ({"transport": "stock"}, ("SSL_read",), StillPort, TLSListener, 0),
+        ({"insecure_plaintext": True}, (), StillPort, AgentListener, 1),
+    ],
+)
+def test_what_carries_the_connections_of_agents(
+    helen: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], missing: tuple[str, ...],
+    port: type, factory: type, lines: int,
+) -> None:  # fmt: skip
+    """The hub, unless TLS is Twisted's by setting, or pyOpenSSL lacks a name that the hub calls: the log says which."""
+    opened, said, clock = StillPort(), [], ReactorClock()
+    given: list[Any] = []
+    monkeypatch.setattr(service.ports, "listen", lambda reactor, fd, made, where: given.append(made) or opened)
+    monkeypatch.setattr(service, "MISSING", missing)
+    monkeypatch.setattr(HelenService, "log", SimpleNamespace(warn=lambda text, **names: said.append((text, names))))
+    sessions = SimpleNamespace(connections=OpenConnections(), fair_turns=FairTurns(clock, clock.seconds))
+    helen._reactor, helen._chosen = clock, Settings(helen._chosen.state, **settings)
+    helen._opened = SimpleNamespace(parts=SimpleNamespace(sessions=sessions), server_tls=Authority(tmp_path).tls)
+    listening = helen._listen_for_agents(None)
+    assert (type(listening), type(given[0]), len(said)) == (port, factory, lines)
+    assert (helen._ports, helen._live.address) == ([listening], f"{socket.gethostname()}:{opened.getHost().port}")
+    if missing and lines:
+        assert said[0][1] == {"names": "SSL_read, _ssl"}
+    listening.stopListening()
+    assert (clock.readers, opened.is_listening) == (set(), False)

@@ -1,0 +1,87 @@
+"""Bodies as typed values: each field by its reader, its default where it is missing, and one sentence for a fault."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+
+from helen.web.bodies import Body, read_as
+from helen.web.body_fields import (
+    AnswerTime,
+    Duration,
+    Files,
+    Flag,
+    OnlyTrue,
+    OptionalPatterns,
+    OptionalText,
+    Patterns,
+    Strings,
+    Text,
+    Wheels,
+    whole_of,
+    whole_or_none_of,
+)
+from helen.web.problems import Problem
+
+
+class Everything(Body, frozen=True, kw_only=True):
+    """Has a field of each kind."""
+
+    name: Text
+    on: Patterns
+    note: OptionalText = None
+    others: OptionalPatterns = None
+    ttl: Duration = 60.0
+    timeout: AnswerTime = 30.0
+    replace: Flag = False
+    sticky: OnlyTrue = False
+    remove: Strings = []
+    files: Files = {}
+    wheels: Wheels = {}
+    whole: Annotated[str, whole_of("x.toml")] = ""
+    file: Annotated[str | None, whole_or_none_of("y.toml")] = None
+    number: int = 0
+
+
+LEAST = {"name": "web", "on": "*"}
+
+
+def test_defaults_and_values() -> None:
+    """A missing field has its default; what a client sends becomes what the code works with."""
+    body = read_as(Everything, LEAST)
+    assert (body.name, body.on, body.ttl, body.others, body.dry_run) == ("web", ["*"], 60.0, None, False)
+    given: dict[str, Any] = {"ttl": "2m", "others": ["a", "b"], "sticky": 1, "remove": "x.lua", "unknown": 1}
+    given |= {"files": {"a.lua": "é"}, "wheels": {"a.whl": "aGk="}, "whole": "text", "file": None, "number": "raw"}
+    body = read_as(Everything, LEAST | given)
+    assert (body.ttl, body.others, body.sticky, body.remove) == (120.0, ["a", "b"], False, ["x.lua"])
+    assert (body.files, body.wheels) == ({"a.lua": "é".encode()}, {"a.whl": b"hi"})
+    assert (body.whole, body.file, body.number) == ("text", None, "raw")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": None}, "`name` is missing, or no text"), ({"name": ""}, "`name` is missing, or no text"),
+        ({"name": "\ud800"}, "`name` is no text: surrogates"), ({"on": []}, "`on` is a name, a pattern"),
+        ({"note": 5}, "`note` is missing, or no text"), ({"others": {}}, "`others` is a name"),
+        ({"ttl": None}, "`ttl`: "), ({"timeout": 0}, "`timeout` is more than 0"),
+        ({"timeout": "2h"}, "at most 3600 s"), ({"replace": "yes"}, "`replace` is true or false"),
+        ({"dry_run": None}, "`dry_run` is true or false"), ({"remove": [5]}, "`remove` is a list of texts"),
+        ({"wheels": {"a": "%"}}, "`wheels` is an object of file names and their bytes in base64"),
+        ({"whole": None}, "`whole` is the whole of x.toml"), ({"whole": "\ud800"}, "`whole` holds what is no text"),
+        ({"file": 5}, "`file` is the whole of y.toml, or null"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_told(given: dict[str, Any], said: str) -> None:
+    """By the name of the field, with what it takes."""
+    with pytest.raises(Problem) as caught:
+        read_as(Everything, LEAST | given)
+    assert (caught.value.status, caught.value.title) == (400, "bad request")
+    assert said in str(caught.value)
+
+
+def test_what_must_be_there() -> None:
+    """A field without a default is missed by its own sentence."""
+    with pytest.raises(Problem, match="`on` is a name"):
+        read_as(Everything, {"name": "web"})

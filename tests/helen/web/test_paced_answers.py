@@ -1,0 +1,92 @@
+"""Long answers: as fast as they are read, and no faster; whoever hangs up ends them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock, Cooperator
+from twisted.python.failure import Failure
+
+from helen.web.connections import paced_answers
+from helen.web.connections.paced_answers import write_rows
+from helen.web.connections.short_turns import ROWS_A_STEP
+
+
+class Reader:
+    """A request whose client takes `room` bytes, then waits."""
+
+    method = b"GET"
+
+    def __init__(self, room: int = 10**9) -> None:
+        self.got, self.room = b"", room
+        self.producer: Any = None
+        self.finished: list[Deferred[None]] = []
+
+    def setHeader(self, name: str, value: str) -> None:
+        """Not looked at."""
+
+    def notifyFinish(self) -> Deferred[None]:
+        self.finished.append(Deferred())
+        return self.finished[-1]
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        self.producer = producer
+
+    def unregisterProducer(self) -> None:
+        self.producer = None
+
+    def write(self, data: bytes) -> None:
+        self.got += data
+        if len(self.got) > self.room:
+            self.producer.pauseProducing()
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The cooperator of the reactor, on a clock."""
+    clock = Clock()
+    cooperator = Cooperator(scheduler=lambda call: clock.callLater(0.001, call), terminationPredicateFactory=lambda: (
+        lambda: True
+    ))  # fmt: skip
+    monkeypatch.setattr(paced_answers, "cooperate", cooperator.cooperate)
+    return clock
+
+
+THINGS = range(20 * ROWS_A_STEP)
+
+
+def pump(clock: Clock) -> None:
+    for _ in range(100):
+        clock.advance(0.001)
+
+
+def test_no_faster_than_it_is_read(turns: Clock) -> None:
+    """A reader that waits has a piece more than it took; when it goes on, it gets the rest, and all of it is JSON."""
+    reader, told = Reader(room=1_000), []
+    write_rows(reader, "rows", THINGS, lambda thing: {"n": thing}, {"next": None}).addBoth(told.append)
+    pump(turns)
+    assert 1_000 < len(reader.got) < 3_000
+    assert told == []
+    for _ in range(30):
+        if reader.producer is not None:
+            reader.room = len(reader.got) + 1_000
+            reader.producer.resumeProducing()
+            pump(turns)
+    assert (told, reader.producer) == ([b""], None)
+    assert json.loads(reader.got) == {"rows": [{"n": thing} for thing in THINGS], "next": None}
+
+
+def test_whoever_hangs_up_ends_it(turns: Clock) -> None:
+    """In the middle of a pause as well: nothing more is made."""
+    reader, told, shown = Reader(room=1_000), [], list[int]()
+    write_rows(reader, "rows", THINGS, lambda thing: shown.append(thing) or thing).addBoth(told.append)
+    pump(turns)
+    before = len(shown)
+    reader.finished[0].errback(Failure(ConnectionError("gone")))
+    reader.producer.stopProducing()
+    pump(turns)
+    assert told == [b""]
+    assert len(shown) == before

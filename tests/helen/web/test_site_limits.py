@@ -1,0 +1,271 @@
+"""What clients of the HTTP API can hold: connections, time to send a request, answers that they don't read."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionAborted
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET
+
+from helen.web import lines
+from helen.web.connections.clients import (
+    HEAD_SECONDS,
+    MAX_CLIENTS,
+    STRANGERS_OF_ADDRESS,
+    STRANGERS_OF_NETWORK,
+    network_of,
+)
+from helen.web.site import REQUEST_SECONDS, QuietSite
+
+
+class Slow(Resource):
+    """Answers later, when the test says so."""
+
+    isLeaf = True
+
+    def render(self, request: object) -> int:
+        return NOT_DONE_YET
+
+
+@pytest.fixture
+def site() -> QuietSite:
+    """On a clock of its own."""
+    made = QuietSite(Slow())
+    made.reactor = Clock()
+    return made
+
+
+def connect(site: QuietSite, host: str = "") -> Any:
+    """A client, or None for a closed socket."""
+    channel = site.buildProtocol(IPv4Address("TCP", host, 40_000) if host else None)
+    if channel is not None:
+        channel.stage_transport = Transport()
+        channel.makeConnection(channel.stage_transport)
+    return channel
+
+
+class Transport(StringTransport):
+    """Loses its connection at once when it is aborted, as the reactor does in its next turn."""
+
+    is_cut = is_told = False
+
+    def abortConnection(self) -> None:
+        self.is_cut = True
+
+
+def cut(channels: list[Any]) -> list[int]:
+    """Which of these were cut; they are told so."""
+    gone = [at for at, channel in enumerate(channels) if channel.stage_transport.is_cut]
+    for at in gone:
+        if not channels[at].stage_transport.is_told:
+            channels[at].stage_transport.is_told = True
+            channels[at].connectionLost(Failure(ConnectionAborted()))
+    return gone
+
+
+HEAD = b"GET /api/v1/status HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+def ask(channel: Any, is_let_in: bool = True) -> Any:
+    """Send a request, which the gate lets in or not; it is not answered yet."""
+    channel.dataReceived(HEAD)
+    request = channel._channel.requests[-1]
+    request.connection.is_let_in = is_let_in or request.connection.is_let_in
+    request.connection.busy += is_let_in
+    return request
+
+
+def answer(request: Any) -> None:
+    request.connection.busy -= 1
+    request.finish()
+
+
+def test_256_clients_of_a_site(site: QuietSite) -> None:
+    """While all are busy the next one is a closed socket; one that goes makes room for one."""
+    inside = [connect(site, f"192.{at}.2.1") for at in range(MAX_CLIENTS)]
+    assert None not in inside
+    for channel in inside:
+        ask(channel)
+    assert connect(site, "198.51.100.1") is None
+    inside[0].connectionLost(None)
+    assert connect(site, "198.51.100.1") is not None
+    assert cut(inside) == []
+    for channel in inside[1:]:
+        channel.connectionLost(None)
+
+
+def test_the_oldest_stranger_goes(site: QuietSite) -> None:
+    """Silent sockets and refused clients make room for newcomers, then idle ones; never those that are busy (F55)."""
+    inside = [connect(site, f"192.{at}.2.1") for at in range(MAX_CLIENTS)]
+    busy, idle = [ask(inside[at]) for at in range(100)], [ask(inside[at]) for at in range(100, 150)]
+    refused = [ask(inside[at], is_let_in=False) for at in range(150, 200)]
+    for request in idle:
+        answer(request)
+    for request in refused:
+        request.finish()
+    newcomers = [connect(site, f"198.51.{at}.1") for at in range(106)]
+    assert cut(inside) == list(range(150, 256))
+    for channel in newcomers:
+        ask(channel)
+    late = []
+    for at in range(50):
+        late.append(connect(site, f"203.0.{at}.1"))
+        ask(late[-1])
+    assert cut(inside) == list(range(100, 256))
+    assert connect(site, "203.1.1.1") is None
+    assert cut(newcomers) + cut(late) == []
+    answer(busy[0])
+    assert connect(site, "203.1.1.1") is not None
+    assert cut(inside)[:2] == [0, 100]
+    assert len(site._clients) == MAX_CLIENTS
+
+
+def test_an_address_before_its_network(site: QuietSite) -> None:
+    """One address makes room for itself, then its network does; others keep their places (F55)."""
+    good = connect(site, "203.0.113.9")
+    ours = [connect(site, "192.0.2.1") for _ in range(STRANGERS_OF_ADDRESS)]
+    assert cut(ours) == []
+    ours += [connect(site, "192.0.2.1") for _ in range(3)]
+    assert cut(ours) == [0, 1, 2]
+    ask(ours[3])
+    ours.append(connect(site, "192.0.2.1"))
+    assert cut(ours) == [0, 1, 2]  # one that was let in is no stranger
+    rest = [connect(site, f"192.0.2.{10 + at}") for at in range(STRANGERS_OF_NETWORK - STRANGERS_OF_ADDRESS)]
+    assert cut(ours) == [0, 1, 2]
+    rest.append(connect(site, "192.0.2.250"))
+    assert cut(ours) == [0, 1, 2, 4]
+    assert cut([good]) == cut(rest) == []
+
+
+def test_silent_sockets_of_one_address_that_come_again(site: QuietSite) -> None:
+    """However many there are, a client of another address, of the same network too, finds a place (F55)."""
+    for _ in range(5 * MAX_CLIENTS):
+        assert connect(site, "192.0.2.1") is not None
+    assert len(site._clients) == STRANGERS_OF_ADDRESS
+    for host in ("192.0.2.2", "203.0.113.9"):
+        good = connect(site, host)
+        connect(site, "192.0.2.1")
+        ask(good)
+        assert cut([good]) == []
+
+
+@pytest.mark.parametrize(("seconds", "ended"), [(HEAD_SECONDS - 0.5, False), (HEAD_SECONDS, True)])
+@pytest.mark.parametrize("begin", [b"", b"GET /api/v1/status HTTP/1.1\r\nhost: loc"], ids=["nothing", "half a head"])
+def test_a_request_that_does_not_come(site: QuietSite, begin: bytes, seconds: float, ended: bool) -> None:
+    """The head of a request has ten seconds, also where a letter comes now and then (F55)."""
+    channel = connect(site)
+    channel.dataReceived(begin)
+    for _ in range(int(seconds / 0.5)):
+        site.reactor.advance(0.5)
+        if begin and not channel.stage_transport.is_cut:
+            channel.dataReceived(b"x")
+    assert channel.stage_transport.is_cut is ended
+    channel.connectionLost(None)
+    assert site.reactor.getDelayedCalls() == []
+
+
+def test_the_next_request_of_a_connection(site: QuietSite) -> None:
+    """It may come late, but once it has begun it has ten seconds as well; a body may take its time."""
+    channel = connect(site)
+    first = ask(channel)
+    site.reactor.advance(30.0)
+    answer(first)
+    site.reactor.advance(50.0)
+    channel.dataReceived(b"POST /x HTTP/1.1\r\n")
+    site.reactor.advance(HEAD_SECONDS - 1.0)
+    channel.dataReceived(b"host: localhost\r\ncontent-length: 3\r\n\r\n")
+    for _ in range(3):
+        site.reactor.advance(REQUEST_SECONDS - 1.0)
+        assert not channel.stage_transport.is_cut
+        channel.dataReceived(b"x")
+    site.reactor.advance(REQUEST_SECONDS - 1.0)
+    channel.connectionLost(None)
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.77", "192.0.2.0/24"), ("::ffff:192.0.2.77", "192.0.2.0/24"),
+        ("2001:db8:1:2:3::9", "2001:db8:1:2::/64"), ("fe80::1%eth0", "fe80::/64"), ("", ""),
+    ],
+)  # fmt: skip
+def test_networks(address: str, network: str) -> None:
+    """As those of agents are counted."""
+    assert network_of(address) == network
+
+
+class Reader:
+    """A request whose client takes what it is told to take."""
+
+    def __init__(self) -> None:
+        self.aborted, self.written = False, 0
+        # As Twisted's own transports keep what the kernel hasn't taken.
+        self.transport = SimpleNamespace(dataBuffer=b"", offset=0, _tempDataLen=0, transport=None)
+        self._finished: Deferred[None] = Deferred()
+
+    def cut(self) -> None:
+        self.aborted = True
+
+    def setHeader(self, _name: str, _value: str) -> None:
+        return None
+
+    def notifyFinish(self) -> Deferred[None]:
+        return self._finished
+
+    def write(self, data: bytes) -> None:
+        self.written += len(data)
+        self.transport._tempDataLen += len(data)
+
+    def take_all(self) -> None:
+        self.transport._tempDataLen = 0
+
+
+def line(length: int) -> dict[str, Any]:
+    """A document that is a line of so many bytes."""
+    return {"x": "y" * (length - len('{"x": ""}\n'))}
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch, beyond: int) -> None:
+    """All that waits counts, to the byte: with one more the client is cut off, and that line is not written."""
+    monkeypatch.setattr(lines, "MAX_UNREAD", 10_000)
+    reader = Reader()
+    write = lines.Lines(reader).write  # type: ignore[arg-type]
+    for _ in range(9):
+        write(line(1_000))
+    write(line(1_000 + beyond))
+    assert (reader.aborted, reader.written) == ((False, 10_000), (True, 9_000))[beyond]
+
+
+def test_a_client_that_reads_late_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken no longer counts."""
+    monkeypatch.setattr(lines, "MAX_UNREAD", 10_000)
+    reader = Reader()
+    write = lines.Lines(reader).write  # type: ignore[arg-type]
+    for _ in range(5):
+        for _ in range(9):
+            write(line(1_000))
+        reader.take_all()
+    assert (reader.aborted, reader.written) == (False, 45_000)
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [("9" * 18, 413), ("9" * 19, 400), ("9" * 5_000, 400), ("-1", 400), ("0" * 40, 400), ("x", 400)],
+)
+def test_a_length_that_is_no_number(
+    site: QuietSite, caplog: pytest.LogCaptureFixture, length: str, status: int
+) -> None:
+    """It is refused at once; Python reads no number of 5,000 digits, and a traceback for each would fill the log."""
+    channel = connect(site, "192.0.2.1")
+    channel.dataReceived(f"POST /login HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n".encode())
+    assert channel.stage_transport.value().startswith(f"HTTP/1.1 {status} ".encode())
+    assert channel.stage_transport.disconnecting

@@ -1,0 +1,126 @@
+"""`helen push --agent` with the wheel of the product itself, as it is built, against a real Helen and a real agent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from helen_running import EQUUS, Program, Running, pulse, wait_until
+
+from equus_protocol.pieces import PIECE
+from groundwork.figures import figure
+from helen.cli import agent_upgrade
+from helen.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+NEWER = "9.0.0"
+SOURCES = ("equus", "equus_protocol", "groundwork", "helen", "helen_checks", "checks", "scale0", "twisted", "zerotask")
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this source with a newer version."""
+    folder = tmp_path_factory.mktemp("product")
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "dropin.cache"))
+    for name in ("pyproject.toml", "README.rst"):
+        shutil.copyfile(ROOT / name, folder / name)
+    lines = (ROOT / "setup.cfg").read_text().splitlines()
+    changed = [f"version = {NEWER}" if line.startswith("version = ") else line for line in lines]
+    (folder / "setup.cfg").write_text("\n".join(changed) + "\n")
+    words = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder / "dist"), str(folder)]
+    built = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stdout + built.stderr
+    [wheel] = (folder / "dist").iterdir()
+    assert wheel.stat().st_size > PIECE  # or this shows nothing
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def alone(product: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The agent of it, by the documented command."""
+    out = tmp_path_factory.mktemp("alone")
+    done = CliRunner().invoke(main, ["agent-wheel", str(product), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    wheel = out / product.name
+    assert wheel.stat().st_size <= PIECE
+    sizes = [figure(path.stat().st_size, "B") for path in (wheel, product)]
+    assert f"{wheel}: {sizes[0]}, of {sizes[1]} with the server" in done.output
+    return wheel
+
+
+@pytest.fixture
+def helen(tmp_path: Path) -> Iterator[Running]:
+    """A Helen with one check."""
+    folder = tmp_path / "helen"
+    (folder / "checks").mkdir(parents=True)
+    (folder / "checks" / "pulse.lua").write_text(pulse())
+    running = Running(folder)
+    try:
+        yield running.up()
+    finally:
+        running.end()
+
+
+def begin(helen: Running, name: str, allowed: bool) -> Program:
+    """An agent whose policy allows upgrades, or does not."""
+    policy = helen.folder / f"{name}.toml"
+    policy.write_text(f"[upgrade]\nallow = {str(allowed).lower()}\n")
+    policy.chmod(0o644)
+    token = helen.client.post("/api/v1/tokens", {"agent": name})["token"]
+    words = [*EQUUS, "--server", helen.run["agents"], "--state", str(helen.folder / name), "--join", token]
+    return Program([*words, "--name", name, "--policy", str(policy)], helen.folder / f"{name}.log")
+
+
+def push(helen: Running, wheel: Path) -> Result:
+    runner = CliRunner(env={"HELEN_STATE": str(helen.state), "HELEN_URL": None, "HELEN_TOKEN": None})
+    return runner.invoke(main, ["push", "--rings", "off", "--agent", str(wheel)])
+
+
+@pytest.mark.parametrize("kind", ["product", "alone"])
+def test_the_real_wheel_arrives_and_is_confirmed(
+    helen: Running, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The whole product comes in pieces; both run, and the figures count those that say so (J1)."""
+    wheel: Path = request.getfixturevalue(kind)
+    if kind == "product":
+        monkeypatch.setattr(agent_upgrade, "AT_ONCE", PIECE)  # and in several requests
+    agents = [begin(helen, "web-1", True), begin(helen, "web-2", False)]
+    try:
+        wait_until(lambda: len(helen.client.get("/api/v1/results")["results"]) == 2, "result of both agents")
+        done = push(helen, wheel)
+        assert done.exit_code == 0, (done.output, [agent.said for agent in agents])
+        assert f"Equus {NEWER}: 1 of 2 agents run it, 1 refused it" in done.stdout
+        assert "web-2 does not run it: denied: " in done.stderr
+        assert ("is longer than 1 MiB" in done.stderr) is (kind == "product")
+        assert not any(f"of {fewer} agents" in done.stdout for fewer in (0, 1)), done.stdout
+        versions = {agent["name"]: agent["equus"] for agent in helen.client.get("/api/v1/agents")["agents"]}
+        assert NEWER in versions["web-1"] and NEWER not in versions["web-2"]
+        installed = helen.folder / "web-1" / "upgrade" / NEWER
+        assert (installed / "helen").exists() is (kind == "product")
+    finally:
+        for agent in agents:
+            agent.end()
+
+
+def test_nobody_confirms(helen: Running, alone: Path) -> None:
+    """The command fails, and says who refused and why (J1)."""
+    agent = begin(helen, "web-1", False)
+    try:
+        wait_until(lambda: helen.client.get("/api/v1/results")["results"], "result of the agent")
+        done = push(helen, alone)
+        assert done.exit_code == 1
+        assert f"no agent has confirmed that it runs Equus {NEWER}" in done.stderr
+        assert "add to " in done.stderr and "allow = true" in done.stderr
+    finally:
+        agent.end()
+    assert os.path.exists(helen.folder / "web-1")
+    assert not os.path.exists(helen.folder / "web-1" / "upgrade")

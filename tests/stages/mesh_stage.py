@@ -1,0 +1,67 @@
+"""What a test of this folder starts; all of it ends with the test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from helen_running import TWISTD, Program, Running
+from peers import Agent, Asker, Broker, Rpc
+
+
+class Stage:
+    """Whoever shares one may leave things on it for the tests: processes, peers."""
+
+    b: Broker
+    h1: Running
+    h2: Running
+    web1: Agent
+    desk: Asker
+    rpc: Rpc
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.brokers: dict[str, Broker] = {}
+        self.programs: list[Program] = []  # started by somebody else, ended by us
+        self._started: list[Broker | Running | Agent | Asker | Rpc | Program] = []
+
+    def helen(self, name: str, *options: str, plain: bool = True) -> Running:
+        """In plaintext agents of a few lines may come; without keys the network is one for trials."""
+        is_open = not {"--curve-key", "--keys-or-nothing"} & set(options)
+        options = tuple(word for word in options if word != "--keys-or-nothing")
+        if is_open and any(word.startswith(("--scale0", "--embed-", "--zerotask")) for word in options):
+            options = (*options, "--insecure-network")
+        (self.folder / name / "checks").mkdir(parents=True, exist_ok=True)
+        running = Running(self.folder / name, *(["--insecure-plaintext"] if plain else []), *options)
+        self._started.append(running)
+        return running
+
+    def broker(self, name: str = "b1", **config: Any) -> Broker:
+        self._started.append(broker := Broker(self.folder / name, **config))
+        self.brokers[name] = broker
+        return broker
+
+    def agent(self, helen: Running, name: str) -> Agent:
+        self._started.append(agent := Agent(helen.run["agents"], name))
+        return agent
+
+    def asker(self, endpoint: str, curve: tuple[bytes, bytes, bytes] | None = None) -> Asker:
+        self._started.append(asker := Asker(endpoint, curve))
+        return asker
+
+    def zerotask(self) -> tuple[Path, Program]:
+        """`twistd zerotask`, and where its run.json will be."""
+        state = self.folder / "zerotask"
+        words = [*TWISTD, "-n", "--pidfile=", "zerotask", "--state", str(state), "--listen", "tcp://127.0.0.1:0"]
+        words += ["--publish", "tcp://127.0.0.1:0", "--insecure-network"]
+        program = Program(words, self.folder / "zerotask.log")
+        self._started.append(program)
+        return state / "run.json", program
+
+    def client(self, endpoint: str) -> Rpc:
+        self._started.append(rpc := Rpc(endpoint))
+        return rpc
+
+    def end(self) -> None:
+        for one in (*self.programs, *reversed(self._started)):
+            one.end()

@@ -1,0 +1,57 @@
+"""docs/architecture.rst names the rooms and modules of today, in the order of `ROWS`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import test_architecture
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "architecture.rst").read_text()
+APART = ("helen.cli", "helen.pipeline")  # have a sentence below the table
+PACKAGES = ("groundwork", "equus_protocol", "equus", "helen", "scale0", "zerotask")
+
+
+def rows_of_the_page() -> list[str]:
+    """Return the rooms of the page's table, from the top of the page on."""
+    return re.findall(r"^``(helen\.[\w.]+)``  ", PAGE, re.M)
+
+
+def test_the_table_has_every_room_of_the_server() -> None:
+    """And no other; `ROWS` knows them all."""
+    rooms = {room for room in test_architecture.ROW_OF if room.startswith("helen.")}
+    assert set(rows_of_the_page()) == {
+        room for room in rooms if not room.startswith(APART) and is_folder_or_named(room)
+    }
+
+
+def is_folder_or_named(room: str) -> bool:
+    """Return False for modules that stand in `ROWS` for old names' sake, and need no line."""
+    return (ROOT / room.replace(".", "/")).is_dir() or room in PAGE
+
+
+def test_the_order_is_that_of_the_rows() -> None:
+    """Bottom up: no room stands above one that it may import."""
+    numbers = [test_architecture.ROW_OF[room] for room in rows_of_the_page()]
+    assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"``((?:helen|equus|scale0|zerotask)(?:\.\w+){2,})``", PAGE))))
+def test_each_module_that_is_named_exists(name: str) -> None:
+    """A step of a walk leads to a file, or to a thread by its name."""
+    path = ROOT / name.replace(".", "/")
+    assert path.is_dir() or path.with_suffix(".py").exists()
+
+
+def test_imports_between_packages() -> None:
+    """The first table is `OURS`, in words."""
+    for package in PACKAGES:
+        allowed = test_architecture.OURS[package]
+        row = re.search(rf"^``{package}`` +(.+)$", PAGE, re.M)
+        assert row is not None
+        said = set(re.findall(r"``(\w+)``", row[1]))
+        assert said <= allowed
+        assert said == allowed or (package == "helen" and allowed - said == test_architecture.OURS["equus"])

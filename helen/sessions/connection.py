@@ -34,6 +34,7 @@ from helen.sessions.deadlines import (
     PartialInput,
     Phase,
 )
+from helen.sessions.fair_turns import BUSY_SECONDS, SLICE_SECONDS
 from helen.sessions.socket_options import tune_socket
 from helen.sessions.unsent_bytes import UNSENT_MOST, OutgoingBytes
 from helen.storage.enrolled_keys import Identity, NotEnrolled
@@ -151,11 +152,17 @@ class AgentConnection(Protocol):
         self._reassured_at = 0.0
         self._part = PartialInput()
         self._cheap = 0  # messages of this turn that are no results
+        self._busy_until = 0.0  # monotonic seconds
 
     @property
     def version(self) -> int:
         """Return the version of the protocol that is spoken."""
         return self.conversation.version
+
+    @property
+    def is_busy(self) -> bool:
+        """True for BUSY_SECONDS after it sent more than one slice handles: then others come first."""
+        return self._read_at < self._busy_until
 
     @property
     def has_spoken(self) -> bool:
@@ -208,7 +215,7 @@ class AgentConnection(Protocol):
         self._part.bytes += len(data)
         self.owner.heard_from(self)
         self.conversation.feed(data)
-        if self.owner.has_time():
+        if not self.is_busy and self.owner.has_time():
             self.listen()
         else:
             self._pause()
@@ -237,7 +244,7 @@ class AgentConnection(Protocol):
     # ---------------------------------------------------------------------------------------------- listening
 
     def listen(self) -> None:
-        """Handle the messages that have come, at most one turn's worth; the rest is for the next turn."""
+        """Handle the messages that have come, for one slice at most; the rest is for the next turn."""
         if self.holds or self.closing:
             return
         self._in_turn = True
@@ -254,14 +261,18 @@ class AgentConnection(Protocol):
 
     def _listen(self) -> None:
         self._cheap = 0
+        is_cut, steady = False, self.owner.steady
+        until = steady() + SLICE_SECONDS
         for message in self.conversation.turn():
             self._part.whole()
             self._handle(message)
             if self.closing or self.holds:
                 return
-            if self._cheap >= CHEAP_MESSAGES:
+            if self._cheap >= CHEAP_MESSAGES or steady() >= until:
+                is_cut = True
                 break
-        if self.conversation.more or self._cheap >= CHEAP_MESSAGES:
+        if is_cut or self.conversation.more:
+            self._busy_until = until + BUSY_SECONDS
             self._pause()
             self.owner.later(self)
         else:

@@ -1,7 +1,9 @@
 """Shares the reactor fairly: writes are joined, and work on a whole fleet is done a few agents at a time.
 
-`soon` joins all that is said to a connection in one turn; `later` lets a busy one go on listening in the next turn;
+`soon` joins all that is said to a connection in one turn; `later` lets one go on listening in the next turn;
 `has_time` says if what has just come may be handled in this turn; `walk` goes through many things in short steps.
+Connections that send more than a slice of SLICE_SECONDS handles are busy: all of them together have one slice a turn,
+in rotation, so that a ping of another agent waits for one slice, however many of them there are.
 """
 
 from __future__ import annotations
@@ -15,11 +17,17 @@ from twisted.internet.task import Cooperator
 from twisted.logger import Logger
 
 STEP_SECONDS = 0.004  # of work before the reactor looks at its sockets again
+SLICE_SECONDS = 0.001  # of work for one connection, before others are looked at
+BUSY_SECONDS = 1.0  # after its last cut slice a connection counts as busy
 STALE_SECONDS = 3 * STEP_SECONDS  # after which a turn that nobody ended is over; a timer for each would cost more
 
 
 class Speaker(Protocol):
     """The part of a connection that takes turns."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Return True if it has lately sent more than one slice handles."""
 
     def flush(self) -> None:
         """Write what has been said to it."""
@@ -38,6 +46,7 @@ class FairTurns:
         self._steady = steady
         self._to_flush: dict[Speaker, None] = {}
         self._to_listen: dict[Speaker, None] = {}
+        self._busy: dict[Speaker, None] = {}  # the same of busy connections
         self._next_turn: Any = None
         self._busy_since = -STALE_SECONDS  # monotonic seconds: since when what came in is being handled
         self._walks: deque[tuple[list[Any], Callable[[Any], object]]] = deque()
@@ -50,8 +59,8 @@ class FairTurns:
         self._wake()
 
     def later(self, speaker: Speaker) -> None:
-        """Listen to it once more, in the next turn."""
-        self._to_listen[speaker] = None
+        """Listen to it once more: in the next turn, and if it is busy, when it is its turn among the busy ones."""
+        (self._busy if speaker.is_busy else self._to_listen)[speaker] = None
         self._wake()
 
     def begin(self) -> None:
@@ -72,6 +81,7 @@ class FairTurns:
         """Give no turn to a connection that has gone."""
         self._to_flush.pop(speaker, None)
         self._to_listen.pop(speaker, None)
+        self._busy.pop(speaker, None)
 
     def walk(self, things: Iterable[Any], each: Callable[[Any], object]) -> None:
         """Call `each` with every thing, from the next turn on. Walks end in the order in which they began."""
@@ -95,6 +105,7 @@ class FairTurns:
     def _turn(self) -> None:
         self._next_turn, self._busy_since = None, -STALE_SECONDS
         self._listen()
+        self._listen_to_busy()
         until = self._steady() + STEP_SECONDS
         while self._to_flush and self._steady() < until:
             speaker = next(iter(self._to_flush))
@@ -116,6 +127,15 @@ class FairTurns:
         if waiting:
             self._to_listen = waiting | self._to_listen
             self._wake()
+
+    def _listen_to_busy(self) -> None:
+        """Listen to the busy connection that has waited longest; the others have the next turns."""
+        if self._busy:
+            speaker = next(iter(self._busy))
+            del self._busy[speaker]
+            speaker.listen()
+            if self._busy:
+                self._wake()
 
     def _step_budget(self) -> Callable[[], bool]:
         """Return a function that says when the cooperator has worked for long enough."""

@@ -8,6 +8,8 @@ from helen.sessions.fair_turns import STALE_SECONDS, STEP_SECONDS, FairTurns
 
 
 class Speaker:
+    is_busy = False
+
     def __init__(self, log: list[str], name: str = "x") -> None:
         self.log, self.name = log, name
 
@@ -106,6 +108,40 @@ def test_listening_ends_in_time_and_goes_round() -> None:
         reactor.turn()
     assert [each for each in log if each != "flush x"] == [f"listen {name}" for name in "abcdeabcde"]
     assert log[2::3] == ["flush x"] * 5
+
+
+class Busy(Slow):
+    is_busy = True
+
+
+class BusyOnce(Speaker):
+    is_busy = True
+
+
+def test_the_busy_have_one_slice_a_turn_between_them() -> None:
+    """However many of them there are, another's message waits for one; they go round, and nobody is left out."""
+    reactor, log, now = OneTurn(), [], [0.0]
+    turns = FairTurns(reactor, lambda: now[0])
+    for name in "abc":
+        turns.later(Busy(log, name, turns, now))
+    for number in range(4):
+        turns.later(Speaker(log, str(number)))
+        reactor.turn()
+    assert log == [f"listen {each}" for each in "0a1b2c3a"]
+
+
+def test_the_busy_are_listened_to_to_the_end() -> None:
+    """Without anybody else to wake the reactor; one that has gone gets no slice."""
+    reactor, log = OneTurn(), []
+    turns = FairTurns(reactor)
+    speakers = [BusyOnce(log, name) for name in "abc"]
+    for speaker in speakers:
+        turns.later(speaker)
+    turns.forget(speakers[1])
+    for _ in range(3):
+        reactor.turn()
+    assert log == ["listen a", "listen c"]
+    assert reactor.calls == []
 
 
 def test_what_came_in_waits_once_the_turn_has_had_its_time() -> None:

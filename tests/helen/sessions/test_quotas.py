@@ -14,6 +14,7 @@ from equus_protocol import messages as m
 from equus_protocol.results import CRITICAL, OK, WARNING
 from helen.sessions.agent_troubles import COPY, QUIET_SECONDS, QUOTA
 from helen.sessions.connection import CHEAP_MESSAGES
+from helen.sessions.fair_turns import BUSY_SECONDS, SLICE_SECONDS
 from helen.sessions.quota_control import LOOK_SECONDS, RETRY_LEAST, RETRY_MOST, Level
 
 
@@ -32,6 +33,7 @@ def report(peer: Peer, *numbers: int, size: int = 2) -> None:
     for number in numbers:
         if not peer.connection.closing:
             peer.say(m.Report("s", number, "cpu", b"{" + b" " * (size - 2) + b"}"))
+            peer.clock.advance(0.0)  # after a mebibyte it counts as busy, and has its turn among those
 
 
 @pytest.mark.parametrize(("number", "errors"), [(5, []), (6, [f"overloaded;retry-after={RETRY_LEAST}"])])
@@ -148,6 +150,38 @@ def test_pings_are_answered_a_few_in_a_turn(clock: Clock) -> None:
         later.pop().listen()
     assert set(heard) == {CHEAP_MESSAGES}
     assert sum(heard) + len(peer.hear()) == 1_000
+
+
+def test_results_take_one_slice(clock: Clock) -> None:
+    """An agent with more than a slice of them goes on in the next turns, and counts as busy for a second after."""
+    home = Home(clock)
+    peer = home.agent()
+    turns = home.house.fair_turns
+    append = home.journal.append
+
+    def slow(entry: Any) -> bool:
+        clock.rightNow += SLICE_SECONDS / 3.5
+        return append(entry)
+
+    home.journal.append = slow  # type: ignore[method-assign]
+    peer.say(*(m.Report("s", number, "cpu", b"{}") for number in range(1, 11)))
+    taken = [len(home.journal.entries)]
+    while turns._busy:
+        assert peer.transport.producerState == "paused"
+        turns._turn()  # one of the reactor's; the test's clock would take all that are asked for meanwhile, too
+        taken.append(len(home.journal.entries))
+    assert taken == [4, 8, 10]
+    assert [entry.sequence for entry in home.journal.entries] == list(range(1, 11))
+    assert peer.transport.producerState == "producing"
+    assert peer.connection.is_busy
+    peer.say(m.Report("s", 11, "cpu", b"{}"))  # one is enough to have to wait for a slice of its own
+    assert len(home.journal.entries) == 10
+    clock.advance(0.0)
+    assert len(home.journal.entries) == 11
+    clock.advance(BUSY_SECONDS)
+    peer.say(m.Report("s", 12, "cpu", b"{}"))
+    assert len(home.journal.entries) == 12
+    assert not peer.connection.is_busy
 
 
 @pytest.mark.parametrize(("number", "errors"), [(3, 0), (4, 1)])

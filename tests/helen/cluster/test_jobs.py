@@ -225,7 +225,7 @@ def test_an_open_question_keeps_nobody_from_stopping(stage: Stage) -> None:
     first.signal(signal.SIGTERM)
     began = time.monotonic()
     assert first.program.wait() == 0, first.program.said
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 20.0
     second = stage.helen("h1", *options).up()
     stage.agent(second, "web-1")
     lines = list(second.client.stream(f"/api/v1/jobs/{job}/follow", None, 60.0))

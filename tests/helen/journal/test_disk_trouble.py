@@ -77,7 +77,7 @@ def test_a_full_disk(start: Callable[..., Running], code: int) -> None:
     disk.room = 10**9
     freed = time.monotonic()
     running.until(lambda: running.high() == 49)
-    assert time.monotonic() - freed < 5
+    assert time.monotonic() - freed < 30
     assert [trouble.over for trouble in running.troubles] == [False, True]
     running.journal.close()
     assert check_history(running.state, [Ack("web1", "s1", 49)]).problems == ()
@@ -154,7 +154,7 @@ def test_closing_while_the_disk_is_full(start: Callable[..., Running]) -> None:
     running.until(lambda: disk.failures >= 1)
     began = time.monotonic()
     running.journal.close()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert running.acks == []
 
 

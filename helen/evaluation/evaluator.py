@@ -38,7 +38,7 @@ from helen.states.fleet_timeline import Timeline
 from helen.states.model import LINK, Key, Rule, plain
 from helen.states.timeline_snapshot import copy_of
 
-STEP_SECONDS = 0.004  # of work before the reactor looks at its sockets again
+STEP_SECONDS = 0.001  # of work before the reactor looks at its sockets again
 LAG_SECONDS = 2.0  # a deadline is stepped so much later: a result that came before it may be on its way to the disk
 SAVE_SECONDS = 300.0  # between two copies on disk: 5 minutes of a busy fleet are replayed in some seconds
 RECENT = 20_000  # records kept for questions about the last seconds: as many as a segment that is still open has

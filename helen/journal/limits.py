@@ -26,7 +26,7 @@ class Limits:
     group_records: int = 2_000
 
     # Records of one batch for the reactor, which takes some 20 us for each, and shall not be held up for 10 ms.
-    batch_records: int = 250
+    batch_records: int = 50
 
     # Above this the connections stop reading: 10,000 small results per MiB make it several seconds of the fastest disk.
     backlog_full: int = 16 * MIB

@@ -2,8 +2,9 @@
 
 `soon` joins all that is said to a connection in one turn; `later` lets one go on listening in the next turn;
 `has_time` says if what has just come may be handled in this turn; `walk` goes through many things in short steps.
-Connections that send more than a slice of SLICE_SECONDS handles are busy: all of them together have one slice a turn,
-in rotation, so that a ping of another agent waits for one slice, however many of them there are.
+Connections that send more than a slice of SLICE_SECONDS handles are busy: all of them together have one slice at a
+time, in rotation, and rest between two, so that a ping of another agent waits for one slice at most, however many
+of them there are, and their results leave the journal's threads and the evaluation some time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from twisted.logger import Logger
 
 STEP_SECONDS = 0.004  # of work before the reactor looks at its sockets again
 SLICE_SECONDS = 0.001  # of work for one connection, before others are looked at
+REST = 1.0  # times what a busy slice took, until the next one
+REST_MOST = 0.010  # seconds
 BUSY_SECONDS = 1.0  # after its last cut slice a connection counts as busy
 STALE_SECONDS = 3 * STEP_SECONDS  # after which a turn that nobody ended is over; a timer for each would cost more
 
@@ -48,6 +51,8 @@ class FairTurns:
         self._to_listen: dict[Speaker, None] = {}
         self._busy: dict[Speaker, None] = {}  # the same of busy connections
         self._next_turn: Any = None
+        self._next_busy: Any = None
+        self._busy_rests_until = 0.0  # monotonic seconds
         self._busy_since = -STALE_SECONDS  # monotonic seconds: since when what came in is being handled
         self._walks: deque[tuple[list[Any], Callable[[Any], object]]] = deque()
         self._is_walking = False
@@ -60,8 +65,12 @@ class FairTurns:
 
     def later(self, speaker: Speaker) -> None:
         """Listen to it once more: in the next turn, and if it is busy, when it is its turn among the busy ones."""
-        (self._busy if speaker.is_busy else self._to_listen)[speaker] = None
-        self._wake()
+        if speaker.is_busy:
+            self._busy[speaker] = None
+            self._wake_busy()
+        else:
+            self._to_listen[speaker] = None
+            self._wake()
 
     def begin(self) -> None:
         """Begin a turn of reading: the time of `has_time` counts from here. A reader of all agents says so itself."""
@@ -94,9 +103,10 @@ class FairTurns:
         """Give no more turns."""
         self._walks.clear()
         self._cooperator.stop()
-        if self._next_turn is not None:
-            self._next_turn.cancel()
-            self._next_turn = None
+        for call in (self._next_turn, self._next_busy):
+            if call is not None:
+                call.cancel()
+        self._next_turn = self._next_busy = None
 
     def _wake(self) -> None:
         if self._next_turn is None:
@@ -105,7 +115,6 @@ class FairTurns:
     def _turn(self) -> None:
         self._next_turn, self._busy_since = None, -STALE_SECONDS
         self._listen()
-        self._listen_to_busy()
         until = self._steady() + STEP_SECONDS
         while self._to_flush and self._steady() < until:
             speaker = next(iter(self._to_flush))
@@ -128,14 +137,26 @@ class FairTurns:
             self._to_listen = waiting | self._to_listen
             self._wake()
 
-    def _listen_to_busy(self) -> None:
-        """Listen to the busy connection that has waited longest; the others have the next turns."""
+    def _wake_busy(self) -> None:
+        if self._next_busy is None:
+            rest = max(0.0, self._busy_rests_until - self._steady())
+            self._next_busy = self._reactor.callLater(rest, self._busy_turn)
+
+    def _busy_turn(self) -> None:
+        """Listen to the busy connection that has waited longest, then rest before the next."""
+        self._next_busy = None
         if self._busy:
+            began = self._steady()
             speaker = next(iter(self._busy))
             del self._busy[speaker]
             speaker.listen()
-            if self._busy:
-                self._wake()
+            now = self._steady()
+            self._busy_rests_until = now + min(REST_MOST, REST * (now - began))
+            if self._next_busy is not None:  # it has asked for more, and for no rest
+                self._next_busy.cancel()
+                self._next_busy = None
+        if self._busy:
+            self._wake_busy()
 
     def _step_budget(self) -> Callable[[], bool]:
         """Return a function that says when the cooperator has worked for long enough."""

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import pytest
 from twisted.internet.task import Clock
 
-from helen.sessions.fair_turns import STALE_SECONDS, STEP_SECONDS, FairTurns
+from helen.sessions.fair_turns import REST, REST_MOST, SLICE_SECONDS, STALE_SECONDS, STEP_SECONDS, FairTurns
 
 
 class Speaker:
@@ -110,38 +111,108 @@ def test_listening_ends_in_time_and_goes_round() -> None:
     assert log[2::3] == ["flush x"] * 5
 
 
-class Busy(Slow):
+class Call:
+    """A delayed call of `Paced`."""
+
+    def __init__(self, at: float, call: Any) -> None:
+        self.at, self.call, self.is_cancelled = at, call, False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class Paced:
+    """A reactor that makes the calls of one moment at a time, and says when that is."""
+
+    def __init__(self, now: list[float]) -> None:
+        self.now = now
+        self.calls: list[Call] = []
+
+    def callLater(self, seconds: float, call: Any) -> Call:
+        self.calls.append(Call(self.now[0] + seconds, call))
+        return self.calls[-1]
+
+    def turn(self) -> float:
+        self.calls = [each for each in self.calls if not each.is_cancelled]
+        self.now[0] = max(self.now[0], min(each.at for each in self.calls))
+        due = [each for each in self.calls if each.at <= self.now[0]]
+        for each in due:
+            self.calls.remove(each)
+            if not each.is_cancelled:
+                each.call()
+        return self.now[0]
+
+
+class Busy(Speaker):
+    """A connection with so many slices to go, each of which takes as long as it may."""
+
     is_busy = True
 
+    def __init__(self, log: list[str], name: str, turns: FairTurns, now: list[float], slices: int = 99) -> None:
+        super().__init__(log, name)
+        self.turns, self.now, self.slices = turns, now, slices
 
-class BusyOnce(Speaker):
-    is_busy = True
+    def listen(self) -> None:
+        super().listen()
+        self.now[0] += SLICE_SECONDS
+        self.slices -= 1
+        if self.slices:
+            self.turns.later(self)
 
 
-def test_the_busy_have_one_slice_a_turn_between_them() -> None:
-    """However many of them there are, another's message waits for one; they go round, and nobody is left out."""
-    reactor, log, now = OneTurn(), [], [0.0]
+def test_the_busy_have_one_slice_between_them_and_rest_after_it() -> None:
+    """However many they are, another's message waits for one; they go round, and have half of the time at most."""
+    log, now = [], [50.0]
+    reactor = Paced(now)
     turns = FairTurns(reactor, lambda: now[0])
     for name in "abc":
         turns.later(Busy(log, name, turns, now))
-    for number in range(4):
-        turns.later(Speaker(log, str(number)))
-        reactor.turn()
-    assert log == [f"listen {each}" for each in "0a1b2c3a"]
+    began = [reactor.turn() for _ in range(4)]
+    assert log == ["listen a", "listen b", "listen c", "listen a"]
+    period = SLICE_SECONDS * (1 + REST)
+    assert began == pytest.approx([50.0 + SLICE_SECONDS + number * period for number in range(4)], abs=1e-9)
+    turns.later(Speaker(log, "quick"))  # while they rest
+    assert reactor.turn() < 50.0 + 4 * period
+    assert log[4:] == ["listen quick"]
 
 
 def test_the_busy_are_listened_to_to_the_end() -> None:
     """Without anybody else to wake the reactor; one that has gone gets no slice."""
-    reactor, log = OneTurn(), []
-    turns = FairTurns(reactor)
-    speakers = [BusyOnce(log, name) for name in "abc"]
+    log, now = [], [0.0]
+    reactor = Paced(now)
+    turns = FairTurns(reactor, lambda: now[0])
+    speakers = [Busy(log, name, turns, now, slices) for name, slices in (("a", 2), ("b", 1), ("c", 1))]
     for speaker in speakers:
         turns.later(speaker)
     turns.forget(speakers[1])
     for _ in range(3):
         reactor.turn()
-    assert log == ["listen a", "listen c"]
-    assert reactor.calls == []
+    assert log == ["listen a", "listen c", "listen a"]
+    assert [each for each in reactor.calls if not each.is_cancelled] == []
+
+
+def test_a_rest_has_an_end() -> None:
+    """A slice in which the machine stood still for a minute is followed by an ordinary rest."""
+    log, now = [], [0.0]
+    reactor = Paced(now)
+    turns = FairTurns(reactor, lambda: now[0])
+    speaker = Busy(log, "a", turns, now)
+    turns.later(speaker)
+    reactor.turn()
+    ended = now[0] = 60.0
+    turns._busy_turn()
+    assert reactor.turn() <= ended + SLICE_SECONDS + REST_MOST + 1e-9
+
+
+def test_stop_ends_the_turns_of_the_busy() -> None:
+    """Nothing is left in the reactor."""
+    now = [0.0]
+    reactor = Paced(now)
+    turns = FairTurns(reactor, lambda: now[0])
+    turns.later(Busy([], "a", turns, now))
+    turns.later(Speaker([]))
+    turns.stop()
+    assert [each.is_cancelled for each in reactor.calls] == [True, True]
 
 
 def test_what_came_in_waits_once_the_turn_has_had_its_time() -> None:

@@ -14,7 +14,7 @@ from equus_protocol import messages as m
 from equus_protocol.results import CRITICAL, OK, WARNING
 from helen.sessions.agent_troubles import COPY, QUIET_SECONDS, QUOTA
 from helen.sessions.connection import CHEAP_MESSAGES
-from helen.sessions.fair_turns import BUSY_SECONDS, SLICE_SECONDS
+from helen.sessions.fair_turns import BUSY_SECONDS, REST_MOST, SLICE_SECONDS
 from helen.sessions.quota_control import LOOK_SECONDS, RETRY_LEAST, RETRY_MOST, Level
 
 
@@ -168,7 +168,7 @@ def test_results_take_one_slice(clock: Clock) -> None:
     taken = [len(home.journal.entries)]
     while turns._busy:
         assert peer.transport.producerState == "paused"
-        turns._turn()  # one of the reactor's; the test's clock would take all that are asked for meanwhile, too
+        turns._busy_turn()  # one of the reactor's; the test's clock would take all that are asked for meanwhile, too
         taken.append(len(home.journal.entries))
     assert taken == [4, 8, 10]
     assert [entry.sequence for entry in home.journal.entries] == list(range(1, 11))
@@ -176,7 +176,7 @@ def test_results_take_one_slice(clock: Clock) -> None:
     assert peer.connection.is_busy
     peer.say(m.Report("s", 11, "cpu", b"{}"))  # one is enough to have to wait for a slice of its own
     assert len(home.journal.entries) == 10
-    clock.advance(0.0)
+    clock.advance(REST_MOST)
     assert len(home.journal.entries) == 11
     clock.advance(BUSY_SECONDS)
     peer.say(m.Report("s", 12, "cpu", b"{}"))

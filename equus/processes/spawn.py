@@ -82,6 +82,7 @@ def _request(argv: Sequence[str], timeout: float, env: Mapping[str, str], uid: i
     if not 0 < timeout <= 3600:
         raise ValueError("a program runs for at most an hour")
     document = {"argv": list(argv), "timeout": timeout, "env": dict(env), "uid": uid, "max_output": max_output}
+    document["grace"] = TERM_GRACE
     request = json.dumps(document).encode()
     if len(request) > REQUEST_LIMIT:
         raise ValueError(f"arguments and environment of a program are at most {REQUEST_LIMIT} bytes")

@@ -26,7 +26,6 @@ from equus.processes.spawn import (
     OUTPUT_FLOOD,
     REPLY,
     REQUEST_LIMIT,
-    TERM_GRACE,
     TIMED_OUT,
     TRUNCATED,
 )
@@ -61,7 +60,7 @@ def main() -> None:
 def supervise(request: dict[str, Any], reply: socket.socket) -> None:
     """Run one program to its end, kill its descendants, and write the reply.
 
-    request: {"argv", "timeout", "env", "uid", "max_output"}, as spawn.py sends it.
+    request: {"argv", "timeout", "grace", "env", "uid", "max_output"}, as spawn.py sends it.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -82,7 +81,7 @@ def supervise(request: dict[str, Any], reply: socket.socket) -> None:
         return
     output = _Output(program, out, err, reply, request["max_output"])
     flags = output.until(time.monotonic() + request["timeout"])
-    status = _end_program(program, output, politely=bool(flags & TIMED_OUT))
+    status = _end_program(program, output, request["grace"] if flags & TIMED_OUT else 0.0)
     stdout, stderr = output.drained()
     flags |= output.truncated
     reply.sendall(REPLY.pack(status, flags, len(stdout), len(stderr), output.stdout_bytes) + stdout + stderr)
@@ -195,11 +194,11 @@ class _Output:
         return [bytes(text) for text in self._texts.values()]
 
 
-def _end_program(program: int, output: _Output, politely: bool) -> int:
-    """Kill the program and its descendants; return its exit status. `politely`: send SIGTERM first."""
-    if politely:
+def _end_program(program: int, output: _Output, grace: float) -> int:
+    """Kill the program and its descendants; return its exit status. `grace`: seconds after a SIGTERM, 0 for none."""
+    if grace:
         _signal_group(program, signal.SIGTERM)
-        output.until(time.monotonic() + TERM_GRACE)
+        output.until(time.monotonic() + grace)
     status = _reaped(program)
     _signal_group(program, signal.SIGKILL)
     return kill_descendants(program, status)

@@ -8,6 +8,8 @@ from attrs import field, frozen
 BLOB_LIMIT = 1_048_576
 # All libraries of one job together. A worker has 64 MiB; compiled Lua takes about ten times its text.
 LIBRARIES_LIMIT = 2 * 1_048_576
+# Seconds. A shorter timeout would pass before the worker has read its job.
+SHORTEST_TIMEOUT = 0.05
 
 
 @frozen
@@ -34,3 +36,13 @@ class Job:
     pushed: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)
     bound: tuple[tuple[str, ...], ...] = ()
+
+
+def timeout_in_force(asked: float, most: float) -> float:
+    """Return the seconds that a run has: as many as were asked for, at most `most`, and SHORTEST_TIMEOUT at least."""
+    return max(SHORTEST_TIMEOUT, min(asked, most))
+
+
+def too_late(timeout: float) -> str:
+    """Return the summary of a run that gave no result within its time, in seconds."""
+    return f"no result within {timeout:g} s"

@@ -17,7 +17,7 @@ from equus.policy.policy import Limits
 from equus.sandbox import frames
 from equus.sandbox.document import finish
 from equus.sandbox.host_call import read_call
-from equus.sandbox.job import Job
+from equus.sandbox.job import Job, timeout_in_force
 from equus.sandbox.links import AnswerLink, WorkerLink
 from equus.sandbox.value_codec import encode
 
@@ -25,8 +25,6 @@ Done = Callable[[bytes], None]
 Answer = Callable[[str, list[Any]], dict[str, Any]]
 # Bytes of a check's table as JSON, which the agent parses.
 INSPECTION_LIMIT = 65_536
-# Seconds. A shorter timeout would pass before the worker has read its job.
-SHORTEST_TIMEOUT = 0.05
 
 _log = logging.getLogger("equus.sandbox")
 
@@ -69,7 +67,7 @@ class Run:
 
         now: monotonic seconds. wall: unix seconds, wall clock. longest: its timeout in seconds so far.
         """
-        self.began, self.started, self.timeout = now, wall, max(longest, SHORTEST_TIMEOUT)
+        self.began, self.started, self.timeout = now, wall, timeout_in_force(longest, longest)
 
     def take_declared_timeout(self, text: bytes, most: float) -> bool:
         """Take the timeout of the check's own table, at most `most` seconds. Return False if it is no valid one."""
@@ -78,7 +76,7 @@ class Run:
         (seconds,) = frames.SECONDS.unpack(text)
         if not seconds > 0:
             return False
-        self.declared, self.timeout = True, max(SHORTEST_TIMEOUT, min(seconds, most))
+        self.declared, self.timeout = True, timeout_in_force(seconds, most)
         return True
 
     def deliver(self, part: bytes, now: float) -> None:
@@ -135,8 +133,11 @@ def _inspection_failure(part: bytes) -> bytes:
     return json.dumps({"error": f"{reason}: {document['summary']}", "line": None, "reason": reason}).encode()
 
 
-def encode_job(run: Run, limits: Limits, may_log: bool) -> bytes:
-    """Return the bytes of a job for its worker, in the format of frames.py."""
+def encode_job(run: Run, limits: Limits, may_log: bool, began: float) -> bytes:
+    """Return the bytes of a job for its worker, in the format of frames.py.
+
+    began: monotonic seconds of the run's begin. The worker counts its time from there, as the Runner does.
+    """
     job = run.job
     document = {
         "mode": run.mode,
@@ -146,6 +147,7 @@ def encode_job(run: Run, limits: Limits, may_log: bool) -> bytes:
         "args": len(job.args),
         "timeout": job.timeout,
         "timeout_max": limits.timeout_max,
+        "began": began,
         "cpu_max": limits.cpu_max,
         "log": may_log,
         "now": run.now,

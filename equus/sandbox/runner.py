@@ -23,7 +23,7 @@ from equus.sandbox import frames
 from equus.sandbox.children import Children, Which
 from equus.sandbox.document import failure
 from equus.sandbox.exit_reasons import exit_reason
-from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
+from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job, too_late
 from equus.sandbox.links import AnswerLink, WorkerLink, close_all
 from equus.sandbox.processes import Processes
 from equus.sandbox.run import Answer, Done, Run, encode_job
@@ -214,6 +214,7 @@ class Runner:
         limits, job = self._policy.limits, run.job
         longest = min(limits.timeout_max, job.timeout or limits.timeout_max)
         run.begin(self._reactor.seconds(), time.time(), longest)
+        steady = time.monotonic()  # the clock of worker and broker; that of the reactor may be another
         try:
             ours, theirs = socket.socketpair()
             calls, callers = socket.socketpair()
@@ -225,8 +226,8 @@ class Runner:
         with theirs, callers:
             memory = limits.memory_mib * 1_048_576
             sent = self._children.launch(run.id, memory, cpu, theirs.fileno(), callers.fileno())
-        run.answering = self._attach(run, calls, longest)
-        document = encode_job(run, limits, self._policy.granted("log"))
+        run.answering = self._attach(run, calls, steady + longest)
+        document = encode_job(run, limits, self._policy.granted("log"), steady)
         run.link = WorkerLink(
             self._reactor,
             ours,
@@ -238,12 +239,11 @@ class Runner:
         if not sent:
             self._children.lost("zygote")
 
-    def _attach(self, run: Run, calls: socket.socket, longest: float) -> AnswerLink | None:
+    def _attach(self, run: Run, calls: socket.socket, deadline: float) -> AnswerLink | None:
         """Give the answering end of the calls to the broker, or to an AnswerLink for a recorded test."""
         if run.answer is not None:
             return AnswerLink(self._reactor, calls, run.answer_bytes)
         with calls:
-            deadline = time.monotonic() + longest
             state = run.job.state_key if run.job.keeps_state else None
             job = run.job
             self._children.attach(job.check, state, deadline, calls.fileno(), job.secrets, job.bound)
@@ -320,8 +320,18 @@ class Runner:
             self._set_deadline(run, now + ZYGOTE_GRACE)
         elif run.disconnected:
             self._terminate(run, "crashed", "the worker closed its connection without a result")
-        else:
-            self._terminate(run, "timeout", f"no result within {run.timeout:g} s")
+        elif not self._reads_news(run, now):
+            self._terminate(run, "timeout", too_late(run.timeout))
+
+    def _reads_news(self, run: Run, now: float) -> bool:
+        """Read what a worker has written by its deadline; return True if its run has ended by that, or has more time.
+
+        A result that waits in the socket is not late, even if this process is: the worker goes by the same clock, and
+        writes `timeout` itself after the deadline.
+        """
+        if run.link is not None:
+            run.link.doRead()
+        return run.delivered or run.deadline > now
 
     # -------------------------------------------------------------------------------------------- zygote and broker
 

@@ -18,8 +18,9 @@ from attrs import frozen
 from equus.processes.process import die_with_parent
 from equus.sandbox import frames
 from equus.sandbox.check_table import BadArguments, BadTable, CheckTable, read_table
-from equus.sandbox.document import FLOOD_LIMIT, OUTPUT_LIMIT, body
+from equus.sandbox.document import FLOOD_LIMIT, OUTPUT_LIMIT, body, failure
 from equus.sandbox.interpreter import Interpreter, LuaOutOfMemory
+from equus.sandbox.job import timeout_in_force, too_late
 from equus.sandbox.metrics import MAX_METRICS, Metric, read_metric, summary_of, worst_of
 from equus.sandbox.seccomp import Filter
 from equus.sandbox.text import clean, drop_partial
@@ -91,8 +92,8 @@ class Worker:
     def __init__(self, interpreter: Interpreter) -> None:
         self._lua = interpreter
         interpreter.callbacks = self
-        self._began = time.monotonic()
-        self._deadline = self._began
+        self._timeout = 0.0
+        self._deadline = math.inf  # monotonic seconds; known once the check's table is read
         self._clock: float | None = None
         self._may_log = True
         self._log_lines = 0
@@ -162,11 +163,11 @@ class Worker:
         """Announce the check's own timeout to the agent, and limit the CPU time to the timeout in force."""
         if job["timeout"] is None:
             frames.write_frame(JOB, frames.DECLARED, frames.SECONDS.pack(own))
-        timeout = min(own if job["timeout"] is None else job["timeout"], job["timeout_max"])
-        self._deadline = time.monotonic() + timeout
+        self._timeout = timeout_in_force(own if job["timeout"] is None else job["timeout"], job["timeout_max"])
+        self._deadline = job["began"] + self._timeout
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         # Whole seconds. One more than the wall time, so that a check that runs too long ends by `timeout`.
-        seconds = math.ceil(time.process_time() - 0.5 + min(timeout + 1, job["cpu_max"]))
+        seconds = math.ceil(time.process_time() - 0.5 + min(self._timeout + 1, job["cpu_max"]))
         resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard), hard))
 
     # ---------------------------------------------------------------------------------------- callbacks of Lua
@@ -261,7 +262,6 @@ class Worker:
             output = drop_partial(output)
         if self._metric_count > len(self._metrics):
             truncated["metrics"] = max(self._metric_count, truncated.get("metrics", 0))
-        usage = resource.getrusage(resource.RUSAGE_SELF)
         return body(
             status,
             summary,
@@ -269,12 +269,24 @@ class Worker:
             metrics=[metric.json() for metric in self._metrics],
             output=clean(output),
             truncated=truncated,
-            cpu_ms=round((usage.ru_utime + usage.ru_stime) * 1000, 1),
-            peak_kib=max(0, usage.ru_maxrss - self._usage.ru_maxrss),
+            **self._figures(),
         )
 
-    @staticmethod
-    def _finish(document: bytes) -> NoReturn:
+    def _figures(self) -> dict[str, Any]:
+        """Return `cpu_ms` and `peak_kib` of this process so far."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return {
+            "cpu_ms": round((usage.ru_utime + usage.ru_stime) * 1000, 1),
+            "peak_kib": max(0, usage.ru_maxrss - self._usage.ru_maxrss),
+        }
+
+    def _finish(self, document: bytes) -> NoReturn:
+        """Write the document as the result; after the deadline write `timeout` in its place.
+
+        The agent kills this process at its deadline. Should it wake up late for that, the result is the same.
+        """
+        if time.monotonic() >= self._deadline:
+            document = failure("timeout", too_late(self._timeout), **self._figures())
         try:
             frames.write_frame(JOB, frames.RESULT, document)
         finally:

@@ -20,7 +20,7 @@ from equus.capabilities.sampler import Sampler
 from equus.policy.policy import Policy
 
 # No test talks longer to a server than this; a hung one fails instead of stopping the suite.
-SERVER_SECONDS = 10.0
+SERVER_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def call(policy: Policy) -> Callable[..., Any]:
         *args: Any,
         root: str = "/",
         policy: Policy = policy,
-        seconds: float = 10.0,
+        seconds: float = 60.0,
         sampler: Sampler | None = None,
         private: tuple[str, ...] = (),
         **more: Any,

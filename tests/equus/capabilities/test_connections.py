@@ -18,7 +18,7 @@ class ARun:
     """One run: its calls share what is kept."""
 
     def __init__(self) -> None:
-        self.context = Context("test", time.monotonic() + 10)
+        self.context = Context("test", time.monotonic() + 200)
 
     def __call__(self, name: str, policy: Policy = LOOPBACK, **fields: object) -> dict:
         return CALLS[name].perform([fields], policy, self.context)
@@ -58,7 +58,7 @@ def test_what_is_sent_next_may_depend_on_what_came(run, serve):
     assert "connect_seconds" not in second
     third = run("tcp", connection=number, send="c", some=True)
     assert (third["received"], "connection" in third) == ("C", False)
-    assert ended.wait(5)
+    assert ended.wait(60)
     assert run.fails("tcp", connection=number, send="d")[0] == "bad-arguments"
 
 
@@ -78,9 +78,9 @@ def test_some_is_at_least_a_byte_and_at_most_the_limit(run, serve):
 def test_nothing_is_read_where_nothing_is_wanted(run, serve):
     """A limit of 0: what is said needs no answer, and one that comes waits for the next call."""
     port, began = serve(echo), time.monotonic()
-    first = run("tcp", host="127.0.0.1", port=port, send="a", limit=0, keep=True)
+    first = run("tcp", host="127.0.0.1", port=port, send="a", limit=0, keep=True, timeout=60)
     assert (first["received"], first["closed"]) == ("", False)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 55  # it would wait for the end of the time
     assert run("tcp", connection=first["connection"], some=True)["received"] == "A"
 
 
@@ -92,10 +92,10 @@ def test_a_peer_that_ends_it(run, serve):
 
 def test_each_call_has_a_time_limit_of_its_own(run, serve):
     """A call that got nothing has failed, and the connection with it."""
-    answer = run("tcp", host="127.0.0.1", port=serve(echo), keep=True, timeout=0.2)
-    time.sleep(0.3)
+    answer = run("tcp", host="127.0.0.1", port=serve(echo), keep=True, timeout=3)
+    time.sleep(3.1)
     number = answer["connection"]
-    assert run("tcp", connection=number, send="a", some=True, keep=True, timeout=5)["received"] == "A"
+    assert run("tcp", connection=number, send="a", some=True, keep=True, timeout=60)["received"] == "A"
     assert run.fails("tcp", connection=number, some=True, keep=True, timeout=0.05)[0] == "timeout"
     assert run.fails("tcp", connection=number, send="a")[0] == "bad-arguments"
 
@@ -110,7 +110,7 @@ def test_the_end_of_the_run_closes_them(run, serve):
 
     run("tcp", host="127.0.0.1", port=serve(talk), keep=True)
     run.context.kept.close()
-    assert ended.wait(5)
+    assert ended.wait(60)
 
 
 def test_no_more_than_a_few(run, serve):
@@ -123,8 +123,10 @@ def test_no_more_than_a_few(run, serve):
     run("tcp", connection=numbers[0])
     assert run("tcp", host="127.0.0.1", port=port, keep=True)["connection"] not in numbers
     run.context.kept.close()
-    time.sleep(0.05)  # the server's ends are closed by its threads
-    assert len(os.listdir("/proc/self/fd")) <= before
+    until = time.monotonic() + 60
+    while len(os.listdir("/proc/self/fd")) > before:  # the server's ends are closed by its threads
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_numbers_mean_nothing_to_another_run(run, serve):

@@ -47,9 +47,9 @@ def test_random_bytes(call):
 def test_limits_on_the_good_side(call):
     """The largest data, the most rounds within a second, the most random bytes."""
     call("crypto.digest", "md5", "x" * crypto.MOST_BYTES)
-    began = time.monotonic()
+    began = time.thread_time()  # of CPU, which a busy machine does not lengthen
     call("crypto.pbkdf2", "sha256", "x", "y", crypto.MOST_ROUNDS)
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
     assert len(call("crypto.random", crypto.MOST_RANDOM)) == 2 * crypto.MOST_RANDOM
 
 

@@ -192,20 +192,20 @@ def name_server():
         with contextlib.suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         for thread in threads:
-            thread.join(5)
+            thread.join(60)
         server.close()
         listener.close()
 
 
 def ask(call, port, **fields):
-    return call("dns", {"name": "www.example", "server": "127.0.0.1", "port": port, "timeout": 2, **fields})
+    return call("dns", {"name": "www.example", "server": "127.0.0.1", "port": port, "timeout": 50, **fields})
 
 
 def test_an_address(call, name_server):
     """With the time it took."""
     port = name_server(lambda query: [answer_to(query, record(POINTER, 1, bytes([192, 0, 2, 1])), flags=0x8580)])
     answer = ask(call, port)
-    assert 0 < answer.pop("seconds") < 2
+    assert 0 < answer.pop("seconds") < 50
     assert answer == {
         "server": "127.0.0.1",
         "name": "www.example",
@@ -271,7 +271,7 @@ def test_forged_and_late_datagrams_are_passed_over(call, name_server):
 def test_servers_that_do_not_behave(failure, name_server, answers, code):
     """Silence, loops, floods and echoes."""
     port = name_server(answers)
-    fields = {"name": "www.example", "server": "127.0.0.1", "port": port, "timeout": 0.3}
+    fields = {"name": "www.example", "server": "127.0.0.1", "port": port, "timeout": 0.3 if code == "timeout" else 50}
     assert failure("dns", fields)[0] == code
 
 
@@ -279,7 +279,7 @@ def test_servers_that_do_not_behave(failure, name_server, answers, code):
 def test_a_bad_answer_over_tcp(failure, name_server, stream):
     """Cut short, or no message."""
     port = name_server(lambda query: [], lambda query: stream)
-    fields = {"name": "www.example", "server": "127.0.0.1", "port": port, "timeout": 2, "tcp": True}
+    fields = {"name": "www.example", "server": "127.0.0.1", "port": port, "timeout": 50, "tcp": True}
     assert failure("dns", fields)[0] == "protocol"
 
 

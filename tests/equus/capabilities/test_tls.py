@@ -262,7 +262,7 @@ def test_imap_that_will_not(failure, serve, answer, text):
 def test_a_greeting_of_something_else(failure, serve, greeting, text):
     """Said with what came; an endless one ends."""
     port = serve(lambda connection: connection.sendall(greeting))
-    code, said = failure("tls", {"host": "127.0.0.1", "port": port, "starttls": "smtp", "timeout": 5})
+    code, said = failure("tls", {"host": "127.0.0.1", "port": port, "starttls": "smtp", "timeout": 50})
     assert code == "protocol"
     assert text in said
 

@@ -97,5 +97,5 @@ def test_the_zygote_has_it(sandbox: Sandbox) -> None:
 def sandbox() -> Iterator[Sandbox]:
     """A real one, which is ready."""
     with Sandbox() as running:
-        running.loop.until(lambda: running.runner.ready, 20)
+        running.loop.until(lambda: running.runner.ready, 60)
         yield running

@@ -1,7 +1,6 @@
 """Programs of the host: started without a shell, bounded, and gone with all their family."""
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ def spawner() -> Iterator[None]:
     close_spawner()
 
 
-def shell(script: str, timeout: float = 5.0, **settings: object) -> Finished:
+def shell(script: str, timeout: float = 60.0, **settings: object) -> Finished:
     return run_program(["/bin/sh", "-c", script], timeout, ENVIRONMENT, **settings)  # type: ignore[arg-type]
 
 
@@ -58,14 +57,14 @@ def test_arguments_are_not_words_of_a_shell() -> None:
 
 
 @pytest.mark.adversary(42)
-def test_over_time_is_asked_then_killed() -> None:
+def test_over_time_is_asked_then_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM first; what ignores it is killed half a second later."""
-    began = time.monotonic()
-    polite = shell("trap 'echo bye; exit 7' TERM; echo here; while :; do sleep 0.05; done", timeout=0.3)
-    assert (polite.exit_status, polite.timed_out, polite.stdout) == (7, True, b"here\nbye\n")
-    deaf = shell("trap '' TERM; while :; do sleep 0.05; done", timeout=0.3)
+    deaf = shell("trap '' TERM; while :; do sleep 0.05; done", timeout=3.0)
     assert (deaf.exit_status, deaf.timed_out) == (-9, True)
-    assert time.monotonic() - began < 4
+    assert spawn.TERM_GRACE == 0.5
+    monkeypatch.setattr(spawn, "TERM_GRACE", 60.0)  # a busy machine may take longer than half a second to say `bye`
+    polite = shell("trap 'echo bye; exit 7' TERM; echo here; while :; do sleep 0.05; done", timeout=3.0)
+    assert (polite.exit_status, polite.timed_out, polite.stdout) == (7, True, b"here\nbye\n")
 
 
 DESCENDANTS = {
@@ -81,10 +80,8 @@ DESCENDANTS = {
 def test_no_descendant_is_left(name: str) -> None:
     """Whoever daemonises is killed with the program that started it, and holds nothing up."""
     number = f"{list(DESCENDANTS).index(name)}{os.getpid()}"
-    began = time.monotonic()
     done = shell(DESCENDANTS[name].replace("{n}", number))
-    assert (done.exit_status, done.stdout) == (0, b"started\n")
-    assert time.monotonic() - began < 3
+    assert (done.exit_status, done.timed_out, done.stdout) == (0, False, b"started\n")
     assert processes_with(f"98{number}") == []
 
 
@@ -98,17 +95,15 @@ def test_a_family_that_times_out_is_killed_too() -> None:
 @pytest.mark.parametrize(("length", "truncated"), [(65_536, False), (65_537, True), (3_000_000, True)])
 def test_output_has_a_cap(length: int, truncated: bool) -> None:
     """64 KiB are kept; the program goes on and its status counts."""
-    done = shell(f"head -c {length} /dev/zero; exit 2", timeout=20)
+    done = shell(f"head -c {length} /dev/zero; exit 2")
     assert (done.exit_status, len(done.stdout), done.truncated) == (2, min(length, 65_536), truncated)
 
 
 @pytest.mark.adversary(42)
 def test_a_flood_is_killed() -> None:
     """A program that writes for ever is ended, long before its time."""
-    began = time.monotonic()
-    done = run_program(["/usr/bin/yes"], 60, ENVIRONMENT)
+    done = run_program(["/usr/bin/yes"], 600, ENVIRONMENT)
     assert (done.exit_status, done.timed_out, done.truncated, done.flooded) == (-9, False, True, True)
-    assert time.monotonic() - began < 20
 
 
 def test_a_program_that_is_killed_for_another_reason_is_no_flood() -> None:

@@ -13,6 +13,7 @@ from equus.sandbox.blocking import Sandbox
 from equus.sandbox.job import Job
 
 REGISTRY = Path(__file__).parent / "registry"
+PATIENCE = 60.0  # seconds for anything on a busy machine
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +37,7 @@ def sandbox(lasting_sandbox: Sandbox) -> Iterator[Sandbox]:
     """The sandbox that stays; each test leaves it idle, its workers gone and its descriptors as many as before."""
     before = len(os.listdir("/proc/self/fd"))
     yield lasting_sandbox
-    lasting_sandbox.loop.until(lambda: not lasting_sandbox.runner.running, 5)
+    lasting_sandbox.loop.until(lambda: not lasting_sandbox.runner.running, PATIENCE)
     assert lasting_sandbox.runner.waiting == 0
     assert len(os.listdir("/proc/self/fd")) <= before + 2  # a restart may have happened in between
 

@@ -19,6 +19,7 @@ from equus.sandbox.blocking import Sandbox
 from equus.sandbox.job import Job
 
 HERE = Path(__file__).parent
+PATIENCE = 60.0  # seconds for anything on a busy machine
 
 
 def run_program(*command: str, **settings: Any) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def test_a_short_soak(new_sandbox: Callable[..., Sandbox], job: Callable[..., Jo
                     sandbox.runner.run(job(order.choice(ATTACKS), timeout=0.15), judge(""))
                 else:
                     sandbox.runner.run(job(f"return 'ok', host.echo('n{number}')[1]"), judge(f"n{number}"))
-            sandbox.loop.until(lambda: left == 0 and not sandbox.runner.running, 60)
+            sandbox.loop.until(lambda: left == 0 and not sandbox.runner.running, PATIENCE)
 
         batch(60)
         before = [(len(os.listdir(f"/proc/{pid}/fd")), resident_kib(pid)) for pid in pids]
@@ -143,7 +144,7 @@ def test_a_short_soak(new_sandbox: Callable[..., Sandbox], job: Callable[..., Jo
         # The broker's threads close their ends a moment after the workers theirs, those of the first batch as well.
         sandbox.loop.until(
             lambda: all(len(os.listdir(f"/proc/{pid}/fd")) <= then[0] for pid, then in zip(pids, before, strict=True)),
-            60,
+            PATIENCE,
         )
         after = [(len(os.listdir(f"/proc/{pid}/fd")), resident_kib(pid)) for pid in pids]
         assert wrong == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -17,7 +18,9 @@ from equus.policy.policy import Policy
 from equus.sandbox.blocking import Sandbox
 from equus.sandbox.check_table import FIELDS
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
+from equus.sandbox.runner import AWAKE_GRACE, END_GRACE
 
+PATIENCE = 60.0  # seconds for anything on a busy machine
 MakeJob = Callable[..., Job]
 NewSandbox = Callable[..., Sandbox]
 
@@ -33,6 +36,22 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def workers(sandbox: Sandbox, count: int) -> list[int]:
+    """The process of each run, once there are so many."""
+    runs = sandbox.runner._live
+    sandbox.loop.until(lambda: sum(run.pidfd is not None for run in runs.values()) == count, PATIENCE)
+    about = [Path(f"/proc/self/fdinfo/{run.pidfd}").read_text().split() for run in runs.values()]
+    return [int(words[words.index("Pid:") + 1]) for words in about]
+
+
+def is_over(pids: list[int]) -> None:
+    """Wait until none of these processes lives."""
+    deadline = time.monotonic() + PATIENCE
+    while any(map(lives, pids)):
+        assert time.monotonic() < deadline, f"processes {list(filter(lives, pids))} are still there"
+        time.sleep(0.01)
+
+
 def lives(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -44,15 +63,16 @@ def lives(pid: int) -> bool:
 def own(new_sandbox: NewSandbox) -> Iterator[Sandbox]:
     """A sandbox to be ill-treated."""
     with new_sandbox() as sandbox:
-        sandbox.loop.until(lambda: sandbox.runner.ready, 10)
+        sandbox.loop.until(lambda: sandbox.runner.ready, PATIENCE)
         yield sandbox
 
 
 def test_the_whole_document(sandbox: Sandbox, job: MakeJob) -> None:
     """Every field of a result, those that the agent vouches for included."""
     asked = job('print("said") host.metric("m", 1.5, {unit = "s"}) return "warning", "so so"', check="näme ☃")
-    before = time.time()
+    before, began = time.time(), time.monotonic()
     document = json.loads(sandbox.run(asked))
+    took = time.monotonic() - began
     figures = {name: document.pop(name) for name in ("started", "took_ms", "cpu_ms", "peak_kib")}
     assert document == {
         "status": "warning",
@@ -63,8 +83,8 @@ def test_the_whole_document(sandbox: Sandbox, job: MakeJob) -> None:
         "code": asked.code,
     }
     assert before - 0.01 <= figures["started"] <= time.time()
-    assert 0 < figures["took_ms"] < 5000
-    assert 0 < figures["cpu_ms"] < 1000
+    assert 0 < figures["took_ms"] <= took * 1000 + 0.1
+    assert 0 < figures["cpu_ms"] < 1000  # of CPU, which a busy machine does not lengthen
     assert 0 <= figures["peak_kib"] < 65_536
 
 
@@ -74,7 +94,7 @@ def test_done_is_never_called_by_run_itself(sandbox: Sandbox, job: MakeJob) -> N
     sandbox.runner.run(job("return 'ok'"), calls.append)
     sandbox.runner.run(Job("t", b"x" * (BLOB_LIMIT + 1)), calls.append)
     assert calls == []
-    sandbox.loop.until(lambda: len(calls) == 2, 5)
+    sandbox.loop.until(lambda: len(calls) == 2, PATIENCE)
 
 
 @pytest.mark.adversary(36)
@@ -104,7 +124,7 @@ def test_one_at_a_time_is_in_order(new_sandbox: NewSandbox, job: MakeJob, tmp_pa
         for number in range(12):
             body = f'for i = 1, {(12 - number) * 100_000} do end return "ok", "{number}"'
             sandbox.runner.run(job(body), lambda blob: order.append(json.loads(blob)["summary"]))
-        sandbox.loop.until(lambda: len(order) == 12, 10)
+        sandbox.loop.until(lambda: len(order) == 12, PATIENCE)
         assert order == [str(number) for number in range(12)]
 
 
@@ -115,7 +135,7 @@ def test_a_full_queue_refuses(new_sandbox: NewSandbox, job: MakeJob, tmp_path: P
     policy.write_text("[limits]\nparallel = 1\nqueue = 2\n")
     with new_sandbox(policy_path=policy) as sandbox:
         results = [spin(sandbox, job("return 'ok'")) for _ in range(4)]
-        sandbox.loop.until(lambda: all(results), 10)
+        sandbox.loop.until(lambda: all(results), PATIENCE)
         statuses = [result[0]["status"] for result in results]
         assert statuses == ["ok", "ok", "unknown", "unknown"]
         assert results[3][0]["reason"] == "cancelled"
@@ -161,17 +181,49 @@ def test_full_arguments_reach_the_check(sandbox: Sandbox, job: MakeJob) -> None:
 def test_the_checks_own_timeout(sandbox: Sandbox) -> None:
     """Without one in the job, the table's timeout counts; the limit of a fraction of a second works too."""
     source = b"return {summary='s', timeout='300ms', run=function() while true do end end}"
-    document = json.loads(sandbox.run(Job("t", source)))
+    results: list[dict[str, Any]] = []
+    run = sandbox.runner.run(Job("t", source), lambda blob: results.append(json.loads(blob)))
+    sandbox.loop.until(lambda: run.declared, PATIENCE)
+    assert (run.timeout, run.deadline) == (0.3, run.began + 0.3)
+    sandbox.loop.until(lambda: results, PATIENCE)
+    document = results[0]
     assert (document["reason"], document["summary"]) == ("timeout", "no result within 0.3 s")
-    assert 300 <= document["took_ms"] < 1500
+    assert document["took_ms"] >= 300
     assert 0 < document.get("cpu_ms", 1) <= document["took_ms"] + 20
 
 
 def test_the_jobs_timeout_wins(sandbox: Sandbox) -> None:
     """A schedule may give less or more than the table."""
     source = b"return {summary='s', timeout='50ms', run=function(a, h) h.wait(0.2) return 'ok' end, needs={'host'}}"
-    assert json.loads(sandbox.run(Job("t", source, timeout=5.0)))["status"] == "ok"
+    assert json.loads(sandbox.run(Job("t", source, timeout=PATIENCE)))["status"] == "ok"
     assert json.loads(sandbox.run(Job("t", source)))["reason"] == "timeout"
+
+
+LATE = (
+    b"return {summary='s', timeout='50ms', needs={'host'}, "
+    b"run=function(a, h) h.wait(0.2) print('x') h.metric('m', 1) return 'ok' end}"
+)
+
+
+def test_a_result_that_is_written_late_is_none(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The monotonic clock decides: nobody watches this deadline, and the worker says itself that it has passed."""
+    monkeypatch.setattr(sandbox.runner, "_arm", lambda deadline: None)
+    document = json.loads(sandbox.run(Job("t", LATE)))
+    kept = {name: document[name] for name in ("status", "reason", "summary", "output", "metrics") if name in document}
+    assert kept == {"status": "unknown", "reason": "timeout", "summary": "no result within 0.05 s"}
+    assert document["took_ms"] >= 50
+    assert document["cpu_ms"] > 0
+
+
+def test_a_result_that_is_read_late_counts(sandbox: Sandbox, job: MakeJob) -> None:
+    """It was written in time; the agent comes to look at the deadline first, as a reactor calls what is due first."""
+    results: list[bytes] = []
+    run = sandbox.runner.run(job("return 'ok'", timeout=200.0), results.append)
+    sandbox.loop.until(lambda: run.link is not None, PATIENCE)
+    assert select.select([run.link], [], [], PATIENCE)[0]
+    assert results == []
+    sandbox.runner._deadline_passed(run, run.began + 200.5)
+    assert json.loads(results[0])["status"] == "ok"
 
 
 def test_the_policy_caps_every_timeout(new_sandbox: NewSandbox, tmp_path: Path) -> None:
@@ -181,7 +233,7 @@ def test_the_policy_caps_every_timeout(new_sandbox: NewSandbox, tmp_path: Path) 
     with new_sandbox(policy_path=policy) as sandbox:
         source = b"return {summary='s', timeout='1h', run=function() while true do end end}"
         results = [spin(sandbox, Job("t", source)), spin(sandbox, Job("t", source, timeout=500.0))]
-        sandbox.loop.until(lambda: all(results), 5)
+        sandbox.loop.until(lambda: all(results), PATIENCE)
         assert [result[0]["summary"] for result in results] == ["no result within 1 s"] * 2
 
 
@@ -195,26 +247,32 @@ def test_cpu_time_has_a_limit_of_its_own(new_sandbox: NewSandbox, tmp_path: Path
         assert (document["status"], document["reason"]) == ("unknown", "cpu")
 
 
-def test_waiting_costs_no_timer_for_each_check(sandbox: Sandbox, job: MakeJob) -> None:
+def test_waiting_costs_no_timer_for_each_check(sandbox: Sandbox, job: MakeJob, tmp_path: Path) -> None:
     """However many run, one timer watches all deadlines, and one whether the broker answers."""
-    results = [spin(sandbox, job("host.wait(0.3) return 'ok'", timeout=5.0)) for _ in range(8)]
-    sandbox.loop.until(lambda: sandbox.runner.running == 8, 5)
+    gate = tmp_path / "gate"
+    body = f"host.held('{gate}') return 'ok'"
+    results = [spin(sandbox, job(body, timeout=200.0)) for _ in range(8)]
+    sandbox.loop.until(lambda: sandbox.runner.running == 8, PATIENCE)
     assert sum(delayed.active() for delayed in sandbox.loop._delayed) == 2
-    sandbox.loop.until(lambda: all(results), 5)
+    gate.touch()
+    sandbox.loop.until(lambda: all(results), PATIENCE)
     assert {result[0]["status"] for result in results} == {"ok"}
 
 
 def test_an_agent_that_was_stopped_reads_before_it_judges(
-    sandbox: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The result of a run lay in its socket while the agent slept beyond the deadline: it is no timeout (F4)."""
+    """A worker that is writing its result gets a moment more once the agent is awake again (F4)."""
     results: list[bytes] = []
-    run = sandbox.runner.run(job("return 'ok'", timeout=5.0), results.append)
-    sandbox.loop.until(lambda: run.pidfd is not None, 5)
-    monkeypatch.setattr(sandbox.loop, "seconds", lambda: time.monotonic() + 60.0)
+    gate = tmp_path / "gate"
+    run = sandbox.runner.run(job(f"host.held('{gate}') return 'ok'", timeout=200.0), results.append)
+    sandbox.loop.until(lambda: run.pidfd is not None, PATIENCE)
+    later = time.monotonic() + 400.0
+    monkeypatch.setattr(sandbox.loop, "seconds", lambda: later)
     sandbox.runner._timer.fire()  # as a reactor does, which calls what is due before it looks at its sockets
-    assert run.forced_end is None
-    sandbox.loop.until(lambda: results, 5)
+    assert (run.forced_end, run.deadline) == (None, later + AWAKE_GRACE)
+    gate.touch()
+    sandbox.loop.until(lambda: results, PATIENCE)
     assert json.loads(results[0])["status"] == "ok"
 
 
@@ -222,18 +280,18 @@ def test_an_agent_that_was_stopped_reads_before_it_judges(
 
 
 def test_cancel_a_running_check(sandbox: Sandbox, job: MakeJob) -> None:
-    """Its result says so, soon, and its process is gone."""
+    """Its result says so, long before its time is over, and its process is gone."""
     results: list[bytes] = []
-    run = sandbox.runner.run(job("while true do end", timeout=20.0), results.append)
-    sandbox.loop.until(lambda: run.pidfd is not None, 5)
-    kills, began = sandbox.runner.kills, time.monotonic()
+    run = sandbox.runner.run(job("while true do end", timeout=200.0), results.append)
+    sandbox.loop.until(lambda: run.pidfd is not None, PATIENCE)
+    kills = sandbox.runner.kills
     run.cancel()
-    sandbox.loop.until(lambda: results, 5)
-    assert time.monotonic() - began < 0.5
+    assert run.deadline <= sandbox.loop.seconds() + END_GRACE
+    sandbox.loop.until(lambda: results, PATIENCE)
     assert json.loads(results[0])["reason"] == "cancelled"
     assert sandbox.runner.kills == kills + 1
     run.cancel()
-    sandbox.loop.until(lambda: not sandbox.runner.running, 5)
+    sandbox.loop.until(lambda: not sandbox.runner.running, PATIENCE)
     assert len(results) == 1
 
 
@@ -250,19 +308,17 @@ def test_cancel_a_waiting_check(sandbox: Sandbox, job: MakeJob) -> None:
 def test_stop_answers_everything(new_sandbox: NewSandbox, job: MakeJob) -> None:
     """Running and waiting jobs get their one result before stop() returns, no process outlives it, run() refuses."""
     with new_sandbox() as sandbox:
-        results = [spin(sandbox, job("while true do end", timeout=60.0)) for _ in range(12)]
-        sandbox.loop.until(lambda: sandbox.runner.running == 8, 10)
-        sandbox.loop.until(lambda: len(children(sandbox.processes.zygote.pid)) == 8, 5)
+        results = [spin(sandbox, job("while true do end", timeout=200.0)) for _ in range(12)]
+        sandbox.loop.until(lambda: sandbox.runner.running == 8, PATIENCE)
+        assert len(workers(sandbox, 8)) == 8
         family = [sandbox.processes.zygote.pid, sandbox.processes.broker.pid, *children(sandbox.processes.zygote.pid)]
+        assert len(family) >= 10
         sandbox.runner.stop()
         assert [result[0]["reason"] for result in results] == ["cancelled"] * 12
         late = spin(sandbox, job("return 'ok'"))
-        sandbox.loop.until(lambda: late, 1)
+        sandbox.loop.until(lambda: late, PATIENCE)
         assert late[0]["reason"] == "cancelled"
-        deadline = time.monotonic() + 2
-        while any(map(lives, family)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not any(map(lives, family))
+        is_over(family)
 
 
 def test_an_inspection_that_is_cut_short(new_sandbox: NewSandbox) -> None:
@@ -279,10 +335,9 @@ def test_an_inspection_that_is_cut_short(new_sandbox: NewSandbox) -> None:
 @pytest.mark.adversary(37)
 def test_a_killed_worker_is_a_result(own: Sandbox, job: MakeJob) -> None:
     """kill -9 from outside: `killed`, once, and the next check is right."""
-    results = spin(own, job("while true do end", timeout=20.0))
-    own.loop.until(lambda: children(own.processes.zygote.pid), 5)
-    os.kill(children(own.processes.zygote.pid)[0], signal.SIGKILL)
-    own.loop.until(lambda: results, 2)
+    results = spin(own, job("while true do end", timeout=200.0))
+    os.kill(workers(own, 1)[0], signal.SIGKILL)
+    own.loop.until(lambda: results, PATIENCE)
     assert (results[0]["status"], results[0]["reason"]) == ("unknown", "killed")
     assert json.loads(own.run(job("return 'ok'")))["status"] == "ok"
     assert len(results) == 1
@@ -290,32 +345,36 @@ def test_a_killed_worker_is_a_result(own: Sandbox, job: MakeJob) -> None:
 
 def test_a_stopped_worker_times_out(own: Sandbox, job: MakeJob) -> None:
     """SIGSTOP holds no deadline up."""
-    results = spin(own, job("while true do end", timeout=0.5))
-    own.loop.until(lambda: children(own.processes.zygote.pid), 5)
-    os.kill(children(own.processes.zygote.pid)[0], signal.SIGSTOP)
-    own.loop.until(lambda: results, 2)
+    results = spin(own, job("while true do end", timeout=3.0))
+    os.kill(workers(own, 1)[0], signal.SIGSTOP)
+    own.loop.until(lambda: results, PATIENCE)
     assert results[0]["reason"] == "timeout"
 
 
 @pytest.mark.adversary(37)
 @pytest.mark.parametrize("which", ["zygote", "broker"])
-def test_a_killed_process_comes_back(own: Sandbox, job: MakeJob, which: str) -> None:
-    """Running checks end as `killed`, waiting ones run after all, and checks run again within a second."""
-    calling = [spin(own, job("host.wait(30) return 'ok'", timeout=20.0)) for _ in range(8)]
+def test_a_killed_process_comes_back(own: Sandbox, job: MakeJob, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Running checks end as `killed`, waiting ones run after all, and the process is started again at once."""
+    delays: list[float] = []
+    later = own.loop.callLater
+
+    def call_later(delay: float, call: Any, *args: Any) -> Any:
+        delays.extend([delay] if args == (which,) else [])
+        return later(delay, call, *args)
+
+    monkeypatch.setattr(own.loop, "callLater", call_later)
+    calling = [spin(own, job("host.wait(200) return 'ok'", timeout=200.0)) for _ in range(8)]
     waiting = spin(own, job('return "ok", "patient"'))
-    own.loop.until(lambda: own.runner.running == 8, 5)
-    own.loop.until(lambda: len(children(own.processes.zygote.pid)) == 8, 5)
-    workers = children(own.processes.zygote.pid)
-    time.sleep(0.1)  # their calls are under way
+    running = workers(own, 8)
+    time.sleep(0.1)  # most of their calls are under way
     dead = getattr(own.processes, which).pid
     os.kill(dead, signal.SIGKILL)
-    began = time.monotonic()
-    own.loop.until(lambda: all(calling) and waiting, 5)
-    assert time.monotonic() - began < 2.0
+    own.loop.until(lambda: all(calling) and waiting, PATIENCE)
+    assert delays == [0.0]
     assert {(result[0]["status"], result[0]["reason"]) for result in calling} == {("unknown", "killed")}
     assert waiting[0]["summary"] == "patient"
     assert getattr(own.processes, which).pid != dead
-    own.loop.until(lambda: not any(map(lives, workers)), 2)
+    is_over(running)
 
 
 def test_a_check_that_ends_the_broker_ends_only_itself(own: Sandbox, job: MakeJob) -> None:
@@ -327,11 +386,12 @@ def test_a_check_that_ends_the_broker_ends_only_itself(own: Sandbox, job: MakeJo
 @pytest.mark.adversary(37)
 def test_a_stopped_zygote_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that doesn't answer any more costs its runs, not the agent's checks."""
-    monkeypatch.setattr("equus.sandbox.runner.ZYGOTE_GRACE", 0.5)
     stopped = own.processes.zygote.pid
     os.kill(stopped, signal.SIGSTOP)
-    results = spin(own, job("return 'ok'", timeout=20.0))
-    own.loop.until(lambda: results, 5)
+    with monkeypatch.context() as shorter:
+        shorter.setattr("equus.sandbox.runner.ZYGOTE_GRACE", 0.5)
+        results = spin(own, job("return 'ok'", timeout=200.0))
+        own.loop.until(lambda: results, PATIENCE)
     assert results[0]["reason"] == "killed"
     assert json.loads(own.run(job("return 'ok'")))["status"] == "ok"
     assert own.processes.zygote.pid != stopped
@@ -340,27 +400,28 @@ def test_a_stopped_zygote_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: p
 @pytest.mark.adversary(37)
 def test_a_stopped_broker_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that doesn't answer any more: each run that asks it is `killed` long before its time, the next is right."""
-    monkeypatch.setattr("equus.sandbox.heartbeat.PING_EVERY", 0.3)
     assert json.loads(own.run(job("return 'ok', host.echo('x')[1]")))["summary"] == "x"
     stopped = own.processes.broker.pid
     os.kill(stopped, signal.SIGSTOP)
-    asking = [spin(own, job("return 'ok', host.echo('x')[1]", timeout=20.0)) for _ in range(8)]
-    quiet = spin(own, job("local n = os.time() + 1 while os.time() < n do end return 'ok', 'quiet'", timeout=20.0))
-    own.loop.until(lambda: all(asking), 5)
+    asking = [spin(own, job("return 'ok', host.echo('x')[1]", timeout=200.0)) for _ in range(8)]
+    quiet = spin(own, job("local n = os.time() + 1 while os.time() < n do end return 'ok', 'quiet'", timeout=200.0))
+    with monkeypatch.context() as shorter:  # not for the broker that comes then, which may be slow to start
+        shorter.setattr("equus.sandbox.heartbeat.PING_EVERY", 0.3)
+        own.loop.until(lambda: all(asking), PATIENCE)
     assert {(result[0]["status"], result[0]["reason"]) for result in asking} == {("unknown", "killed")}
     assert json.loads(own.run(job("return 'ok', host.echo('y')[1]")))["summary"] == "y"
     assert own.processes.broker.pid != stopped
-    own.loop.until(lambda: quiet, 10)
+    own.loop.until(lambda: quiet, PATIENCE)
     assert (quiet[0]["status"], quiet[0]["summary"], len(quiet)) == ("ok", "quiet", 1)
     assert [len(result) for result in asking] == [1] * 8
-    own.loop.until(lambda: not lives(stopped), 2)
+    is_over([stopped])
 
 
 def test_a_broker_that_never_starts(job: MakeJob, capfd: pytest.CaptureFixture[str]) -> None:
     """Waiting jobs are answered instead of kept for ever, and so is the next."""
     with Sandbox(registry="there_is_no_such_registry") as sandbox:
         results = spin(sandbox, job("return 'ok'"))
-        sandbox.loop.until(lambda: results, 20)
+        sandbox.loop.until(lambda: results, PATIENCE)
         assert (results[0]["status"], results[0]["reason"]) == ("unknown", "crashed")
         assert "does not start" in results[0]["summary"]
     assert "there_is_no_such_registry" in capfd.readouterr().err
@@ -374,21 +435,18 @@ def test_both_die_with_the_agent() -> None:
         "from equus.sandbox.job import Job\n"
         "s = Sandbox()\n"
         "src = b\"return {summary='s', run=function() while true do end end}\"\n"
-        "s.runner.run(Job('t', src, timeout=60.0), print)\n"
-        "s.loop.until(lambda: s.runner.running and list(s.runner._live.values())[0].pidfd, 20)\n"
+        "s.runner.run(Job('t', src, timeout=200.0), print)\n"
+        "s.loop.until(lambda: s.runner.running and list(s.runner._live.values())[0].pidfd, 60)\n"
         "print(s.processes.zygote.pid, s.processes.broker.pid, flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(200)\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as agent:
         assert agent.stdout is not None
         pids = [int(pid) for pid in agent.stdout.readline().split()]
         family = [*pids, *children(pids[0])]
-        assert len(family) == 3
+        assert len(family) >= 3
         agent.kill()
-    deadline = time.monotonic() + 3
-    while any(map(lives, family)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not any(map(lives, family))
+    is_over(family)
 
 
 # ------------------------------------------------------------------------------------------------ reading, not running
@@ -440,7 +498,7 @@ def test_inspect_says_what_is_wrong(
     sandbox: Sandbox, source: bytes, error: str, line: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One sentence and a line, for the linter and for `loaded`."""
-    monkeypatch.setattr("equus.sandbox.runner.LOAD_TIMEOUT", 0.3)
+    monkeypatch.setattr("equus.sandbox.runner.LOAD_TIMEOUT", 0.3 if source == b"while true do end" else PATIENCE)
     assert sandbox.inspect(source, name="disk") == {"error": error, "line": line}
 
 
@@ -496,7 +554,9 @@ def test_weak_isolation_refuses_pushed_code(sandbox: Sandbox, job: MakeJob, monk
     assert json.loads(sandbox.run(job("return 'ok'", pushed=False)))["status"] == "ok"
 
 
-def test_a_changed_policy_counts_from_the_next_check(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
+def test_a_changed_policy_counts_from_the_next_check(
+    new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Grants and limits alike; a file that has become faulty meanwhile leaves the broker's policy as it was."""
     policy = tmp_path / "policy.toml"
     policy.write_text("[caps.host]\nallow = false\n")
@@ -505,12 +565,12 @@ def test_a_changed_policy_counts_from_the_next_check(new_sandbox: NewSandbox, jo
         assert json.loads(sandbox.run(asked))["summary"] == "denied"
         policy.write_text('[limits]\ntimeout_max = "1s"\n')
         sandbox.runner.reload(Policy.load(policy))
-        sandbox.loop.until(lambda: json.loads(sandbox.run(asked))["summary"] == "nil", 5)
+        sandbox.loop.until(lambda: json.loads(sandbox.run(asked))["summary"] == "nil", PATIENCE)
         endless = json.loads(sandbox.run(job("while true do end", timeout=60.0)))
         assert endless["summary"] == "no result within 1 s"
         policy.write_text("nonsense = 1")
         sandbox.runner.reload(Policy.parse(b"", None))
-        time.sleep(0.1)
+        sandbox.loop.until(lambda: "the broker keeps its old policy" in caplog.text, PATIENCE)
         assert json.loads(sandbox.run(asked))["summary"] == "nil"
 
 

@@ -37,6 +37,12 @@ def wait(args, policy, context):
     return context.deadline - time.monotonic()
 
 
+def held(args, policy, context):
+    """Answers once this file exists, or when the run's time is over."""
+    while not os.path.exists(args[0]) and time.monotonic() < context.deadline:
+        time.sleep(0.01)
+
+
 def die(args, policy, context):
     """Ends the whole broker."""
     os._exit(1)
@@ -50,6 +56,7 @@ CALLS = {
     "broken": Call("host", broken),
     "unplain": Call("host", unplain),
     "wait": Call("host", wait),
+    "held": Call("host", held),
     "die": Call("host", die),
     "secret": Call("file", echo),
 }

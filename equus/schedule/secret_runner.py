@@ -67,7 +67,7 @@ class SecretRunner:
             return RefusedRun()
         if not resolved.values:
             return self._runner.run(job, done)
-        redaction = Redaction(resolved.values)
+        redaction = resolved.redaction
         resolved_job = evolve(job, args=resolved.args, secrets=resolved.values, bound=resolved.bound)
         return self._runner.run(resolved_job, lambda blob: done(redact_result(redaction, job.check, blob)))
 

@@ -29,6 +29,9 @@ MAX_CREDENTIALS = 256  # files of systemd's that are looked at
 MAX_OF_RUN = 8  # that one check is given: all of them, escaped, fit into one message of 64 KiB to the broker
 MAX_DESTINATIONS = 16  # of one secret
 MAX_TO = 1_024  # bytes of them as JSON, for the same message to the broker
+# Arguments with secrets that are kept as they were resolved: bytes of one, and their number.
+MAX_KEPT_ARGS, MOST_KEPT = 4_096, 1_024
+NOTHING_HIDDEN = Redaction(())
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
@@ -52,6 +55,11 @@ class Resolved:
     args: bytes = field(repr=False)
     values: tuple[str, ...] = field(default=(), repr=False)
     bound: tuple[tuple[str, ...], ...] = ()
+    redaction: Redaction = field(init=False, repr=False, eq=False)  # of these values
+
+    @redaction.default
+    def _redaction(self) -> Redaction:
+        return Redaction(self.values) if self.values else NOTHING_HIDDEN
 
 
 class Secrets:
@@ -63,6 +71,7 @@ class Secrets:
         self._known: dict[str, Secret] = {}
         self._faults: dict[str, str] = {}
         self._redaction = Redaction(())
+        self._resolved: dict[tuple[str, bytes], Resolved] = {}  # by check and arguments
 
     def read(self) -> None:
         """Read file and credentials again. Blocking. Raises SecretsError if that fails; then the old secrets stay."""
@@ -71,6 +80,7 @@ class Secrets:
             known |= read_file(self._path or DEFAULT_PATH, known)
         self._known, self._faults = known, faults
         self._redaction = Redaction(secret.value for secret in known.values())
+        self._resolved.clear()
 
     @property
     def where(self) -> Path:
@@ -87,9 +97,23 @@ class Secrets:
         return self._redaction.text(text)
 
     def resolve(self, check: str, args: bytes) -> Resolved | str:
-        """Return the arguments of a check with values for references, or a sentence if one of them can't be had."""
+        """Return the arguments of a check with values for references, or a sentence if one of them can't be had.
+
+        Those of a schedule come again and again, and are decoded once.
+        """
         if b'"secret"' not in args:
             return Resolved(args)
+        kept = self._resolved.get((check, args))
+        if kept is not None:
+            return kept
+        resolved = self._resolve(check, args)
+        if isinstance(resolved, Resolved) and resolved.values and len(args) <= MAX_KEPT_ARGS:
+            if len(self._resolved) >= MOST_KEPT:
+                self._resolved.clear()
+            self._resolved[check, args] = resolved
+        return resolved
+
+    def _resolve(self, check: str, args: bytes) -> Resolved | str:
         try:
             document = json.loads(args)
         except (ValueError, RecursionError):

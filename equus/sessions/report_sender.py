@@ -25,27 +25,40 @@ class ReportSender:
         self._is_reading = False
 
     def pump(self) -> None:
-        """Send more, if a report is durable, the window has room, and Helen reads."""
-        state = self._writer.state
-        if state.id != self.spool or self._is_reading or not (self._connection.alive and self._connection.is_writable):
-            return
-        room = WINDOW - self._bytes_in_flight
-        if room > 0 and self.sent < state.last:
-            self._is_reading = True
-            self._writer.read(self.spool, self.sent, room, self._read)
+        """Send more, if a report is durable, the window has room, and Helen reads.
+
+        What is in memory is sent at once; what is not is read from the disk first.
+        """
+        while self._may_send():
+            room = WINDOW - self._bytes_in_flight
+            records = self._writer.recent(self.spool, self.sent, room)
+            if not records:
+                self._is_reading = True
+                self._writer.read(self.spool, self.sent, room, self._read)
+                return
+            self._send(records)
+
+    def _may_send(self) -> bool:
+        state, connection = self._writer.state, self._connection
+        if state.id != self.spool or self._is_reading or not (connection.alive and connection.is_writable):
+            return False
+        return self._bytes_in_flight < WINDOW and self.sent < state.last
 
     def _read(self, records: list[Record]) -> None:
         self._is_reading = False
         if self._writer.state.id != self.spool:
             return  # they are in a new spool now, and are sent from there
+        self._send(records)
+        if records:
+            self.pump()
+
+    def _send(self, records: list[Record]) -> None:
         for record in records:
             self._connection.send(m.Report(self.spool, record.sequence, record.check, record.blob))
             self.sent = record.sequence
             self._in_flight.append((record.sequence, len(record.blob)))
             self._bytes_in_flight += len(record.blob)
         self._connection.await_answer(bool(self._in_flight))
-        if records:
-            self.pump()
 
     def acked(self, ack: m.Ack) -> None:
         """Forget all reports up to that of an ack. An ack of another spool is late, and ignored."""

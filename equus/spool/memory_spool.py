@@ -44,6 +44,11 @@ class MemorySpool:
         """Return the number of reports that wait for their ack; a gap counts as one."""
         return len(self._records) + (self._gap is not None)
 
+    @property
+    def whole_from(self) -> int:
+        """Return the sequence from which on no report is lost."""
+        return 1 if self._gap is None else self._gap.last + 1
+
     def append(self, check: str, blob: bytes) -> int:
         """Keep one report and return its sequence. The oldest ones go if there are too many."""
         record = Record(self.next, check, blob)

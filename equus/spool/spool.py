@@ -91,6 +91,11 @@ class Spool:
         return self.last - self.acked - sum(gap.last - max(gap.first, self.first) for gap in self._gaps)
 
     @property
+    def whole_from(self) -> int:
+        """Return the sequence from which on no report is lost."""
+        return max((gap.last for gap in self._gaps), default=0) + 1
+
+    @property
     def size(self) -> int:
         """Return the bytes on disk."""
         return sum(segment.size for segment in self._segments)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from equus.spool.memory_spool import MemorySpool, in_place_of
+from equus.spool.recent_reports import RecentReports
 from equus.spool.segment import Record
 from equus.spool.spool import Spool
 from groundwork.disk_faults import DISK_FAULTS
@@ -37,12 +38,13 @@ class SpoolState:
     last: int  # durable
     depth: int  # reports
     size: int  # bytes
+    whole_from: int  # the sequence from which on no report is lost
     fault: str | None = None  # the reason why it is in memory; None: it is on disk
 
 
 def state_of(spool: Spool | MemorySpool) -> SpoolState:
     """Return the state of the spool as it is now."""
-    return SpoolState(spool.id, spool.first, spool.last, spool.depth, spool.size, spool.fault)
+    return SpoolState(spool.id, spool.first, spool.last, spool.depth, spool.size, spool.whole_from, spool.fault)
 
 
 class SpoolThread:
@@ -69,6 +71,8 @@ class SpoolThread:
         self._commands: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
         self._waiting = 0
         self.state = state_of(spool)
+        self._recent = RecentReports()
+        self._written: list[tuple[str, Record]] = []  # spool and report of each append since the last sync
         self._thread = threading.Thread(target=self._work, name="spool", daemon=True)
 
     @property
@@ -87,7 +91,15 @@ class SpoolThread:
 
     def acknowledge(self, spool_id: str, sequence: int) -> None:
         """Forget reports up to a sequence; do nothing if the spool has another id by now."""
+        self._recent.forget(spool_id, sequence)
         self._commands.put((self._acknowledge, (spool_id, sequence)))
+
+    def recent(self, spool_id: str, after: int, limit: int) -> list[Record]:
+        """Return durable records after a sequence from memory, at most `limit` bytes.
+
+        The list is empty if the next one is on the disk only, or the spool has another id by now.
+        """
+        return self._recent.after(spool_id, after, limit)
 
     def read(self, spool_id: str, after: int, limit: int, done: Callable[[list[Record]], None]) -> None:
         """Call `done` in the reactor's thread with the records after a sequence, at most `limit` bytes of blobs.
@@ -123,12 +135,16 @@ class SpoolThread:
             self._try(self._spool.sync)
             self._unsynced.clear()
             self._synced = self._spool.last
-        self._call_from_thread(self._tell, state_of(self._spool), wrote, answers)
+        durable = [record for spool, record in self._written if spool == self._spool.id]
+        self._written.clear()
+        self._call_from_thread(self._tell, state_of(self._spool), wrote, durable, answers)
         return commands[-1] is not None
 
     def _append(self, _answers: list[Any], check: str, blob: bytes) -> int:
         self._unsynced.append((check, blob))
-        self._try(lambda: self._spool.append(check, blob))
+        sequence = self._try(lambda: self._spool.append(check, blob))
+        if sequence is not None:
+            self._written.append((self._spool.id, Record(sequence, check, blob)))
         return len(blob) + PER_RECORD
 
     def _acknowledge(self, _answers: list[Any], spool_id: str, sequence: int) -> int:
@@ -161,9 +177,10 @@ class SpoolThread:
 
     # ------------------------------------------------------------------------------------------------ in the reactor
 
-    def _tell(self, state: SpoolState, wrote: int, answers: list[Any]) -> None:
+    def _tell(self, state: SpoolState, wrote: int, durable: list[Record], answers: list[Any]) -> None:
         self._waiting -= wrote
         self.state = state
+        self._recent.add(state.id, durable, max(state.whole_from, state.first))
         for done, arguments in answers:
             done(*arguments)
         self.changed()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import socket
 import threading
 import time
@@ -19,7 +20,7 @@ from equus.policy.policy import Policy
 from equus.sandbox.blocking import Sandbox
 from equus.sandbox.frames import CONTROL_LIMIT
 from equus.sandbox.job import Job
-from equus.schedule.secret_runner import SecretRunner
+from equus.schedule.secret_runner import SecretRunner, redact_result
 from equus.secrets import references
 from equus.secrets.redaction import CUT_FROM, LEAST, MASK, Redaction
 from equus.secrets.references import (
@@ -211,6 +212,83 @@ def test_the_log_of_the_agent(tmp_path):
     assert lines and MASK in lines[0] and "ss w" not in lines[0]
 
 
+VALUES = (VALUE, "hunter2-hunter2", "1234", "a\\b/c", "täglich☃")
+PIECES = (
+    *VALUES, *(value[:length] for value in VALUES for length in (3, 4, 5)), "\\", '"', "\n", "\t", "/", "u", "\\u0031",
+    "n", "status", " ", "x" * CUT_FROM, "☃", json.dumps(VALUE), repr(VALUE), "C:\\users",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_document_is_hidden_as_its_texts_are(seed, ascii_only):
+    """Whatever it holds: as if it had been decoded, masked text by text, and encoded again."""
+    chance, hide, masked = random.Random(seed), Redaction(VALUES), 0
+
+    def text():
+        return "".join(chance.choice(PIECES) for _ in range(chance.randrange(6)))
+
+    for _ in range(200):
+        document = {
+            "status": "ok", "summary": text(), "n": 0.5, "k": {f"l{number}{text()}": text() for number in range(3)},
+            "m": [text(), None, True, 7],
+        }  # fmt: skip
+        blob = json.dumps(document, ensure_ascii=ascii_only, separators=(",", ":")).encode()
+        found = hide.document(blob)
+        assert json.loads(found) == hide.value(document)
+        assert len(found) <= len(blob)
+        masked += found != blob
+    assert masked
+
+
+def test_a_document_without_a_value_is_not_decoded(monkeypatch):
+    """It stays byte for byte; of one with a value that text alone is decoded."""
+    decoded, honest = [], json.loads
+    monkeypatch.setattr(json, "loads", lambda text: decoded.append(text) or honest(text))
+    hide = Redaction(VALUES)
+    clean = b'{"status":"ok","summary":"all is well","metrics":[{"name":"m","value":1.50,"labels":{"a":"b"}}]}'
+    assert (hide.document(clean), decoded) == (clean, [])
+    dirty = b'{"status":"ok","summary":"see hunter2-hunter2","metrics":[{"name":"m","value":1.50}]}'
+    assert hide.document(dirty) == b'{"status":"ok","summary":"see ****","metrics":[{"name":"m","value":1.50}]}'
+    assert decoded == [b'"see hunter2-hunter2"']
+
+
+@pytest.mark.parametrize(
+    "blob", [b'{"a": hunter2-hunter2}', b'{"a": "hunter2-hunter2', b'{"a": "hunter2-hunter2\xff"}']
+)
+def test_a_value_in_what_is_no_json_is_not_passed_on(blob):
+    """An `unknown` result takes the place of it."""
+    document = json.loads(redact_result(Redaction(["hunter2-hunter2"]), "redis", blob))
+    assert (document["status"], document["reason"]) == ("unknown", "crashed")
+
+
+def test_a_number_that_is_a_value_stays():
+    """As before: texts are hidden, and a document stays one."""
+    blob = b'{"summary":"1234 of 12345","value":1234}'
+    assert Redaction(["1234"]).document(blob) == b'{"summary":"**** of ****5","value":1234}'
+
+
+def test_arguments_that_come_again_are_resolved_once(tmp_path, monkeypatch):
+    """Until secrets are read anew; a sentence about what is missing is made each time."""
+    decoded, honest = [], json.loads
+    monkeypatch.setattr(json, "loads", lambda text: decoded.append(text) or honest(text))
+    found, args = known(tmp_path), b'{"p": {"secret": "redis"}}'
+    first = found.resolve("redis", args)
+    assert found.resolve("redis", args) is first
+    assert decoded == [args]
+    assert found.resolve("other", b'{"p": {"secret": "db"}}') == found.resolve("other", b'{"p": {"secret": "db"}}')
+    written(tmp_path, 'redis = "another-one"')
+    found.read()
+    assert found.resolve("redis", args).values == ("another-one",)
+    assert found.resolve("redis", args).redaction.text("another-one") == MASK
+    monkeypatch.setattr(references, "MOST_KEPT", 3)
+    for number in range(10):
+        assert found.resolve("redis", args + b" " * number).values == ("another-one",)
+        assert len(found._resolved) <= 3
+    long = b'{"p": {"secret": "redis"}, "x": "' + b"y" * references.MAX_KEPT_ARGS + b'"}'
+    assert found.resolve("redis", long) is not found.resolve("redis", long)
+
+
 # ---------------------------------------------------------------------------------------------------- in the sandbox
 
 LEAKS = """return { summary = "leaks", needs = { "log", "file", "plugin", "state", "systemd" },
@@ -263,7 +341,7 @@ def test_no_way_out_of_a_real_sandbox(leaking, tmp_path, way):
         "leaks", LEAKS.encode(), args=json.dumps({"password": {"secret": "redis"}, "way": way}).encode(), pushed=False
     )
     runner.run(job, results.append)
-    sandbox.loop.until(lambda: results, 20)
+    sandbox.loop.until(lambda: results, 60)
     assert b"hunter2" not in results[0]
     document = json.loads(results[0])
     assert MASK in document["output"] and document["check"] == "leaks"
@@ -277,6 +355,25 @@ def test_no_way_out_of_a_real_sandbox(leaking, tmp_path, way):
         assert MASK in audit.read_text().splitlines()[-1]
 
 
+def test_a_result_is_neither_decoded_nor_encoded_again(leaking, tmp_path, monkeypatch):
+    """The worker writes it once; the agent adds its fields to the bytes, whether or not the run had a secret."""
+    sandbox, _, _ = leaking
+    quiet = (
+        'return { summary = "s", args = { password = { type = "string" } }, run = function() return "ok", "well" end }'
+    )
+    runner = SecretRunner(sandbox.loop, sandbox.runner, known(tmp_path, f'redis = "{PASSWORD}"\n'))
+    decoded, encoded, loads, dumps = [], [], json.loads, json.dumps
+    monkeypatch.setattr(json, "loads", lambda text, **more: decoded.append(text) or loads(text, **more))
+    monkeypatch.setattr(json, "dumps", lambda value, **more: encoded.append(value) or dumps(value, **more))
+    for args in (b"{}", b'{"password": {"secret": "redis"}}'):
+        results = []
+        runner.run(Job("quiet", quiet.encode(), args=args, pushed=False), results.append)
+        sandbox.loop.until(lambda results=results: results, 60)
+        assert loads(results[0])["summary"] == "well"
+    assert [text for text in decoded if b"status" in text] == []
+    assert [value for value in encoded if "status" in value] == []
+
+
 def test_an_unknown_secret_is_a_result(leaking, tmp_path):
     """`bad-arguments`, once, not before `run` has returned; nothing is run."""
     sandbox, _, _ = leaking
@@ -285,7 +382,7 @@ def test_an_unknown_secret_is_a_result(leaking, tmp_path):
     job = Job("leaks", LEAKS.encode(), args=b'{"password": {"secret": "nope"}, "way": "fine"}')
     runner.run(job, results.append).cancel()
     assert results == []
-    sandbox.loop.until(lambda: results, 5)
+    sandbox.loop.until(lambda: results, 60)
     [document] = map(json.loads, results)
     assert (document["status"], document["reason"]) == ("unknown", "bad-arguments")
     assert "no secret 'nope'" in document["summary"]
@@ -353,7 +450,7 @@ args = { password = { type = "string", required = true }, call = { type = "strin
 run = function(args, host)
   local p = args.password
   local answer, code, text
-  local where = { host = args.host, port = args.port, send = p, timeout = 0.5 }
+  local where = { host = args.host, port = args.port, send = p, timeout = 50 }
   if args.call == "tcp" then answer, code, text = host.tcp(where) end
   if args.call == "udp" then answer, code, text = host.udp(where) end
   if args.call == "http" then
@@ -388,7 +485,7 @@ def listening():
         thread.start()
         yield listener.getsockname()[1], heard
         listener.shutdown(socket.SHUT_RDWR)
-    thread.join(5)
+    thread.join(60)
 
 
 @pytest.fixture(scope="module")
@@ -407,7 +504,7 @@ def sent(sandbox, secrets, **args):
     SecretRunner(sandbox.loop, sandbox.runner, secrets).run(
         Job("sends", SENDS.encode(), args=document, pushed=False), results.append
     )
-    sandbox.loop.until(lambda: results, 20)
+    sandbox.loop.until(lambda: results, 60)
     return json.loads(results[0])["summary"]
 
 

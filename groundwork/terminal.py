@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from groundwork.safe_screen import SafeScreen
 from groundwork.safe_text import json_text, safe_line, safe_text
 
 # Stand for ESC [ and m of our own colours until the rest is made safe: noncharacters, which no text has for itself.
@@ -32,6 +33,24 @@ def echo(text: object = "", err: bool = False, nl: bool = True) -> None:
 def echo_json(document: Any, indent: int | None = None, **options: Any) -> None:
     """Print a document as JSON: on a terminal in ASCII, elsewhere in UTF-8 without letters that are not printable."""
     click.echo(json_text(document, only_ascii=sys.stdout.isatty(), indent=indent, **options))
+
+
+class Drawing:
+    """Draws the recorded output of another terminal on standard output: sequences that only draw stay as they are."""
+
+    def __init__(self) -> None:
+        self._screen = SafeScreen()
+
+    def draw(self, text: str) -> None:
+        """Write what may be shown of the next piece, at once."""
+        sys.stdout.write(self._screen.feed(text).encode("utf-8", "replace").decode("utf-8"))
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        """Bring the terminal back to its usual state, if standard output is one."""
+        if sys.stdout.isatty():
+            sys.stdout.write(SafeScreen.RESET)
+            sys.stdout.flush()
 
 
 def styled(text: object, **style: Any) -> str:

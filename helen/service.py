@@ -42,6 +42,7 @@ from helen.sessions.openssl_calls import MISSING
 from helen.sessions.tls_hub import TLSHub
 from helen.settings.settings import HUB, Settings, SettingsError
 from helen.storage.database import StoreFailed
+from helen.tunnels.open_shells import SHELL
 from helen.web.connections.web_tls import WebListener, WebTLS
 from helen.web.label_warnings import all_warnings
 from helen.web.pages.registry import PAGES
@@ -198,6 +199,7 @@ class HelenService(Service):
         parts.rollout_control.start(opened.recovered)
         told = functools.partial(_missed, parts.state / "history", opened.recovered)
         await parts.notifier.start(opened.judged_at, told, opened.start.stepped)
+        parts.sessions.shells.recall(parts.notifier.groups.agents_of(SHELL))
         del opened, told
         if self._is_ending:
             return

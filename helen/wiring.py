@@ -171,7 +171,8 @@ def wire(
         Level("states", lambda: evaluator.timeline.left_out, "the results of further checks are kept as history only"),
         Level("series", lambda: ground.journal.without_series, "in the history, further checks share one series"),
     ]
-    parts.sessions.troubles.told.subscribe(functools.partial(_tell, evaluator, clock.wall))
+    for told in (parts.sessions.troubles.told, parts.sessions.shells.told):
+        told.subscribe(functools.partial(_tell, evaluator, clock.wall))
     authority = ground.authority
     server_tls = ServerTLS(authority.material, lambda certificate: authority.is_excused(certificate, time.time()))
     authority.on_changed(lambda: server_tls.swap(authority.material))
@@ -182,7 +183,7 @@ def wire(
 def _tell(
     evaluator: Evaluator, wall: Callable[[], float], agent: str, check: str, what: str, status: int, why: str
 ) -> None:
-    """Notify people of a trouble with an agent: no check has it, so no state decides."""
+    """Notify people of something with an agent that no check has, so that no state decides."""
     now = wall()
     evaluator.write_decision(agent, check, Decision(int(now * 1_000), now, "notify", what, status, why))
 

@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from equus.policy.host_names import read_pattern
 from equus.policy.networks import LOOPBACK, Network
 from equus.policy.plugin_templates import SLOT_TYPES, Plugin, Slot, slots_in
-from equus.policy.shell import ShellPolicy
+from equus.policy.shell import AUDITOR, ShellPolicy
 from groundwork.durations import parse_duration
 from groundwork.figures import is_double
 
@@ -257,6 +257,10 @@ _SHELL: Mapping[str, Callable[[Any], Any]] = {
     "sessions": _whole(1, 8),
     "idle": _duration(10, 86_400),
     "max": _duration(10, 7 * 86_400),
+    "record": _boolean,
+    "keep": _duration(60, 3_660 * 86_400),
+    "record_mib": _whole(16, 1_048_576),
+    "auditors": _path,
 }
 
 
@@ -295,6 +299,8 @@ def _shell(table: _Table) -> ShellPolicy | None:
         if not are_there:
             raise PolicyError(f"{table.file}: shell.allow needs {needed} beside it: who may log in")
     given["most"] = given.pop("max")
+    if AUDITOR in given["users"]:
+        raise PolicyError(f"{table.file}: shell.users can't name {AUDITOR}: those log in so who read recordings")
     if given["command"] and not given["command"][0].startswith("/"):
         raise PolicyError(f"{table.file}: shell.command must begin with the absolute path of a program")
     return ShellPolicy(**{key: value for key, value in given.items() if value is not None})

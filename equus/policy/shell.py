@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
+AUDITOR = "recordings"  # the user as whom recordings are read: no account
+
 
 @frozen
 class ShellPolicy:
@@ -17,3 +19,7 @@ class ShellPolicy:
     sessions: int = 2  # connections at once
     idle: float = 900.0  # without a byte in either direction
     most: float = 28_800.0  # of one connection
+    record: bool = False  # each session, on this host
+    keep: float = 30 * 86_400.0  # of recordings
+    record_mib: int = 1024  # of all recordings together; one connection may take a sixteenth
+    auditors: str | None = None  # a file of keys that may read recordings, over SSH

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from equus.policy.file_ownership import ownership_fault
+from equus.policy.shell import AUDITOR
 from equus_protocol.host_key import fingerprint
 
 ACCEPTED = frozenset({"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa"})
@@ -33,6 +34,7 @@ class Access:
     users: tuple[str, ...]
     authorized_keys: str | None = None
     trusted_user_ca: str | None = None
+    auditors: str | None = None  # keys that may read recordings, as the user AUDITOR
 
 
 @frozen
@@ -51,6 +53,8 @@ def permit(access: Access, user: str, blob: bytes, now: float) -> Permit | None:
 
     Raises OSError if a file can't be read, PermissionError among them if other users could change it.
     """
+    if user == AUDITOR:
+        access = Access((user,), access.auditors)
     if user not in access.users or len(blob) > MAX_BLOB:
         return None
     kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")

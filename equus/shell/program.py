@@ -10,11 +10,13 @@ import json
 import os
 import socket
 import subprocess
+import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.logger import Logger
@@ -25,11 +27,15 @@ from equus.policy.policy import PolicyInForce
 from equus.processes.process import python_environment, python_module
 from equus.shell import host_key
 from equus.shell.permits import Access
+from equus.shell.recordings import FOLDER, NoRoom, forget_old, prepare
 from equus.shell.settings import ServerSettings
 from equus_protocol.host_key import sign
 from equus_protocol.tunnel_streams import Pace, TunnelStream
 
 END_SECONDS = 20.0  # from the end of a connection until its process must have gone
+OPENINGS, OPENINGS_SECONDS = 30, 60.0  # tunnels that may be opened in that time: each costs this host a process
+TIDY_SECONDS = 3_600.0  # between two looks for recordings that are too old
+KEPT = 30 * 86_400.0  # seconds that recordings are kept where the policy says nothing any more
 MAX_CALLER = 200  # characters of a name that Helen says
 
 
@@ -41,8 +47,13 @@ class Started:
     ours: socket.socket
 
 
-def start(settings: ServerSettings) -> Started:
-    """Start the process of one connection. Blocking. Raises OSError if that fails."""
+def start(settings: ServerSettings, record_most: int | None = None) -> Started:
+    """Start the process of one connection. Blocking. `record_most`: bytes of all recordings; None: nothing is recorded.
+
+    Raises OSError if that fails, and NoRoom if there is no room for a recording.
+    """
+    if record_most is not None:
+        settings = evolve(settings, room=prepare(Path(settings.recordings), record_most))
     ours, theirs = socket.socketpair()
     with theirs:
         try:
@@ -77,11 +88,14 @@ class ShellProgram:
         defer_to_thread: Callable[..., Deferred[Any]],
     ) -> None:  # fmt: skip
         self._policy, self._state, self._identity = policy, state, identity
+        self._recordings = state.absolute() / FOLDER
         self._signed: tuple[bytes, dict[str, str]] | None = None  # certificate and report of the last signature
         self._reactor, self._defer_to_thread = reactor, defer_to_thread
         self._open = 0
+        self._opened: deque[float] = deque(maxlen=OPENINGS)  # monotonic seconds
         self._key: host_key.HostKey | None = None
         self.policy_changed()
+        reactor.callLater(0, self._tidy)
 
     def policy_changed(self) -> None:
         """Read the host key, or make it, where the policy lets people in. Blocking. A fault is logged."""
@@ -115,16 +129,34 @@ class ShellProgram:
         if shell is None or self._key is None:
             stream.close("denied")
             return
-        if self._open >= shell.sessions:
+        if self._open >= shell.sessions or self._is_hurried():
             stream.close("busy")
             return
         self._open += 1
         caller = read_caller(description)
         self.log.info("a tunnel to SSH is opened, for {caller} by Helen's word", caller=caller)
-        access = Access(shell.users, shell.authorized_keys, shell.trusted_user_ca)
-        settings = ServerSettings(self._key.pem, access, shell.command, shell.forward, shell.idle, shell.most, caller)
-        started = self._defer_to_thread(start, settings)
+        access = Access(shell.users, shell.authorized_keys, shell.trusted_user_ca, shell.auditors)
+        settings = ServerSettings(
+            self._key.pem, access, shell.command, shell.forward, shell.idle, shell.most, caller, str(self._recordings)
+        )
+        started = self._defer_to_thread(start, settings, shell.record_mib * 1_048_576 if shell.record else None)
         started.addCallbacks(self._started, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
+
+    def _is_hurried(self) -> bool:
+        """Return True if too many tunnels were opened lately; else count one more."""
+        now = self._reactor.seconds()
+        if len(self._opened) == OPENINGS and now - self._opened[0] < OPENINGS_SECONDS:
+            return True
+        self._opened.append(now)
+        return False
+
+    def _tidy(self) -> None:
+        """Remove recordings that are older than the policy keeps them, in a thread, and again in an hour."""
+        shell = self._policy.current.shell
+        kept = KEPT if shell is None else shell.keep
+        done = self._defer_to_thread(forget_old, self._recordings, kept, time.time())
+        done.addErrback(lambda failure: self.log.error("old recordings stay: {why}", why=failure.getErrorMessage()))
+        done.addBoth(lambda _: self._reactor.callLater(TIDY_SECONDS, self._tidy))
 
     def _started(self, started: Started, stream: TunnelStream) -> None:
         factory: Factory[Protocol] = Factory.forProtocol(lambda: LocalEnd(stream, lambda: self._ended(started)))
@@ -136,7 +168,7 @@ class ShellProgram:
     def _failed(self, failure: Failure, stream: TunnelStream) -> None:
         self._open -= 1
         self.log.error("SSH can't be started: {why}", why=failure.getErrorMessage())
-        stream.close("failed")
+        stream.close("full" if failure.check(NoRoom) else "failed")
 
     def _ended(self, started: Started) -> None:
         """Wait, in a thread, for the process to end all that the session has left behind."""

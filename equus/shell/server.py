@@ -8,13 +8,14 @@ from __future__ import annotations
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from twisted.conch.avatar import ConchUser
 from twisted.conch.error import ConchError, IgnoreAuthentication
 from twisted.conch.interfaces import IConchUser
-from twisted.conch.ssh import common, forwarding, keys, transport, userauth
+from twisted.conch.ssh import common, keys, transport, userauth
 from twisted.conch.ssh.connection import SSHConnection
 from twisted.conch.ssh.factory import SSHFactory
 from twisted.cred.error import UnauthorizedLogin
@@ -23,8 +24,13 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import globalLogBeginner
 from twisted.python.failure import Failure
 
+from equus.policy.shell import AUDITOR
+from equus.shell.account import Account
+from equus.shell.auditor import Auditor
+from equus.shell.forward_channel import ForwardChannel
 from equus.shell.permits import Permit, permit
-from equus.shell.session_channel import Account, SessionChannel
+from equus.shell.recording import Recorder
+from equus.shell.session_channel import SessionChannel
 from equus.shell.settings import ServerSettings
 from groundwork.safe_text import safe_line
 
@@ -42,11 +48,12 @@ class User(ConchUser):
     def __init__(self, server: Server, account: Account, opened: Permit, blob: bytes) -> None:
         super().__init__()
         self.account, self.permit, self.blob = account, opened, blob
-        self.settings = server.settings
-        self.touched, self.note = server.touched, server.note
+        self.login = account.name
+        self.settings, self.recorder = server.settings, server.recorder
+        self.touched, self.note, self.end = server.touched, server.note, server.end
         self.channelLookup[b"session"] = SessionChannel
         if server.settings.forward and opened.may_forward:
-            self.channelLookup[b"direct-tcpip"] = forwarding.openConnectForwardingClient
+            self.channelLookup[b"direct-tcpip"] = ForwardChannel
 
     def lookupChannel(self, channelType: bytes, windowSize: int, maxPacket: int, data: bytes) -> Any:
         """Return a new channel. Raises ConchError if there are too many, or none of this kind."""
@@ -91,10 +98,9 @@ class PublicKeyAuth(userauth.SSHUserAuthServer):
         if not is_good_signature(opened.key, signature, signed):
             return defer.fail(UnauthorizedLogin("the signature is wrong"))
         try:
-            account = Account.of(user)
+            return defer.succeed((IConchUser, server.let_in(user, opened, blob), lambda: None))
         except KeyError:
             return defer.fail(UnauthorizedLogin("there is no such account"))
-        return defer.succeed((IConchUser, server.let_in(account, opened, blob), lambda: None))
 
 
 def is_good_signature(key: bytes, signature: bytes, signed: bytes) -> bool:
@@ -121,10 +127,23 @@ class Channels(SSHConnection):
             self.transport.sendPacket(82, b"")  # MSG_REQUEST_FAILURE
 
 
+def _those(names: list[bytes], *parts: bytes) -> list[bytes]:
+    return [name for name in names if any(part in name for part in parts)]
+
+
 class Transport(transport.SSHServerTransport):
-    """One connection; its end is the end of the process."""
+    """One connection; its end is the end of the process.
+
+    Only methods that are good today are offered, and no compression: a packet that is made larger by it has no bound.
+    """
 
     ourVersionString = b"SSH-2.0-Equus"
+    supportedCompressions = [b"none"]
+    supportedCiphers = _those(transport.SSHServerTransport.supportedCiphers, b"-ctr")
+    supportedMACs = _those(transport.SSHServerTransport.supportedMACs, b"hmac-sha2-")
+    supportedKeyExchanges = _those(
+        transport.SSHServerTransport.supportedKeyExchanges, b"mlkem768x25519-", b"curve25519-", b"ecdh-sha2-"
+    )
 
     def connectionLost(self, reason: Failure) -> None:
         """End the process, once all programs have heard of it."""
@@ -146,8 +165,11 @@ class Server(SSHFactory):
         self.primes = None
         self._clock, self._wall = clock, wall
         self._touched_at = self._began = clock.seconds()
-        self._user: User | None = None
+        self._user: User | Auditor | None = None
         self._connection: Any = None
+        self.recorder: Recorder | None = None
+        if settings.room is not None:
+            self.recorder = Recorder(Path(settings.recordings), settings.room, wall, clock.seconds)
         self._look = LoopingCall(self._look_again)
         self._look.clock = clock
 
@@ -164,10 +186,13 @@ class Server(SSHFactory):
             self.note(f"can't look up keys: {error}")
             return None
 
-    def let_in(self, account: Account, opened: Permit, blob: bytes) -> User:
-        """Return the user of a connection that has shown a good key."""
-        self._user = User(self, account, opened, blob)
-        self.note(f"{opened.who} is in as {account.name}")
+    def let_in(self, name: str, opened: Permit, blob: bytes) -> User | Auditor:
+        """Return the user of a connection that has shown a good key. Raises KeyError if there is no such account."""
+        if name == AUDITOR:
+            self._user = Auditor(self, opened, blob, Path(self.settings.recordings))
+        else:
+            self._user = User(self, Account.of(name), opened, blob)
+        self.note(f"{opened.who} is in as {name}")
         self._look.start(LOOK_SECONDS, now=False)
         return self._user
 
@@ -182,6 +207,11 @@ class Server(SSHFactory):
     def _look_again(self) -> None:
         why = self._why_over()
         if why is not None:
+            self.end(why)
+
+    def end(self, why: str) -> None:
+        """End the connection, and tell the client and the log why; only the first reason counts."""
+        if self._look.running:
             self._look.stop()
             self.note(why)
             self._connection.sendDisconnect(transport.DISCONNECT_BY_APPLICATION, why.encode())
@@ -192,7 +222,7 @@ class Server(SSHFactory):
             return f"the longest time of a session, {self.settings.most:g} s, is over"
         if now - self._touched_at >= self.settings.idle:
             return f"nothing has moved for {self.settings.idle:g} s"
-        if user is not None and self.permit(user.account.name, user.blob) is None:
+        if user is not None and self.permit(user.login, user.blob) is None:
             return "the key of this session opens nothing any more"
         return None
 

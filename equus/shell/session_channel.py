@@ -8,46 +8,27 @@ from __future__ import annotations
 
 import fcntl
 import os
-import pwd
 import signal
 import struct
 import termios
+from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
 from twisted.conch.ssh import common
 from twisted.conch.ssh.channel import SSHChannel
 from twisted.conch.ssh.connection import EXTENDED_DATA_STDERR
 from twisted.conch.ssh.session import parseRequest_pty_req, parseRequest_window_change
 from twisted.internet import reactor
-from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import IPushProducer
-from twisted.internet.protocol import ProcessProtocol
-from twisted.python.failure import Failure
-from zope.interface import implementer
+
+from equus.shell.account import Account
+from equus.shell.recording import About, Kind, Recording, RecordingFailed
+from equus.shell.session_program import Program
 
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NO_SHELLS = frozenset({"nologin", "false"})  # of accounts for which a shell, and so SFTP, is refused
 MOST_VARIABLES, MOST_VALUE = 32, 256  # of the client, in number and in bytes
 SIGNALS = frozenset({b"HUP", b"INT", b"KILL", b"PIPE", b"QUIT", b"TERM", b"USR1", b"USR2", b"ALRM"})
-
-
-@frozen
-class Account:
-    """A user of the host."""
-
-    name: str
-    uid: int
-    gid: int
-    home: str
-    shell: str
-
-    @classmethod
-    def of(cls, name: str) -> Account:
-        """Return the account of a user. Raises KeyError if there is none. May ask the host's directory of users."""
-        found = pwd.getpwnam(name)
-        home = found.pw_dir if os.path.isdir(found.pw_dir) else "/"
-        return cls(name, found.pw_uid, found.pw_gid, home, found.pw_shell or "/bin/sh")
 
 
 def is_allowed_variable(name: bytes) -> bool:
@@ -66,6 +47,9 @@ class SessionChannel(SSHChannel):
         self._program: Program | None = None
         self._variables: dict[str, str] = {}
         self._terminal: tuple[int, int, str] | None = None
+        self._size = (80, 24)  # columns and rows
+        self._recording: Recording | None = None
+        self._hides_errors = False
 
     # ---------------------------------------------------------------------------------------------- requests
 
@@ -100,8 +84,12 @@ class SessionChannel(SSHChannel):
         return True
 
     def _set_size(self, size: tuple[int, int, int, int]) -> None:
+        """Set rows, columns, width and height of the terminal."""
         assert self._terminal is not None
-        fcntl.ioctl(self._terminal[0], termios.TIOCSWINSZ, struct.pack("4H", *(min(part, 65_535) for part in size)))
+        size = tuple(min(part, 65_535) for part in size)  # type: ignore[assignment]
+        self._size = size[1], size[0]
+        self._record(lambda recording: recording.resized(*self._size))
+        fcntl.ioctl(self._terminal[0], termios.TIOCSWINSZ, struct.pack("4H", *size))
 
     def request_shell(self, _data: bytes) -> bool:
         """Start the user's shell, as at a login."""
@@ -114,7 +102,7 @@ class SessionChannel(SSHChannel):
     def request_subsystem(self, data: bytes) -> bool:
         """Start OpenSSH's server of SFTP, if the host has it; there is no other subsystem."""
         server = next(filter(os.path.exists, SFTP_SERVERS), None)
-        return common.getNS(data)[0] == b"sftp" and server is not None and self._start(f"exec {server}")
+        return common.getNS(data)[0] == b"sftp" and server is not None and self._start(f"exec {server}", server)
 
     def request_signal(self, data: bytes) -> bool:
         """Send a signal to the program, or to what is in front on its terminal."""
@@ -123,20 +111,25 @@ class SessionChannel(SSHChannel):
             self._program.signal(getattr(signal, f"SIG{name.decode()}"))
         return name in SIGNALS
 
-    def _start(self, wanted: str | None) -> bool:
+    def _start(self, wanted: str | None, sftp_server: str | None = None) -> bool:
+        """Start what is wanted, or what must run instead of it. `sftp_server`: its path, if that is wanted."""
         user = self.avatar
         if self._program is not None or (wanted is not None and "\0" in wanted):
             return False
         account: Account = user.account
-        forced = user.settings.command
-        argv = [account.shell, "-c", wanted] if wanted is not None else ["-" + os.path.basename(account.shell)]
-        executable = account.shell
-        if user.permit.command is not None:
-            argv = [account.shell, "-c", user.permit.command]
+        forced = self._forced()
+        executable, argv = account.shell, ["-" + os.path.basename(account.shell)]
         if forced:
             executable, argv = forced[0], list(forced)
-        if wanted is not None and (forced or user.permit.command is not None):
-            self._variables["SSH_ORIGINAL_COMMAND"] = wanted
+            self._variables |= {} if wanted is None else {"SSH_ORIGINAL_COMMAND": wanted}
+        elif sftp_server is not None and user.recorder is not None:
+            if os.path.basename(account.shell) in NO_SHELLS:
+                return False
+            executable, argv = sftp_server, [sftp_server, "-e", "-l", "INFO"]  # no file of the user's decides what runs
+        elif wanted is not None:
+            argv = [account.shell, "-c", wanted]
+        if not self._begin_recording(wanted, sftp_server is not None and not forced):
+            return False
         environment = self._variables | {
             "HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell, "PATH": PATH,
         }  # fmt: skip
@@ -149,12 +142,51 @@ class SessionChannel(SSHChannel):
         )  # fmt: skip
         return True
 
+    def _forced(self) -> list[str]:
+        """Return what runs whatever is asked for: the policy's command, else the certificate's; empty for none."""
+        user = self.avatar
+        by_certificate = user.permit.command
+        if user.settings.command or by_certificate is None:
+            return list(user.settings.command)
+        return [user.account.shell, "-c", by_certificate]
+
+    # ---------------------------------------------------------------------------------------------- the recording
+
+    def _begin_recording(self, wanted: str | None, is_sftp: bool) -> bool:
+        """Begin the recording, if the policy wants one; return False if there can be none."""
+        user = self.avatar
+        if user.recorder is None:
+            return True
+        kind: Kind = "files" if is_sftp else "command" if self._terminal is None else "terminal"
+        wanted = None if wanted is None else wanted.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        about = About(
+            user.permit.who, user.account.name, user.settings.caller, kind, wanted, self._variables.get("TERM", ""),
+            self._size,
+        )  # fmt: skip
+        try:
+            self._recording = user.recorder.begin(about)
+        except RecordingFailed as error:
+            user.end(str(error))
+            return False
+        self._hides_errors = is_sftp  # they are the log of the server, for the recording alone
+        return True
+
+    def _record(self, event: Callable[[Recording], None]) -> bool:
+        """Record an event, before it counts. Return False, and end the connection, if that can't be done."""
+        if self._recording is not None:
+            try:
+                event(self._recording)
+            except RecordingFailed as error:
+                self.avatar.end(str(error))
+                return False
+        return True
+
     # ---------------------------------------------------------------------------------------------- bytes
 
     def dataReceived(self, data: bytes) -> None:
         """Give the program its input."""
         self.avatar.touched()
-        if self._program is not None:
+        if self._program is not None and self._record(lambda recording: recording.input(data)):
             self._program.write(data)
 
     def eofReceived(self) -> None:
@@ -185,17 +217,19 @@ class SessionChannel(SSHChannel):
     def output(self, descriptor: int, data: bytes) -> None:
         """Send what the program has written."""
         self.avatar.touched()
-        if self.localClosed:
+        is_error = descriptor == 2
+        if self.localClosed or not self._record(lambda recording: recording.output(data, is_error)):
             return
-        if descriptor == 2:
+        if is_error and not self._hides_errors:
             self.writeExtended(EXTENDED_DATA_STDERR, data)
-        else:
+        elif not is_error:
             self.write(data)
 
     # ---------------------------------------------------------------------------------------------- the end
 
     def program_ended(self, status: int, number: int | None, has_core: bool) -> None:
         """Tell the client how the program has ended, and close the channel."""
+        self._end_recording(f"signal {number}" if number is not None else f"exit status {status}")
         if self.localClosed:
             return
         if number is not None:
@@ -208,6 +242,7 @@ class SessionChannel(SSHChannel):
 
     def closed(self) -> None:
         """Hang the program up: the channel has gone."""
+        self._end_recording("the connection has ended")
         if self._program is not None:
             self._program.hang_up()
         elif self._terminal is not None:
@@ -215,92 +250,10 @@ class SessionChannel(SSHChannel):
             os.close(self._terminal[1])
             self._terminal = None
 
+    def _end_recording(self, how: str) -> None:
+        if self._recording is not None:
+            self._recording.end(how)
+
     def terminal_of(self) -> int | None:
         """Return the descriptor of the terminal, None if there is none."""
         return None if self._terminal is None else self._terminal[0]
-
-
-@implementer(IPushProducer)
-class Program(ProcessProtocol):
-    """The process of one session. As a producer it is the client's input: it waits while the process does not read."""
-
-    def __init__(self, channel: SessionChannel) -> None:
-        self._channel = channel
-        self.is_running = True
-
-    def connectionMade(self) -> None:
-        """Stop the client's input while the process does not take it."""
-        self.transport.registerProducer(self, True)
-
-    def pauseProducing(self) -> None:
-        """Take no more input."""
-        self._channel.choke()
-
-    def resumeProducing(self) -> None:
-        """Take input again."""
-        self._channel.unchoke()
-
-    def stopProducing(self) -> None:
-        """Drop all further input: the process has closed it."""
-        self._channel.unchoke()
-
-    def childDataReceived(self, childFD: int, data: bytes) -> None:
-        """Pass output on."""
-        self._channel.output(childFD, data)
-
-    def processEnded(self, reason: Failure) -> None:
-        """Tell the channel once all output has come."""
-        self.is_running = False
-        how: Any = reason.value
-        has_core = how.status is not None and os.WCOREDUMP(how.status)
-        self._channel.program_ended(how.exitCode or 0, how.signal, has_core)
-
-    def write(self, data: bytes) -> None:
-        """Give the process input."""
-        if self.is_running:
-            self.transport.write(data)
-
-    def end_input(self) -> None:
-        """End the input: a terminal has a character for it."""
-        if not self.is_running:
-            return
-        if self._channel.terminal_of() is not None:
-            self.transport.write(b"\x04")
-        else:
-            self._let_go()
-            self.transport.closeStdin()
-
-    def pause(self) -> None:
-        """Read no output for now."""
-        if self.is_running:
-            self.transport.pauseProducing()
-
-    def resume(self) -> None:
-        """Read output again."""
-        if self.is_running:
-            self.transport.resumeProducing()
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the process, or to the group in front on its terminal."""
-        if not self.is_running:
-            return
-        terminal = self._channel.terminal_of()
-        try:
-            if terminal is not None:
-                os.killpg(os.tcgetpgrp(terminal), number)
-            else:
-                self.transport.signalProcess(number)
-        except (OSError, ProcessExitedAlready):
-            return
-
-    def hang_up(self) -> None:
-        """Close the terminal or the pipes, and send SIGHUP."""
-        if self.is_running:
-            self.signal(signal.SIGHUP)
-            self._let_go()
-            self.transport.loseConnection()
-
-    def _let_go(self) -> None:
-        """Be its producer no more: a descriptor with a producer that it has paused would never be closed."""
-        self.transport.unregisterProducer()
-        self._channel.unchoke()

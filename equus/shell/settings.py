@@ -11,7 +11,10 @@ from equus.shell.permits import Access
 
 @frozen
 class ServerSettings:
-    """Settings of the policy for one connection. Times are in seconds; `caller` is whom Helen says it is for."""
+    """Settings of the policy for one connection. Times are in seconds; `caller` is whom Helen says it is for.
+
+    `recordings` is their folder, `room` how many bytes this connection may record; None: it is not recorded.
+    """
 
     host_key: str = field(repr=False)  # PEM
     access: Access
@@ -20,6 +23,8 @@ class ServerSettings:
     idle: float = 900.0
     most: float = 28_800.0
     caller: str = ""
+    recordings: str = ""
+    room: int | None = None
 
     def dump(self) -> bytes:
         """Return the settings as one line of JSON."""

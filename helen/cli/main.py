@@ -44,6 +44,7 @@ COMMANDS = {
     "rollout": ("helen.cli.rollout", "rollout", "Show a push on its way through rings; pause it, take it back."),
     "route": ("helen.cli.route", "route", "Show which channels an alert would go to, rule by rule."),
     "run": ("helen.cli.run", "run", "Run a check now on agents."),
+    "shell": ("helen.cli.shell", "shell", "List and play recordings of sessions on an agent's machine."),
     "sign": ("helen.cli.sign", "sign", "Sign a set in a file, as a second person; no Helen is needed."),
     "silence": ("helen.cli.downtimes", "silence", "Hold back alerts for a time, once or each night."),
     "ssh": ("helen.cli.ssh", "ssh", "Log in on an agent's machine, by the connection that it holds."),

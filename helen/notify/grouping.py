@@ -160,6 +160,11 @@ class Groups:
                 self._put(self._group_of(each, labelled), alert, now, notes)
         return notes
 
+    def agents_of(self, check: str) -> set[str]:
+        """Return the agents of which an alert of this check is in a group."""
+        ends = f"/{check}"
+        return {key.removesuffix(ends) for key in self._of if key.endswith(ends)}
+
     def _group_of(self, to: Destination, labelled: Callable[[str], bool]) -> Group:
         key = group_key(to.channel, to.route, to.by)
         group = self.groups.get(key)

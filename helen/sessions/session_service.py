@@ -38,6 +38,7 @@ from helen.sessions.result_intake import ResultIntake
 from helen.storage.database import Store
 from helen.storage.enrolled_keys import RENEWS_WITHIN, Identity
 from helen.telemetry import Words
+from helen.tunnels.open_shells import OpenShells
 from helen.tunnels.tunnels import Tunnels
 
 READ_AT_ONCE = 65_536  # bytes of a load report: about a millisecond; greater ones are read in a thread
@@ -88,6 +89,7 @@ class SessionService:
             journal, self.roster, self.queries, self.delivery.v1_scheduler, self.fair_turns, self.quotas, wall
         )
         self.tunnels = Tunnels(reactor)
+        self.shells = OpenShells(steady)
         self._settled = settled or wall
         self.enrolment = Enrolment(authority, self.roster, pinned, self._settled, self.quotas.renews)
         self.stopping = False
@@ -193,6 +195,7 @@ class SessionService:
         self._library.tick(now, self.followers)
         self.quotas.sweep(now)
         self.troubles.sweep()
+        self.shells.sweep()
         self.results.release_held()
 
     # ---------------------------------------------------------------------------------------------- agents

@@ -29,7 +29,8 @@ ANSWER_SECONDS = 15.0  # that an agent has to start the program
 WHY = {
     "denied": "lets nobody in: its policy has no [shell] with allow = true, and only a file of that machine can say so",
     "unknown-kind": "has no program for a tunnel of this kind",
-    "busy": "has as many tunnels open as its policy allows: end one, or try again later",
+    "busy": "has as many tunnels open as its policy allows, or was asked for too many: end one, or try again later",
+    "full": "has no room for the recording of a session: its log says what to do",
     "failed": "can't start the program of the tunnel: its log says why",
     "connection-lost": "has gone before it answered",
     "stopping": "is stopping",

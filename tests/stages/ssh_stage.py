@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
+import select
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import openssh
+from openssh import PATIENCE, keygen
+
 from equus.shell import host_key
 from equus.shell.permits import Access
 from equus.shell.program import finish, start
+from equus.shell.recordings import FOLDER
 from equus.shell.settings import ServerSettings
-
-PATIENCE = 120.0  # seconds; a busy machine, and an interpreter that starts
-
-
-def keygen(path: Path, *more: str) -> Path:
-    """A new key without a passphrase."""
-    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path), *more]
-    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, timeout=PATIENCE)
-    return path
 
 
 class Door:
@@ -36,7 +34,9 @@ class Door:
         self.keys.write_text(f"# people\n{(folder / 'id.pub').read_text()}")
         self.host = host_key.load(folder)
         access = more.pop("access", None) or Access(("root",), str(self.keys))
-        self.settings = ServerSettings(self.host.pem, access, caller="test", **more)
+        self.record_most: int | None = more.pop("record_most", None)
+        self.recordings = folder / FOLDER
+        self.settings = ServerSettings(self.host.pem, access, caller="test", recordings=str(self.recordings), **more)
         self.known = folder / "known_hosts"
         self.known.write_text(f"web-1 {self.host.line}\n")
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -54,7 +54,7 @@ class Door:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                started = start(self.settings)
+                started = start(self.settings, self.record_most)
                 self.processes.append(started.process)
                 self._run(self._carry, client, started.ours)
                 self._run(self._carry, started.ours, client, started.process)
@@ -80,27 +80,54 @@ class Door:
     # ---------------------------------------------------------------------------------------------- OpenSSH
 
     def options(self, key: Path | None = None) -> list[str]:
-        given = {
-            "UserKnownHostsFile": self.known, "GlobalKnownHostsFile": "/dev/null", "HostKeyAlias": "web-1",
-            "StrictHostKeyChecking": "yes", "IdentitiesOnly": "yes", "IdentityAgent": "none", "BatchMode": "yes",
-            "PasswordAuthentication": "no", "SendEnv": "LC_TEST SECRET", "LogLevel": "ERROR",
-        }  # fmt: skip
-        words = ["-F", "none", "-i", str(key or self.key)]
-        return words + [word for name, value in given.items() for word in ("-o", f"{name}={value}")]
+        return openssh.options(
+            key or self.key, UserKnownHostsFile=self.known, GlobalKnownHostsFile="/dev/null", HostKeyAlias="web-1",
+            StrictHostKeyChecking="yes", SendEnv="LC_TEST SECRET", LogLevel="ERROR",
+        )  # fmt: skip
 
     def ssh(self, *words: str, key: Path | None = None, user: str = "root") -> list[str]:
         return ["ssh", *self.options(key), "-p", str(self.port), f"{user}@127.0.0.1", *words]
 
-    def run(self, *words: str, data: bytes | None = b"", **more: Any) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            self.ssh(*words, **more), input=data, capture_output=True, timeout=PATIENCE, check=False,
-            env=os.environ | {"LC_TEST": "grüße", "SECRET": "x"},
-        )  # fmt: skip
+    def run(self, *words: str, data: bytes = b"", **more: Any) -> subprocess.CompletedProcess[bytes]:
+        return openssh.run(self.ssh(*words, **more), data, os.environ | {"LC_TEST": "grüße", "SECRET": "x"})
 
 
 @contextlib.contextmanager
 def door(folder: Path, **more: Any) -> Iterator[Door]:
     made = Door(folder, **more)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Terminal:
+    """ssh -tt on a terminal of the test's own."""
+
+    def __init__(self, at: Door, command: str) -> None:
+        self.ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(at.ssh("-tt", command), stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        self.said = b""
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.ours, keys)
+
+    def wait_for(self, word: bytes) -> None:
+        until = time.monotonic() + PATIENCE
+        while word not in self.said:
+            assert select.select([self.ours], [], [], until - time.monotonic())[0], f"no {word!r} in {self.said!r}"
+            self.said += os.read(self.ours, 65_536)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        os.close(self.ours)
+
+
+@contextlib.contextmanager
+def terminal(at: Door, command: str) -> Iterator[Terminal]:
+    made = Terminal(at, command)
     try:
         yield made
     finally:

@@ -19,6 +19,7 @@ from helen.web.route import V1, Routes
 from helen.web.routes.agents import find_agent
 from helen.web.targets import would_ask
 
+SSH = "ssh"  # the kind of which people are told
 routes = Routes()
 log = Logger()
 
@@ -57,6 +58,8 @@ async def open_tunnel(parts: Parts, request: ApiRequest, body: OpenTunnel, name:
     def over(reason: str) -> None:
         took = time.monotonic() - began
         note(f"{took:.0f} s, {stream.sent} bytes there, {stream.received} back: {reason[:60]}", "tunnel-end")
+        if is_ssh:
+            parts.sessions.shells.ended(name)
         if not ended.called:
             ended.callback(b"")
 
@@ -65,8 +68,11 @@ async def open_tunnel(parts: Parts, request: ApiRequest, body: OpenTunnel, name:
         written = parts.store.call(audit, entry)
         written.addErrback(lambda failure: log.error("the audit: {why}", why=failure.getErrorMessage()))
 
+    is_ssh = body.kind == SSH
     stream.on_end = over
     note("", "tunnel")
+    if is_ssh:
+        parts.sessions.shells.opened(name, request.caller.actor, address)
     request.notifyFinish().addErrback(lambda _: stream.ended())
     UpgradedClient(request, stream, parts.reactor).begin()
     try:

@@ -24,11 +24,24 @@ def test_nobody_is_let_in_unless_it_is_said(text: str) -> None:
 
 def test_all_settings() -> None:
     """What is left out has the default of docs/shell.rst."""
-    assert shell(GOOD) == ShellPolicy(("ops",), "/etc/equus/keys", None, False, (), 2, 900.0, 28_800.0)
+    assert shell(GOOD) == ShellPolicy(
+        ("ops",), "/etc/equus/keys", None, False, (), 2, 900.0, 28_800.0, False, 2_592_000.0, 1024
+    )
     more = 'trusted_user_ca = "/etc/equus/ca.pub"\nforward = true\ncommand = ["/usr/bin/uptime", "-p"]\nsessions = 8\n'
-    more += 'idle = "1m"\nmax = "7d"\n'
+    more += 'idle = "1m"\nmax = "7d"\nrecord = true\nkeep = "1d"\nrecord_mib = 16\nauditors = "/etc/equus/auditors"\n'
     assert shell(GOOD + more) == ShellPolicy(
-        ("ops",), "/etc/equus/keys", "/etc/equus/ca.pub", True, ("/usr/bin/uptime", "-p"), 8, 60.0, 604_800.0
+        ("ops",),
+        "/etc/equus/keys",
+        "/etc/equus/ca.pub",
+        True,
+        ("/usr/bin/uptime", "-p"),
+        8,
+        60.0,
+        604_800.0,
+        True,
+        86_400.0,
+        16,
+        "/etc/equus/auditors",
     )
 
 
@@ -44,6 +57,9 @@ def test_all_settings() -> None:
     (GOOD.replace("/etc/equus/keys", "keys"), "shell.authorized_keys"),
     (GOOD + "allow_root = true\n", "shell.allow_root is not a setting; allowed here: allow, users, authorized_keys"),
     (GOOD + 'forward = "yes"\n', "shell.forward"),
+    (GOOD + "record_mib = 15\n", "shell.record_mib"),
+    (GOOD + 'keep = "1s"\n', "shell.keep"),
+    (GOOD.replace("ops", "recordings"), "shell.users can't name recordings"),
 ])  # fmt: skip
 def test_faults(text: str, words: str) -> None:
     """Each is a sentence that names the key: half a grant must not look like one."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import pty
-import select
 import signal
 import socket
 import subprocess
@@ -15,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ssh_stage import PATIENCE, Door, door, keygen
+from openssh import PATIENCE, keygen
+from ssh_stage import Door, door, terminal
 
 from equus.shell.permits import Access
 
@@ -79,39 +77,6 @@ def test_scp_and_sftp(stage: Door, tmp_path: Path) -> None:
         input=b"ls\n", capture_output=True, check=True, timeout=PATIENCE,
     )  # fmt: skip
     assert b"there" in listed.stdout
-
-
-class Terminal:
-    """ssh -tt on a terminal of the test's own."""
-
-    def __init__(self, stage: Door, command: str) -> None:
-        self.ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(stage.ssh("-tt", command), stdin=theirs, stdout=theirs, stderr=theirs)
-        os.close(theirs)
-        self.said = b""
-
-    def type(self, keys: bytes) -> None:
-        os.write(self.ours, keys)
-
-    def wait_for(self, word: bytes) -> None:
-        until = time.monotonic() + PATIENCE
-        while word not in self.said:
-            assert select.select([self.ours], [], [], until - time.monotonic())[0], f"no {word!r} in {self.said!r}"
-            self.said += os.read(self.ours, 65_536)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait(PATIENCE)
-        os.close(self.ours)
-
-
-@contextlib.contextmanager
-def terminal(stage: Door, command: str) -> Iterator[Terminal]:
-    made = Terminal(stage, command)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 UP = b"sh -c 'echo u''p%d; exec sleep 1000'"  # says that it runs, by a word that is not what was typed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -14,51 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import openssh
 import pytest
-from helen_running import EQUUS, Program, Running, environment, wait_until
-from ssh_stage import PATIENCE, Door, door, keygen
-from web_client import ask
+from helen_running import environment, wait_until
+from openssh import PATIENCE
+from ssh_fleet import HELEN, Fleet
+from ssh_stage import Door, door
+from web_client import Web, ask
 
-from helen.cli.ssh import alias
+from helen.cli.base.host_keys import alias
 
 pytestmark = pytest.mark.integration
-HELEN = [sys.executable, "-c", "from helen.cli.main import main; main(prog_name='helen')"]
-POLICY = '[shell]\nallow = true\nusers = ["root"]\nauthorized_keys = "{keys}"\n'
-
-
-class Fleet:
-    """A Helen, and the agent web-1 with a policy that lets root in."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.key, self.known = folder, keygen(folder / "id"), folder / "state of mine" / "known_hosts"
-        (folder / "keys").write_text((folder / "id.pub").read_text())
-        self.policy = folder / "policy.toml"
-        self.policy.write_text(POLICY.format(keys=folder / "keys"))
-        self.helen = Running(folder).up()
-        token = self.helen.client.post("/api/v1/tokens", {"agent": "web-1"})["token"]
-        words = [*EQUUS, "--server", self.helen.run["agents"], "--state", str(folder / "web-1"), "--join", token]
-        self.agent = Program([*words, "--name", "web-1", "--policy", str(self.policy)], folder / "web-1.log")
-        wait_until(self.shell, "host key of the agent")
-
-    def shell(self) -> dict[str, str]:
-        answer = ask(self.helen, "GET", "/api/v1/agents/web-1")
-        return answer.json["shell"] if answer.status == 200 else {}
-
-    def options(self) -> list[str]:
-        given = ("IdentitiesOnly=yes", "IdentityAgent=none", "BatchMode=yes")
-        return ["-F", "none", "-i", str(self.key), *(word for each in given for word in ("-o", each))]
-
-    def ssh(self, *words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        at = ["--state", str(self.helen.state), "--known-hosts", str(self.known)]
-        return run([*HELEN, "ssh", *at, *words], data)
-
-    def end(self) -> None:
-        self.agent.end()
-        self.helen.end()
-
-
-def run(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(words, input=data, capture_output=True, timeout=PATIENCE, check=False, env=environment())
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +47,7 @@ def test_a_command_on_the_machine_of_an_agent(fleet: Fleet) -> None:
     assert b"web-1 has the host key SHA256:" in done.stderr
     again = fleet.ssh("root@web-1", *fleet.options(), "echo again")
     assert (again.stdout, again.stderr) == (b"again\n", b"")
-    listed = run([*HELEN, "agents", "--state", str(fleet.helen.state), "web-1"])
+    listed = openssh.run([*HELEN, "agents", "--state", str(fleet.helen.state), "web-1"], b"", environment())
     fingerprint = done.stderr.split()[6].rstrip(b",")
     assert b"its host key is " + fingerprint in listed.stdout
 
@@ -115,6 +82,47 @@ def test_what_is_refused(fleet: Fleet, tmp_path: Path) -> None:
     assert not (tmp_path / "known").exists()
 
 
+def with_terminal(words: list[str], answer: bytes) -> tuple[int, bytes]:
+    """Run a program that asks on its terminal; return its exit status and what it said."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            words, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment()
+        )
+        os.write(ours, answer)
+        said, _ = process.communicate(timeout=PATIENCE)
+        return process.returncode, said
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_who_vouches_for_a_host_key_behind_a_url(fleet: Fleet, tmp_path: Path) -> None:
+    """A copy of Helen's CA; else the caller, who is asked, and only on a terminal. Another CA, or another answer: no."""
+    web = Web(fleet.helen)
+    known = tmp_path / "known"
+    at = [*HELEN, "ssh", "--url", f"http://localhost:{web.port}", "--token", web.token, "--known-hosts", str(known)]
+    to = ["root@web-1", *fleet.options(), "echo in"]
+    refused = openssh.run([*at, *to], b"yes\n", environment())
+    assert (refused.returncode, refused.stdout) == (1, b"")
+    assert b"nobody but Helen vouches for it" in refused.stderr
+    for answer in (b"\n", b"y\n"):
+        status, said = with_terminal([*at, *to], answer)
+        assert (status, b"is not trusted, so nothing was sent" in said) == (1, True)
+    other = tmp_path / "other.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=x", "-keyout", "/dev/null"]
+    subprocess.run([*words, "-out", str(other)], check=True, capture_output=True, timeout=PATIENCE)
+    done = openssh.run([*at, "--ca", str(other), *to], b"", environment())
+    assert (done.returncode, b"not signed by the CA of this Helen" in done.stderr) == (1, True)
+    assert not known.exists()
+    status, said = with_terminal([*at, *to], b"yes\n")
+    assert (status, said.endswith(b"in\n")) == (0, True)
+    known.unlink()
+    done = openssh.run([*at, "--ca", str(fleet.helen.state / "ca" / "ca.pem"), *to], b"", environment())
+    assert (done.returncode, done.stdout) == (0, b"in\n")
+    assert openssh.run([*at, *to], b"", environment()).stdout == b"in\n", "it is known from then on"
+
+
 def test_a_policy_that_changes_ends_sessions(fleet: Fleet) -> None:
     """Without [shell] nobody is let in from the next SIGHUP on, and whoever is in is out."""
     at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
@@ -129,7 +137,7 @@ def test_a_policy_that_changes_ends_sessions(fleet: Fleet) -> None:
         assert done.returncode == 255
         assert b"web-1 lets nobody in: its policy has no [shell]" in done.stderr
     finally:
-        fleet.policy.write_text(POLICY.format(keys=fleet.folder / "keys"))
+        fleet.policy.write_text(fleet.text)
         fleet.agent.process.send_signal(signal.SIGHUP)
     wait_until(lambda: fleet.ssh("root@web-1", *fleet.options(), "true").returncode == 0, "agent that lets people in")
 
@@ -214,8 +222,8 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Door, D
 def through(hostile: HostileHelen, known: Path, machine: Door, *more: str) -> subprocess.CompletedProcess[bytes]:
     try:
         at = ["--url", hostile.url, "--token", "x", "--known-hosts", str(known), *more, "root@web-1"]
-        words = ["-F", "none", "-i", str(machine.key), "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes"]
-        return run([*HELEN, "ssh", *at, *words, "head -c 1000000 /dev/zero"])
+        words = openssh.options(machine.key)
+        return openssh.run([*HELEN, "ssh", *at, *words, "head -c 1000000 /dev/zero"], b"", environment())
     finally:
         hostile.close()
 

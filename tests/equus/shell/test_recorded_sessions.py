@@ -1,0 +1,131 @@
+"""Sessions that are recorded, by OpenSSH's own programs: what is in the file, who may read it, when one ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openssh import PATIENCE, keygen
+from ssh_stage import Door, door, terminal
+
+from equus.shell.permits import Access
+
+pytestmark = pytest.mark.integration
+MOST = 64 * 1_048_576  # bytes of all recordings; one connection may take 4 MiB
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """A host that records, and lets the key `auditor` read."""
+    folder = tmp_path_factory.mktemp("recorded")
+    auditor = keygen(folder / "auditor")
+    access = Access(("root",), str(folder / "authorized_keys"), None, f"{auditor}.pub")
+    with door(folder, access=access, record_most=MOST, forward=True) as made:
+        yield made
+
+
+def asked(stage: Door, *words: str, key: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    return stage.run(*words, key=key or stage.folder / "auditor", user="recordings")
+
+
+def newest(stage: Door, command: str | None) -> tuple[dict[str, Any], list[Any]]:
+    """The row of the newest recording of a command, and its lines, as the auditor gets them."""
+    rows = [json.loads(line) for line in asked(stage, "list").stdout.splitlines()]
+    row = next(row for row in rows if row["command"] == command)
+    shown = asked(stage, "show", row["name"])
+    assert shown.returncode == 0, shown.stderr
+    return row, [json.loads(line) for line in shown.stdout.decode("utf-8").splitlines()]
+
+
+def text(lines: list[Any], code: str) -> str:
+    return "".join(event[2] for event in lines[1:] if event[1] == code)
+
+
+def test_a_command(stage: Door) -> None:
+    """Its input and both outputs, who had which key, and how it ended."""
+    done = stage.run("cat; echo err >&2; exit 7", data="grüße\n".encode())
+    assert (done.returncode, done.stdout, done.stderr) == (7, "grüße\n".encode(), b"err\n")
+    row, lines = newest(stage, "cat; echo err >&2; exit 7")
+    assert (row["user"], row["caller"], row["kind"], row["end"]) == ("root", "test", "command", "exit status 7")
+    assert row["who"].startswith("SHA256:")
+    assert (text(lines, "i"), sorted(text(lines, "o").split())) == ("grüße\n", ["err", "grüße"])
+    assert lines[0]["version"] == 2
+
+
+def test_a_terminal(stage: Door) -> None:
+    """What it showed, with its size; what was typed without an echo is in no file."""
+    command = "stty -echo; stty size; read -r secret; stty echo; echo got ${#secret}"
+    with terminal(stage, command) as seen:
+        subprocess.run(["stty", "rows", "33", "cols", "77"], stdin=seen.ours, check=True, timeout=PATIENCE)
+        seen.wait_for(b"\r\n")  # the size, so nothing is echoed from here on
+        seen.type(b"swordfish\n")
+        seen.wait_for(b"got 9\r\n")
+        assert seen.process.wait(PATIENCE) == 0
+    row, lines = newest(stage, command)
+    assert (row["kind"], row["end"]) == ("terminal", "exit status 0")
+    assert text(lines, "o").encode() in seen.said
+    assert "swordfish" not in json.dumps(lines)
+
+
+def test_sftp(stage: Door, tmp_path: Path) -> None:
+    """The log of its server says which files; their bytes are not recorded, and the client gets no log."""
+    (tmp_path / "sent").write_bytes(b"content of a file" * 100)
+    done = subprocess.run(
+        ["sftp", "-q", *stage.options(), "-P", str(stage.port), "-b", "-", "root@127.0.0.1"],
+        input=f"put {tmp_path}/sent {tmp_path}/there\n".encode(), capture_output=True, timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    assert done.stderr == b""
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "sent").read_bytes()
+    row, lines = newest(stage, next(row for row in commands(stage) if row and "sftp-server" in row))
+    assert row["kind"] == "files"
+    assert f'open "{tmp_path}/there"' in text(lines, "o")
+    assert "content of a file" not in json.dumps(lines)
+
+
+def commands(stage: Door) -> list[str | None]:
+    return [json.loads(line)["command"] for line in asked(stage, "list").stdout.splitlines()]
+
+
+def test_who_may_read(stage: Door, tmp_path: Path) -> None:
+    """The auditor's key alone, which opens nothing else; a person who may log in reads nothing so."""
+    stage.run("true")
+    assert asked(stage, "list", key=stage.key).returncode == 255
+    assert stage.run("true", key=stage.folder / "auditor").returncode == 255
+    for words in (
+        "show ../../etc/passwd",
+        "show 20231114T221320Z-00000000",
+        "show",
+        "cat /etc/passwd",
+    ):
+        done = asked(stage, words)
+        assert (done.returncode, done.stdout) == (3, b"")
+        assert b"there is no recording" in done.stderr
+    refused = subprocess.run(
+        stage.ssh("-W", "127.0.0.1:1", key=stage.folder / "auditor", user="recordings"), input=b"",
+        capture_output=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert refused.returncode != 0
+    assert asked(stage, "-s", "sftp").returncode != 0
+
+
+def test_a_session_without_room_ends(stage: Door) -> None:
+    """Nothing goes on that is not recorded; the client is told, and what it has got is in the recording."""
+    done = stage.run("yes | head -c 8000000; echo more")
+    assert done.returncode == 255
+    assert b"the recording of this session has no more room" in done.stderr
+    assert len(done.stdout) < 5_000_000
+    row, lines = newest(stage, "yes | head -c 8000000; echo more")
+    assert row["end"] == "the connection has ended"
+    assert text(lines, "o").encode().startswith(done.stdout)
+
+
+def test_a_recording_as_large_as_may_be_comes_whole(stage: Door) -> None:
+    """More than every window on the way, to a client that reads slowly at first."""
+    stage.run("head -c 3000000 /dev/zero | tr '\\0' x")
+    row, lines = newest(stage, "head -c 3000000 /dev/zero | tr '\\0' x")
+    assert text(lines, "o") == "x" * 3_000_000
+    assert row["end"] == "exit status 0"

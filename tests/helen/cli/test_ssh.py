@@ -98,7 +98,7 @@ def with_terminal(words: list[str], answer: bytes) -> tuple[int, bytes]:
 
 
 def test_who_vouches_for_a_host_key_behind_a_url(fleet: Fleet, tmp_path: Path) -> None:
-    """A copy of Helen's CA; else the caller, who is asked, and only on a terminal. Another CA, or another answer: no."""
+    """A copy of Helen's CA; else the caller, who is asked, on a terminal only. Another CA or answer: no."""
     web = Web(fleet.helen)
     known = tmp_path / "known"
     at = [*HELEN, "ssh", "--url", f"http://localhost:{web.port}", "--token", web.token, "--known-hosts", str(known)]

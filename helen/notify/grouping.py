@@ -227,6 +227,9 @@ class Groups:
             self._of.pop(key, None)
         self._dirty.add(group.key)
         self._dirty_entries.add((group.key, key))
+        self._end_if_empty(group)
+
+    def _end_if_empty(self, group: Group) -> None:
         if not group.entries and not group.replaced:
             self.groups.pop(group.key, None)
 
@@ -324,6 +327,7 @@ class Groups:
                 self._keep(group, key, Entry(entry.alert, told=True, fresh=False))
             else:
                 self._remove(group, key)
+        self._end_if_empty(group)  # its alerts may be in other groups by now, and it has said so
         self._dirty.add(group.key)
         if group.key in self.groups:
             self._plan(group, now + (group.timing.interval if group.pending else group.timing.repeat))

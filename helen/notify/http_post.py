@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from attrs import frozen
-from OpenSSL import SSL
+from OpenSSL import SSL, crypto
 from twisted.internet import ssl
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
@@ -172,7 +172,7 @@ def _policy(ca: str | None) -> BrowserLikePolicyForHTTPS:
     try:
         with open(ca, "rb") as file:
             return BrowserLikePolicyForHTTPS(ssl.Certificate.loadPEM(file.read(MAX_READ)))
-    except (OSError, SSL.Error, ValueError) as error:
+    except (OSError, SSL.Error, crypto.Error, ValueError) as error:
         raise SendFailed(f"the authority {ca} can't be read: {error}") from error
 
 
@@ -181,13 +181,13 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, DNSLookupError):
         return f"the name can't be looked up: {error}"
     if isinstance(error, ConnectError):
-        return f"no connection: {error.args[0] if error.args else error}"
+        return f"no connection: {error.args[0] if any(error.args) else error}"
     reasons = getattr(error, "reasons", None)
     if isinstance(error, BROKEN_OFF) and reasons:
         causes = "; ".join(_reason(each) for each in reasons)
         return f"the answer broke off: {causes}"
     if isinstance(error, RequestNotSent | ConnectionClosed | CancelledError):
-        return f"the connection ended: {error or type(error).__name__}"
+        return f"the connection ended: {str(error) or type(error).__name__}"  # an exception is true, whatever its text
     return f"{type(error).__name__}: {error}"
 
 

@@ -75,22 +75,30 @@ class Scene:
 
 
 class DirectStore:
-    """A store whose calls are done at once, on a real database; `broken` makes them fail."""
+    """A store whose calls are done at once, on a real database; `broken` makes them fail, `held` lets them wait."""
 
     def __init__(self, folder: Path) -> None:
         self.db = schema.connect(folder / "helen.db")
         self.broken = False
+        self.held: list[Deferred[None]] | None = None  # fire one to let its call go on
+        self.calls: list[str] = []
 
     def call(self, work: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        self.calls.append(work.__name__)
+        if self.held is not None:
+            self.held.append(Deferred())
+            return self.held[-1].addCallback(lambda _: work(self.db, *args))
         return fail(StoreFailed("disk full")) if self.broken else maybeDeferred(work, self.db, *args)
 
 
 class Journal:
     def __init__(self) -> None:
         self.notices: list[tuple[str, str, str]] = []
+        self.documents: list[Any] = []
 
     def change(self, kind: str, document: Any, agent: str | None = None, check_id: str | None = None) -> None:
         assert kind == "notice"
+        self.documents.append(document)
         self.notices.append((f"{agent}/{check_id}", document["action"], document.get("channel", "")))
 
 

@@ -154,7 +154,7 @@ class _Session:
             refused = "; ".join(f"{address}: {_reply(*reply)}" for address, reply in error.recipients.items())
             result = Failure(SendFailed(f"nobody of {refused}"))
         except ssl.SSLError as error:
-            result = Failure(SendFailed(f"TLS: {error.reason or error}"))
+            result = Failure(SendFailed(f"TLS: {getattr(error, 'reason', None) or error}"))
         except (OSError, smtplib.SMTPException, ValueError) as error:
             result = Failure(SendFailed(f"no mail could be handed over: {error}"))
         except Exception as error:  # without an answer of the thread the attempt would never end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from twisted.logger import capturedLogs
 
 from groundwork.clock_watch import SETTLE_SECONDS, ClockWatch
 from groundwork.start_clock import Agents
@@ -89,3 +90,41 @@ def test_a_step_that_is_sure_is_not_confirmed() -> None:
     for _ in range(4):
         fleet.half_minute()
     assert (fleet.trust.verdict, fleet.clock.unsettled()) == (Agents.AGREE, 9_000.0)
+
+
+@pytest.mark.parametrize(("change", "is_steady"), [(8.0, True), (-8.0, True), (8.5, False), (-8.5, False)])
+def test_clocks_that_change_meanwhile(change: float, is_steady: bool) -> None:
+    """By eight seconds at most between two looks; a figure that changes more is a spool that drains."""
+    fleet = Fleet([0.0] * 3, may_confirm=False)
+    fleet.half_minute()
+    fleet.ahead = [change] * 3
+    fleet.half_minute()
+    assert (fleet.trust.verdict is Agents.AGREE) is is_steady
+
+
+@pytest.mark.parametrize(("after", "counts"), [(-0.5, False), (0.0, False), (0.5, True)])
+def test_results_since_the_doubt_began(after: float, counts: bool) -> None:
+    """Those of before were measured by another clock."""
+    fleet = Fleet([0.0] * 3, may_confirm=False)
+    at = fleet.clock.doubted_at + after
+    for _ in range(2):
+        fleet.newest = {f"web-{number}": Newest("s", 2, at, at) for number in range(3)}
+        fleet.trust.look()
+    assert (fleet.trust.verdict is Agents.AGREE) is counts
+
+
+def test_a_clock_that_is_ahead_is_said_once() -> None:
+    """Not at each look; that it was right is said when it is confirmed."""
+    with capturedLogs() as logged:
+        fleet = Fleet([-9_000.0] * 3)
+        for _ in range(5):
+            fleet.half_minute()
+        said = [each["log_format"] for each in logged]
+        assert [text.partition(",")[0] for text in said] == ["the clocks of most agents are behind this machine's"]
+        fleet.ahead = [0.0] * 3
+        for _ in range(4):
+            fleet.half_minute()
+    assert [each["log_format"].partition(":")[0] for each in logged][1:2] == [
+        "the clocks of most agents agree with this machine's"
+    ]
+    assert fleet.trust.verdict is Agents.FEW

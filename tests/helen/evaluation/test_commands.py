@@ -100,3 +100,31 @@ def test_a_disk_that_is_late() -> None:
     with pytest.raises(NotDurable, match="It takes effect when the disk does"):
         told[0].raiseException()
     stage.commands.durable([StoredChange(7, stage.paper.written[0])])
+
+
+def test_many_of_which_one_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is told as it is, and the others may take effect all the same."""
+    stage, told = Stage(), list[Any]()
+    turns = Cooperator(lambda: lambda: True, lambda call: stage.clock.callLater(0.0, call))
+    monkeypatch.setattr(commands, "cooperate", turns.cooperate)
+    Deferred.fromCoroutine(stage.commands.write_many("ack", [(("a", "c"), {}), (("a", "d"), {})])).addBoth(told.append)
+    for _ in range(3):
+        stage.clock.advance(0.0)
+    assert len(stage.paper.written) == 2
+    stage.commands.durable([StoredChange(1, stage.paper.written[0])])
+    stage.clock.advance(DURABLE_SECONDS)
+    assert isinstance(told[0].value, NotDurable)
+    stage.evaluated[1].callback(None)
+
+
+def test_records_of_others_are_passed_over() -> None:
+    """Results, and changes that nobody waits for."""
+    stage = Stage()
+    told = stage.write()
+    stage.commands.durable(["a result", StoredChange(3, Change("ack", 0.0, "a", "c", b"{}"))])  # type: ignore[list-item]
+    stage.clock.advance(0.0)
+    assert told == []
+    stage.commands.durable([StoredChange(4, stage.paper.written[0])])
+    stage.evaluated[4].callback(None)
+    assert told == [4]
+    assert stage.commands._waiting == {}

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from notifier_life import FILE, Life
 from remotes import Receiver, Sink
+from twisted.internet.defer import maybeDeferred
+from twisted.internet.task import Clock
 
 
 @pytest.fixture
@@ -18,3 +22,10 @@ def receiver() -> Iterator[Receiver]:
 def sink() -> Iterator[Sink]:
     with Sink() as each:
         yield each
+
+
+@pytest.fixture
+def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Life:
+    monkeypatch.setattr("helen.files.watched_file.deferToThread", maybeDeferred)
+    (tmp_path / "notifications.toml").write_text(FILE)
+    return Life(tmp_path, Clock())

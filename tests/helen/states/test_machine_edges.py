@@ -141,7 +141,8 @@ def test_the_next_deadline_is_the_first_of_three() -> None:
 def test_a_tick_fires_at_its_time(kind: str, at: float, fires: bool) -> None:
     """Not before."""
     given = {
-        "stale": state(seen=Seen(9_910.0, None, "s", 1)), "ack": state(CRITICAL, notice=Notice(CRITICAL), ack=Ack("anna", until=10_010.0)),
+        "stale": state(seen=Seen(9_910.0, None, "s", 1)),
+        "ack": state(CRITICAL, notice=Notice(CRITICAL), ack=Ack("anna", until=10_010.0)),
         "away": state(lost=9_950.0, seen=None),
     }[kind]  # fmt: skip
     rule = evolve(RULE, stale=100.0 if kind == "stale" else None)

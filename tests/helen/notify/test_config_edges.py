@@ -131,6 +131,16 @@ def test_a_channel_with_a_fault_is_one_fault() -> None:
     ]
 
 
+def test_what_cannot_be_read_at_all_is_no_other_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels that are no table are none; rules that name one say so."""
+    none = "route: there is no [channels.a]; there are: none"
+    for text in ("channels=3\n[route]\nchannels='a'\n", "channels=[]\n[route]\nchannels='a'\n"):
+        first, second = faults(text)
+        assert first.startswith("channels: write [channels.NAME]") and second == none
+    monkeypatch.setattr(config_module, "MAX_CHANNELS", 0)
+    assert faults("[channels.a]\n[route]\nchannels='a'\n")[1:] == [none]
+
+
 # ------------------------------------------------------------------------------------------------ kinds
 
 

@@ -456,6 +456,7 @@ def test_a_step_of_the_clock_moves_the_messages_that_a_rate_counts() -> None:
     told(groups, 0.0, limits)
     groups.take(alert("b/c", at=1.0), [Destination("mail", "r", (), TIMING)], lambda _: False, WALL + 1.0)
     groups.move(1_000.0)
+    assert groups.due() == WALL + 1_011.0, "and nothing is looked at by the times of before"
     assert [(each.channel, each.due, each.sent) for each in groups.groups.values()] == [
         ("hook", WALL + 7_000.0, WALL + 1_000.0), ("mail", WALL + 1_011.0, None),
     ]  # fmt: skip

@@ -1,0 +1,425 @@
+"""The writer without its thread: what a group holds, what is acked, when a WAL is closed, and what waits for what."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from attrs import evolve
+from journal_running import blob, entry
+
+from helen.journal import writer as writer_module
+from helen.journal.disk import Disk
+from helen.journal.folder import Folder
+from helen.journal.intake import RECORD_OVERHEAD, Intake
+from helen.journal.limits import Limits
+from helen.journal.marks import Marks, Verdict
+from helen.journal.recovery import State
+from helen.journal.retention import Retention
+from helen.journal.sealer import Sealer, _SegmentList
+from helen.journal.series import Series
+from helen.journal.snapshot import Snapshot
+from helen.journal.values import REFUSING, SEALING, WRITING, Ack, Batch, Change, Entry, Floor, StoredChange, Trouble
+from helen.journal.writer import Writer, _Broken
+
+
+class FailingDisk(Disk):
+    """Raises `errors` one after the other, at the named call."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, list[OSError]] = {}
+        self.steps: list[str] = []
+
+    def _may_fail(self, call: str) -> None:
+        if self.errors.get(call):
+            raise self.errors[call].pop(0)
+
+    def write(self, descriptor: int, data: Any, offset: int) -> None:
+        self._may_fail("write")
+        super().write(descriptor, data, offset)
+
+    def sync(self, descriptor: int) -> None:
+        self._may_fail("sync")
+        super().sync(descriptor)
+
+    def reached(self, step: str) -> None:
+        self.steps.append(step)
+
+
+class Stage:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(writer_module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.disk = FailingDisk()
+        self.folder = Folder(folder / "journal", folder / "history", self.disk)
+        self.folder.lock()
+        self.intake = Intake()
+        self.limits = evolve(Limits(group_seconds=0.0, retry_seconds=0.0), **limits)
+        self.closed: list[Any] = []
+        self.batches: list[Batch] = []
+        self.troubles: list[Trouble] = []
+        state = State(Snapshot(), Marks(), Series(), 0, 1)
+        self.writer = Writer(
+            self.folder, self.intake, state, self.limits, SimpleNamespace(put=self.closed.append),  # type: ignore[arg-type]
+            self.batches.append, self.troubles.append,
+        )  # fmt: skip
+
+    def push(self, *records: Entry | Change | Floor, size: int = 0) -> None:
+        for record in records:
+            self.intake.push(record, size)
+
+    def turn(self, *records: Entry | Change | Floor, size: int = 0) -> bool:
+        self.push(*records, size=size)
+        return self.writer._turn()
+
+    def acks(self) -> list[tuple[str, int]]:
+        return [(ack.spool, ack.sequence) for batch in self.batches for ack in batch.acks]
+
+    def records(self) -> list[int]:
+        return [record.at for batch in self.batches for record in batch.records]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    made: list[Stage] = []
+
+    def make(**limits: Any) -> Stage:
+        made.append(Stage(tmp_path, monkeypatch, **limits))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.writer._wal.close()
+        each.folder.unlock()
+
+
+def change(kind: str = "link") -> Change:
+    return Change(kind, 1.0, "web1", None, b"{}")
+
+
+# ------------------------------------------------------------------------------------------------ groups
+
+
+def test_a_group_is_acked_and_then_handed_over(stage: Any) -> None:
+    """Numbers go on over records of all kinds that are new; acks come first, alone."""
+    one = stage()
+    assert one.turn(entry(1), change(), entry(1), entry(2), Floor("web1", "s2", 5), entry(1, spool="helen"))
+    assert [(len(batch.acks), [record.at for record in batch.records]) for batch in one.batches] == [
+        (2, []), (0, [1, 2, 3, 5]),
+    ]  # fmt: skip
+    assert one.acks() == [("s1", 2), ("s2", 4)]
+    assert (one.writer._at, one.writer.refused, one.intake.backlog_bytes, one.disk.steps) == (
+        5, 0, 0, ["wal-written", "wal-synced"],
+    )  # fmt: skip
+
+
+def test_what_was_there_already_is_acked_again_and_not_written(stage: Any) -> None:
+    """The agent did not hear its ack."""
+    one = stage()
+    one.turn(entry(1))
+    one.disk.steps.clear()
+    one.batches.clear()
+    assert one.turn(entry(1), Floor("web1", "s1", 2), Floor("web1", "s1", 1))
+    assert (one.acks(), one.records(), one.disk.steps) == ([("s1", 1)], [], [])
+    one.turn(Floor("web1", "s1", 3))
+    assert (one.writer._at, one.acks()[-1]) == (2, ("s1", 2))
+
+
+@pytest.mark.parametrize(
+    ("spool", "told"), [("s1", "s1"), ("~helen", "helen"), ("~~helen", "~helen"), ("~other", "~other")]
+)
+def test_a_spool_is_acked_by_the_name_that_its_agent_uses(stage: Any, spool: str, told: str) -> None:
+    """Helen's own spool has the name `helen`, and is acked to nobody."""
+    one = stage()
+    one.turn(entry(1, spool=spool), entry(1, spool="helen"))
+    assert [(ack.agent, ack.spool, ack.sequence) for batch in one.batches for ack in batch.acks] == [("web1", told, 1)]
+
+
+def test_a_hole_is_not_acked(stage: Any) -> None:
+    """What came is kept; the ack waits for what is missing."""
+    one = stage()
+    one.turn(entry(2))
+    assert (one.acks(), one.records()) == ([], [1])
+    one.turn(entry(1))
+    assert one.acks() == [("s1", 2)]
+
+
+def test_what_cannot_be_counted_is_dropped_and_said_once(stage: Any) -> None:
+    """With the spool's name; it is counted each time."""
+    one = stage()
+    one.turn(entry(0), entry(-1), entry(1))
+    assert (one.writer.refused, one.records()) == (2, [1])
+    assert one.troubles == [
+        Trouble("A sequence of web1's spool s1 can't be counted: dropped, and not acknowledged.", part=REFUSING)
+    ]
+    assert [each.part for each in one.troubles] == [REFUSING]
+    assert one.writer._count(change()) is Verdict.NEW
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(1, [1, 1, 1, 1, 1]), (2, [2, 2, 1]), (5, [5]), (6, [5])])
+def test_records_go_to_the_reactor_in_small_batches(stage: Any, most: int, sizes: list[int]) -> None:
+    """It must not be held up."""
+    one = stage(batch_records=most)
+    one.turn(*(entry(number) for number in range(1, 6)))
+    assert [len(batch.records) for batch in one.batches if batch.records] == sizes
+
+
+@pytest.mark.parametrize(("limits", "size", "taken"), [
+    ({"group_records": 2}, 0, 2), ({"group_bytes": RECORD_OVERHEAD + 1}, 0, 2),
+    ({"group_bytes": RECORD_OVERHEAD}, 0, 1),
+    ({"results_per_segment": 3}, 0, 3), ({}, 0, 5),
+])  # fmt: skip
+def test_how_much_one_group_takes(stage: Any, limits: dict[str, Any], size: int, taken: int) -> None:
+    """So many bytes, so many records, and no more than its segment has room for."""
+    one = stage(**limits)
+    one.turn(*(entry(number) for number in range(1, 6)), size=size)
+    assert (len(one.records()), len(one.intake)) == (taken, 5 - taken)
+
+
+def test_room_of_a_segment_is_what_it_has_left(stage: Any) -> None:
+    """Two groups share one."""
+    one = stage(results_per_segment=4, group_records=3)
+    one.push(*(entry(number) for number in range(1, 8)))
+    taken = []
+    while len(one.intake):
+        before = len(one.intake)
+        one.turn()
+        taken.append(before - len(one.intake))
+    assert (taken, len(one.closed)) == ([3, 1, 3], 1)
+
+
+def test_the_end_of_the_queue(stage: Any) -> None:
+    """What is queued is still written; then the writer ends."""
+    one = stage()
+    one.push(entry(1))
+    one.intake.close()
+    assert one.writer._turn() is True
+    assert one.writer._turn() is False
+    assert one.records() == [1]
+
+
+@pytest.mark.parametrize(("ago", "closing", "size", "waits"), [
+    (0.0, False, 0, 0.5), (0.25, False, 0, 0.25), (0.5, False, 0, None), (9.0, False, 0, None), (0.0, True, 0, None),
+    (0.0, False, 10_000 - RECORD_OVERHEAD, None), (0.0, False, 9_999 - RECORD_OVERHEAD, 0.5),
+])  # fmt: skip
+def test_a_busy_journal_lets_a_group_grow(
+    stage: Any, ago: float, closing: bool, size: int, waits: float | None
+) -> None:
+    """Until so long after the last one; not at its end, and not with a whole group there."""
+    one = stage(group_seconds=0.5, group_bytes=10_000)
+    waited: list[float] = []
+    one.writer._stopping = SimpleNamespace(wait=waited.append)
+    one.writer._last_commit = one.now - ago
+    one.push(entry(1), size=size)
+    if closing:
+        one.intake.close()
+    one.writer._let_a_group_grow()
+    assert (waited, one.writer._last_commit) == ([] if waits is None else [pytest.approx(waits)], one.now)
+
+
+# ------------------------------------------------------------------------------------------------ the disk
+
+
+def test_no_space_is_waited_for(stage: Any) -> None:
+    """Said once, and once more when it is over; nothing is acked meanwhile."""
+    one = stage()
+    one.disk.errors["write"] = [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Quota exceeded"),
+    ]
+    assert one.turn(entry(1))
+    first, last = one.troubles
+    assert first.sentence.startswith(
+        f"No space for {one.folder.wal(1)} (No space left on device): results are taken but"
+    )
+    assert (first.fatal, first.over, first.part) == (False, False, WRITING)
+    assert last == Trouble("The disk takes results again: they are durable and acknowledged.", over=True)
+    assert one.acks() == [("s1", 1)]
+
+
+def test_no_space_until_the_end(stage: Any) -> None:
+    """The journal closes without an ack; the agents keep their results."""
+    one = stage()
+    one.disk.errors["write"] = [OSError(errno.ENOSPC, "No space left on device")] * 3
+    one.writer.stop()
+    assert one.turn(entry(1)) is False
+    assert (one.batches, one.intake.backlog_bytes, len(one.troubles)) == ([], 0, 1)
+
+
+@pytest.mark.parametrize(("call", "said"), [("write", "Writing {} failed"), ("sync", "fsync of {} failed")])
+def test_a_disk_that_fails_ends_it(stage: Any, call: str, said: str) -> None:
+    """Nothing more is acked."""
+    one = stage()
+    one.disk.errors[call] = [OSError(errno.EIO, "Input/output error")]
+    with pytest.raises(_Broken, match=said.format(one.folder.wal(1))):
+        one.turn(entry(1))
+    assert (one.batches, one.intake.backlog_bytes) == ([], 0)
+    one.disk.errors[call] = [OSError(errno.EIO, "Input/output error")]
+    one.push(entry(2))
+    one.writer._run()
+    assert [(each.fatal, each.part) for each in one.troubles] == [(True, WRITING)]
+
+
+# ------------------------------------------------------------------------------------------------ closing a WAL
+
+
+DUE = [  # (limits, records of one group, closed)
+    ({"results_per_segment": 3}, [entry(1), entry(2)], False), ({"results_per_segment": 2}, [entry(1), entry(2)], True),
+    ({"changes_per_segment": 3}, [change(), change()], False), ({"changes_per_segment": 2}, [change(), change()], True),
+    ({"results_per_segment": 2}, [entry(1), change()], False), ({"segment_bytes": 100}, [entry(1)], True),
+    ({"segment_bytes": 1_000_000}, [entry(1)], False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("limits", "records", "closed"), DUE)
+def test_when_a_wal_is_full(stage: Any, limits: dict[str, Any], records: list[Any], closed: bool) -> None:
+    """By results, by changes, or by bytes."""
+    one = stage(**limits)
+    one.turn(*records)
+    assert (len(one.closed) == 1, one.writer._wal.number) == (closed, 2 if closed else 1)
+
+
+def test_a_wal_that_is_just_full_by_bytes(stage: Any) -> None:
+    """Its file's, or those of its rows in memory."""
+    one = stage()
+    one.turn(entry(1))
+    size = one.writer._wal.size
+    for most, is_due in ((size + 1, False), (size, True)):
+        one.writer._limits = evolve(one.limits, segment_bytes=most)
+        assert one.writer._is_due() is is_due
+    one.writer._rows.held_bytes = size + 500
+    for most, is_due in ((size + 501, False), (size + 500, True)):
+        one.writer._limits = evolve(one.limits, segment_bytes=most)
+        assert one.writer._is_due() is is_due
+
+
+@pytest.mark.parametrize(
+    ("later", "left", "is_due"), [(0.0, 10.0, False), (9.5, 0.5, False), (10.0, 0.0, True), (99.0, 0.0, True)]
+)
+def test_a_wal_has_so_long(stage: Any, later: float, left: float, is_due: bool) -> None:
+    """From its first record on; without one it is never due."""
+    one = stage()
+    assert (one.writer._seconds_left(), one.writer._is_due()) == (None, False)
+    one.turn(entry(1))
+    one.now += later
+    assert (one.writer._seconds_left(), one.writer._is_due()) == (left, is_due)
+    one.turn(entry(2))
+    assert len(one.closed) == is_due
+
+
+def test_what_a_closed_wal_takes_along(stage: Any) -> None:
+    """Its number, the last record's, copies of marks and series; the next one begins with nothing."""
+    one = stage(results_per_segment=2)
+    one.turn(entry(1), change(), entry(2))
+    one.turn()
+    (closed,) = one.closed
+    assert (closed.number, closed.at, closed.rows.results, closed.rows.changes) == (1, 3, 2, 1)
+    assert closed.marks == [("web1", "s1", 2, 3, [], [])]
+    assert closed.series.to_pylist() == [{"series_id": 0, "agent": "web1", "check_id": "cpu", "check": None}]
+    assert (one.writer._wal.number, one.writer._rows.results, one.writer._first_at) == (2, 0, None)
+    one.now += 99.0
+    one.turn(entry(3), entry(4))
+    assert [(each.number, each.at, each.series) for each in one.closed[1:]] == [(2, 5, None)]
+
+
+def test_a_thread_that_never_began() -> None:
+    """Nothing was counted or refused."""
+    assert (Limits().retry_seconds, Retention().keep_days) == (1.0, 7.0)
+
+
+# ------------------------------------------------------------------------------------------------ the sealer
+
+
+def sealer(one: Stage, **limits: Any) -> Sealer:
+    state = State(Snapshot(), Marks(), Series(), 0, 1)
+    return Sealer(one.folder, state, evolve(one.limits, **limits), Retention(), lambda: 0.0, one.troubles.append)
+
+
+def test_closed_wals_keep_their_rows_up_to_a_limit(stage: Any) -> None:
+    """Others are read back from disk."""
+    one = stage(results_per_segment=1)
+    for number in range(1, 5):
+        one.turn(entry(number))
+    made = sealer(one, sealed_in_memory=2)
+    assert not made._wake.is_set()
+    for closed in one.closed:
+        made.put(closed)
+    assert [each.rows is not None for each in made._closed] == [True, True, False, False]
+    assert made._wake.is_set()
+    made.stop()
+    assert made._stopping.is_set()
+
+
+def test_space_for_segments_is_waited_for(stage: Any) -> None:
+    """Said once, and once more when it is over; another failure is not waited for."""
+    one = stage()
+    made, tries = sealer(one), list[int]()
+
+    def act(failures: int, number: int = errno.ENOSPC) -> Any:
+        tries.append(1)
+        if len(tries) <= failures:
+            raise OSError(number, "words")
+
+    assert made._until_space(lambda: act(2)) is True
+    assert [(each.over, each.part) for each in one.troubles] == [(False, SEALING), (True, SEALING)]
+    assert one.troubles[0].sentence.startswith(f"No space for a segment in {one.folder.segments} (words)")
+    one.troubles.clear()
+    assert made._until_space(lambda: act(0)) is True
+    assert one.troubles == []
+    made.stop()
+    assert made._until_space(lambda: act(99)) is False
+    assert [each.over for each in one.troubles] == [False]
+    with pytest.raises(OSError, match="words"):
+        made._until_space(lambda: act(99, errno.EIO))
+
+
+def test_a_list_of_segments_follows_the_folder(tmp_path: Path) -> None:
+    """Each that was made since, as long as there is no hole; an empty list stays empty."""
+    path = lambda number: tmp_path / str(number)  # noqa: E731
+    for number, size in ((3, 10), (4, 20)):
+        path(number).write_bytes(b"x" * size)
+    found = _SegmentList.of([2, 3, 4], path, "committed")
+    assert [(each.number, each.size) for each in found.files] == [(3, 10), (4, 20)]
+    assert found.files[0].closed == path(3).stat().st_mtime
+    for number in (5, 6, 8):
+        path(number).write_bytes(b"")
+    found.look()
+    assert [each.number for each in found.files] == [3, 4, 5, 6]
+    nothing = _SegmentList.of([], path, "committed")
+    nothing.look()
+    assert nothing.files == []
+
+
+# ------------------------------------------------------------------------------------------------ the intake
+
+
+def test_the_intake_counts_what_is_not_handed_over_yet() -> None:
+    """Each record with what it costs besides its blob."""
+    intake = Intake()
+    assert (intake.backlog_bytes, len(intake), intake.closing, intake.wait(0.0)) == (0, 0, False, False)
+    intake.push(change(), 100)
+    intake.push(change(), 0)
+    assert (intake.backlog_bytes, len(intake), intake.wait(None)) == (100 + 2 * RECORD_OVERHEAD, 2, True)
+    taken, size = intake.take(10**9, 1)
+    assert (len(taken), size, len(intake), intake.backlog_bytes) == (1, 612, 1, 1_124)
+    intake.done(size)
+    assert intake.backlog_bytes == 512
+    assert intake.take(0, 9) == ([], 0) and intake.take(9, 0) == ([], 0)
+    taken, size = intake.take(1, 9)
+    intake.done(size)
+    assert (len(taken), size, intake.backlog_bytes, intake.wait(0.0)) == (1, 512, 0, False)
+    intake.close()
+    assert (intake.closing, intake.wait(None)) == (True, False)
+
+
+def test_a_change_comes_back_as_it_is(stage: Any) -> None:
+    """The same object, so that its writer knows it."""
+    one, given = stage(), change("ack")
+    one.turn(given, entry(1, content=blob("critical")))
+    first, second = one.batches[-1].records
+    assert isinstance(first, StoredChange) and first.change is given
+    assert second.document.status == 2
+    assert one.batches[0].acks == (Ack("web1", "s1", 1),)

@@ -6,37 +6,60 @@ save the way. A check that is not published, or whose table says what this versi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from equus_protocol.ranges import Range
 from groundwork.durations import parse_duration
 from groundwork.figures import is_double
-from helen.assignments.schedule import PATTERN, Assignment, Assignments, CheckTable
+from helen.assignments.schedule import PATTERN, Assignment, Assignments, CheckTable, defaults_for
 
 
 def argument_faults(assignments: Assignments, tables: Mapping[str, CheckTable]) -> list[str]:
     """Return a sentence for each argument that a check would refuse, by the check and the entry's id; none twice."""
-    found = dict.fromkeys(fault for entry in assignments.entries for fault in _of_entry(entry, tables))
+    found = dict.fromkeys(
+        [
+            *(fault for entry in assignments.entries for fault in _of_entry(entry, tables, assignments.defaults)),
+            *(fault for given in assignments.defaults for fault in _of_defaults(given, tables)),
+        ]
+    )
     return list(found)
 
 
-def _of_entry(entry: Assignment, tables: Mapping[str, CheckTable]) -> Iterator[str]:
+def _of_entry(entry: Assignment, tables: Mapping[str, CheckTable], given: Iterable[Assignment]) -> Iterator[str]:
     if set(entry.check) & PATTERN:
         named = [table for table in tables.values() if table.every is not None and fnmatchcase(table.name, entry.check)]
     else:
         named = [tables[entry.check]] if entry.check in tables else []
     for table in named:
         where = table.name if entry.id in (None, table.name) else f"{table.name} (id {entry.id})"
-        for fault in faults_of(entry.args, table.args):
+        elsewhere = {name for each in given for name in defaults_for(each, table.name, table)}
+        for fault in faults_of(entry.args, table.args, elsewhere):
             yield f"{where}: {fault}"
 
 
-def faults_of(given: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterator[str]:
+def _of_defaults(given: Assignment, tables: Mapping[str, CheckTable]) -> Iterator[str]:
+    """Give the faults of `[[defaults]]`: values that a check refuses, and arguments that no check takes that fits."""
+    where = f"[[defaults]] number {given.place}"
+    fitting = [table for table in tables.values() if fnmatchcase(table.name, given.check)]
+    for table in fitting:
+        for name, value in given.args.items():
+            rule = table.args.get(name)
+            if isinstance(rule, Mapping) and (fault := _value_fault(value, rule)) is not None:
+                yield f'{where}: the argument "{name}" of {table.name} {fault}'
+    for name in given.args if fitting else ():
+        if not any(name in table.args for table in fitting):
+            yield f'{where}: no check that fits {given.check} takes an argument "{name}"'
+
+
+def faults_of(
+    given: Mapping[str, Any], declared: Mapping[str, Any], elsewhere: Collection[str] = ()
+) -> Iterator[str]:  # fmt: skip
     """Give a sentence for each argument that is unknown, missing or of a wrong value.
 
-    `declared`: name -> {"type", "required", "choices", "min", "max"}, as tables have them.
+    `declared`: name -> {"type", "required", "choices", "min", "max"}, as tables have them. Those of `elsewhere` may
+    have a value from another place, so they are not missing.
     """
     for name in given.keys() - declared.keys():
         yield f'there is no argument "{name}"; this check takes {", ".join(sorted(declared)) or "none"}'
@@ -44,7 +67,7 @@ def faults_of(given: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterator
         if not isinstance(rule, Mapping):
             continue
         if given.get(name) is None:
-            if rule.get("required"):
+            if rule.get("required") and name not in elsewhere:
                 yield f'the argument "{name}" is missing'
         elif (fault := _value_fault(given[name], rule)) is not None:
             yield f'the argument "{name}" {fault}'

@@ -12,7 +12,8 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from helen.assignments.schedule import Assignments, AssignmentsError, read
+from helen.assignments.assignments_text import read
+from helen.assignments.schedule import Assignments, AssignmentsError
 from helen.files.watched_file import WatchedFile
 from helen.storage import publication_rows
 from helen.storage.database import Store, StoreFailed

@@ -33,11 +33,15 @@ _HEXADECIMAL = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 def password_warnings(assignments: Assignments) -> list[str]:
     """Return a sentence for each argument that looks like a password, by its entry; never with its value."""
+    named = [
+        *((entry.id or entry.check, entry.args) for entry in assignments.entries),
+        *((f"[[defaults]] number {given.place}", given.args) for given in assignments.defaults),
+    ]
     found = dict.fromkeys(
-        f'{entry.id or entry.check}: the argument "{name}" looks like a password, and each agent that the entry covers'
+        f'{where}: the argument "{name}" looks like a password, and each agent that the entry covers'
         ' is sent it: write { secret = "NAME" }, and put its value into secrets.toml there'
-        for entry in assignments.entries
-        for name in _suspects(entry.args, "", 0)
+        for where, args in named
+        for name in _suspects(args, "", 0)
     )
     return list(found)
 

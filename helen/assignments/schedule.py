@@ -1,24 +1,7 @@
-"""Reads STATE/assignments.toml and makes one schedule per agent of it: which checks, how often, with which arguments.
+"""Makes one schedule per agent of the assignments: which checks, how often, with which arguments.
 
-Pure: text and tables in, values out. docs/assignments.rst shows the file.
-
-    default_set = true                        # agents that no entry names run every check that has `every`
-    [[assign]]
-    check = "disk"                            # a name, or a glob over the checks that have `every`
-    agents = ["web-*", "db-1"]                # names with globs; left out: all
-    labels = { role = "web*" }                # all of these must match; left out: any
-    id = "disk-root"                          # the name of the series; left out: the check's name
-    every = "1m"
-    timeout = "10s"
-    overlap = "skip"                          # or "queue", "kill"
-    args = { path = "/" }
-    runbook = "https://wiki.example.org/{check}"    # these three are for people, and win over those of the check
-    owner = "storage"
-    notes = "Ask before the disk is full."
-
-and settings of the rule that evaluates its results (helen/assignments/state_rules.py): attempts, recover, retry, stale,
-flap, depends; a table [judge] has their defaults. Entries are read from top to bottom, and a later one with the same
-id replaces an earlier one on the agents of both.
+Pure. helen/assignments/assignments_text.py reads the file, helen/assignments/origins.py says where a value comes from.
+Entries are read from top to bottom, and a later one with the same id replaces an earlier one on the agents of both.
 """
 
 from __future__ import annotations
@@ -26,29 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase, translate
 from typing import Any
 
 from attrs import evolve, field, frozen
 
-from groundwork.check_notes import NO_NOTES, CheckNotes, read_all
-from groundwork.check_notes import READERS as NOTES
-from groundwork.durations import parse_duration
-from helen.assignments.state_rules import NO_SETTINGS, OF_ENTRY, RuleSettings, read_defaults, read_settings, rule_for
+from groundwork.check_notes import NO_NOTES, CheckNotes
+from helen.assignments.state_rules import NO_SETTINGS, RuleSettings, rule_for
 from helen.states.model import USUAL, Rule
 
-OVERLAPS = ("skip", "queue", "kill")
-RESERVED = "equus:"  # ids that agents give to reports of their own, such as gaps
 DEFAULT_TIMEOUT = 10.0  # seconds, for a check without a timeout of its own
 SHORTEST = 1.0  # seconds between two runs: below it a fork per run is no longer cheap
-MAX_ENTRIES = 10_000  # of the file
-MAX_ARGS = 262_144  # bytes of JSON: the whole schedule of an agent must fit into one blob of 1 MiB
 MAX_SCHEDULE = 1_048_576  # bytes
 PATTERN = frozenset("*?[")
-_ID = re.compile(r"[^\x00-\x20\x7f]{1,200}")
-_KEYS = ("check", "agents", "labels", "id", "every", "timeout", "overlap", "args", *NOTES, *OF_ENTRY)
 
 
 class AssignmentsError(Exception):
@@ -71,7 +45,10 @@ class CheckTable:
 
 @frozen
 class Assignment:
-    """One `[[assign]]` of the file."""
+    """One `[[assign]]` of the file, or one `[[defaults]]`, which has values for arguments and assigns nothing.
+
+    `place` is its number in the file, from 1.
+    """
 
     check: str
     agents: tuple[str, ...] = ("*",)
@@ -83,6 +60,7 @@ class Assignment:
     args: dict[str, Any] = field(factory=dict)
     rule_settings: RuleSettings = NO_SETTINGS
     notes: CheckNotes = NO_NOTES  # where one is missing, that of the check's table counts
+    place: int = field(default=0, eq=False)
     # Compiled once: fnmatch forgets its patterns beyond 256, and each agent is held against every entry.
     _names: re.Pattern[str] = field(init=False, repr=False, eq=False)
     _values: dict[str, re.Pattern[str]] = field(init=False, repr=False, eq=False)
@@ -109,6 +87,7 @@ class Assignments:
     entries: tuple[Assignment, ...] = ()
     default_set: bool = True
     rule_defaults: RuleSettings = NO_SETTINGS  # the table [judge]
+    defaults: tuple[Assignment, ...] = ()  # `[[defaults]]`: of each only check, agents, labels and args are given
 
 
 @frozen
@@ -126,111 +105,6 @@ class ScheduleEntry:
     notes: CheckNotes = NO_NOTES  # for people; not sent either
 
 
-def read(text: str) -> Assignments:
-    """Read the text of the file. A great one takes a second: use a thread.
-
-    Raises AssignmentsError with all faults at once.
-    """
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise AssignmentsError(f"no TOML: {error}") from error
-    faults = [
-        f"{key!r} is no setting: default_set and [[assign]], and [judge]"
-        for key in document.keys() - {"default_set", "judge", "assign"}
-    ]
-    default_set, listed = document.get("default_set", True), document.get("assign", [])
-    if not isinstance(default_set, bool):
-        faults.append("default_set: write true or false")
-    if not isinstance(listed, list) or len(listed) > MAX_ENTRIES:
-        raise AssignmentsError(f"assign: write [[assign]] for each of at most {MAX_ENTRIES} entries")
-    rule_defaults = read_defaults(document.get("judge", {}), faults)
-    entries = [_read_entry(entry, f"[[assign]] number {at}", faults) for at, entry in enumerate(listed, 1)]
-    if faults:
-        raise AssignmentsError("\n".join(faults))
-    return Assignments(tuple(entry for entry in entries if entry is not None), default_set, rule_defaults)
-
-
-def _read_entry(entry: Any, place: str, faults: list[str]) -> Assignment | None:
-    if not isinstance(entry, dict):
-        faults.append(f"{place}: a table is expected")
-        return None
-    for key in entry.keys() - set(_KEYS):
-        faults.append(f"{place}: {key!r} is no setting: {', '.join(_KEYS)}")
-    before = len(faults)
-    assignment = Assignment(
-        check=_string(entry, "check", place, faults) or "",
-        agents=_patterns(entry, place, faults),
-        labels=_labels(entry, place, faults),
-        id=_string(entry, "id", place, faults) if "id" in entry else None,
-        every=_duration(entry, "every", place, faults, SHORTEST),
-        timeout=_duration(entry, "timeout", place, faults, 0.1),
-        overlap=entry.get("overlap", "skip"),
-        args=entry.get("args", {}),
-        rule_settings=read_settings(entry, OF_ENTRY, place, faults),
-        notes=read_all(entry, lambda name, sentence: faults.append(f"{place}: {name} {sentence}")),
-    )
-    if assignment.overlap not in OVERLAPS:
-        faults.append(f"{place}: overlap is {assignment.overlap!r}: write {', '.join(OVERLAPS)}")
-    if assignment.id is not None and assignment.id.startswith(RESERVED):
-        faults.append(f"{place}: an id that begins with {RESERVED} is the agent's own")
-    if assignment.id is not None and set(assignment.check) & PATTERN:
-        faults.append(f"{place}: an id for a pattern of checks would give all of them one name")
-    _check_args(assignment.args, place, faults)
-    return assignment if len(faults) == before else None
-
-
-def _check_args(args: Any, place: str, faults: list[str]) -> None:
-    if not isinstance(args, dict):
-        faults.append(f"{place}: args is no table")
-        return
-    try:
-        size = len(json.dumps(args, allow_nan=False))
-    except (TypeError, ValueError, RecursionError):
-        faults.append(f"{place}: args holds what JSON has no word for (a date, nan or inf)")
-        return
-    if size > MAX_ARGS:
-        faults.append(f"{place}: args of {size} bytes; {MAX_ARGS} is the most")
-
-
-def _string(entry: dict[str, Any], key: str, place: str, faults: list[str]) -> str | None:
-    value = entry.get(key)
-    if isinstance(value, str) and _ID.fullmatch(value):
-        return value
-    faults.append(f"{place}: {key} is {value!r}: write a text of 1 to 200 characters without spaces")
-    return None
-
-
-def _patterns(entry: dict[str, Any], place: str, faults: list[str]) -> tuple[str, ...]:
-    value = entry.get("agents", ["*"])
-    value = [value] if isinstance(value, str) else value
-    if isinstance(value, list) and value and all(isinstance(pattern, str) for pattern in value):
-        return tuple(value)
-    faults.append(f"{place}: agents is {value!r}: write a name or pattern, or a list of them")
-    return ()
-
-
-def _labels(entry: dict[str, Any], place: str, faults: list[str]) -> dict[str, str]:
-    value = entry.get("labels", {})
-    if isinstance(value, dict) and all(isinstance(pattern, str) for pattern in value.values()):
-        return value
-    faults.append(f'{place}: labels is {value!r}: write {{ role = "web*" }}')
-    return {}
-
-
-def _duration(entry: dict[str, Any], key: str, place: str, faults: list[str], least: float) -> float | None:
-    if key not in entry:
-        return None
-    try:
-        value = parse_duration(entry[key])
-    except ValueError as error:
-        faults.append(f"{place}: {key}: {error}")
-        return None
-    if value < least:
-        faults.append(f"{place}: {key} is {value:g} s; {least:g} s is the least")
-    return value
-
-
 def phase(agent: str, check_id: str, every: float) -> float:
     """Return an offset within the interval of `every` seconds: stable, so that a restart causes no burst of runs.
 
@@ -244,6 +118,16 @@ def schedule(
     assignments: Assignments, tables: Mapping[str, CheckTable], agent: str, labels: Mapping[str, str]
 ) -> tuple[ScheduleEntry, ...]:
     """Return everything that this agent shall run, in the order of the ids."""
+    entries = entries_of(assignments, tables, agent, labels)
+    given = [each for each in assignments.defaults if each.covers(agent, labels)]
+    rules = assignments.rule_defaults
+    return tuple(_entry(agent, check_id, entries[check_id], tables, rules, given) for check_id in sorted(entries))
+
+
+def entries_of(
+    assignments: Assignments, tables: Mapping[str, CheckTable], agent: str, labels: Mapping[str, str]
+) -> dict[str, Assignment]:
+    """Return the entry of each id that this agent shall run; patterns of checks are expanded."""
     entries: dict[str, Assignment] = {}
     covering = [entry for entry in assignments.entries if entry.covers(agent, labels)]
     if not covering and assignments.default_set:
@@ -251,8 +135,7 @@ def schedule(
     for entry in covering:
         for named in _expand(entry, tables.values()):
             entries[named.id or named.check] = named
-    defaults = assignments.rule_defaults
-    return tuple(_entry(agent, check_id, entries[check_id], tables, defaults) for check_id in sorted(entries))
+    return entries
 
 
 def _expand(entry: Assignment, tables: Iterable[CheckTable]) -> list[Assignment]:
@@ -267,15 +150,37 @@ def _expand(entry: Assignment, tables: Iterable[CheckTable]) -> list[Assignment]
 
 
 def _entry(
-    agent: str, check_id: str, entry: Assignment, tables: Mapping[str, CheckTable], defaults: RuleSettings
-) -> ScheduleEntry:
+    agent: str, check_id: str, entry: Assignment, tables: Mapping[str, CheckTable], rules: RuleSettings,
+    given: Iterable[Assignment],
+) -> ScheduleEntry:  # fmt: skip
     table = tables.get(entry.check, CheckTable(entry.check))
     every = max(SHORTEST, entry.every or table.every or 60.0)
     timeout = entry.timeout or table.timeout
     offset = phase(agent, check_id, every)
-    rule = rule_for(agent, entry.rule_settings, defaults, every, timeout, table.attempts)
+    rule = rule_for(agent, entry.rule_settings, rules, every, timeout, table.attempts)
     notes = entry.notes.over(table.notes).of(agent, check_id)
-    return ScheduleEntry(check_id, entry.check, every, offset, timeout, entry.args, entry.overlap, rule, notes)
+    args = merged_args(entry, given, tables.get(entry.check))
+    return ScheduleEntry(check_id, entry.check, every, offset, timeout, args, entry.overlap, rule, notes)
+
+
+def merged_args(entry: Assignment, given: Iterable[Assignment], table: CheckTable | None) -> dict[str, Any]:
+    """Return the arguments of an entry: those of the `[[defaults]]` for its check, in order, then its own.
+
+    `given`: the defaults that cover the agent. `table`: that of the check, None for one that is not published.
+    """
+    args: dict[str, Any] = {}
+    for each in given:
+        args |= defaults_for(each, entry.check, table)
+    return args | entry.args if args else entry.args
+
+
+def defaults_for(given: Assignment, check: str, table: CheckTable | None) -> dict[str, Any]:
+    """Return the arguments that one `[[defaults]]` has for a check; for a pattern of checks those that it takes."""
+    if given.check == check:
+        return given.args
+    if not fnmatchcase(check, given.check):
+        return {}
+    return {name: value for name, value in given.args.items() if table is not None and name in table.args}
 
 
 def to_json(entries: Iterable[ScheduleEntry]) -> bytes:

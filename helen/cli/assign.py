@@ -13,7 +13,9 @@ from tomlkit.exceptions import ConvertError, TOMLKitError
 from groundwork.counts import count
 from groundwork.terminal import echo
 from helen.assignments.arguments import argument_faults
-from helen.assignments.schedule import Assignments, AssignmentsError, CheckTable, read, schedule
+from helen.assignments.assignments_text import read
+from helen.assignments.schedule import Assignments, AssignmentsError, CheckTable, schedule
+from helen.cli.assigned_values import show_values, tables_of
 from helen.cli.base.client import Client, Failed, Missing
 from helen.cli.base.options import for_a_helen, output, plain, print_json
 
@@ -30,18 +32,24 @@ SHOWN = 5  # agents that a warning names
 @click.option("--overlap", type=click.Choice(["skip", "queue", "kill"]), help="If a run is due while one goes on.")
 @click.option("--remove", is_flag=True, help="Remove the entries of CHECK (or of --id) instead.")
 @click.option("--file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Replace all by this file.")
+@click.option("--explain", metavar="AGENT/CHECK", help="Show where each value of a check on an agent comes from.")
 @click.option("--dry-run", is_flag=True, help="Show what would change on which agents, and change nothing.")
 @output
 @for_a_helen
 def assign(
-    client: Client, check: str | None, remove: bool, file: Path | None, dry_run: bool, as_json: bool, **given: Any
-) -> None:
+    client: Client, check: str | None, remove: bool, file: Path | None, explain: str | None, dry_run: bool,
+    as_json: bool, **given: Any,
+) -> None:  # fmt: skip
     """Show the assignments, or add one: CHECK runs on the agents of --on.
 
     An agent that no entry names runs every check that has an interval of its own.
 
-    Exit status 2: the file would have a fault, or a check doesn't take an argument. 3: there is no entry to remove.
+    Exit status 2: the file would have a fault, or a check doesn't take an argument. 3: there is no entry to remove, or
+    no such check to explain.
     """
+    if explain is not None:
+        show_values(client, explain, as_json)
+        return
     if remove and check is None and given["check_id"] is None:
         raise click.UsageError("--remove needs a CHECK, or --id ID")
     current, tag = client.get_tagged("/api/v1/assignments")
@@ -92,11 +100,6 @@ class Change(NamedTuple):
     gains: list[str]
     loses: list[str]
     leaves_default: bool
-
-
-def tables_of(checks: list[dict[str, Any]]) -> dict[str, CheckTable]:
-    """Return the tables of published checks, as `GET /api/v1/checks` lists them, by name."""
-    return {each["name"]: CheckTable(each["name"], each["every"], args=each.get("args") or {}) for each in checks}
 
 
 def refuse_new_faults(before: str, wanted: Assignments, tables: dict[str, CheckTable]) -> None:

@@ -39,8 +39,8 @@ def assignment_warnings(parts: Parts, assignments: Assignments) -> list[str]:
 
 
 def of_assignments(assignments: Assignments) -> frozenset[str]:
-    """Return the keys of labels that entries ask for."""
-    return frozenset(key for entry in assignments.entries for key in entry.labels)
+    """Return the keys of labels that entries and defaults ask for."""
+    return frozenset(key for entry in (*assignments.entries, *assignments.defaults) for key in entry.labels)
 
 
 def _of_rule(rule: Rule) -> Iterator[str]:

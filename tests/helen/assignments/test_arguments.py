@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from equus.sandbox.check_table import BadArguments, read_table
 from helen.assignments.arguments import argument_faults, faults_of
-from helen.assignments.schedule import CheckTable, read
+from helen.assignments.assignments_text import read
+from helen.assignments.schedule import CheckTable
 
 ARGS: dict[str, Any] = {
     "name": {"type": "string", "required": True},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from helen.assignments.assignments_text import read
 from helen.assignments.schedule import (
     MAX_SCHEDULE,
     Assignment,
@@ -11,7 +12,6 @@ from helen.assignments.schedule import (
     AssignmentsError,
     CheckTable,
     phase,
-    read,
     schedule,
     to_json,
     unknown_checks,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import tomlkit
 
+from helen.assignments.assignments_text import read
 from helen.assignments.password_arguments import MAX_DEPTH, password_warnings
-from helen.assignments.schedule import read
 
 SUSPECT = [
     ("password", "x"), ("db_password", "hunter2"), ("apiKey", "k"), ("api-key", "k"), ("Authorization", "x"),

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from helen.assignments import schedule as policy
+from helen.assignments.assignments_text import read
 from helen.assignments.schedule import (
     Assignment,
     Assignments,
@@ -13,7 +14,6 @@ from helen.assignments.schedule import (
     CheckTable,
     ScheduleEntry,
     phase,
-    read,
     schedule,
 )
 
@@ -70,7 +70,7 @@ def test_arguments_and_overlap_reach_the_agent() -> None:
 @pytest.mark.parametrize(
     ("text", "faults"),
     [
-        ("x = 1", ["'x' is no setting: default_set and [[assign]]"]),
+        ("x = 1", ["'x' is no setting: default_set, [[assign]], [[defaults]] and [judge]"]),
         ("default_set = 1", ["default_set: write true or false"]),
         ("assign = 1", ["assign: write [[assign]] for each of at most 10000 entries"]),
         ("assign = [1]", ["[[assign]] number 1: a table is expected"]),

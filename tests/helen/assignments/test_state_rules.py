@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from helen.assignments.schedule import AssignmentsError, CheckTable, read, schedule
+from helen.assignments.assignments_text import read
+from helen.assignments.schedule import AssignmentsError, CheckTable, schedule
 from helen.assignments.state_rules import link_rule
 from helen.states.model import Rule
 

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 from helen_running import Running, a_fleet_of_one, pulse, wait_until
 
 from groundwork.terminal import styled
-from helen.assignments.schedule import CheckTable, read
+from helen.assignments.assignments_text import read
+from helen.assignments.schedule import CheckTable
 from helen.cli.assign import changes_of, warnings_of, without_default
 from helen.cli.main import main
 from helen.cli.show import every
@@ -514,6 +515,45 @@ def test_assign(helen: Shell, tmp_path: Path) -> None:
     empty.touch()
     helen("assign", "--file", str(empty))
     assert path.read_text() == ""
+
+
+BY_LABEL = """
+[[defaults]]
+args = { word = "all" }
+[[defaults]]
+check = "pulse"
+labels = { role = "web" }
+args = { word = "web" }
+[[assign]]
+check = "pulse"
+every = "1s"
+"""
+
+
+def test_where_the_values_of_a_check_come_from(helen: Shell, tmp_path: Path) -> None:
+    """The agent runs it with the value for its label; the command names the place, and that over which it counts."""
+    wanted = tmp_path / "by_label.toml"
+    wanted.write_text(BY_LABEL)
+    helen("assign", "--file", str(wanted))
+    wait_until(lambda: helen.json("status", "web-1/pulse")["summary"] == "web", "result with the value of the label")
+    assert helen("assign", "--explain", "web-1/pulse").stdout.splitlines() == [
+        "web-1 runs pulse as pulse, by [[assign]] number 1",
+        "  every = 1 s: [[assign]] number 1",
+        "  timeout = 10 s: the check's own",
+        '  args.word = "web": [[defaults]] number 2 (role=web), over [[defaults]] number 1',
+    ]
+    shown = helen.json("assign", "--explain", "web-1/pulse")
+    assert (shown["check"], shown["settings"][0]["from"]) == ("pulse", "[[assign]] number 1")
+    assert shown["args"] == [
+        {"name": "word", "value": "web", "from": "[[defaults]] number 2 (role=web)", "over": ["[[defaults]] number 1"]}
+    ]
+    assert "web-1 is not to run nope; it runs pulse" in helen("assign", "--explain", "web-1/nope", status=3).output
+    assert "no agent is called 'web-9'" in helen("assign", "--explain", "web-9/pulse", status=3).output
+    assert "write AGENT/CHECK" in helen("assign", "--explain", "web-1", status=2).output
+    wanted.write_text('[[defaults]]\ncheck = "pulse"\nargs = { wort = "web" }\n')
+    assert 'takes an argument "wort"' in helen("assign", "--file", str(wanted), status=2).output
+    wanted.write_text("")
+    helen("assign", "--file", str(wanted))
 
 
 @pytest.mark.parametrize(

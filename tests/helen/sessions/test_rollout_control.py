@@ -20,7 +20,8 @@ from twisted.internet.task import Clock
 
 from equus_protocol import messages as m
 from equus_protocol.manifest import key_id
-from helen.assignments.schedule import CheckTable, read
+from helen.assignments.assignments_text import read
+from helen.assignments.schedule import CheckTable
 from helen.assignments.state_rules import RuleSettings
 from helen.evaluation.evaluator import Evaluator
 from helen.identity.given_labels import GivenLabels

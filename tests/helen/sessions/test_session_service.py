@@ -15,7 +15,7 @@ from twisted.internet.task import Clock
 
 from equus_protocol import messages as m
 from equus_protocol import one_off
-from helen.assignments.schedule import read
+from helen.assignments.assignments_text import read
 from helen.identity.authority import Identity
 from helen.identity.enrolment_documents import Enrolled
 from helen.journal.values import Entry

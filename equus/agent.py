@@ -20,6 +20,7 @@ from equus.code import launcher
 from equus.code.news import AGE_FILE, FILE, STALE, dump_speakers, load_speakers
 from equus.code.update import Updater
 from equus.document_writer import DocumentWriter
+from equus.label_source import LabelSource
 from equus.link import server_list
 from equus.link.connection import Connection
 from equus.link.dialler import Dialler
@@ -79,13 +80,15 @@ class Agent:
     log = Logger(namespace="equus.agent")
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
-        """Connect the parts with each other. Blocking: it reads the orders that have run here."""
+        """Connect the parts with each other. Blocking: it reads the orders that have run here, and labels."""
         self.settings = settings
         self.runner, self.writer, self.updater = parts.runner, parts.writer, parts.updater
         self._parts = parts
         self._policy = parts.policy
         self._membership = parts.membership
         self._facts = host.facts()
+        self._labels = LabelSource(settings.labels, settings.labels_from)
+        self._labels.read()
         self._documents = DocumentWriter(parts.defer_to_thread, self._write_failed)
         used = UsedOrders(settings.state)
         used.load(parts.wall())
@@ -142,7 +145,7 @@ class Agent:
         return DeferredList([disconnected, stopped], consumeErrors=True)
 
     def reread(self, load_policy: Callable[[], Policy]) -> None:
-        """Load policy and checks again, at SIGHUP. A policy with a fault is logged, and the old one stays."""
+        """Load policy, checks and labels again, at SIGHUP. What has a fault is logged, and the old one stays."""
         try:
             policy = load_policy()
         except PolicyError as error:
@@ -156,6 +159,12 @@ class Agent:
             self.runner.reload(policy)
             self.log.info("policy {digest} is in force", digest=policy.digest)
         self.updater.begin(self._current.connection)
+        read = self._parts.defer_to_thread(self._labels.read).addCallback(self._labels_read)
+        read.addErrback(lambda failure: self.log.failure("reading the labels again", failure))
+
+    def _labels_read(self, are_new: bool) -> None:
+        if are_new and self._current.session is not None:
+            self._current.session.report_changed()
 
     # ---------------------------------------------------------------------------------------------- dialling
 
@@ -228,7 +237,10 @@ class Agent:
         refused = connection.error.startswith(NOT_ENROLLED) or trouble is not None
         is_hopeless = self._membership.must_join and refused  # no later attempt can make the token good
         if is_hopeless and not self.settings.once and self._membership.fall_back():
-            is_hopeless, why = False, f"{why}; going on with the certificate of before: {self._membership.trouble()}"
+            kept = ": ".join(filter(None, ["going on with the certificate of before", self._membership.trouble()]))
+            is_hopeless, why = False, f"{why}; {kept}"
+        elif connection.error.startswith(NOT_ENROLLED) and not self.settings.once and self._membership.join_again():
+            why = f"{why}; trying the token that this agent was started with"
         gives_up = is_hopeless or (self.settings.once and delay > 0 and not has_joined)
         then = "giving up" if gives_up else f"next in {delay:.1f} s"
         log = self.log.info if connection.is_accepted or has_joined or not delay else self.log.error
@@ -318,7 +330,7 @@ class Agent:
         if self.updater.is_local:
             refusal = "this agent runs the checks of a folder of its own (--checks), and no code that Helen sends"
         root, libraries = self._membership.trusted_keys.root, self.updater.checks.libraries
-        return OrderContext(self._membership.name, self.settings.labels, root, refusal, libraries)
+        return OrderContext(self._membership.name, self._labels.labels, root, refusal, libraries)
 
     # ---------------------------------------------------------------------------------------------- runs and reports
 
@@ -349,11 +361,11 @@ class Agent:
         """Return the document of `loaded` without the spool.
 
         Its keys are `files`, `labels`, `host`, `equus`, `isolation`, `policy`; where something was refused, `manifest`,
-        `upgrade`, `schedule`; and `withheld`, a list of sentences about Helens that keep news back.
+        `upgrade`, `schedule`, `labels-from`; and `withheld`, a list of sentences about Helens that keep news back.
         """
         report: dict[str, Any] = {
             "files": self.updater.checks.report(),
-            "labels": dict(self.settings.labels),
+            "labels": dict(self._labels.labels),
             "host": self._facts,
             "equus": self._parts.version,
             "isolation": self.runner.isolation,
@@ -368,6 +380,8 @@ class Agent:
             report["withheld"] = list(self.updater.news.withheld.values())
         if self.updater.upgrader is not None and self.updater.upgrader.trouble is not None:
             report["upgrade"] = self.updater.upgrader.trouble
+        if self._labels.fault is not None:
+            report["labels-from"] = {"reason": "unreadable", "text": self._labels.fault}
         if self.programs:
             report["tunnels"] = list(self.programs)
         for program in self.programs.values():

@@ -69,6 +69,7 @@ class LazyGroup(click.Group):
 @click.option("--ca", metavar="FILE", help="The CAs that Helen's certificate may come from.")
 @click.option("--checks", metavar="DIR", help="Run the .lua files of this folder instead of those that Helen sends.")
 @click.option("--label", multiple=True, metavar="KEY=VALUE", help="A label by which Helen chooses agents; repeatable.")
+@click.option("--labels-from", metavar="FILE|COMMAND", help="A file with labels, or a program that prints them.")
 @click.option("--policy", metavar="FILE", help="Policy: what checks may do here; default /etc/equus/policy.toml.")
 @click.option("--secrets", metavar="FILE", help="Passwords that arguments name; default /etc/equus/secrets.toml.")
 @click.option("--name", metavar="NAME", help="The name to enrol under; default: this host's.")

@@ -21,10 +21,13 @@ MAX_SERVERS = 64  # addresses to try; more than any network of Helens that one a
 MAX_LABELS = 64  # each goes into every load report and into Helen's index
 LOG_LEVELS = ("debug", "info", "warn", "error", "critical")
 AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")  # docs/protocol.rst, section 1
-LABEL_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
+LABEL_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,254}")  # with those of Kubernetes: app.kubernetes.io/name
 MAX_LABEL_VALUE = 255  # characters
 # Names of the settings in the TOML file and, upper case with underscores behind EQUUS_, in the environment.
-TEXTS = ("state", "join", "join-file", "certificate", "key", "ca", "checks", "policy", "secrets", "name", "log-level")
+TEXTS = (
+    "state", "join", "join-file", "certificate", "key", "ca", "checks", "policy", "secrets", "name", "log-level",
+    "labels-from",
+)  # fmt: skip
 SWITCHES = ("once", "insecure-plaintext")
 LISTS = ("server", "label")
 ALL = (*TEXTS, *SWITCHES, *LISTS)
@@ -69,6 +72,7 @@ class Settings:
     secrets: Path | None = None
     name: str | None = None
     labels: Mapping[str, str] = field(factory=dict)
+    labels_from: str | None = None  # a file or a command line that has more of them
     once: bool = False
     insecure_plaintext: bool = False
     log_level: str = "info"
@@ -95,8 +99,8 @@ def gather(flags: Mapping[str, Any], environment: Mapping[str, str], home: Path,
 def read_token(merged: Mapping[str, Any]) -> str | None:
     """Return the join token: as it is given, of standard input for `-`, or of the file; None without one.
 
-    Raises SettingsError if it can't be read. A file that is gone is no fault once the agent has an identity: a token is
-    good once, so the file is best deleted.
+    Raises SettingsError if it can't be read. A file that is gone is no fault once the agent has an identity: one with a
+    token that is good once is best deleted.
     """
     given, path = merged.get("join"), merged.get("join-file")
     if given == "-":
@@ -205,6 +209,7 @@ def check_settings(merged: Mapping[str, Any]) -> Settings:
         secrets=_path(merged, "secrets"),
         name=_check_name(merged.get("name")),
         labels=parse_labels(merged.get("label") or ()),
+        labels_from=merged.get("labels-from") or None,
         once=bool(merged.get("once")),
         insecure_plaintext=bool(merged.get("insecure-plaintext")),
         log_level=level,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attrs import define, frozen
+from twisted.internet.defer import Deferred
 
 from groundwork.authority import Caller
 from groundwork.clock_watch import ClockWatch
@@ -47,6 +48,9 @@ class Network(Protocol):
 
     def figures(self) -> list[tuple[str, str, float]]:
         """Return name, help and value of each gauge."""
+
+    def has_agent(self, name: str) -> Deferred[bool | None]:
+        """Fire with True if some Helen of the network has an agent of this name; None: there is no broker to ask."""
 
     def other_helens(self) -> list[str]:
         """Return addresses, HOST:PORT, where agents of this Helen may go."""

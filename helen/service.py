@@ -29,6 +29,7 @@ from twisted.logger import Logger
 from groundwork.atomic_write import write_durably
 from groundwork.clock_watch import NEWS_SECONDS, Jump
 from helen import ports, systemd, wiring
+from helen.departed_agents import EphemeralAgents
 from helen.evaluation.clock_trust import ClockTrust
 from helen.files.state_dir import StateError, why_unwritable
 from helen.jobs.pipeline_status import LOOK_SECONDS
@@ -222,6 +223,9 @@ class HelenService(Service):
         self._every(LAG_SECONDS, self._measure_lag)
         self._every(TICK_SECONDS, parts.sessions.sweep)
         self._every(TICK_SECONDS, parts.evaluator.tick)
+        ephemeral = EphemeralAgents(parts, None if self._network is None else self._network.has_agent)
+        ephemeral.start()
+        self._every(TICK_SECONDS, ephemeral.look)
         trust = ClockTrust(parts.clock, lambda: parts.evaluator.timeline.newest)
         self._every(TRUST_SECONDS, trust.look)
         self._every(SWEEP_SECONDS, lambda: self._web.sweep(self.parts.clock.settled()))

@@ -164,6 +164,7 @@ def wire(
         drain=Drain(reactor, ground.state, sessions),
         pipeline=PipelineWatch(ground.state / "history"),
     )
+    ground.authority.is_connected = sessions.roster.is_connected
     ground.authority.reserved = lambda name: why_reserved(name) or parts.passive.why_kept(name)
     _subscribe(ground, parts)
     library.load(ground.stored)

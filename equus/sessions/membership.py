@@ -48,7 +48,9 @@ class Membership:
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self.identity = identity
-        self.token = Token.parse(settings.join) if settings.join and identity is None else None
+        self._first_token = Token.parse(settings.join) if settings.join else None
+        self.token = self._first_token if identity is None else None
+        self._joined_again_at: float | None = None  # monotonic seconds
         self.trusted_keys = TrustedKeys(store)
         self.is_renewing = False
         self._name = settings.name or default_name()
@@ -98,8 +100,21 @@ class Membership:
             self.token = None
         return comes_back
 
+    def join_again(self) -> bool:
+        """Enrol with the token that the agent was started with, because Helen refuses its certificate.
+
+        An agent of a group that grows and shrinks was forgotten while it was away for too long, and its token is good
+        still. Return True if that is worth a try: one an hour, since a token that is used up stays so.
+        """
+        now = self._steady()
+        is_early = self._joined_again_at is not None and now - self._joined_again_at < RENEWAL_PAUSE
+        if not self._is_secure or self.identity is None or self._first_token is None or is_early:
+            return False
+        self._joined_again_at, self.token, self.identity = now, self._first_token, None
+        return True
+
     def fall_back(self) -> bool:
-        """Give up a token that was refused for the expired certificate in the state folder, if there is one.
+        """Give up a token that was refused for the certificate in the state folder, if there is one.
 
         A unit may name its first token for ever, and the grace for the certificate is good still. Return True if so.
         Blocking: it reads three small files.

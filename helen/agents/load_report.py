@@ -38,7 +38,7 @@ class LoadReport:
     isolation: str | None = None
     policy: str | None = None
     spool: dict[str, str | int] = field(factory=dict)
-    troubles: dict[str, str] = field(factory=dict)  # `manifest`, `schedule`, `upgrade`, `withheld` -> why
+    troubles: dict[str, str] = field(factory=dict)  # `manifest`, `schedule`, `upgrade`, `withheld`, ... -> why
     tunnels: tuple[str, ...] = ()  # the kinds that it knows
     shell: dict[str, str] = field(factory=dict)  # of tunnels to SSH: `host_key`, `signature`, `certificate`
 
@@ -91,7 +91,7 @@ def read_labels(labels: Any) -> dict[str, str]:
 def _troubles(document: dict[str, Any]) -> dict[str, str]:
     """Return a sentence for each trouble; the first of a list of them."""
     found = {}
-    for name in ("manifest", "upgrade"):
+    for name in ("manifest", "upgrade", "labels-from"):
         said = _object(document, name)
         reason, text = _word(said.get("reason")), said.get("text")
         if reason is not None and isinstance(text, str):

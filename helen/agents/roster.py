@@ -81,6 +81,7 @@ class Agent:
     labels: dict[str, str] = field(factory=dict)  # those that steer: what is given, and claims under trusted keys
     given: Mapping[str, str] = field(factory=dict)  # by an operator: facts
     claimed: dict[str, str] = field(factory=dict)  # by the agent itself, in its load report
+    ephemeral: float | None = None  # seconds away after which it is forgotten; None: it is expected back
     host: dict[str, Any] = field(factory=dict)
     isolation: str | None = None
     policy: str | None = None
@@ -165,8 +166,8 @@ class Roster:
     """Has every agent by name. `on_attached` and `on_detached` are called as agents connect and disconnect.
 
     `on_conflict` is called with a second connection under the name of an agent that is connected and answers.
-    `given(name)` returns the labels that an operator has given to a name; `trusted` are the keys under which an agent's
-    own labels steer as well.
+    `given(name)` returns the labels that an operator has given to a name, `ephemeral(name)` the seconds away after
+    which its agent is forgotten; `trusted` are the keys under which an agent's own labels steer as well.
     """
 
     def __init__(
@@ -175,9 +176,10 @@ class Roster:
         on_detached: Callable[[Agent, Link], None],
         on_conflict: Callable[[Link], None] = lambda newer: None,
         given: Callable[[str], Mapping[str, str]] = lambda name: {},
+        ephemeral: Callable[[str], float | None] = lambda name: None,
     ) -> None:
         self.trusted: frozenset[str] = frozenset()
-        self._given = given
+        self._given, self._ephemeral = given, ephemeral
         self.agents: dict[str, Agent] = {}
         self.conflicts = 0
         self._on_conflict = on_conflict
@@ -209,7 +211,7 @@ class Roster:
     def settle_labels(self, agent: Agent) -> None:
         """Find out which labels of an agent steer; those of a host are written in passive.toml, and all are given."""
         if agent.enrolled:
-            agent.given = self._given(agent.name)
+            agent.given, agent.ephemeral = self._given(agent.name), self._ephemeral(agent.name)
         agent.labels = {key: agent.claimed[key] for key in agent.claimed.keys() & self.trusted} | dict(agent.given)
 
     def host(self, name: str) -> Agent:
@@ -224,6 +226,11 @@ class Roster:
     def forget(self, name: str) -> None:
         """Drop an agent that was taken out of service."""
         self.agents.pop(name, None)
+
+    def is_connected(self, name: str) -> bool:
+        """Return True if the agent of this name is connected."""
+        agent = self.agents.get(name)
+        return agent is not None and agent.link is not None
 
     def connected(self) -> list[Agent]:
         return [agent for agent in self.agents.values() if agent.link is not None]

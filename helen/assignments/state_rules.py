@@ -18,6 +18,7 @@ from typing import Any
 
 from attrs import asdict, evolve, frozen
 
+from equus_protocol.results import OK
 from groundwork.durations import parse_duration
 from helen.states.model import USUAL, Rule
 
@@ -27,6 +28,7 @@ MAX_ATTEMPTS = 100  # more is a check that shall not alert at all
 MAX_DEPENDS = 20
 STALE_SLACK = 30.0  # seconds beyond two intervals and the timeout: a loaded machine, a reconnect
 SHORTEST = 1.0  # seconds of a retry, a deadline
+EPHEMERAL_AWAY = 5.0  # seconds until an ephemeral agent is away: sooner than any check of it is stale
 
 
 @frozen
@@ -88,9 +90,15 @@ def rule_for(
     )
 
 
-def link_rule(default: RuleSettings) -> Rule:
-    """Return the rule of an agent's link: no attempts, no flapping, only the time until it is away."""
-    return Rule(1, 1, flap_start=None, away=USUAL.away if default.away is None else default.away)
+def link_rule(default: RuleSettings, is_ephemeral: bool = False) -> Rule:
+    """Return the rule of an agent's link: no attempts, no flapping, only the time until it is away.
+
+    That of an ephemeral agent is no problem while it is away, and is so before any of its checks can be stale.
+    """
+    away = USUAL.away if default.away is None else default.away
+    if is_ephemeral:
+        return Rule(1, 1, flap_start=None, away=min(away, EPHEMERAL_AWAY), missing=OK)
+    return Rule(1, 1, flap_start=None, away=away)
 
 
 def _thresholds(flap: tuple[float, float] | bool | None) -> tuple[float | None, float]:

@@ -1,4 +1,4 @@
-"""Implement `helen token`, `helen certificate` and `helen revoke`, which admit agents and shut them out."""
+"""Implement `helen certificate` and `helen revoke`, which admit agents and shut them out."""
 
 from __future__ import annotations
 
@@ -17,42 +17,8 @@ from groundwork.atomic_write import PRIVATE, PUBLIC, write_durably
 from groundwork.counts import count
 from groundwork.terminal import echo
 from helen.cli.base.client import Client, Failed
-from helen.cli.base.labels import read_labels
 from helen.cli.base.options import for_a_helen, output, print_json
 from helen.keys.certificates import BadRequest, checked_name
-
-SAFER = (
-    "Other users of that machine can see the token for a moment in its list of processes. To keep it out, put the"
-    " token into a file and say --join-file FILE, or say --join - and paste it."
-)
-
-
-@click.command()
-@click.argument("name", required=False)
-@click.option("--agent", metavar="NAME", help="Only this agent may use the token: the same as NAME.")
-@click.option("--labels", multiple=True, metavar="KEY=VALUE,...", help="Labels of the agent, which steer what it runs.")
-@click.option("--ttl", default="1h", show_default=True, help="Time for which the token is valid.")
-@output
-@for_a_helen
-def token(
-    client: Client, name: str | None, agent: str | None, labels: tuple[str, ...], ttl: str, as_json: bool
-) -> None:  # fmt: skip
-    """Print the command that makes a machine an agent. It holds a token that is good once.
-
-    With NAME only that agent may use it. --labels are facts: rules about labels go by them, and not by what an agent
-    says of itself. `helen label` changes them later.
-    """
-    if name is not None and agent not in (None, name):
-        raise click.UsageError(f"NAME is {name}, and --agent is {agent}: give one of them")
-    agent = name or agent
-    made = client.post("/api/v1/tokens", {"agent": agent, "ttl": ttl, "labels": read_labels(labels)})
-    join = f"equus --server {made['address']} --join {made['token']}"
-    join += f" --name {shlex.quote(agent)}" if agent else ""
-    if as_json:
-        print_json(made | {"join": join})
-    else:
-        echo(join)
-        echo(SAFER, err=True)
 
 
 @click.command()

@@ -121,7 +121,8 @@ def link(agent: dict[str, Any], now: float) -> str:
         return f"connected {ago(now, agent['since'])}"
     if agent["revoked"] is not None:
         return f"revoked {ago(now, agent['revoked'])}"
-    return f"away {ago(now, agent['last_seen'])}" if agent["last_seen"] is not None else "never seen"
+    stay = "" if agent.get("ephemeral") is None else f" (forgotten after {words_of(agent['ephemeral'])})"
+    return (f"away {ago(now, agent['last_seen'])}" if agent["last_seen"] is not None else "never seen") + stay
 
 
 def notes(agent: dict[str, Any], now: float) -> list[str]:

@@ -22,6 +22,11 @@ AT_ONCE = 200  # agents asked after in one look; a fleet of 10,000 has been gone
 Ask = Callable[[str], "Deferred[bool | None]"]
 
 
+def service_of(agent: str) -> str:
+    """Return the service under which brokers know an agent, as its Helen offers it."""
+    return f"equus.{agent}"
+
+
 class MovedAgents:
     """Asks after missing agents.
 
@@ -62,8 +67,10 @@ class MovedAgents:
         """Ask after some of the missing agents, and put them at the end of the queue."""
         for name in list(self._missing)[:AT_ONCE]:
             del self._missing[name]
+            if name not in self._sessions.roster.agents:
+                continue  # it was forgotten
             self._missing[name] = None
-            self._is_there(f"equus.{name}").addCallback(self._answered, name)
+            self._is_there(service_of(name)).addCallback(self._answered, name)
 
     def _answered(self, there: bool | None, name: str) -> None:
         agent = self._sessions.roster.agents.get(name)

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import evolve
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
+from twisted.internet.defer import Deferred, gatherResults, maybeDeferred, succeed
 from twisted.logger import Logger
 
 from helen.agents.roster import Agent
@@ -23,7 +23,7 @@ from helen.cluster import network_key
 from helen.cluster.attachments import Attachments
 from helen.cluster.dial_keys import DialKeys
 from helen.cluster.helen_list import HelenList
-from helen.cluster.moved_agents import MovedAgents
+from helen.cluster.moved_agents import MovedAgents, service_of
 from helen.cluster.network_health import Figure, NetworkHealth
 from helen.cluster.network_key import NetworkKey
 from helen.cluster.scale0_backend import Offer, Scale0Backend
@@ -174,6 +174,10 @@ class HelenNetwork:
 
     def _overview_of_all(self) -> dict[str, Any]:
         return dict(show_overview(evolve(self._parts, network=self)))
+
+    def has_agent(self, name: str) -> Deferred[bool | None]:
+        """Fire with True if some Helen of the network has an agent of this name; None: there is no broker to ask."""
+        return succeed(False) if self.backend is None else self.backend.is_there(service_of(name))
 
     def other_helens(self) -> list[str]:
         """Return addresses, HOST:PORT, where agents of ours may go."""

@@ -3,11 +3,12 @@
 Sixteen documents, `agents.0` to `agents.f`, each with the names that fall into it:
 
     {"certificates": {KEY HASH: [NAME, issued at, not after, retires at, revoked at]}, "revoked": {NAME: since when},
-     "given": {NAME: [since when, {KEY: VALUE}]}}
+     "given": {NAME: [since when, {KEY: VALUE}]}, "ephemeral": {NAME: seconds away after which it is forgotten}}
 
 Nothing in them is ever taken back but by its date: an end that comes sooner counts, a name that was revoked comes back
 with a certificate that was given later, and of the labels that operators give a name the newest count. A Helen that
-knows no `given` leaves them out of what it publishes, and the next one that does puts them back. The newest certificate
+knows no `given` or `ephemeral` leaves them out of what it publishes, and the next one that does puts them back. An
+`ephemeral` has the date of the `given` beside it, and an agent without one is expected back. The newest certificate
 of a name stays after its end, for as long as a grace may last, so that a Helen which is new lets in an agent that was
 away.
 """
@@ -67,11 +68,11 @@ class AgentsPart:
         }  # fmt: skip
         merged = {
             "certificates": merge(said["certificates"], ours["certificates"], revoked, now), "revoked": revoked,
-            "given": merge_given(said.get("given", {}), ours["given"]),
+            **merge_given(given_in(said), ours["given"]),
         }  # fmt: skip
         known = {
             "certificates": standing(said["certificates"], said["revoked"], now), "revoked": said["revoked"],
-            "given": said.get("given", {}),
+            "given": said.get("given", {}), "ephemeral": said.get("ephemeral", {}),
         }  # fmt: skip
         return None if merged == known else merged
 
@@ -97,7 +98,7 @@ class AgentsPart:
         revoked = {
             agent: at for agent, at in value["revoked"].items() if at > ours["revoked"].get(agent, 0.0)
         }  # fmt: skip
-        await self._adopt_given(name, value.get("given", {}))
+        await self._adopt_given(name, given_in(value))
         if not new and not revoked:
             return
         self._members[name] |= {one.name for one in new} | revoked.keys()
@@ -106,18 +107,25 @@ class AgentsPart:
             if self._authority.about(agent)[1] is not None:
                 self._forgotten(agent)
 
-    async def _adopt_given(self, name: str, said: dict[str, Any]) -> None:
+    async def _adopt_given(self, name: str, others: Mapping[str, Given]) -> None:
         """Learn the labels that operators have given elsewhere; certificates were learned before, or come at once."""
-        others = {agent: Given(dict(labels), at) for agent, (at, labels) in said.items()}
         self._members[name] |= others.keys()
         await self._authority.given.learn(others)
 
 
-def merge_given(said: Mapping[str, Any], ours: Mapping[str, Given]) -> dict[str, Any]:
-    """Return the newest labels of both by name, as the document has them."""
-    held = {agent: Given(labels, at) for agent, (at, labels) in said.items()}
-    newest = held | {agent: given for agent, given in ours.items() if given.is_newer(held.get(agent))}
-    return {agent: [given.at, given.labels] for agent, given in newest.items()}
+def given_in(said: Mapping[str, Any]) -> dict[str, Given]:
+    """Return what a document says that operators have given, by name."""
+    lives = said.get("ephemeral", {})
+    return {name: Given(dict(labels), at, lives.get(name)) for name, (at, labels) in said.get("given", {}).items()}
+
+
+def merge_given(held: Mapping[str, Given], ours: Mapping[str, Given]) -> dict[str, Any]:
+    """Return the newest of both by name, as the document has it: `given` and `ephemeral`."""
+    newest = {**held, **{agent: given for agent, given in ours.items() if given.is_newer(held.get(agent))}}
+    return {
+        "given": {agent: [given.at, given.labels] for agent, given in newest.items()},
+        "ephemeral": {agent: given.ephemeral for agent, given in newest.items() if given.ephemeral is not None},
+    }
 
 
 def in_row(one: EnrolledCertificate) -> list[Any]:

@@ -305,7 +305,7 @@ class Evaluator:
         was_ruled = known is not None and not _is_passive(known)
         has_come = agent.link is not None or was_ruled or (agent.name, LINK) in self.timeline.states
         scheduled = {entry.id: entry.rule for entry in entries} if has_come else {}
-        rules = AgentRules(dict(agent.labels), passive | scheduled, link_rule(default))
+        rules = AgentRules(dict(agent.labels), passive | scheduled, link_rule(default, agent.ephemeral is not None))
         if known != rules and (known is not None or has_come or passive) and not self._stopped:
             self._written_rules[agent.name] = rules
             self._journal.change("rule", rules_to_json(rules), agent.name)

@@ -8,8 +8,6 @@ helen/identity/tls.py's; the owner of connections closes them when it hears of a
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,22 +23,19 @@ from twisted.python.failure import Failure
 from helen.identity import ca_sync, renewals, reserved_names
 from helen.identity.ca_sync import CAReading
 from helen.identity.enrolment_documents import Enrolled
-from helen.identity.given_labels import GivenLabels, checked
+from helen.identity.given_labels import GivenLabels
 from helen.identity.guess_limit import GuessLimit
+from helen.identity.join_tokens import TOKEN, JoinTokens
 from helen.identity.renewals import Renewal
 from helen.keys import ca_files, certificates
 from helen.keys.ca_files import CAUnusable, Material
 from helen.keys.certificates import BadRequest
-from helen.storage import credential_rows
+from helen.storage import credential_rows, token_rows
 from helen.storage.agent_rows import Agent, AuditEntry, audit
 from helen.storage.credential_rows import Grant, NewCertificate
 from helen.storage.database import Loaded, Store
 from helen.storage.enrolled_keys import GRACE, EnrolledCertificate, EnrolledKeys, Identity, NotEnrolled
 
-TOKEN = re.compile(r"[0-9a-f]{64}\.[A-Za-z0-9_-]{43,128}")
-SECRET_BYTES = 40  # 320 bits: 72 find the token's row, 248 are only in the operator's hands
-TOKEN_TTL = 3_600.0  # seconds
-TOKEN_TTL_MAX = 30 * 86_400.0  # seconds: a token that is kept for longer is more likely stolen than used
 AUDITED_A_MINUTE = 60  # refusals; clients must not fill the disk. Those that are left out are counted all the same
 
 log = Logger()
@@ -54,6 +49,8 @@ class Authority:
     ) -> None:
         self.material = material
         self.given = GivenLabels(store, agents)
+        self.tokens = JoinTokens(store, lambda: certificates.fingerprint(self.material.ca))
+        self.is_connected: Callable[[str], bool] = lambda name: False  # whether an agent of this name is here now
         self.reserved: Callable[[str], str] = reserved_names.why_reserved  # why a name needs a token of its own, or ""
         self.refusals: Counter[str] = Counter()  # "enrol", "renew", "shut-out", "conflict", "identify": for metrics
         self._folder = state / "ca"
@@ -192,47 +189,6 @@ class Authority:
 
     # --------------------------------------------------------------------------------------- enrolling
 
-    def make_token(
-        self, now: float, name: str | None = None, ttl: float = TOKEN_TTL, by: str = "operator",
-        labels: Mapping[str, str] = MappingProxyType({}),
-    ) -> Deferred[str]:  # fmt: skip
-        """Make a one-time token that lives `ttl` seconds from `now`, unix seconds; it is kept nowhere.
-
-        The agent that it makes has `labels`, in place of those that its name had; without any it keeps those. Fails
-        with BadRequest for a bad name, ttl or label.
-        """
-        try:
-            name = self.check_token(name, ttl, labels)
-        except BadRequest:
-            return fail()
-        token = self._new_token()
-        made = self._store.call(credential_rows.add_token, token, name, now, now + ttl, by, dict(labels))
-        return made.addCallback(lambda _: token)
-
-    def make_tokens(
-        self, now: float, names: Iterable[str], ttl: float = TOKEN_TTL, by: str = "operator"
-    ) -> Deferred[dict[str, str]]:
-        """Make a token for each of these names, for `ttl` seconds from `now`, unix seconds; fires with tokens by name.
-
-        Fails with BadRequest for a bad name or ttl, and makes none then.
-        """
-        try:
-            tokens = {name: self._new_token() for name in names if self.check_token(name, ttl)}
-        except BadRequest:
-            return fail()
-        made = self._store.call(credential_rows.add_tokens, tokens, now, now + ttl, by)
-        return made.addCallback(lambda _: tokens)
-
-    def _new_token(self) -> str:
-        return f"{certificates.fingerprint(self.material.ca)}.{secrets.token_urlsafe(SECRET_BYTES)}"
-
-    def check_token(self, name: str | None, ttl: float, labels: Mapping[str, str] = MappingProxyType({})) -> str | None:
-        """Return the name as it will be written. Raises BadRequest if no such token can be made."""
-        checked(labels)
-        if not 0 < ttl <= TOKEN_TTL_MAX:
-            raise BadRequest(f"a token may live for up to {TOKEN_TTL_MAX / 86_400:g} days, not {ttl / 86_400:.4g}")
-        return name and certificates.checked_name(name)
-
     def enrol(self, name: str, token: str, csr: str, address: str, now: float) -> Deferred[Enrolled]:
         """Give a certificate for a token and a signing request (PEM) from `address`; `now`: unix seconds.
 
@@ -249,8 +205,8 @@ class Authority:
             grant = self._grant(name, csr, now, f"agent:{name[:63]}", address)
         except (BadRequest, NotEnrolled):
             return self._give(fail(), "enrol", name, address, now)
-        grant = attrs.evolve(grant, kept=self.reserved(name))
-        redeemed = self._store.call(credential_rows.redeem, token, grant)
+        grant = attrs.evolve(grant, kept=self.reserved(name), is_connected=self.is_connected(name))
+        redeemed = self._store.call(token_rows.redeem, token, grant)
         # Kept in memory at once: a revocation that comes while the labels are read must find the certificate there.
         enrolled = self._give(redeemed, "enrol", name, address, now)
         return enrolled.addCallback(lambda made: self.given.refresh(name).addCallback(lambda _: made))
@@ -358,15 +314,18 @@ class Authority:
         for tell in self._revoked_listeners:
             tell(name, keys)
 
-    def forget(self, name: str, now: float, by: str = "operator") -> Deferred[None]:
-        """Revoke a name at `now`, unix seconds, and leave it out of all lists. Fails with UnknownAgent."""
+    def forget(self, name: str, now: float, by: str = "operator", is_free: bool = False) -> Deferred[None]:
+        """Revoke a name at `now`, unix seconds, and leave it out of all lists. Fails with UnknownAgent.
+
+        With `is_free` a token without a name may give it again at once.
+        """
         self._shut_out(name, now)
 
         def forgotten(_: None) -> Deferred[None]:
             self._shut_out(name, now)
             return self.given.refresh(name)
 
-        return self._store.call(credential_rows.forget, name, now, by).addCallback(forgotten)
+        return self._store.call(credential_rows.forget, name, now, by, is_free).addCallback(forgotten)
 
     # --------------------------------------------------------------------------------------- other CAs, other Helens
 

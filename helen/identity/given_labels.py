@@ -28,7 +28,7 @@ class GivenLabels:
 
     def __init__(self, store: Store, agents: Iterable[Agent]) -> None:
         self._store = store
-        self._given = {one.name: Given(one.given, one.given_at) for one in agents if one.given_at}
+        self._given = {one.name: Given(one.given, one.given_at, one.ephemeral) for one in agents if one.given_at}
         self._listeners: list[Callable[[str], None]] = []
 
     def on_changed(self, tell: Callable[[str], None]) -> None:
@@ -44,6 +44,11 @@ class GivenLabels:
         """Return the labels of a name."""
         given = self._given.get(name)
         return {} if given is None else given.labels
+
+    def ephemeral(self, name: str) -> float | None:
+        """Return the seconds away after which the agent of a name is forgotten; None: it is expected back."""
+        given = self._given.get(name)
+        return None if given is None else given.ephemeral
 
     def about(self, name: str) -> Given | None:
         """Return the labels of a name with their date; None if an operator never gave it any."""

@@ -79,7 +79,8 @@ class SessionService:
         self.loaded: Event[[Agent]] = Event()
         quotas = quotas or Quotas()
         self.connections = OpenConnections(quotas["strangers"].most)
-        self.roster = Roster(self._attached, self._detached, self._conflict, authority.given.of)
+        given = authority.given
+        self.roster = Roster(self._attached, self._detached, self._conflict, given.of, given.ephemeral)
         self.troubles = AgentTroubles(steady)
         self.quotas = QuotaControl(quotas, self.roster, self.troubles, steady)
         self.fair_turns = FairTurns(reactor, reactor.seconds)
@@ -210,9 +211,9 @@ class SessionService:
         """Have the labels of an agent steer that it has now."""
         agent = self.roster.agents.get(name)
         if agent is not None and agent.enrolled:
-            before = agent.labels
+            before = agent.labels, agent.ephemeral
             self.roster.settle_labels(agent)
-            if agent.labels != before:
+            if (agent.labels, agent.ephemeral) != before:
                 self.delivery.schedule(agent)
 
     def followers(self) -> list[str]:

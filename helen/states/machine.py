@@ -179,7 +179,8 @@ def _tick(state: State, given: Tick, rule: Rule) -> Stepped:
         state = _end_ack(state, given.at, "its time is over", events)
     if state.lost is not None and state.hard.reason != AWAY and max(state.lost, given.started) + rule.away <= given.at:
         why = f"it has been gone for {words_of(rule.away)}"
-        state = _turn(state, Condition(CRITICAL, state.lost, AWAY), why, given.at, events)
+        status = OK if rule.missing == OK else CRITICAL  # an ephemeral agent may go without a word
+        state = _turn(state, Condition(status, state.lost, AWAY), why, given.at, events)
     stale_at = _stale_at(state, rule, given.listening, given.started)
     if stale_at is not None and stale_at <= given.at:
         state = _unknown(state, STALE, _silence(state, given, rule), given.at, events, rule.missing)
@@ -222,7 +223,7 @@ def _link(state: State, given: Link, rule: Rule) -> Stepped:
     if not given.up:
         return evolve(state, lost=given.at), ()
     state = evolve(state, lost=None)
-    if state.hard.status != OK:
+    if state.hard.status != OK or state.hard.reason == AWAY:
         state = _turn(state, Condition(OK, given.at), "the agent is connected", given.at, events)
     return _decide(state, given.at, events)
 

@@ -27,6 +27,7 @@ class Agent:
     facts: dict[str, Any]
     given: dict[str, str] = attrs.field(factory=dict)  # labels that an operator has given
     given_at: float = 0.0
+    ephemeral: float | None = None  # seconds away after which it is forgotten
 
 
 @attrs.frozen
@@ -67,12 +68,12 @@ def audit_page(
 def agents(db: sqlite3.Connection) -> tuple[Agent, ...]:
     """Return all agents by name, but those that were forgotten."""
     rows = db.execute(
-        "SELECT name, created, revoked_at, last_seen, address, facts, given, given_at FROM agents"
-        " WHERE 'forgotten/' || name NOT IN (SELECT key FROM kv) ORDER BY name"
+        "SELECT name, created, revoked_at, last_seen, address, facts, given, given_at, ephemeral"
+        " FROM agents WHERE 'forgotten/' || name NOT IN (SELECT key FROM kv) ORDER BY name"
     )
     return tuple(
-        Agent(name, created, revoked_at, last_seen, address, json.loads(facts), json.loads(given), given_at)
-        for name, created, revoked_at, last_seen, address, facts, given, given_at in rows
+        Agent(name, created, revoked_at, last_seen, address, json.loads(facts), json.loads(given), given_at, ephemeral)
+        for name, created, revoked_at, last_seen, address, facts, given, given_at, ephemeral in rows
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes certificates and one-time tokens; decisions that must be one step with their writing are here.
+"""Reads and writes certificates; decisions that must be one step with their writing are here. Tokens: token_rows.py.
 
 Each function takes the database first and runs in the store's thread, inside a transaction: one that raises has changed
 nothing. Certificates are not built here: `Grant.sign` is called once everything else is in order. Times are unix
@@ -7,9 +7,6 @@ seconds.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -22,7 +19,6 @@ from helen.storage.agent_rows import AuditEntry, audit, put
 from helen.storage.enrolled_keys import EnrolledCertificate, NotEnrolled, UnknownAgent
 
 KEPT_AFTER_EXPIRY = 30 * 86_400.0  # seconds; long enough for questions about the past, and to refuse a key used again
-TOKEN_ID = 12  # letters of the secret that find its row: 72 bits, no two alike
 # A certificate that something other than its date has ended. A grace may bring all others back, so they are kept for
 # good, whatever a clock says. EnrolledKeys has the same rule, with its reasons.
 HAS_ENDED = """(retires_at IS NOT NULL OR revoked_at IS NOT NULL
@@ -43,6 +39,7 @@ class Grant:
     sign: Callable[[], NewCertificate]
     address: str = ""
     kept: str = ""  # why a token without a name can't give this one; empty: nothing but the store says so
+    is_connected: bool = False  # an agent of this name is here: no token without a name takes it over
 
 
 @attrs.frozen
@@ -72,81 +69,6 @@ def live_certificates(db: sqlite3.Connection, now: float) -> tuple[EnrolledCerti
     )
 
 
-def token_id(token: str) -> str:
-    return token.partition(".")[2][:TOKEN_ID]
-
-
-def token_digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
-
-
-def add_token(
-    db: sqlite3.Connection, token: str, name: str | None, now: float, expires: float, actor: str,
-    labels: Mapping[str, str] = MappingProxyType({}),
-) -> None:  # fmt: skip
-    """Keep the id and the hash of a token, not the token, and the labels that it gives. Times are unix seconds."""
-    row = (token_id(token), token_digest(token), name, now, expires, json.dumps(dict(labels)) if labels else None)
-    db.execute("INSERT INTO tokens (id, digest, name, created, expires, labels) VALUES (?, ?, ?, ?, ?, ?)", row)
-    detail = f"token {token_id(token)} for {expires - now:.0f} s"
-    detail += f", labels {given_rows.in_words(labels)}" if labels else ""
-    audit(db, AuditEntry(now, actor, "token", name or "", detail=detail))
-
-
-def add_tokens(db: sqlite3.Connection, tokens: Mapping[str, str], now: float, expires: float, actor: str) -> None:
-    """Keep one token for each name. `now`, `expires`: unix seconds."""
-    for name, token in tokens.items():
-        add_token(db, token, name, now, expires, actor)
-
-
-def redeem(db: sqlite3.Connection, token: str, grant: Grant) -> bytes:
-    """Use a token; return the certificate (DER) that it is good for.
-
-    The transaction holds the database's only write lock from before the first look at the token, so it is used once.
-    The holder of the same key may ask again while the token lives: an answer that was lost with the connection, or in
-    a crash of Helen, is given once more and nothing new is made. Raises NotEnrolled, with a reason for the audit.
-    """
-    row = db.execute(
-        "SELECT digest, name, expires, used_at, key_hash, labels FROM tokens WHERE id = ?", (token_id(token),)
-    ).fetchone()
-    digest, bound_to, expires, used_at, made, labels = row or (bytes(32), None, 0.0, None, None, None)
-    if not hmac.compare_digest(digest, token_digest(token)) or row is None:
-        raise NotEnrolled("nobody made this token", guess=True)
-    shown = f"token {token_id(token)}"
-    if grant.now >= expires:
-        raise NotEnrolled(f"{shown} has expired")
-    if bound_to not in (None, grant.name):
-        raise NotEnrolled(f"{shown} is for {bound_to}")
-    if used_at is not None:
-        return _once_more(db, shown, made, grant)
-    why = "" if bound_to is not None else grant.kept or ("taken or revoked" if _was_held(db, grant.name) else "")
-    if why:
-        raise NotEnrolled(f"{grant.name} is {why}: make a token for it (helen token --agent {grant.name})")
-    row = (grant.now, grant.key_hash, token_id(token))
-    db.execute("UPDATE tokens SET used_at = ?, key_hash = ? WHERE id = ?", row)
-    certificate = _give(db, grant, "token", f"enrol by {shown}")
-    if labels is not None:
-        given_rows.put(db, grant.name, json.loads(labels), grant.now)
-    return certificate
-
-
-def _once_more(db: sqlite3.Connection, shown: str, made: str | None, grant: Grant) -> bytes:
-    row = db.execute(
-        "SELECT certificate FROM certificates WHERE key_hash = ? AND key_hash = ? AND name = ? AND revoked_at IS NULL",
-        (made, grant.key_hash, grant.name),
-    ).fetchone()
-    if row is None:
-        raise NotEnrolled(f"{shown} was used before")
-    return bytes(row[0])
-
-
-def _was_held(db: sqlite3.Connection, name: str) -> bool:
-    """Return True if an agent has this name, or had it: revoked, away in its grace, or expired for good.
-
-    States, history and given labels of that name are still those of the agent that had it.
-    """
-    return db.execute("SELECT 1 FROM agents WHERE name = ?", (name,)).fetchone() is not None
-
-
 def renew(db: sqlite3.Connection, held: str, grant: Grant, grace: float = 0.0) -> bytes:
     """Return a new certificate (DER) for an agent that shows the one with key `held`.
 
@@ -163,7 +85,7 @@ def renew(db: sqlite3.Connection, held: str, grant: Grant, grace: float = 0.0) -
     if row is None:
         raise NotEnrolled(f"the certificate that {grant.name} shows is revoked, retired or expired")
     late = grant.now - float(row[0])
-    return _give(db, grant, "renewal", f"renewal {late / 86_400:.1f} days after its end" if late >= 0 else "renewal")
+    return give(db, grant, "renewal", f"renewal {late / 86_400:.1f} days after its end" if late >= 0 else "renewal")
 
 
 def keep_grace(db: sqlite3.Connection, key: str, seconds: float, now: float, actor: str) -> None:
@@ -174,7 +96,7 @@ def keep_grace(db: sqlite3.Connection, key: str, seconds: float, now: float, act
 
 def issue(db: sqlite3.Connection, grant: Grant) -> bytes:
     """Return a certificate (DER) that an operator asks for. Raises NotEnrolled if the key has a certificate."""
-    return _give(db, grant, "command", "certificate by command")
+    return give(db, grant, "command", "certificate by command")
 
 
 def admit(db: sqlite3.Connection, grant: Grant) -> bytes:
@@ -188,7 +110,7 @@ def admit(db: sqlite3.Connection, grant: Grant) -> bytes:
     revoked = db.execute("SELECT 1 FROM agents WHERE name = ? AND revoked_at IS NOT NULL", (grant.name,)).fetchone()
     if revoked is not None:
         raise NotEnrolled(f"{grant.name} is revoked; only a token for it or `helen certificate` brings it back")
-    return _give(db, grant, "admitted", "admitted")
+    return give(db, grant, "admitted", "admitted")
 
 
 def learn(
@@ -225,7 +147,11 @@ def _learn_revoked(db: sqlite3.Connection, name: str, at: float) -> None:
     db.execute(spent, (at, name))
 
 
-def _give(db: sqlite3.Connection, grant: Grant, how: str, detail: str) -> bytes:
+def give(db: sqlite3.Connection, grant: Grant, how: str, detail: str) -> bytes:
+    """Sign a certificate and keep it; return it (DER). A name that was revoked or forgotten is back.
+
+    Raises NotEnrolled if the key has a certificate.
+    """
     check_issue(db, grant)
     new = grant.sign()
     db.execute(
@@ -272,23 +198,36 @@ def revoke(db: sqlite3.Connection, name: str, now: float, actor: str) -> tuple[s
 
 
 FORGOTTEN = "forgotten/"  # with a name behind it: the key in kv that keeps an agent out of lists
+FREE = " free"  # the end of its value, if any token may give the name again
 
 
-def forget(db: sqlite3.Connection, name: str, now: float, actor: str) -> None:
+def forget(db: sqlite3.Connection, name: str, now: float, actor: str, is_free: bool = False) -> None:
     """Revoke a name at `now`, unix seconds, and keep it out of lists. Its row goes with its last certificate.
 
-    Until then the row keeps other agents from taking the name with a token that has none. Raises UnknownAgent.
+    Until then the row keeps other agents from taking the name with a token that has none, unless `is_free`. Raises
+    UnknownAgent.
     """
     known = db.execute("SELECT revoked_at FROM agents WHERE name = ?", (name,)).fetchone()
     if known is None:
         raise UnknownAgent(f"No agent is called {name}.")
     if known[0] is None:
         revoke(db, name, now, actor)
-    row = (f"{FORGOTTEN}{name}", str(now))
+    row = (f"{FORGOTTEN}{name}", f"{now}{FREE if is_free else ''}")
     db.execute("INSERT INTO kv VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", row)
     given_rows.put(db, name, {}, now)
     audit(db, AuditEntry(now, actor, "forget", name))
     _drop_forgotten(db)
+
+
+def is_free(db: sqlite3.Connection, name: str) -> bool:
+    """Return True if no agent has or had this name, or if the one that had it left it free as it was forgotten.
+
+    States, history and given labels of any other name are still those of the agent that had it.
+    """
+    if db.execute("SELECT 1 FROM agents WHERE name = ?", (name,)).fetchone() is None:
+        return True
+    row = db.execute("SELECT value FROM kv WHERE key = ?", (f"{FORGOTTEN}{name}",)).fetchone()
+    return row is not None and str(row[0]).endswith(FREE)
 
 
 def forgotten(kv: Mapping[str, str]) -> list[str]:
@@ -323,4 +262,5 @@ def forget_expired(db: sqlite3.Connection, now: float) -> None:
     """
     db.execute(f"DELETE FROM certificates WHERE not_after < ? AND {HAS_ENDED}", (now - KEPT_AFTER_EXPIRY,))
     db.execute("DELETE FROM tokens WHERE expires < ?", (now - KEPT_AFTER_EXPIRY,))
+    db.execute("DELETE FROM token_uses WHERE id NOT IN (SELECT id FROM tokens)")
     _drop_forgotten(db)

@@ -20,16 +20,23 @@ STEP = 0.001  # seconds by which a change is dated after the one before it, if t
 
 @attrs.frozen
 class Given:
-    """The labels that an operator has given to a name, and since when (unix seconds)."""
+    """The labels that an operator has given to a name, and since when (unix seconds).
+
+    `ephemeral`: seconds after which the agent is forgotten if it stays away; None for one that is expected back.
+    """
 
     labels: dict[str, str]
     at: float
+    ephemeral: float | None = None
 
     def is_newer(self, other: Given | None) -> bool:
         """Return True if this counts, and not the other one: all Helens of a network decide alike."""
         if other is None:
             return True
-        return (self.at, sorted(self.labels.items())) > (other.at, sorted(other.labels.items()))
+        return self._place() > other._place()
+
+    def _place(self) -> tuple[float, list[tuple[str, str]], float]:
+        return self.at, sorted(self.labels.items()), self.ephemeral or 0.0
 
 
 def changed(held: Mapping[str, str], put: Mapping[str, str], drop: Collection[str]) -> dict[str, str]:
@@ -44,18 +51,28 @@ def in_words(labels: Mapping[str, str]) -> str:
 
 def read(db: sqlite3.Connection, name: str) -> Given | None:
     """Return what was given to a name; None if no agent is called so."""
-    row = db.execute("SELECT given, given_at FROM agents WHERE name = ?", (name,)).fetchone()
-    return None if row is None else Given(json.loads(row[0]), row[1])
+    row = db.execute("SELECT given, given_at, ephemeral FROM agents WHERE name = ?", (name,)).fetchone()
+    return None if row is None else Given(json.loads(row[0]), row[1], row[2])
 
 
-def put(db: sqlite3.Connection, name: str, labels: Mapping[str, str], now: float) -> Given:
-    """Give a name these labels at `now`, unix seconds, and no others; return what counts now. Raises UnknownAgent."""
+def put(
+    db: sqlite3.Connection, name: str, labels: Mapping[str, str], now: float, ephemeral: float | None = None
+) -> Given:
+    """Give a name these labels at `now`, unix seconds, and no others; return what counts now. Raises UnknownAgent.
+
+    `ephemeral`: seconds, as in Given.
+    """
     held = read(db, name)
     if held is None:
         raise UnknownAgent(f"No agent is called {name}.")
-    made = Given(dict(labels), max(now, held.at + STEP))
-    db.execute("UPDATE agents SET given = ?, given_at = ? WHERE name = ?", (json.dumps(made.labels), made.at, name))
+    made = Given(dict(labels), max(now, held.at + STEP), ephemeral)
+    _write(db, name, made)
     return made
+
+
+def _write(db: sqlite3.Connection, name: str, given: Given) -> None:
+    row = (json.dumps(given.labels), given.at, given.ephemeral, name)
+    db.execute("UPDATE agents SET given = ?, given_at = ?, ephemeral = ? WHERE name = ?", row)
 
 
 def change(
@@ -67,8 +84,8 @@ def change(
     """
     db.execute("INSERT INTO agents (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, now))
     held = read(db, name)
-    before = {} if held is None else held.labels
-    made = put(db, name, changed(before, labels, drop), now)
+    before, ephemeral = ({}, None) if held is None else (held.labels, held.ephemeral)
+    made = put(db, name, changed(before, labels, drop), now, ephemeral)
     detail = f"{in_words(before)} -> {in_words(made.labels)}"
     audit(db, AuditEntry(now, actor, "label", name, detail=detail))
     return made
@@ -81,7 +98,6 @@ def learn(db: sqlite3.Connection, others: Mapping[str, Given]) -> dict[str, Give
         if given.labels:  # a name without labels was forgotten: it stays so where it was never known
             db.execute("INSERT INTO agents (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, given.at))
         if given.is_newer(read(db, name)):
-            row = (json.dumps(given.labels), given.at, name)
-            db.execute("UPDATE agents SET given = ?, given_at = ? WHERE name = ?", row)
+            _write(db, name, given)
             newer[name] = given
     return newer

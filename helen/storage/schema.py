@@ -178,7 +178,25 @@ ALTER TABLE replies ADD COLUMN caller TEXT NOT NULL DEFAULT '';     -- whose key
 CREATE INDEX replies_by_caller ON replies (caller, created);
 """
 
-STEPS = (IDENTITY, PUBLICATIONS, NOTIFICATIONS, WEB, SESSIONS, GIVEN_LABELS, LIMITS, SHARES)
+MANY_USES = """
+ALTER TABLE tokens ADD COLUMN uses INTEGER NOT NULL DEFAULT 1;      -- how many certificates it may make
+ALTER TABLE tokens ADD COLUMN names TEXT;                           -- a pattern of the agents that it is for
+ALTER TABLE tokens ADD COLUMN ephemeral REAL;                       -- seconds, for the agents that it makes
+ALTER TABLE tokens ADD COLUMN created_by TEXT NOT NULL DEFAULT '';
+ALTER TABLE agents ADD COLUMN ephemeral REAL;                       -- seconds away after which it is forgotten
+CREATE TABLE token_uses (
+    id TEXT NOT NULL,                           -- of the token
+    key_hash TEXT NOT NULL,                     -- whom it made
+    name TEXT NOT NULL,
+    at REAL NOT NULL,
+    PRIMARY KEY (id, key_hash)
+) STRICT, WITHOUT ROWID;
+INSERT INTO token_uses SELECT id, key_hash,
+    coalesce((SELECT name FROM certificates WHERE certificates.key_hash = tokens.key_hash), ''), used_at
+    FROM tokens WHERE key_hash IS NOT NULL AND used_at IS NOT NULL;
+"""
+
+STEPS = (IDENTITY, PUBLICATIONS, NOTIFICATIONS, WEB, SESSIONS, GIVEN_LABELS, LIMITS, SHARES, MANY_USES)
 
 
 class StoreTooNew(StateError):

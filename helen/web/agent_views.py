@@ -58,7 +58,8 @@ class RecentResultJson(TypedDict):
 class AgentJson(TypedDict):
     """Describes one agent, or a host that only reports from outside. Times are unix seconds.
 
-    `labels` are those that steer: the `given` ones, and of the `claimed` ones those with a trusted key.
+    `labels` are those that steer: the `given` ones, and of the `claimed` ones those with a trusted key. After more than
+    `ephemeral` seconds away the agent is forgotten; null: it is expected back.
     """
 
     name: str
@@ -72,6 +73,7 @@ class AgentJson(TypedDict):
     labels: dict[str, str]
     given: dict[str, str]
     claimed: dict[str, str]
+    ephemeral: float | None
     host: Object
     isolation: str | None
     policy: str | None
@@ -126,6 +128,7 @@ def show_agent(agent: Agent, offered: Published | None, timeline: Timeline, now:
         "labels": agent.labels,
         "given": dict(agent.given),
         "claimed": agent.claimed,
+        "ephemeral": agent.ephemeral,
         "host": agent.host,
         "isolation": agent.isolation,
         "policy": agent.policy,

@@ -100,6 +100,14 @@ def read_labels(body: Json, name: str) -> dict[str, str]:
     return {encodable(key, f"`{name}` holds no text"): encodable(value[key], f"`{name}.{key}`") for key in value}
 
 
+def read_number(body: Json, name: str) -> int:
+    """Return a whole number. Raises Problem."""
+    value = body.get(name)
+    if type(value) is not int:
+        raise bad_request(f"`{name}` is a whole number")
+    return value
+
+
 def read_base64(body: Json, name: str) -> dict[str, bytes]:
     """Return the bytes of files, written in base64, by their names. Raises Problem."""
     files = body.get(name)
@@ -181,6 +189,7 @@ OnlyTrue = Annotated[bool, Reads(_is_true)]  # anything else than true counts as
 Strings = Annotated[list[str], Reads(_some_strings)]
 Scopes = Annotated[list[Scope], Reads(read_strings)]
 Object = Annotated[dict[str, Any], Reads(read_object)]
+Number = Annotated[int, Reads(read_number)]
 Labels = Annotated[dict[str, str], Reads(read_labels, {"type": "object", "additionalProperties": _TEXT})]
 Files = Annotated[dict[str, bytes], Reads(read_files, _FILES)]
 Wheels = Annotated[dict[str, bytes], Reads(read_base64)]

@@ -29,6 +29,7 @@ from helen.queries.one_off_code import NeedsSignature, OrderRefused
 from helen.rollout.set_aside import NotSetAside
 from helen.storage.database import StoreClosed, StoreFailed, StoreOverloaded
 from helen.storage.enrolled_keys import NotEnrolled, UnknownAgent
+from helen.storage.token_rows import UnknownToken
 from helen.storage.web_session_rows import SessionRefused
 from helen.storage.web_token_rows import TokenRefused
 from helen.tunnels.tunnels import TunnelRefused
@@ -39,6 +40,7 @@ _STATUS: dict[type[BaseException], tuple[int, str]] = {
     BadRequest: (400, "bad request"),
     NotEnrolled: (409, "refused"),
     UnknownAgent: (404, "no such agent"),
+    UnknownToken: (404, "no such token"),
     PushRefused: (409, "push refused"),
     NotSetAside: (409, "push refused"),
     Superseded: (409, "superseded"),

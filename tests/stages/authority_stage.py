@@ -16,8 +16,10 @@ from inbox import Inbox
 
 from helen.identity.authority import Authority
 from helen.identity.enrolment_documents import Enrolled
+from helen.identity.join_tokens import USUAL_SECONDS
 from helen.storage import agent_rows
 from helen.storage.database import Store
+from helen.storage.token_rows import Terms
 
 
 @pytest.fixture
@@ -56,7 +58,9 @@ class AuthorityStage:
         self.authority = Authority.open(state, self.store, self.store.open(now), ["helen.example"], now)
 
     def token(self, name: str | None = None, now: float = NOW, **more: Any) -> str:
-        return str(self.wait(self.authority.make_token(now, name, **more)))
+        """A token, with more terms of its own; `ttl` in seconds."""
+        ttl, by = more.pop("ttl", USUAL_SECONDS), more.pop("by", "operator")
+        return str(self.wait(self.authority.tokens.make(Terms(name, **more), now, ttl, by)))
 
     def enrol(
         self, name: str, token: str | None = None, key: Any = None, address: str = "10.0.0.7", now: float = NOW

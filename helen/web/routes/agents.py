@@ -8,6 +8,7 @@ from typing import TypedDict
 
 from twisted.internet.defer import Deferred
 
+from helen import departed_agents
 from helen.agents.roster import Agent
 from helen.agents.sight import Sight, seen
 from helen.identity import given_labels
@@ -164,11 +165,7 @@ async def forget_agent(parts: Parts, request: ApiRequest, body: Body, name: str)
     if agent.link is not None:
         raise Problem(409, "connected", f"{name} is connected: `helen revoke {name}` shuts it out first")
     if not body.dry_run:
-        await parts.authority.forget(name, time.time(), request.caller.actor)
-        parts.evaluator.forget(name)
-        parts.sessions.roster.forget(name)
-        parts.sessions.connections.came_from(name, "")
-        parts.passive.restate(name)
+        await departed_agents.forget(parts, name, time.time(), request.caller.actor)
     shown: Forgotten = {"agent": name}
     return write_json(request, shown)
 

@@ -9,8 +9,10 @@ from attrs import frozen
 
 from helen.agents.roster import Agent
 from helen.agents.sight import seen
+from helen.identity.join_tokens import USUAL_SECONDS
 from helen.identity.renewals import Renewal, checked_grace
 from helen.parts import Parts
+from helen.storage.token_rows import Terms
 from helen.web.answers import write_json
 from helen.web.bodies import Body
 from helen.web.body_fields import Duration, Flag, Patterns
@@ -19,7 +21,6 @@ from helen.web.problems import Problem, bad_request
 from helen.web.query import texts
 from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Query, Routes
-from helen.web.routes.enrolment import TOKEN_SECONDS
 
 routes = Routes()
 SOON = 86_400.0  # seconds before its end: an agent that is well has renewed its certificate a day earlier
@@ -78,7 +79,7 @@ class MakeAgentTokens(Body, frozen=True, kw_only=True):
     """Asks for a token for each of these agents that needs help, or with `all` for each of them."""
 
     on: Patterns
-    ttl: Duration = TOKEN_SECONDS
+    ttl: Duration = USUAL_SECONDS
     all: Flag = False
 
 
@@ -124,8 +125,9 @@ async def make_agent_tokens(parts: Parts, request: ApiRequest, body: MakeAgentTo
         raise Problem(404, "no such agent", f"no agent that is not revoked fits {', '.join(body.on)}")
     if len(names) > MOST_TOKENS:
         raise bad_request(f"{len(names)} agents fit, and {MOST_TOKENS} tokens are made at once: give narrower patterns")
-    parts.authority.check_token(None, body.ttl)
-    made = {} if body.dry_run else await parts.authority.make_tokens(now, names, body.ttl, request.caller.actor)
+    tokens = parts.authority.tokens
+    tokens.checked(Terms(), body.ttl)
+    made = {} if body.dry_run else await tokens.make_for_each(names, now, body.ttl, request.caller.actor)
     shown: AgentTokens = {
         "tokens": [{"agent": name, "token": made.get(name)} for name in names],
         "address": parts.live.address,

@@ -44,11 +44,12 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     (FILTERED, "POST", "/v1/actions/process-check-result /api/v2/alerts /api/v2/silences"),
     (FILTERED, "DELETE", "/api/v2/silence/<name>"),
     (FILTERED, "GET POST", "/nrdp /nrdp/ /ping/<code> /ping/<code>/<rest> /ping/<code>/<name>/<signal>"),
-    (REFUSED, "GET", "assignments checks/files audit notifications notifications/file"),
+    (REFUSED, "GET", "assignments checks/files audit notifications notifications/file tokens"),
     (REFUSED, "PUT", "assignments notifications/file passive"),
     (REFUSED, "POST", "push push/signed push/agent push/confirm push/undo rollouts/pause rollouts/resume"),
     (REFUSED, "POST", "rollouts/undo rollouts/readmit keys drain drain/undo renewals notifications/route"),
     (REFUSED, "POST", "notifications/check notifications/test notifications/<name>/retry notifications/<name>/drop"),
+    (REFUSED, "POST", "tokens/<token_id>/revoke"),
 )  # fmt: skip
 HOW: dict[str, str] = {
     f"{method} {path if path.startswith('/') else f'{V1}/{path}'}": how

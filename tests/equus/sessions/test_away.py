@@ -182,3 +182,73 @@ def test_a_fresh_token_is_taken_before_the_old_certificate(joining, authority):
     helen.equus.connectionLost(Failure(ConnectionDone()))
     assert made.identities.load() == made.membership.identity != kept
     assert made.meet_in_clear().hello == [m.Hello(2, "0.1")]
+
+
+# ---------------------------------------------------------------------------------------------- forgotten meanwhile
+
+
+@pytest.fixture
+def forgotten(memory_agent, folder, authority):
+    """An agent with a good certificate and the token that it was started with."""
+    held = authority.identity("web-1")
+    made = memory_agent(
+        identity=held, checks=folder, join=f"{authority.sha256}.secret", insecure_plaintext=False, name="web-1"
+    )
+    made.identities.save(held)
+    made.wall = lambda: held.not_before + 60
+    made.now = 0.0
+    made.membership._steady = lambda: made.now
+    return made
+
+
+def test_a_forgotten_agent_joins_anew_with_its_token(forgotten, authority):
+    """One of a group that grows and shrinks, which was cut off for too long: nobody has to go there."""
+    made, held = forgotten, forgotten.membership.identity
+    helen = made.meet_in_clear()
+    assert helen.hello == [m.Hello(2, "0.1")]
+    refuse(helen)
+    helen = made.meet_in_clear()
+    [request] = helen.hello
+    assert (request.name, json.loads(request.blob)["token"]) == ("web-1", f"{authority.sha256}.secret")
+    helen.say(m.Enrolled(request.message_id, authority.answer(csr_in(request))))
+    helen.equus.connectionLost(Failure(ConnectionDone()))
+    assert made.identities.load() == made.membership.identity != held
+    assert made.meet_in_clear().hello == [m.Hello(2, "0.1")]
+
+
+def test_a_revoked_agent_tries_its_token_once_an_hour(forgotten, logged):
+    """It is refused, and the certificate of before stays: an operator may take the revocation back."""
+    made, held = forgotten, forgotten.membership.identity
+    refuse(made.meet_in_clear())
+    refuse(made.meet_in_clear())
+    assert (made.membership.identity, made.finished) == (held, [])
+    assert any("going on with the certificate of before; next in" in one for one in logged)
+    for passed in (1.0, RENEWAL_PAUSE - 1.0):
+        made.now = passed
+        helen = made.meet_in_clear()
+        assert helen.hello == [m.Hello(2, "0.1")]
+        refuse(helen)
+    made.now = RENEWAL_PAUSE + 1.0
+    refuse(made.meet_in_clear())
+    [request] = made.meet_in_clear().hello
+    assert "token" in json.loads(request.blob)
+
+
+def test_other_ends_of_a_connection_use_no_token(forgotten):
+    """A Helen that stops, or a second machine with the same certificate, is no reason."""
+    for error in (b"error shutting-down;retry-after=1\n", b"error identity-in-use\n", b""):
+        helen = forgotten.meet_in_clear()
+        assert helen.hello == [m.Hello(2, "0.1")]
+        helen.say_bytes(error)
+        helen.equus.connectionLost(Failure(ConnectionDone()))
+
+
+def test_without_a_token_there_is_none_to_try(memory_agent, folder, authority):
+    """Each dial shows the certificate."""
+    held = authority.identity("web-1")
+    made = memory_agent(identity=held, checks=folder, insecure_plaintext=False)
+    for _ in range(3):
+        helen = made.meet_in_clear()
+        assert helen.hello == [m.Hello(2, "0.1")]
+        refuse(helen)
+    assert made.membership.identity == held

@@ -355,6 +355,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from helen.identity.authority import Authority
 from helen.storage.database import Store
+from helen.storage.token_rows import Terms
 
 calls = SimpleQueue()
 state, now = Path(sys.argv[1]), time.time()
@@ -372,7 +373,7 @@ def wait(deferred):
 for number in range(int(sys.argv[2]), 10_000):
     key = ec.generate_private_key(ec.SECP256R1())
     csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
-    token = wait(authority.make_token(now))
+    token = wait(authority.tokens.make(Terms(), now))
     print("made", token, flush=True)
     done = wait(authority.enrol(f"web-{number}", token, csr.public_bytes(Encoding.PEM).decode(), "10.0.0.7", now))
     print("used", token, done.renew_after, flush=True)

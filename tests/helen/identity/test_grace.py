@@ -347,7 +347,7 @@ def test_tokens_for_many(stage: Any, now: float) -> None:
     """Each is good for its own agent alone, once; a bad name makes none at all."""
     for name in ("web-1", "web-2"):
         stage.enrol(name)
-    tokens = stage.wait(stage.authority.make_tokens(now + LIFE, ["web-1", "web-2"], DAY, "ann"))
+    tokens = stage.wait(stage.authority.tokens.make_for_each(["web-1", "web-2"], now + LIFE, DAY, "ann"))
     assert list(tokens) == ["web-1", "web-2"]
     with pytest.raises(NotEnrolled, match="is for web-1"):
         stage.enrol("web-2", tokens["web-1"], now=now + LIFE)
@@ -358,7 +358,7 @@ def test_tokens_for_many(stage: Any, now: float) -> None:
     before = len(stage.audit())
     for names, ttl in ((["web-1", "No"], DAY), (["web-1"], 31 * DAY)):
         with pytest.raises(BadRequest):
-            stage.wait(stage.authority.make_tokens(now, names, ttl))
+            stage.wait(stage.authority.tokens.make_for_each(names, now, ttl))
     assert len(stage.audit()) == before
 
 

@@ -54,7 +54,7 @@ def tables(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
 def test_from_nothing(tmp_path: Path) -> None:
     """An absent file becomes the newest version, with no copy of what never was."""
     db = schema.connect(tmp_path / "helen.db")
-    assert schema.version_of(db) == len(STEPS) == 8
+    assert schema.version_of(db) == len(STEPS) == 9
     db.close()
     assert [path.name for path in tmp_path.iterdir()] == ["helen.db"]
 

@@ -72,6 +72,8 @@ class Stage:
         ask(helen, "POST", "/api/v1/push", {"files": {"pulse.lua": pulse("other")}, "rings": "off"})
         ask(helen, "POST", "/api/v1/web-tokens", {"name": "held", "scopes": ["read"]})
         ask(helen, "POST", "/api/v1/windows", {"kind": "silence", "id": "held", "agents": ["x"], "until": 3e9})
+        ask(helen, "POST", "/api/v1/tokens", {"agent": "web-3"})
+        self.token = ask(helen, "GET", "/api/v1/tokens").json["tokens"][0]["id"]
         self.session = self.logged_in()
         asked = {"check": "pulse", "on": "web-1", "wait_for_offline": "1h"}
         self.job = ask(helen, "POST", "/api/v1/jobs", asked).json["id"]
@@ -115,7 +117,7 @@ class Stage:
                 skipped = path.name.startswith("helen.db") or {"journal", "zerotask", "history"} & set(path.parts)
                 if path.is_file() and not skipped:
                     found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-        shown = "states?agent=web-1 windows checks push keys web-tokens sessions assignments jobs"
+        shown = "states?agent=web-1 windows checks push keys web-tokens sessions assignments jobs tokens"
         for path in shown.split():
             found[path] = ask(self.helen, "GET", f"/api/v1/{path}").json
         return found
@@ -150,6 +152,7 @@ WRITES: dict[tuple[str, str], tuple[dict[str, str], dict[str, Any], int, dict[st
     ("POST", f"{V1}/sessions/links"): ({}, {"name": "anna"}, 200, {"url": None, "scopes": ["operate"]}),
     ("POST", f"{V1}/sessions/<session_id>/end"): ({"session_id": "SESSION"}, {}, 200, {"name": "held"}),
     ("POST", f"{V1}/tokens"): ({}, {"agent": "web-2"}, 200, {"token": None, "ttl": 3600.0}),
+    ("POST", f"{V1}/tokens/<token_id>/revoke"): ({"token_id": "TOKEN"}, {}, 200, {"agent": "web-3", "used": 0}),
     ("POST", f"{V1}/renewals"): ({}, {"grace": "90d"}, 200, {"grace": 7_776_000.0}),
     ("POST", f"{V1}/renewals/tokens"): (
         {}, {"on": "web-1", "all": True}, 200, {"tokens": [{"agent": "web-1", "token": None}], "ttl": 3600.0},
@@ -218,7 +221,7 @@ def test_a_dry_run_changes_nothing(stage: Stage, key: tuple[str, str]) -> None:
     method, path = key
     names, body, status, words = WRITES[key]
     for name, value in names.items():
-        known = {"JOB": stage.job, "OVER": stage.over, "SESSION": stage.session}
+        known = {"JOB": stage.job, "OVER": stage.over, "SESSION": stage.session, "TOKEN": stage.token}
         path = path.replace(f"<{name}>", known.get(value, value))
     body = body | ({"csr": a_request("web-2")} if "csr" in body else {})
     before = stage.everything()

@@ -38,7 +38,7 @@ def show_values(client: Client, key: str, as_json: bool) -> None:
     if as_json:
         print_json(_document(agent, check_id, found))
         return
-    echo(f"{plain(agent)} runs {plain(found.check)} as {plain(check_id)}, by {found.entry}")
+    echo(f"{plain(agent)}/{plain(check_id)} is the check {plain(found.check)}, by {found.entry}")
     for each in found.settings:
         echo(f"  {each.name} = {words_of(each.value)}: {each.why}")
     for each in found.args:

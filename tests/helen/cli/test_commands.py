@@ -537,7 +537,7 @@ def test_where_the_values_of_a_check_come_from(helen: Shell, tmp_path: Path) -> 
     helen("assign", "--file", str(wanted))
     wait_until(lambda: helen.json("status", "web-1/pulse")["summary"] == "web", "result with the value of the label")
     assert helen("assign", "--explain", "web-1/pulse").stdout.splitlines() == [
-        "web-1 runs pulse as pulse, by [[assign]] number 1",
+        "web-1/pulse is the check pulse, by [[assign]] number 1",
         "  every = 1 s: [[assign]] number 1",
         "  timeout = 10 s: the check's own",
         '  args.word = "web": [[defaults]] number 2 (role=web), over [[defaults]] number 1',

@@ -48,7 +48,7 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import local_days
 from helen.pipeline.lake.schema import WRITTEN
 from helen.pipeline.reports.availability import availability, choose
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.spark import start_spark
 from helen.pipeline.upkeep import compact, gather
 

@@ -63,10 +63,11 @@ ROWS: tuple[tuple[str, ...], ...] = (
      "helen.journal", "helen.quotas"),
     # the history on Spark: nothing of the server but its judgement
     ("helen.pipeline.progress", "helen.pipeline.workers", "helen.pipeline.lake"),
-    ("helen.pipeline.java", "helen.pipeline.java_banners", "helen.pipeline.rollup"),
+    ("helen.pipeline.engine", "helen.pipeline.java", "helen.pipeline.java_banners"),
+    ("helen.pipeline.rollup",),
     ("helen.pipeline.ingest", "helen.pipeline.upkeep"),
     ("helen.pipeline.spark", "helen.pipeline.telemetry"),
-    ("helen.pipeline.doctor", "helen.pipeline.driver", "helen.pipeline.verify"),
+    ("helen.pipeline.doctor", "helen.pipeline.driver", "helen.pipeline.forget", "helen.pipeline.verify"),
     ("helen.pipeline.reports",),
     ("helen.pipeline.repair_commands",),
     ("helen.pipeline.commands",),

@@ -14,23 +14,20 @@ import click
 from groundwork.duration_option import DurationOption
 from groundwork.terminal import echo, echo_json
 from helen.pipeline import doctor as doctoring
-from helen.pipeline import upkeep
+from helen.pipeline import repair_commands, upkeep
 from helen.pipeline.driver import TRIGGER, Driver, Settings, tidy
 from helen.pipeline.ingest.offsets import MAX_SEGMENTS
 from helen.pipeline.ingest.reparse import USUAL, load_parser, reparse
 from helen.pipeline.lake.errors import LakeBusy
-from helen.pipeline.lake.levels import LEVELS
 from helen.pipeline.lake.local_days import MICROS, local_days, parse_day
-from helen.pipeline.repair_commands import COMMANDS
+from helen.pipeline.reports import data_commands
 from helen.pipeline.reports import recent as recents
 from helen.pipeline.reports.availability import choose
 from helen.pipeline.reports.backtest import backtest, comparison, read_overrides, recorded_events, summary
 from helen.pipeline.reports.command_options import CommonOptions, command, printed, say
 from helen.pipeline.reports.report_commands import report
 from helen.pipeline.reports.report_formats import Report, render
-from helen.pipeline.reports.sql_views import register
-
-MOST_ROWS = 10_000  # of an answer to SQL: more is for a file, not for a terminal
+from helen.pipeline.reports.sql_command import sql_command
 
 
 @click.group(context_settings={"help_option_names": ["--help"], "max_content_width": 100})
@@ -39,7 +36,8 @@ def main() -> None:
 
 
 main.add_command(report)
-for each in COMMANDS:
+main.add_command(sql_command)
+for each in (*repair_commands.COMMANDS, *data_commands.COMMANDS):
     main.add_command(each)
 
 
@@ -155,20 +153,6 @@ def re_parse(common: CommonOptions, first: str, last: str | None, parser: str, d
         changed = reparse(spark, common.lake, days, parser, dry_run, say)
     rows = [{"column": name, "changed": count} for name, count in changed.items()]
     return Report("Would change" if dry_run else "Changed", ["column", "changed"], rows)
-
-
-@main.command(help=f"Ask the lake in SQL. Each table is a view; of {', '.join(LEVELS)} it has one row for each bucket.")
-@click.argument("statement")
-@printed
-@command
-def sql(common: CommonOptions, statement: str) -> Report:
-    """Ask the lake in SQL; the text of --help is above, because it names the levels."""
-    with common.spark() as spark:
-        register(spark, common.lake)
-        frame = spark.sql(statement)
-        rows = frame.limit(MOST_ROWS + 1).toArrow().to_pylist()
-    notes = [f"Only the first {MOST_ROWS} rows."] if len(rows) > MOST_ROWS else []
-    return Report("SQL", frame.columns, rows[:MOST_ROWS], notes)
 
 
 @main.command()

@@ -1,7 +1,8 @@
 """Runs the pipeline: the stream of batches, the upkeep between them, and the status files.
 
-One process, one writer. Batches are published by Spark's callback thread and upkeep is done by the main one, so a lock
-keeps them apart. Work that fails again and again ends the process with a sentence; the next start goes on where the
+One process, one writer. Batches are published by Spark's callback thread and upkeep is done by the main one. A lock is
+held by each while it looks at the log or publishes; what upkeep does in between, which may take minutes, holds no batch
+back. Work that fails again and again ends the process with a sentence; the next start goes on where the
 lake says.
 """
 
@@ -22,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groundwork.counts import count
 from helen.pipeline import telemetry, upkeep
+from helen.pipeline.engine import works_here
 from helen.pipeline.ingest.batch import Sink
 from helen.pipeline.ingest.claims import claim
 from helen.pipeline.ingest.histories import open_history
@@ -31,7 +33,7 @@ from helen.pipeline.ingest.series_names import SeriesNames
 from helen.pipeline.lake.errors import BadSegment, LakeDamaged, PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import Level, derived
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.telemetry import BEAT, Batch, RunStatus
 
 TRIGGER = 10.0  # a batch costs about the same however small it is: at 1 s it took a third of two cores
@@ -72,7 +74,7 @@ class Driver:
         self._settings = settings
         self._say = say
         self._reached = reached
-        self._busy = threading.Lock()
+        self._busy = lake.turn
         self._status = RunStatus(lake.folder, settings.trigger)
         self._published: dict[str, dict[str, int]] = {}
         self._failure: Exception | None = None
@@ -88,7 +90,7 @@ class Driver:
             for history in self.histories:
                 claim(history, self._lake.folder)
             names = SeriesNames(self._lake)
-            sink = Sink(self._lake, names, names.number(self.histories), self._reached)
+            sink = Sink(self._lake, names, names.number(self.histories), self._reached, works_here(self._spark))
             began = time.monotonic()
             due = {level.name: began + level.follow_seconds for level in self._frequent}
             # The first upkeep comes with the first rollup: a run that is often started anew must get there, too.
@@ -138,8 +140,7 @@ class Driver:
                 self._say(f"failed, and begun again: {reason}")
                 ending.wait(RETRY_SECONDS * failures)
         if self._settings.once and self._settings.upkeep:
-            with self._busy:
-                self._tidy()
+            self._tidy()
 
     def _take_up_to(self, sink: Sink, bad: BadSegment, ending: threading.Event) -> None:
         """Take in all that comes before a bad segment, so that it is the next one."""
@@ -226,6 +227,8 @@ class Driver:
         return True
 
     def _look_after(self) -> None:
+        # Tasks of upkeep share the cores with those of a batch, instead of going before them.
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "upkeep")
         due = [level for level in self._frequent if self._is_due(level.name, level.follow_seconds)]
         if due:
             self._try(f"rollup {' and '.join(level.name for level in due)}", lambda: self._follow(due))
@@ -233,7 +236,7 @@ class Driver:
             self._try("upkeep", self._tidy)
 
     def _follow(self, levels: Sequence[Level]) -> None:
-        cascade(self._spark, self._lake, levels)
+        cascade(self._spark, self._lake, levels, self._say)
         sources = [level.source for level in levels if level.source is not None]
         upkeep.gather(self._spark, self._lake, GATHER, tables=sources, past=False)
 
@@ -242,22 +245,25 @@ class Driver:
 
     def _try(self, what: str, work: Callable[[], None]) -> None:
         """Do some upkeep. Results come in if it fails, too; the status says so, and many failures end the run."""
-        with self._busy:
-            try:
-                work()
-            except LakeDamaged as error:  # all else was done, and an operator must mend this: no reason to end
-                self._status = evolve(self._status, error=str(error))
-                self._say(str(error))
-            except Exception as error:
-                self._failed[what] = self._failed.get(what, 0) + 1
-                reason = f"{what} failed, {count(self._failed[what], 'time')} in a row: {first_line(error)}"
-                if self._failed[what] > RETRIES:
-                    raise PipelineError(reason) from error
-                self._status = evolve(self._status, error=reason)
-                self._say(reason)
-            else:
-                if self._failed.pop(what, 0) and not self._failed:
-                    self._status = evolve(self._status, error=None)
+        try:
+            work()
+        except LakeDamaged as error:  # all else was done, and an operator must mend this: no reason to end
+            self._note(str(error))
+            self._say(str(error))
+        except Exception as error:
+            self._failed[what] = self._failed.get(what, 0) + 1
+            reason = f"{what} failed, {count(self._failed[what], 'time')} in a row: {first_line(error)}"
+            if self._failed[what] > RETRIES:
+                raise PipelineError(reason) from error
+            self._note(reason)
+            self._say(reason)
+        else:
+            if self._failed.pop(what, 0) and not self._failed:
+                self._note(None)
+
+    def _note(self, error: str | None) -> None:
+        with self._busy:  # the other thread notes its batches there
+            self._status = evolve(self._status, error=error)
 
 
 def tidy(spark: SparkSession, lake: Lake, keep: Mapping[str, int | None], say: Say) -> None:

@@ -24,6 +24,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",  # one a core; 200 costs seven times as much
+    "spark.scheduler.mode": "FAIR",  # a batch doesn't wait for all tasks of a compaction
     "spark.sql.session.timeZone": "UTC",  # reports make local days, from the zone that they are asked for
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default is INT96, which others can't prune by

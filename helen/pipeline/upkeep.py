@@ -17,12 +17,13 @@ from pyspark.sql import functions as F
 from groundwork.counts import count
 from helen.pipeline.lake.damaged_files import Damage
 from helen.pipeline.lake.errors import LakeDamaged, PipelineError
-from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import LATEST_DAYS, LEVELS, Levels, least_days
+from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import AVAILABILITY, CHANGES, RESULTS, Table
 from helen.pipeline.rollup import job
+from helen.pipeline.rollup.following import cascade, is_unseen
 from helen.pipeline.rollup.frames import merged, newest
-from helen.pipeline.rollup.job import cascade
 from helen.pipeline.rollup.sorting import VERSIONED, stage_sorted
 
 ENOUGH_FILES = 8  # of one day and table: fewer are not worth a rewrite
@@ -80,7 +81,7 @@ def gather(
     for name in lake.tables if tables is None else tables:
         table = lake.tables[name]
         by_day: dict[date, list[File]] = defaultdict(list)
-        for file in lake.files(name) if table.by_day else ():
+        for file in _seen_files(lake, table) if table.by_day else ():
             by_day[file.day or today].append(file)
         for day, files in sorted(by_day.items()):
             goes_on = last_day(table, day) >= today and not all_days
@@ -94,6 +95,13 @@ def gather(
                 rewritten += 1
     damage.tell()
     return rewritten
+
+
+def _seen_files(lake: Lake, table: Table) -> list[File]:
+    """Return the files of a table, without those that came in since the levels behind it followed: they are new."""
+    with lake.turn:
+        files = lake.files(table.name)
+        return files if table.level is None else [file for file in files if not is_unseen(lake, table.level, file)]
 
 
 def last_day(table: Table, day: date) -> date:
@@ -112,13 +120,19 @@ def compact_day(spark: SparkSession, lake: Lake, table: Table, files: list[File]
         staged = job.stage(spark, lake, table.name, table.name, files)
     else:
         staged = stage_sorted(spark, lake, table, files, ROWS_PER_FILE)
-    lake.publish(table.name, staged, {}, files, fresh=False)
+    with lake.turn:
+        lake.publish(table.name, staged, {}, files, fresh=False)
 
 
-def condensed(rows: DataFrame, table: Table) -> DataFrame:
-    """Return the rows of a table that count: one for each bucket of a rollup, the newest version of a day."""
+def condensed(rows: DataFrame, table: Table, is_live: bool = True) -> DataFrame:
+    """Return the rows of a table that count: one for each bucket of a rollup, the newest version of a day.
+
+    A level of an older format is not live: it has several versions of a bucket.
+    """
     if table.level is not None:
-        return merged(rows, table.level) if table.level.source is None else newest(rows)
+        if table.level.source is None:
+            return merged(rows, table.level)
+        return rows if is_live else newest(rows)
     if table.name == AVAILABILITY.name:
         same = Window.partitionBy(*VERSIONED)
         newest_version = F.max("version").over(same)
@@ -133,9 +147,10 @@ def expire(lake: Lake, today: date, keep: Keep = KEEP) -> dict[str, int]:
     for name, days in keep.items():
         if days is None:
             continue
-        old = [f for f in lake.files(name) if f.day is not None and f.day < today - timedelta(days=days)]
-        if old:
-            lake.publish(name, [], {}, old)
+        with lake.turn:
+            old = [f for f in lake.files(name) if f.day is not None and f.day < today - timedelta(days=days)]
+            if old:
+                lake.publish(name, [], {}, old)
         gone[name] = len(old)
     return gone
 
@@ -155,4 +170,8 @@ def sweep(lake: Lake, hours: int | None = None) -> int:
 
     Readers of an old version have `hours` to finish, by default as long as the tables' own property says.
     """
-    return sum(lake.sweep(name, hours) for name in lake.tables)
+    found = 0
+    for name in lake.tables:
+        with lake.turn:  # the staging folder goes as well
+            found += lake.sweep(name, hours)
+    return found

@@ -21,15 +21,16 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, between, held, read
 from helen.pipeline.lake.levels import D1, LATEST_DAYS, derived
 from helen.pipeline.lake.local_days import micros_of
-from helen.pipeline.lake.schema import CHECK, RESULTS, STATUSES, SUMS, TAKEN
+from helen.pipeline.lake.merging import MERGING, Merging, columns_of
+from helen.pipeline.lake.schema import CHECK, RESULTS, SUMS, TAKEN
 from helen.pipeline.rollup.arrow import merge, newest
 from helen.pipeline.rollup.counters import DAYS
 from helen.pipeline.rollup.job import bounds_of
 from helen.pipeline.rollup.rebuild import sums_of_raw
 
 PART_ROWS = 500_000  # of results that are summed up at once
-EXACT = ("n", *STATUSES, "values", "cpu_runs", "first_at", "last_at")
-CLOSE = ("sum", "sumsq", "min", "max", "first", "last", "increase", "increase_s", "cpu_ms", "peak_kib")
+EXACT = (*columns_of(Merging.COUNT), "first_at", "last_at")
+CLOSE = tuple(name for name in MERGING if name not in EXACT)
 _KEY = ("series", "metric", "unit", "kind")
 _WRAP = 2**64
 Place = tuple[int, int]  # Helen, segment

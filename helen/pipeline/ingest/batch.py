@@ -1,6 +1,6 @@
 """Puts one micro-batch into the lake, exactly once; `foreachBatch` calls it.
 
-    names of new series -> (tasks write files) -> m5 -> segments -> results -> changes
+    (tasks write files) -> names of new series -> m5 -> segments -> results -> changes
 
 Each table is published with the numbers of the segments that its entry holds, per Helen. Segments that a table has
 already are left out, table by table, so it doesn't matter where a run ended, nor whether Spark's checkpoint is still
@@ -12,7 +12,7 @@ when the lake is searched for results that two Helens have got.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ LITTLE_SEGMENTS, LITTLE_BYTES = 2, 16 << 20
 # The sums first: see above. The list of segments says what comes into `results`, so it is there before.
 IN_ORDER = (SUMS.name, TAKEN.name, RESULTS.name)
 _OF_COUNTERS = [*COLUMNS, "kind"]
-POINTS = ("begun", "named", "written", *(f"{table}-published" for table in (*IN_ORDER, CHANGES.name)))
+POINTS = ("begun", "written", "named", *(f"{table}-published" for table in (*IN_ORDER, CHANGES.name)))
 
 
 @frozen
@@ -58,7 +58,10 @@ class BatchCounts:
 
 
 class Sink:
-    """Publishes micro-batches of these histories. `reached` is called at each of POINTS: tests kill it there."""
+    """Publishes micro-batches of these histories. `reached` is called at each of POINTS: tests kill it there.
+
+    `here` says that a little may be read in this process.
+    """
 
     def __init__(
         self,
@@ -66,9 +69,11 @@ class Sink:
         names: SeriesNames,
         numbered: Mapping[int, History],
         reached: Callable[[str], None] = lambda point: None,
+        here: bool = True,
     ) -> None:
         self._lake = lake
         self._names = names
+        self._here = here
         self.histories = numbered
         self.caps: dict[tuple[int, str], int] = {}  # the last segment to read, by Helen and kind
         self._ids = {helen: history.identity() for helen, history in numbered.items()}
@@ -76,8 +81,6 @@ class Sink:
         self._deduplicator = Deduplicator(lake, names)
         self._counters = Counters(lake)
         self._numbers: tuple[pa.Table, dict[int, Any]] | None = None  # of this mapping
-        list_earlier(lake, self._ids)
-        self.caps: dict[tuple[int, str], int] = {}  # the last segment to read, by Helen and kind
         list_earlier(lake, self._ids)
 
     @property
@@ -123,7 +126,6 @@ class Sink:
         done = {table: self.done(table) for table in IN_ORDER}
         little = self._little(done)
         mapping = self._names.map(self.histories)  # after the look: Helen names a series before a segment has it
-        self._reached("named")
         return BatchCounts(self._take_results(batch, done, little, mapping), self._take_changes())
 
     def _take_results(
@@ -144,6 +146,8 @@ class Sink:
             if row["table"] == BAD:
                 raise self._bad(row["helen"], histories.RESULTS, row["segment"], row["path"])
         self._reached("written")
+        self._names.name(_series_in(row["path"] for row in written if row["table"] == RESULTS.name))
+        self._reached("named")
         ends: dict[int, int] = {}
         for row in written:
             if row["path"] is None:
@@ -183,6 +187,8 @@ class Sink:
         They include the batch, because a segment is there before the batch that has it begins. A Spark job costs
         several times as much as the work on 20,000 results does here.
         """
+        if not self._here:
+            return None
         named, size = [], 0
         for helen, history in self.histories.items():
             first = min(each[helen] for each in done.values())
@@ -222,6 +228,7 @@ class Sink:
                 return count
             mapping = self._names.map(self.histories)  # after the look, again
             tables = [self._read_changes(helen, number, mapping) for helen, number in found]
+            self._names.name(table["series"] for table in tables)
             files = self._lake.stage_rows("changes", pa.concat_tables(tables))
             count += self._lake.publish("changes", files, self._transactions(ends, before, histories.CHANGES))
             self._reached("changes-published")
@@ -240,6 +247,7 @@ class Sink:
         tables = IN_ORDER if kind == histories.RESULTS else (TAKEN.name, CHANGES.name)
         staged = {table: self._lake.staging(table) for table in tables if not self._lake.done(table, name)}
         rows = self._rows_again(place, helen, kind, number, mapping)
+        self._names.name(table["series"] for table in rows.values() if "series" in table.schema.names)
         for table, folder in staged.items():
             files = write_days(self._lake.tables[table], rows[table], folder)
             if table == SUMS.name:
@@ -277,6 +285,10 @@ class Sink:
     def _transactions(self, ends: Mapping[int, int], before: Mapping[int, int], kind: str) -> dict[str, int]:
         """Return the transactions, never less than there was: a table may be ahead of a batch that is done again."""
         return {f"{kind}:{self._ids[helen]}": max(end, before[helen]) for helen, end in ends.items()}
+
+
+def _series_in(paths: Iterable[str]) -> Iterator[pa.ChunkedArray]:
+    return (pq.read_table(path, columns=["series"])["series"] for path in paths)
 
 
 def _new(named: pa.Table, done: Mapping[str, Mapping[int, int]]) -> list[Place]:

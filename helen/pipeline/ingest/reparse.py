@@ -30,7 +30,7 @@ from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import MOST, Held
 from helen.pipeline.lake.schema import RESULTS
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import check_even, days_behind, rebuild_sums, sum_again
 
 USUAL = "equus_protocol.results:parse"

@@ -12,10 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.schema import TAKEN
 from helen.pipeline.rollup.segment_rows import micros, moments
 
-SOUND, QUARANTINED, READMITTED, LOST = "sound", "quarantined", "readmitted", "lost"  # `state` of a segment
+SOUND, QUARANTINED, READMITTED, LOST, FORGOTTEN = STATES = (
+    "sound", "quarantined", "readmitted", "lost", "forgotten",
+)  # `state` of a segment  # fmt: skip
 KIND = "seg"
 DIGESTED = ("at", "received", "origin", "sequence")  # parsing a document anew changes none of them
 NEEDED = ("helen", "segment", *DIGESTED, "raw")  # columns of results that `grouped` reads
@@ -95,3 +98,16 @@ def grouped(results: pa.Table) -> pa.Table:
          "begin": int(received[a:b].min()), "end": int(received[a:b].max()), "state": SOUND, "why": None}
         for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
     ])  # fmt: skip
+
+
+def taken_back(results: pa.Table, why: str) -> pa.Table:
+    """Return rows of `segments` that take these results of the lake back: they are forgotten, and so not missing."""
+    rows = grouped(results).to_pylist() if results.num_rows else []
+    for row in rows:
+        row |= {"rows": -row["rows"], "digest": _signed(-row["digest"]), "state": FORGOTTEN, "why": why}
+        row |= {name: micros_of(row[name]) for name in ("begin", "end")}
+    return as_rows(rows)
+
+
+def _signed(digest: int) -> int:
+    return (digest + 2**63) % 2**64 - 2**63

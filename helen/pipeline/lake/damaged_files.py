@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from attrs import field, frozen
 
 from helen.pipeline.lake.errors import LakeDamaged
-from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.log_entries import File
 
 Made = TypeVar("Made")
 
@@ -31,11 +32,15 @@ class Damage:
         try:
             return work(files)
         except Exception:
-            bad = {file.path: reason for file in files if (reason := unreadable(lake, table, file)) is not None}
-            if not bad:
+            if not self.note(lake, table, files):
                 raise
-            self.sentences.extend(_sentence(lake, table, file, bad[file.path]) for file in files if file.path in bad)
             return None
+
+    def note(self, lake: Lake, table: str, files: Sequence[File]) -> bool:
+        """Add a sentence for each of these files that can't be read; return True if there is any."""
+        bad = [(file, reason) for file in files if (reason := unreadable(lake, table, file)) is not None]
+        self.sentences.extend(_sentence(lake, table, file, reason) for file, reason in bad)
+        return bool(bad)
 
     def tell(self) -> None:
         """Raise LakeDamaged if there was any."""

@@ -41,7 +41,7 @@ def open_writer(table: Table, path: Path) -> pq.ParquetWriter:
 
     Columns that hold blobs keep the encoding of fresh files, because a dictionary of blobs would overflow.
     """
-    return _writer(table, path, _encoded(table.columns, False) | {"compression_level": DENSE})
+    return _writer(table, path, _encoded(table.columns, table.level is not None) | {"compression_level": DENSE})
 
 
 def _writer(table: Table, path: Path, options: dict[str, Any]) -> pq.ParquetWriter:

@@ -24,8 +24,9 @@ from helen.pipeline.lake.schema import Table
 
 LOG = "_delta_log"
 # Of the columns of all tables, in the description of each one, since a Delta table has no place for a program's own
-# numbers. 1 is every lake without a description; 2 has counters that gain across the edges of buckets.
-FORMAT = 2
+# numbers. 1 is every lake without a description; 2 has counters that gain across the edges of buckets; 3 has no rows in
+# files that count which don't count themselves.
+FORMAT = LIVE = 3
 _DESCRIPTION = re.compile(r"lake of Helen, format ([0-9]{1,6})")
 _READER = 1  # version of Delta's protocol that is read: later ones may hide rows of a file from who doesn't know them
 _OURS = re.compile(r"([bc])([0-9]{10})-[0-9]{4,}-[0-9a-f]{8}\.parquet")
@@ -35,6 +36,12 @@ _ENTRY = re.compile(r"([0-9]{20})\.json")
 def describe() -> str:
     """Return the description that a table of this version has in its log."""
     return f"lake of Helen, format {FORMAT}"
+
+
+def format_of(opened: DeltaTable) -> int:
+    """Return the number of the lake's format that a table has."""
+    match = _DESCRIPTION.fullmatch(opened.metadata().description or "")
+    return 1 if match is None else int(match[1])
 
 
 def open_table(folder: Path) -> DeltaTable | None:
@@ -63,7 +70,8 @@ def follow(folder: Path, opened: DeltaTable) -> None:
 def bring_up(folder: Path, table: Table) -> None:
     """Add the columns and the description that an older version's table lacks. Only the writer may call it.
 
-    Raises LakeDamaged, also for a table whose log is gone while its files are there: to begin anew would lose them.
+    A level that follows another one keeps its older description until its rows are live (rollup/following.py). Raises
+    LakeDamaged, also for a table whose log is gone while its files are there: to begin anew would lose them.
     """
     opened = open_table(folder)
     if opened is None:
@@ -73,6 +81,12 @@ def bring_up(folder: Path, table: Table) -> None:
     missing = pa.schema([column for column in table.arrow if column.name not in known])
     if len(missing):
         opened.alter.add_columns(Schema.from_arrow(missing).fields)
+    if table.level is None or table.level.source is None:
+        note_format(opened)
+
+
+def note_format(opened: DeltaTable) -> None:
+    """Write the number of this version's format into the log, if another one is there."""
     if opened.metadata().description != describe():
         opened.alter.set_table_description(describe())
 
@@ -124,10 +138,10 @@ def _check(folder: Path, opened: DeltaTable) -> None:
             f" {needed} instead of {_READER}), so rows might be shown that were deleted: restore the table, or rewrite"
             " it without these features."
         )
-    match = _DESCRIPTION.fullmatch(opened.metadata().description or "")
-    if match is not None and int(match[1]) > FORMAT:
+    found = format_of(opened)
+    if found > FORMAT:
         raise LakeDamaged(
-            f"{folder} was written by a newer version (format {match[1]}, this one knows {FORMAT}): upgrade this one."
+            f"{folder} was written by a newer version (format {found}, this one knows {FORMAT}): upgrade this one."
         )
 
 

@@ -13,20 +13,18 @@ crash before the entry leaves files that no entry names; `sweep` deletes them la
 
 from __future__ import annotations
 
-import json
 import shutil
-import time
+import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import frozen
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from groundwork.atomic_write import sync_file, sync_folder
 from groundwork.file_lock import FileLock, LockHeld
@@ -34,6 +32,7 @@ from helen.pipeline.lake import delta_log
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import LakeBusy, LakeDamaged
 from helen.pipeline.lake.levels import LEVELS, Levels
+from helen.pipeline.lake.log_entries import COMPACTED, FRESH, File, Kept, add, now_ms, removes, statistics
 from helen.pipeline.lake.schema import Table, tables_of
 
 if TYPE_CHECKING:  # a process that only reads needs no Spark
@@ -45,21 +44,6 @@ CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 1 hours",  # older versions' files are swept; each look lists all entries
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
-FRESH, COMPACTED = "b", "c"  # first letter of a file's name: new rows, or rows that were there before
-
-
-@frozen
-class File:
-    """Describes a file that counts. `version` is that of the entry which named it first, or an earlier one."""
-
-    path: str
-    size: int
-    rows: int
-    day: date | None
-    version: int
-    fresh: bool
-    lowest: dict[str, Any]
-    highest: dict[str, Any]
 
 
 class Lake:
@@ -70,6 +54,9 @@ class Lake:
         self.levels = levels
         self.tables = tables_of(levels)
         self._lock: FileLock | None = None
+        # Of the threads of a writer: held while one takes a batch in, and while upkeep looks or publishes. What upkeep
+        # does in between takes minutes, and holds no batch back: it reads files that only itself replaces.
+        self.turn = threading.RLock()
         # Kept by the writer: to follow an open log costs a tenth of reading it, and no other process publishes.
         self._opened: dict[str, DeltaTable] = {}
         self._done: dict[tuple[str, str], int] = {}
@@ -170,6 +157,11 @@ class Lake:
         base = self.path(table)
         return spark.read.schema(schema).option("basePath", str(base)).parquet(*(str(base / f.path) for f in chosen))
 
+    def is_live(self, table: str) -> bool:
+        """Return True if each row of a table counts: in a rollup of an older format replaced rows lay beside theirs."""
+        opened = self.open(table)
+        return opened is None or delta_log.format_of(opened) >= delta_log.LIVE
+
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a small table as {column: value}, without Spark."""
         opened = self.open(table)
@@ -203,17 +195,14 @@ class Lake:
         shutil.rmtree(staged, ignore_errors=True)
 
     def publish(
-        self,
-        table: str,
-        staged: Sequence[Path],
-        transactions: Mapping[str, int],
-        replaced: Sequence[File] = (),
-        fresh: bool = True,
-    ) -> int:
-        """Make staged files count, and `replaced` ones count no more, in one step. Returns the rows published.
+        self, table: str, staged: Sequence[Path], transactions: Mapping[str, int], replaced: Sequence[File] = (),
+        fresh: bool = True, kept: Sequence[Kept] = (),
+    ) -> int:  # fmt: skip
+        """Make staged files count, and `replaced` ones count no more, in one step. Returns the rows of the staged ones.
 
-        `fresh` says that these rows were not in the table before. Raises OSError or DeltaError; then it is unknown
-        whether the entry was written, and `done` tells. Raises LakeDamaged if the lake was deleted meanwhile.
+        `fresh` says that these rows were not in the table before; `kept` ones are what stays of those replaced. Raises
+        OSError or DeltaError; then it is unknown whether the entry was written, and `done` tells. Raises LakeDamaged
+        if the lake was deleted meanwhile.
         """
         if self._lock is not None and not self._lock.is_in_place():
             raise LakeDamaged(f"{self.folder} was deleted or replaced while this process wrote to it: start it again.")
@@ -221,10 +210,9 @@ class Lake:
             self._done.pop((table, name), None)  # until it is known how this ends
         described, opened = self.tables[table], self.open(table)
         version = 0 if opened is None else opened.version() + 1
-        adds = self._move(described, staged, version, fresh)
-        removes = [RemoveAction(f.path, fresh, _now_ms(), f.size, _partition(f.day)) for f in replaced]
+        adds, count = self._move(described, staged, kept, version, fresh)
         properties = CommitProperties(
-            app_transactions=[Transaction(name, number, _now_ms()) for name, number in transactions.items()]
+            app_transactions=[Transaction(name, number, now_ms()) for name, number in transactions.items()]
         )
         schema = Schema.from_arrow(described.arrow)
         if opened is None:
@@ -234,7 +222,7 @@ class Lake:
             )  # fmt: skip
         else:
             opened.create_write_transaction(
-                [*adds, *removes], "append", schema, described.partitions, commit_properties=properties
+                [*adds, *removes(replaced, fresh)], "append", schema, described.partitions, commit_properties=properties
             )
         log, newest = self.path(table) / delta_log.LOG, version
         if opened is not None:
@@ -248,20 +236,24 @@ class Lake:
             sync_folder(self.folder)
         if self._lock is not None:
             self._done |= {(table, name): number for name, number in transactions.items()}
-        for attempt in {path.relative_to(self.path(table) / STAGING).parts[0] for path in staged}:
+        paths = [*staged, *(each.path for each in kept)]
+        for attempt in {path.relative_to(self.path(table) / STAGING).parts[0] for path in paths}:
             self.discard(self.path(table) / STAGING / attempt)
-        return sum(json.loads(add.stats)["numRecords"] for add in adds)
+        return count
 
-    def _move(self, table: Table, staged: Sequence[Path], version: int, fresh: bool) -> list[AddAction]:
-        """Move staged files into the table, durably, and return the entry of each for the log."""
+    def _move(
+        self, table: Table, staged: Sequence[Path], kept: Sequence[Kept], version: int, fresh: bool
+    ) -> tuple[list[AddAction], int]:
+        """Move files into the table, durably. Returns the action of each for the log, and the rows of `staged`."""
         base = self.path(table.name)
         base.mkdir(exist_ok=True)
-        adds, folders = [], {base}
-        for number, path in enumerate(staged):
+        adds, folders, count = [], {base}, 0
+        given = [*((path, fresh, fresh) for path in staged), *((each.path, each.fresh, False) for each in kept)]
+        for number, (path, named_fresh, is_new) in enumerate(given):
             metadata = pq.read_metadata(path)
             if not metadata.num_rows:
                 continue
-            letter = FRESH if fresh else COMPACTED
+            letter = FRESH if named_fresh else COMPACTED
             name = f"{letter}{version:010}-{number:04}-{uuid.uuid4().hex[:8]}.parquet"
             target = base / path.parent.name / name if table.by_day else base / name
             if target.parent not in folders:
@@ -270,15 +262,12 @@ class Lake:
             sync_file(path)  # Spark never does
             path.rename(target)
             day = date.fromisoformat(path.parent.name.removeprefix("day=")) if table.by_day else None
-            adds.append(
-                AddAction(
-                    str(target.relative_to(base)), target.stat().st_size, _partition(day), _now_ms(), fresh,
-                    json.dumps(statistics(metadata, table.statistics)),
-                )
-            )  # fmt: skip
+            said = statistics(metadata, table.statistics)
+            adds.append(add(str(target.relative_to(base)), target.stat().st_size, day, is_new, said))
+            count += metadata.num_rows if number < len(staged) else 0
         for folder in folders:
             sync_folder(folder)
-        return adds
+        return adds, count
 
     def sweep(self, table: str, hours: int | None = None) -> int:
         """Delete files that don't count any more, and the staged ones. Returns how many.
@@ -292,31 +281,3 @@ class Lake:
         if opened is None:
             return 0
         return len(opened.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True))
-
-
-def statistics(metadata: pq.FileMetaData, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the statistics of a file for the log: {"numRecords": ..., "minValues": {...}, "maxValues": {...}}."""
-    lowest: dict[str, Any] = {}
-    highest: dict[str, Any] = {}
-    places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
-    for name in columns:
-        groups = [metadata.row_group(g).column(places[name]).statistics for g in range(metadata.num_row_groups)]
-        ranges = [(group.min, group.max) for group in groups if group is not None and group.has_min_max]
-        if len(ranges) == metadata.num_row_groups:
-            lowest[name] = _json(min(low for low, _ in ranges))
-            highest[name] = _json(max(high for _, high in ranges))
-    return {"numRecords": metadata.num_rows, "minValues": lowest, "maxValues": highest}
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return value
-
-
-def _partition(day: date | None) -> dict[str, str | None]:
-    return {} if day is None else {"day": day.isoformat()}
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

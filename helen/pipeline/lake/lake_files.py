@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from attrs import frozen
 
-from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import micros_of
+from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import TIME, Table
 
 MOST = 2**31 - 1  # the highest number of a series

@@ -24,11 +24,13 @@ from deltalake.exceptions import DeltaError
 
 from equus_protocol.results import STATUS_WORDS
 from helen.pipeline.lake.errors import LakeDamaged
-from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import instant
 from helen.pipeline.lake.levels import LEVELS, Level
 from helen.pipeline.lake.local_days import micros_of
+from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import CHECK
+from helen.pipeline.rollup.arrow import merge, newest
 
 DAY = 86_400 * 1_000_000
 END_OF_TIME = 253_402_300_800 * 1_000_000  # the year 10000
@@ -40,10 +42,6 @@ MOST_METRICS = 50  # in one answer: with LOTS that makes at most 50,000 rows in 
 MOST_BYTES = 64 * 1024 * 1024  # of rows in memory: a summary and metrics can be as big as a blob, 1 MiB
 _RAW = ("helen", "at", "time", "received", "started", "took_ms", "cpu_ms", "peak_kib", "status", "origin", "reason",
         "code", "spool", "sequence", "summary", "metrics")  # fmt: skip
-_ADDED = ("n", "ok", "warning", "critical", "unknown", "values", "sum", "cpu_ms", "increase", "increase_s")
-_SUMS = ("bucket", "metric", "unit", "kind", *_ADDED, "min", "max", "first", "first_at", "last", "last_at",
-         "peak_kib")  # fmt: skip
-
 Row = dict[str, Any]
 RAW_LOT = 1
 
@@ -221,12 +219,12 @@ def _rollup(source: _SeriesFiles, request: HistoryRequest) -> Row:
     wanted = (pc.field("bucket") >= instant(begin)) & (pc.field("bucket") < instant(request.end))
     if request.metrics:
         wanted &= pc.field("metric").isin([CHECK, *request.metrics])  # the check's own row has the newest version
-    columns = _SUMS if level.source is None else (*_SUMS, "version")
+    columns = source.lake.tables[source.table].columns.names
     points: list[Row] = []
     for lot in source.lots(begin, request.end, level):
         if not request.metrics:
             _check_metrics(request, source.batches(lot, ["metric"], wanted))
-        found = _condensed(source.read(lot, columns, wanted).to_pylist())
+        found = _condensed(source.read(lot, columns, wanted), level)
         points += [row for row in found if not request.metrics or row["metric"] in request.metrics]
         if len(points) > request.limit:
             break
@@ -251,44 +249,14 @@ def _check_metrics(request: HistoryRequest, batches: Iterable[pa.RecordBatch]) -
             )
 
 
-def _condensed(rows: Iterable[Row]) -> list[Row]:
-    """Return one row for each bucket and metric: rows without versions are added up, else the newest counts.
+def _condensed(rows: pa.Table, level: Level) -> list[Row]:
+    """Return one row for each bucket and metric, in their order: what adds up is added, else the newest counts.
 
-    A bucket is always written whole: a metric that its newest version lacks is not there any more.
+    A level of an older format may have several versions of a bucket.
     """
-    given = list(rows)
-    newest: dict[Any, int] = {}
-    for row in given:
-        newest[row["bucket"]] = max(row.get("version", 0), newest.get(row["bucket"], 0))
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in given:
-        if row.get("version", 0) < newest[row["bucket"]]:
-            continue
-        groups.setdefault((row["bucket"], row["metric"], row["unit"], row["kind"]), []).append(row)
-    return [_one_of(groups[key]) for key in sorted(groups)]
-
-
-def _one_of(rows: list[Row]) -> Row:
-    if "version" in rows[0]:
-        return max(rows, key=lambda row: int(row["version"]))
-    if len(rows) == 1:
-        return rows[0]
-    timed = sorted((row for row in rows if row["first_at"] is not None), key=lambda row: row["first_at"])
-    whole = dict(rows[0])
-    for name in _ADDED:
-        whole[name] = _some(sum, [row[name] for row in rows])
-    for name, of in (("min", min), ("max", max), ("peak_kib", max)):
-        whole[name] = _some(of, [row[name] for row in rows])
-    if timed:
-        newest = max(timed, key=lambda row: row["last_at"])
-        whole |= {"first": timed[0]["first"], "first_at": timed[0]["first_at"]}
-        whole |= {"last": newest["last"], "last_at": newest["last_at"]}
-    return whole
-
-
-def _some(of: Any, values: Iterable[Any]) -> Any:
-    known = [value for value in values if value is not None]
-    return of(known) if known else None
+    whole = merge(rows, level) if level.source is None else newest(rows)
+    found: list[Row] = whole.to_pylist()
+    return sorted(found, key=lambda row: (row["bucket"], row["metric"], row["unit"], row["kind"]))
 
 
 def _by_metric(points: Iterable[Row]) -> list[Row]:

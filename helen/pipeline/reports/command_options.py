@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from groundwork.terminal import echo, echo_json
 from helen.pipeline.driver import first_line
+from helen.pipeline.engine import AUTO, ENGINES, SETTING
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS, Day, local_days, local_today, parse_day
@@ -31,7 +32,9 @@ Command = Callable[..., Any]
 class CommonOptions:
     """Holds the options that nearly all commands take: the lake, the histories, and the Spark to work with."""
 
-    def __init__(self, state: tuple[Path, ...], lake: Path | None, master: str, conf: tuple[str, ...]) -> None:
+    def __init__(
+        self, state: tuple[Path, ...], lake: Path | None, master: str, engine: str, conf: tuple[str, ...]
+    ) -> None:
         self.states = state
         if lake is None and len(state) != 1:
             raise click.UsageError("give --lake DIR, or one --state DIR whose history/lake it is")
@@ -40,7 +43,7 @@ class CommonOptions:
         wrong = [each for each in conf if "=" not in each]
         if wrong:
             raise click.UsageError(f"--conf {wrong[0]}: write NAME=VALUE")
-        self._conf = dict(each.split("=", 1) for each in conf)
+        self._conf = {SETTING: engine, **dict(each.split("=", 1) for each in conf)}
 
     @contextmanager
     def spark(self, shown: bool = True) -> Iterator[SparkSession]:
@@ -78,11 +81,21 @@ def command(function: Command) -> Command:
         envvar="HELEN_SPARK_MASTER",
         help="Where Spark runs, e.g. spark://host:7077.",
     )
+    @click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default=AUTO,
+        show_default=True,
+        help="spark: hand out what is little, too. On a cluster that is always so.",
+    )
     @click.option("--conf", multiple=True, help="A setting of Spark, NAME=VALUE.")
     @functools.wraps(function)
-    def wrapped(state: tuple[Path, ...], lake: Path | None, master: str, conf: tuple[str, ...], **rest: Any) -> Any:
+    def wrapped(
+        state: tuple[Path, ...], lake: Path | None, master: str, engine: str, conf: tuple[str, ...], **rest: Any
+    ) -> Any:
+        """Build the CommonOptions, and turn known errors into a sentence."""
         try:
-            return function(CommonOptions(state, lake, master, conf), **rest)
+            return function(CommonOptions(state, lake, master, engine, conf), **rest)
         except PipelineError as error:
             raise click.ClickException(str(error)) from error
         except PySparkException as error:

@@ -17,9 +17,10 @@ import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from helen.pipeline.lake.errors import LakeDamaged
-from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import instant
 from helen.pipeline.lake.local_days import micros_of
+from helen.pipeline.lake.log_entries import File
 from helen.pipeline.reports.check_history import LakeUnreadable, TooMuch
 
 TABLE = "changes"

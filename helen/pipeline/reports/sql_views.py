@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.log_entries import File
 from helen.pipeline.upkeep import condensed
 
 # view -> kind, and column -> its type and where it is in the document
@@ -45,7 +46,7 @@ def register(spark: SparkSession, lake: Lake) -> None:
 
 def view(spark: SparkSession, lake: Lake, name: str, files: list[File] | None = None) -> DataFrame:
     """Return the rows of a table that count, of these files or of all."""
-    return condensed(lake.frame(spark, name, files), lake.tables[name])
+    return condensed(lake.frame(spark, name, files), lake.tables[name], lake.is_live(name))
 
 
 def changes(spark: SparkSession, lake: Lake, name: str) -> DataFrame:

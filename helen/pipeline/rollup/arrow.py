@@ -1,7 +1,7 @@
 """Merges rows of rollups into longer buckets, or several rows of one bucket into one. Arrow and numpy, no Spark.
 
-`frames.merged` and `frames.newest` do the same by Spark's frames, for views; the tests compare the two. Work that comes
-every five minutes is done here: it costs a tenth.
+lake/merging.py says how each column is merged. `frames.merged` and `frames.newest` do the same by Spark's frames, for
+views. Work that comes every five minutes is done here: it costs a tenth.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.local_days import MICROS
-from helen.pipeline.lake.schema import STATUSES, SUMS
+from helen.pipeline.lake.merging import Merging, columns_of
+from helen.pipeline.lake.schema import SUMS
 from helen.pipeline.rollup.segment_rows import Coded, Groups, coded, floats, micros, moments, sum_of_some
 
-_ADD = ("n", *STATUSES, "values", "cpu_runs")
-_ADD_SOME = ("sum", "sumsq", "increase", "increase_s", "cpu_ms")  # null where no row has any
 _NEVER = 2**63 - 1
 Array = Any  # of numpy
 
@@ -37,10 +36,10 @@ def merge(rows: pa.Table, level: Level) -> pa.Table:
     columns = {
         "series": pa.array(groups.first(series), pa.int32()), "bucket": moments(groups.first(bucket)),
         "metric": _words(name, groups), "unit": _words(unit, groups), "kind": _words(kind, groups),
-        **{each: pa.array(groups.total(rows[each].fill_null(0).to_numpy())) for each in _ADD},
-        **{each: sum_of_some(groups, floats(rows[each])) for each in _ADD_SOME},
-        "min": _nullable(groups.least(floats(rows["min"]))), "max": _nullable(groups.most(floats(rows["max"]))),
-        "peak_kib": _nullable(groups.most(floats(rows["peak_kib"]))),
+        **{each: pa.array(groups.total(rows[each].fill_null(0).to_numpy())) for each in columns_of(Merging.COUNT)},
+        **{each: sum_of_some(groups, floats(rows[each])) for each in columns_of(Merging.SUM)},
+        **{each: _nullable(groups.least(floats(rows[each]))) for each in columns_of(Merging.LEAST)},
+        **{each: _nullable(groups.most(floats(rows[each]))) for each in columns_of(Merging.MOST)},
         "first": pa.array(groups.first(floats(rows["first"])), mask=~known_first),
         "first_at": moments(groups.first(begins), ~known_first),
         "last": pa.array(floats(rows["last"])[last], mask=~known_last), "last_at": moments(ends[last], ~known_last),

@@ -1,9 +1,7 @@
 """Merges rows of rollups by Spark's frames, for views, and has the expressions that reports share.
 
-Everything in a row adds up (n, sum, sumsq, increase), or is an extreme (min, max), or says where it begins and ends
-(first, last), so rows of one bucket may come in any number and at any time: late results only make one row more. Never
-a mean: means can't be added. The sums of results are made by segment_rows.py alone, and counters.py carries counters
-over the edges of buckets.
+lake/merging.py says how each column is merged. The sums of results are made by segment_rows.py alone, and counters.py
+carries counters over the edges of buckets.
 """
 
 from __future__ import annotations
@@ -13,10 +11,7 @@ from pyspark.sql import functions as F
 
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.local_days import MICROS
-from helen.pipeline.lake.schema import STATUSES
-
-_KEYS = ("series", "bucket", "metric", "unit", "kind")
-_ADD = ("n", *STATUSES, "values", "sum", "sumsq", "increase", "increase_s", "cpu_ms", "cpu_runs")
+from helen.pipeline.lake.merging import KEY, MERGING, Merging
 
 
 def bucket(time: Column, level: Level) -> Column:
@@ -46,7 +41,7 @@ def metric_name(metric: str = "m") -> Column:
 def merged(rows: DataFrame, level: Level) -> DataFrame:
     """Return one row for each series, metric and bucket of a level, from rows of a finer one or of its own."""
     longer = rows.withColumn("bucket", bucket(F.col("bucket"), level))
-    return with_day(longer.groupBy(*_KEYS).agg(*_sums()))
+    return with_day(longer.groupBy(*KEY).agg(*_sums()))
 
 
 def newest(rows: DataFrame) -> DataFrame:
@@ -61,9 +56,20 @@ def with_day(rows: DataFrame) -> DataFrame:
 
 
 def _sums() -> list[Column]:
-    return [
-        *(F.sum(name).alias(name) for name in _ADD), F.min("min").alias("min"), F.max("max").alias("max"),
-        F.min_by("first", "first_at").alias("first"), F.min("first_at").alias("first_at"),
-        F.max_by("last", "last_at").alias("last"), F.max("last_at").alias("last_at"),
-        F.max("peak_kib").alias("peak_kib"),
-    ]  # fmt: skip
+    return [_merged(name, way).alias(name) for name, way in MERGING.items()]
+
+
+def _merged(name: str, way: Merging) -> Column:
+    match way:
+        case Merging.COUNT:
+            return F.coalesce(F.sum(name), F.lit(0))
+        case Merging.SUM:
+            return F.sum(name)
+        case Merging.LEAST:
+            return F.min(name)
+        case Merging.MOST:
+            return F.max(name)
+        case Merging.FIRST:
+            return F.min(name) if name == "first_at" else F.min_by(name, "first_at")
+        case Merging.LAST:
+            return F.max(name) if name == "last_at" else F.max_by(name, "last_at")

@@ -1,10 +1,11 @@
-"""Makes rollups: longer buckets wherever new rows have touched one, and days put together. Runs in Spark's workers.
+"""Makes rows of rollups in Spark's workers: longer buckets from a finer table, and days put together.
 
-`cascade` brings each level up to its source. A dirty (series, bucket) is computed anew from everything that the source
-has of it, and appended with a higher `version`: the newest version counts. So a result that comes seven days late costs
-one hour and one day of one series, and doing it twice changes nothing.
+A dirty (series, bucket) is computed anew from everything that the source has of it. So a result that comes seven days
+late costs one hour and one day of one series, and doing it twice changes nothing. What an older file has of such a
+bucket is taken out of it in the same entry of the log: each row of a file that counts counts.
 
-A task has a range of series, reads the rows that the lake holds of them, and writes files. arrow.py has the arithmetic.
+A task has a range of series, reads the rows that the lake holds of them, and writes files. arrow.py has the arithmetic,
+following.py says which buckets are dirty.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ import pyarrow.compute as pc
 from attrs import frozen
 from pyspark.sql import SparkSession
 
-from helen.pipeline.lake.damaged_files import Damage, unreadable
+from helen.pipeline.engine import run_parts
 from helen.pipeline.lake.day_files import write_days
-from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import MOST, Held, between, held, instant, read
-from helen.pipeline.lake.levels import Level, derived
+from helen.pipeline.lake.levels import Level
+from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import WRITTEN, Table
 from helen.pipeline.rollup.arrow import merge, newest
-from helen.pipeline.rollup.segment_rows import micros
+from helen.pipeline.rollup.live_rows import Buckets, count_gone, write_rest
 
 ROWS_PER_PART = 1_000_000  # of the finer table: 500 MB in a worker while they are sorted
 LITTLE_ROWS = 400_000  # that are put together in the driver: 200 MB
 SAMPLED = 64  # of so many rows one is looked at
 FEW_BUCKETS = 32  # that are named one by one where they are read
-_FIRST_PART = pa.RecordBatch.from_pydict({"id": [0]})
+KEPT = "kept"  # in place of a table's name: what stays of a file that is replaced
 
 Array = Any  # of numpy
 
@@ -44,7 +46,8 @@ class Task:
     """Turns numbers of parts into files of `target`. `bounds`: the lowest and the highest series of each part.
 
     Where `target` is the source itself its rows are put together. `fresh`: only buckets that these files touch, with
-    this `version`.
+    this `version`; what the files `old` have of them goes. An old file without any of them is left alone, unless there
+    are several parts: then each rewrites its series of `every` one.
     """
 
     source: Table
@@ -54,6 +57,7 @@ class Task:
     staged: str
     fresh: Sequence[Held] | None = None
     version: int | None = None
+    old: Sequence[Held] = ()
 
     @property
     def level(self) -> Level:
@@ -61,43 +65,68 @@ class Task:
         return level_of(self.target)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        paths = [path for batch in batches for part in batch.column(0).to_pylist() for path in self._part(part)]
-        rows = [{"table": self.target.name, "path": str(path), "helen": 0, "segment": 0, "folder": ""}
-                for path in paths]  # fmt: skip
+        rows = [row for batch in batches for part in batch.column(0).to_pylist() for row in self._part(part)]
         yield pa.RecordBatch.from_pylist(rows, schema=WRITTEN.arrow)
 
-    def _part(self, part: int) -> list[Path]:
+    def _part(self, part: int) -> Iterator[dict[str, Any]]:
         lowest, highest = self.bounds[part]
-        files = [file for file in self.files if file.may_hold(lowest, highest)]
-        rows = self._read(files, between(lowest, highest)) if self.fresh is None else self._touched(files, part)
+        files, dirty = [file for file in self.files if file.may_hold(lowest, highest)], None
+        if self.fresh is None:
+            rows = self._read(files, between(lowest, highest))
+        else:
+            dirty = self._dirty(lowest, highest)
+            rows = self.source.columns.empty_table() if dirty is None else self._touched(files, dirty, lowest, highest)
         made = newest(rows) if self.version is None and has_versions(rows) else merge(rows, self.level)
         if "day" not in made.schema.names:
             made = made.append_column("day", pc.cast(made["bucket"], pa.date32(), safe=False))
         if self.version is not None:
             made = made.append_column("version", pa.repeat(pa.scalar(self.version, pa.int64()), made.num_rows))
-        return write_days(self.target, made, Path(self.staged) / uuid.uuid4().hex, is_final=self.fresh is None)
+        target = Path(self.staged) / uuid.uuid4().hex
+        for path in write_days(self.target, made, target, is_final=self.fresh is None):
+            yield _row(self.target.name, str(path))
+        for old in self.old:
+            if old.may_hold(lowest, highest):
+                yield from self._rest(old, dirty, between(lowest, highest))
 
-    def _touched(self, files: Sequence[Held], part: int) -> pa.Table:
-        """Return everything that the source has of the buckets in which the new files have anything."""
+    def _dirty(self, lowest: int, highest: int) -> Buckets | None:
+        """Return the buckets in which the new files have anything of these series; None if there is nothing."""
         assert self.fresh is not None
-        level = self.level
-        lowest, highest = self.bounds[part]
         fresh = [file.path for file in self.fresh if file.may_hold(lowest, highest)]
         new = read(self.source, fresh, ["series", "bucket"], between(lowest, highest))
-        if not new.num_rows:
-            return self.source.columns.empty_table()
-        dirty = np.unique(np.stack([new["series"].to_numpy(), level.place(micros(new["bucket"]))]), axis=1)
-        places = np.unique(dirty[1])
-        wanted = between(lowest, highest) & _within(places, level)
-        begin, end = level.time(int(places[0])), level.time(int(places[-1]) + 1)
-        rows = self._read([file for file in files if file.begin < end and file.end >= begin], wanted)
+        return Buckets.of(new, self.level) if new.num_rows else None
+
+    def _touched(self, files: Sequence[Held], dirty: Buckets, lowest: int, highest: int) -> pa.Table:
+        """Return everything that the source has of these buckets."""
+        wanted = between(lowest, highest) & _within(dirty.places, self.level)
+        rows = self._read([file for file in files if file.begin < dirty.end and file.end >= dirty.begin], wanted)
         rows = newest(rows) if has_versions(rows) else rows
-        found, base = level.place(micros(rows["bucket"])) - places[0], int(places[-1] - places[0]) + 1
-        keys = rows["series"].to_numpy().astype(np.int64) * base + found
-        return rows.filter(pa.array(np.isin(keys, dirty[0] * base + dirty[1] - places[0])))
+        return rows.filter(pa.array(dirty.hold(rows)))
+
+    def _rest(self, old: Held, dirty: Buckets | None, wanted: Any) -> Iterator[dict[str, Any]]:
+        """Yield the file with what stays of an old one, or a row without a path where nothing does."""
+        every = len(self.bounds) > 1
+        if not every and (dirty is None or old.begin >= dirty.end or old.end < dirty.begin):
+            return
+        gone = nothing if dirty is None else dirty.hold
+        rows, dropped = count_gone(self.target, old.path, ["series", "bucket"], wanted, gone)
+        if not dropped and not every:
+            return
+        path = Path(self.staged) / uuid.uuid4().hex / Path(old.path).parent.name / "part.parquet"
+        if rows > dropped:
+            write_rest(self.target, old.path, wanted, gone, path)
+        yield _row(KEPT, str(path) if rows > dropped else None, old.path)
 
     def _read(self, files: Sequence[Held], wanted: Any) -> pa.Table:
         return read(self.source, [file.path for file in files], self.source.columns.names, wanted)
+
+
+def _row(table: str, path: str | None, of: str = "") -> dict[str, Any]:
+    return {"table": table, "path": path, "helen": 0, "segment": 0, "folder": of}
+
+
+def nothing(rows: pa.RecordBatch) -> Array:
+    """Return False for each row: it stays."""
+    return np.zeros(rows.num_rows, bool)
 
 
 def has_versions(rows: pa.Table) -> bool:
@@ -126,69 +155,52 @@ def _within(places: Array, level: Level) -> Any:
     return wanted
 
 
-def cascade(spark: SparkSession, lake: Lake, levels: Iterable[Level] | None = None) -> dict[str, int]:
-    """Bring these levels, by default all, up to their sources. Returns the rows written: {"h1": 60, "d1": 12}.
+@frozen
+class Made:
+    """Holds staged files: new ones, and (file or None, whole path of an old one) for what stays of each old one."""
 
-    Files that can't be read are left out, and named at the end. Raises LakeDamaged.
-    """
-    chosen, damage = derived(lake.levels) if levels is None else levels, Damage()
-    found = {level.name: _follow(spark, lake, level, damage) for level in chosen}
-    damage.tell()
-    return found
-
-
-def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage) -> int:
-    assert level.source is not None
-    transaction = f"cascade:{level.source}"
-    done, files = lake.done(level.name, transaction), lake.files(level.source)
-    fresh = [file for file in files if file.fresh and file.version + 1 > done]
-    if not fresh:
-        return 0
-    version = max(file.version for file in fresh) + 1
-    days = {near for file in fresh if file.day is not None for near in level.days_near(file.day)}
-    near = [file for file in files if file.day in days]
-
-    def work(sound: Sequence[File]) -> list[Path]:
-        """Stage the level's rows from these files of its source."""
-        paths = {file.path for file in sound}
-        new = [file for file in fresh if file.path in paths]
-        return stage(spark, lake, level.source or "", level.name, sound, new, version) if new else []
-
-    staged = damage.without(lake, level.source, near, work)
-    if staged is None:
-        staged = work([file for file in near if unreadable(lake, level.source, file) is None])
-    return lake.publish(level.name, staged, {transaction: version})
+    paths: list[Path]
+    kept: list[tuple[Path | None, str]]
 
 
 def stage(
     spark: SparkSession, lake: Lake, source: str, target: str, files: Sequence[File],
     fresh: Sequence[File] | None = None, version: int | None = None,
 ) -> list[Path]:  # fmt: skip
-    """Make rows of `target` from these files of `source` (Task says how) and return the staged files.
+    """Make rows of `target` from these files of `source` (Task says how) and return the staged files."""
+    return make(spark, lake, source, target, files, fresh, version).paths
 
-    They are written by Spark's workers, or in this process where there is little: that costs less than to start a
-    worker.
-    """
+
+def make(
+    spark: SparkSession, lake: Lake, source: str, target: str, files: Sequence[File],
+    fresh: Sequence[File] | None = None, version: int | None = None, old: Sequence[File] = (),
+) -> Made:  # fmt: skip
+    """Do the same, and take the buckets that are made out of the files `old` of the target."""
     new = None if fresh is None else held(lake, source, fresh)
+    if new == []:
+        return Made([], [])
     sources, to = held(lake, source, files), lake.tables[target]
+    before = held(lake, target, old)
     if new is not None:
-        sources = _near(sources, new, level_of(to))
+        begin, end = _span(new, level_of(to))
+        sources, before = _within_span(sources, begin, end), _within_span(before, begin, end)
     rows, of = sum(file.rows for file in sources), lake.tables[source]
     bounds = bounds_of(of, sources, -(-rows // ROWS_PER_PART))
-    task = Task(of, to, sources, bounds, str(lake.staging(target)), new, version)
-    count = len(task.bounds)
-    if count == 1 and rows <= LITTLE_ROWS:
-        paths = [row["path"] for made in task([_FIRST_PART]) for row in made.to_pylist()]
-        pa.default_memory_pool().release_unused()
-    else:
-        paths = spark.range(0, count, 1, count).mapInArrow(task, WRITTEN.ddl).toArrow()["path"].to_pylist()
-    return sorted(Path(path) for path in paths)
+    task = Task(of, to, sources, bounds, str(lake.staging(target)), new, version, before)
+    rows += sum(file.rows for file in before)
+    written = run_parts(spark, task, len(bounds), rows, LITTLE_ROWS)
+    paths = sorted(Path(row["path"]) for row in written if row["table"] == target)
+    kept = [(Path(row["path"]) if row["path"] else None, row["folder"]) for row in written if row["table"] == KEPT]
+    return Made(paths, kept)
 
 
-def _near(files: Sequence[Held], fresh: Sequence[Held], level: Level) -> list[Held]:
-    """Return those that may hold rows of a bucket that the new ones touch: of a day that goes on, its last hour."""
+def _span(fresh: Sequence[Held], level: Level) -> tuple[int, int]:
+    """Return when the first bucket begins that the new files touch, and when the last one ends."""
     begin = level.start(min(file.begin for file in fresh))
-    end = level.start(max(file.end for file in fresh)) + level.step
+    return begin, level.start(max(file.end for file in fresh)) + level.step
+
+
+def _within_span(files: Sequence[Held], begin: int, end: int) -> list[Held]:
     return [file for file in files if file.begin < end and file.end >= begin]
 
 

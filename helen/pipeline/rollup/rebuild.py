@@ -17,19 +17,20 @@ import pyarrow.compute as pc
 from attrs import frozen
 from pyspark.sql import SparkSession
 
+from helen.pipeline.engine import run_parts
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, between, held, read
-from helen.pipeline.lake.levels import Level
+from helen.pipeline.lake.levels import Level, derived
 from helen.pipeline.lake.schema import HELENS, RESULTS, SUMS, WRITTEN
 from helen.pipeline.rollup.counters import COLUMNS, DAYS, as_rows, changed_steps, stretches
-from helen.pipeline.rollup.job import bounds_of, cascade, stage
+from helen.pipeline.rollup.following import cascade, make_live
+from helen.pipeline.rollup.job import bounds_of, stage
 from helen.pipeline.rollup.segment_rows import sums_of
 
 ROWS_PER_PART = 1_000_000  # of results, without their blobs: 300 MB in a worker
 _NEEDED = ["series", "time", "at", "status", "origin", "took_ms", "cpu_ms", "peak_kib", "metrics"]
-_FIRST_PART = pa.RecordBatch.from_pydict({"id": [0]})
 LITTLE_ROWS = 150_000  # that are summed up in this process
 Say = Callable[[str], None]
 
@@ -74,12 +75,8 @@ def rebuild_sums(spark: SparkSession, lake: Lake, day: date, results: Sequence[H
     bounds = bounds_of(RESULTS, results, -(-rows // ROWS_PER_PART))
     staged = lake.staging(SUMS.name)
     task = SumTask(results, held(lake, SUMS.name, before), bounds, str(staged))
-    if len(bounds) == 1 and rows <= LITTLE_ROWS:
-        paths = [row["path"] for made in task([_FIRST_PART]) for row in made.to_pylist()]
-    else:
-        count = len(bounds)
-        paths = spark.range(0, count, 1, count).mapInArrow(task, WRITTEN.ddl).toArrow()["path"].to_pylist()
-    return lake.publish(SUMS.name, sorted(map(Path, paths)), {}, old)
+    paths = sorted(Path(row["path"]) for row in run_parts(spark, task, len(bounds), rows, LITTLE_ROWS))
+    return lake.publish(SUMS.name, paths, {}, old)
 
 
 def rebuild(spark: SparkSession, lake: Lake, table: str, days: Sequence[date], say: Say = lambda line: None) -> int:
@@ -94,6 +91,8 @@ def rebuild(spark: SparkSession, lake: Lake, table: str, days: Sequence[date], s
     source = RESULTS.name if level.source is None else level.source
     check_kept(lake, source, days)
     check_even(lake)
+    for each in derived(lake.levels):
+        make_live(spark, lake, each, say)
     count = 0
     for day in days if level.source is not None else [*days, *days_behind(lake, days)]:
         rows = sum_again(spark, lake, day) if level.source is None else _rebuild_level(spark, lake, level, day)

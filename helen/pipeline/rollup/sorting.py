@@ -19,9 +19,11 @@ import pyarrow.compute as pc
 from attrs import define, field, frozen
 from pyspark.sql import SparkSession
 
+from helen.pipeline.engine import run_parts
 from helen.pipeline.lake.day_files import open_writer
-from helen.pipeline.lake.lake import File, Lake
+from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import MOST, Held, batches, between, held
+from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import AVAILABILITY, WRITTEN, Table
 from helen.pipeline.rollup.job import bounds_of
 
@@ -29,7 +31,6 @@ RUN_ROWS, RUN_BYTES = 500_000, 256 << 20  # that are sorted at once: a quarter o
 PIECE_ROWS = 16_384  # of a run: what is read of it for a range, at least
 LITTLE_ROWS = 150_000  # that are put together in the driver: 100 MB with their blobs
 VERSIONED = ("series", "date", "zone", "profile")  # key of a row of availability_daily: its newest version counts
-_FIRST_PART = pa.RecordBatch.from_pydict({"id": [0]})
 
 Array = Any  # of numpy
 
@@ -175,10 +176,4 @@ def stage_sorted(
     bounds = bounds_of(table, sources, -(-rows // rows_per_file)) if "series" in table.sort else [(0, MOST)]
     day = "" if files[0].day is None else f"day={files[0].day}"
     task = SortTask(table, day, sources, bounds, str(lake.staging(table.name)))
-    if len(bounds) == 1 and rows <= LITTLE_ROWS:
-        paths = [row["path"] for made in task([_FIRST_PART]) for row in made.to_pylist()]
-        pa.default_memory_pool().release_unused()
-    else:
-        count = len(bounds)
-        paths = spark.range(0, count, 1, count).mapInArrow(task, WRITTEN.ddl).toArrow()["path"].to_pylist()
-    return sorted(Path(path) for path in paths)
+    return sorted(Path(row["path"]) for row in run_parts(spark, task, len(bounds), rows, LITTLE_ROWS))

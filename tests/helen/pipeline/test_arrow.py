@@ -16,10 +16,12 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import MOST, Held, held
 from helen.pipeline.lake.levels import D1, H1, M5, Level
 from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.merging import KEY, MERGING, Merging
 from helen.pipeline.lake.schema import STATUSES, SUMS, TABLES
+from helen.pipeline.reports import check_history
 from helen.pipeline.rollup import frames, job
 from helen.pipeline.rollup.arrow import merge, newest
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.upkeep import compact
 
 BEGIN = datetime(2026, 9, 22, tzinfo=UTC)
@@ -48,15 +50,90 @@ def row(rng: random.Random, series: int, **more: Any) -> dict[str, Any]:
 
 
 def same(mine: list[dict[str, Any]], yours: list[dict[str, Any]]) -> None:
-    assert len(mine) == len(yours) > 0
+    assert len(mine) == len(yours)
     for one, other in zip(mine, yours, strict=True):
         for name, value in one.items():
-            close = isinstance(value, float) and math.isclose(value, other[name], rel_tol=1e-9, abs_tol=1e-9)
+            both = isinstance(value, float) and isinstance(other[name], float)
+            close = both and math.isclose(value, other[name], rel_tol=1e-9, abs_tol=1e-9)
             assert close or value == other[name], (name, one, other)
 
 
 def key(found: dict[str, Any]) -> tuple[Any, ...]:
     return found["series"], found["metric"], found["unit"], found["kind"], found["bucket"]
+
+
+def test_each_column_is_merged_in_one_way() -> None:
+    """None is left out, whatever columns come: they are the key, or stand in the table."""
+    assert {*KEY, *MERGING} == {*SUMS.columns.names}
+    assert len(KEY) + len(MERGING) == len(SUMS.columns)
+    assert set(MERGING.values()) == {*Merging}
+
+
+def plain(rows: list[dict[str, Any]], level: Level) -> list[dict[str, Any]]:
+    """The same rows merged by hand, one after the other, without the table."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for each in rows:
+        start = datetime.fromtimestamp(level.start(round(each["bucket"].timestamp()) * MICROS) / MICROS, UTC)
+        groups.setdefault(key(each | {"bucket": start}), []).append(each)
+    found = []
+    for (series, metric, unit, kind, bucket), of in groups.items():
+        added = ("sum", "sumsq", "increase", "increase_s", "cpu_ms")
+        whole: dict[str, Any] = {name: sum(each[name] or 0 for each in of) for name in (
+            "n", "ok", "warning", "critical", "unknown", "values", "cpu_runs")}  # fmt: skip
+        for name in added:
+            known = [each[name] for each in of if each[name] is not None]
+            whole[name] = (
+                math.fsum(known) if known and all(map(math.isfinite, known)) else sum(known) if known else None
+            )
+        for name, which in (("min", min), ("max", max), ("peak_kib", max)):
+            whole[name] = which((each[name] for each in of if each[name] is not None), default=None)
+        timed = [each for each in of if each["first_at"] is not None]
+        first = min(timed, key=lambda each: each["first_at"], default={})
+        last = max(timed, key=lambda each: each["last_at"], default={})
+        whole |= {name: first.get(name) for name in ("first", "first_at")}
+        whole |= {name: last.get(name) for name in ("last", "last_at")}
+        found.append({"series": series, "bucket": bucket, "metric": metric, "unit": unit, "kind": kind, **whole})
+    return sorted(found, key=key)
+
+
+HUGE = [1.7e308, -1.7e308, 5e-324, float("inf"), 0.0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("level", [M5, H1, D1], ids=lambda level: level.name)
+def test_all_that_merge_do_it_alike(spark: Any, tmp_path: Path, level: Level, seed: int) -> None:
+    """Random rows by Arrow, by frames, by a page's reader and by hand; values up to the largest and beyond."""
+    rng = random.Random(seed * 1000 + level.seconds)
+    rows = [row(rng, rng.choice([0, 1, 7])) for _ in range(rng.choice([1, 40, 300]))]
+    for each in rows:
+        if rng.random() < 0.1 and each["max"] is not None:
+            each["max"] = rng.choice(HUGE)
+        if rng.random() < 0.05 and each["sum"] is not None:
+            each["sum"] = float("inf")
+    table, names = pa.Table.from_pylist(rows, schema=SUMS.columns), SUMS.columns.names
+    expected = plain(rows, level)
+    same(expected, sorted(merge(table, level).select(names).to_pylist(), key=key))
+    framed = frames.merged(spark.createDataFrame(table), level).select(*names).toArrow().to_pylist()
+    same(expected, sorted(framed, key=key))
+    if level is M5:
+        same([each for each in expected if each["series"] == 7], read_by_a_page(Lake(tmp_path / "lake"), table))
+
+
+def read_by_a_page(lake: Lake, rows: pa.Table) -> list[dict[str, Any]]:
+    """What a page's reader makes of series 7, from two files."""
+    rows = rows.append_column("day", pc.cast(rows["bucket"], pa.date32(), safe=False))
+    lake.lock()
+    for first, count in ((0, len(rows) // 2), (len(rows) // 2, len(rows))):
+        lake.publish("m5", lake.stage_rows("m5", rows.slice(first, count)), {})
+    lake.unlock()
+    source = check_history._SeriesFiles(lake, "m5", 7, lake.files("m5"))
+    names = SUMS.columns.names
+    found = [
+        {name: each[name] for name in names}
+        for lot in source.lots(0, 2**60, None)
+        for each in check_history._condensed(source.read(lot, names, pc.field("n") >= 0), M5)
+    ]
+    return sorted(found, key=key)
 
 
 @pytest.mark.parametrize("level", [M5, H1, D1], ids=lambda level: level.name)
@@ -126,7 +203,7 @@ def test_what_may_hold_rows_of_a_bucket(fresh: list[tuple[int, int]], near: str)
     spans = {"before": (0, 3300), "hour": (3600, 6900), "after": (7200, 7500), "whole": (0, 86_100)}
     files = [Held(name, 1, 0, MOST, *(each * MICROS for each in span)) for name, span in spans.items()]
     new = [Held("new", 1, 0, MOST, begin * MICROS, end * MICROS) for begin, end in fresh]
-    found = job._near([*files, Held("unknown", 1, 0, MOST)], new, H1)
+    found = job._within_span([*files, Held("unknown", 1, 0, MOST)], *job._span(new, H1))
     assert " ".join(file.path for file in found) == near
 
 
@@ -137,6 +214,7 @@ def test_hours_are_the_same_by_workers_and_here(
     """One part is made in this process, several by Spark; either way what is new is put together with its hour."""
     monkeypatch.setattr(job, "ROWS_PER_PART", most)
     monkeypatch.setattr(job, "SAMPLED", 4)
+    monkeypatch.setattr(job, "LITTLE_ROWS", most)
     rng, lake = random.Random(8), Lake(tmp_path / "lake")
     given = [row(rng, rng.randrange(9)) for _ in range(600)]
     lake.lock()

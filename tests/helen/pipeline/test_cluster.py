@@ -21,7 +21,7 @@ import pytest
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import local_days
 from helen.pipeline.reports.availability import availability, choose
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 
 ROOT = Path(__file__).parents[3]
 T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC

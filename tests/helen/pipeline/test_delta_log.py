@@ -19,7 +19,7 @@ from helen.pipeline.lake.errors import LakeDamaged
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import H1
 from helen.pipeline.reports.check_history import HistoryRequest, LakeUnreadable, read_history
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.upkeep import sweep
 
 T = 1_790_000_100.0

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from signing_in import signed_in
 
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 
 pytestmark = pytest.mark.integration
 VALUES = (40.0, 41.0, 97.0, 42.0)

@@ -18,7 +18,7 @@ from helen.pipeline.lake.local_days import MICROS, local_days
 from helen.pipeline.lake.schema import TABLES, tables_of
 from helen.pipeline.reports.check_history import HistoryRequest, answer
 from helen.pipeline.reports.sql_views import view
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.upkeep import KEEP, check_keep, compact, retention
 
 HOUR = 3600

@@ -14,7 +14,7 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import local_days
 from helen.pipeline.reports import forecasts
 from helen.pipeline.reports.sql_views import view
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 
 T = 1_790_035_200.0
 DAY = date(2026, 9, 22)

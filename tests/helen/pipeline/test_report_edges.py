@@ -19,7 +19,7 @@ from helen.pipeline.reports.availability_inputs import plan
 from helen.pipeline.reports.forecasts import HOUR, MONDAY, Strange, local_hour
 from helen.pipeline.reports.forgotten_results import note_on
 from helen.pipeline.reports.report_jobs import cost, flapping, offenders
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.segment_rows import LONGEST, times
 from helen.pipeline.upkeep import expire
 

@@ -16,7 +16,7 @@ from helen.pipeline.commands import main
 from helen.pipeline.lake.damaged_files import Damage
 from helen.pipeline.lake.errors import LakeDamaged
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import rebuild
 from helen.pipeline.upkeep import compact, expire
 from helen.pipeline.verify import verify_days, verify_segments

@@ -20,7 +20,7 @@ from helen.pipeline.lake.local_days import MICROS, local_days
 from helen.pipeline.reports.availability import Task, choose
 from helen.pipeline.reports.availability_inputs import plan
 from helen.pipeline.rollup.arrow import newest
-from helen.pipeline.rollup.job import cascade
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.upkeep import compact
 from helen.pipeline.verify import verify_days, verify_segments
 

@@ -1,0 +1,148 @@
+"""Brings each level of the rollups up to its source: `cascade` makes the buckets anew that new rows have touched.
+
+A level notes in each entry of its log how far it has seen its source. Replaced rows leave the files that count in the
+same entry, so every reader sees each bucket once. A file of the level that can't be read is no reason to stop: its day
+is made anew as a whole, as long as the source has it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import date
+
+from attrs import frozen
+from pyspark.sql import SparkSession
+
+from helen.pipeline.lake.damaged_files import Damage, unreadable
+from helen.pipeline.lake.delta_log import note_format
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.levels import Level, derived
+from helen.pipeline.lake.log_entries import File, Kept
+from helen.pipeline.rollup.job import Made, make, stage
+
+Say = Callable[[str], None]
+
+
+def cascade(
+    spark: SparkSession, lake: Lake, levels: Iterable[Level] | None = None, say: Say = lambda line: None
+) -> dict[str, int]:
+    """Bring these levels, by default all, up to their sources. Returns the rows made: {"h1": 60, "d1": 12}.
+
+    Files of a source that can't be read are left out, and named at the end. Raises LakeDamaged.
+    """
+    chosen, damage = derived(lake.levels) if levels is None else levels, Damage()
+    for level in derived(lake.levels):
+        make_live(spark, lake, level, say)
+    found = {level.name: _follow(spark, lake, level, damage, say) for level in chosen}
+    damage.tell()
+    return found
+
+
+def make_live(spark: SparkSession, lake: Lake, level: Level, say: Say = lambda line: None) -> None:
+    """Take the rows that don't count out of a level's table of an older format. A day with one file has none."""
+    by_day: dict[date, list[File]] = defaultdict(list)
+    with lake.turn:
+        opened = lake.open(level.name)
+        if opened is None or lake.is_live(level.name):
+            return
+        for file in lake.files(level.name):
+            by_day[file.day or date.min].append(file)
+    for day, files in sorted(by_day.items()):
+        if len(files) > 1:
+            say(f"{level.name} {day}: rows that don't count any more are taken out")
+            staged = stage(spark, lake, level.name, level.name, files)
+            with lake.turn:
+                unseen = any(is_unseen(lake, level, file) for file in files)
+                lake.publish(level.name, staged, {}, files, fresh=unseen)
+    with lake.turn:
+        note_format(opened)
+
+
+@frozen
+class _Step:
+    """Holds what a level has to do for new files of its source: `near` ones share buckets with them, as `old` do."""
+
+    spark: SparkSession
+    lake: Lake
+    level: Level
+    source: str
+    version: int
+    fresh: Sequence[File]
+    near: Sequence[File]
+    old: Sequence[File]
+
+    def make(self, sound: Sequence[File], lost: Collection[date] = ()) -> Made:
+        """Stage the level's rows from these files of its source; of days that are lost everything is made anew."""
+        paths = {file.path for file in sound}
+        new = [file for file in self.near if file.path in paths and (file in self.fresh or self._begins(file) in lost)]
+        old = [file for file in self.old if file.day not in lost]
+        return make(self.spark, self.lake, self.source, self.level.name, sound, new, self.version, old)
+
+    def make_sound(self, damage: Damage) -> Made:
+        """Do it with all files of the source that can be read; the others are noted."""
+        made = damage.without(self.lake, self.source, self.near, self.make)
+        return self.make(self._sound()) if made is None else made
+
+    def make_anew(self, damage: Damage, say: Say) -> tuple[Made, set[date]] | None:
+        """Do it where files of the level itself can't be read: their days are made anew, and returned.
+
+        None if the source can't be read there either; then both are noted, and nothing is done.
+        """
+        bad = [file for file in self.old if unreadable(self.lake, self.level.name, file) is not None]
+        days, sound = {file.day for file in bad if file.day is not None}, self._sound()
+        if {self._begins(file) for file in self.near if file not in sound} & days:
+            damage.note(self.lake, self.level.name, bad)
+            return None
+        for day in sorted(days):
+            say(f"{self.level.name} {day} has a file that can't be read: the day is made anew")
+        return (self.make(sound, days), days) if days else None
+
+    def _sound(self) -> list[File]:
+        return [file for file in self.near if unreadable(self.lake, self.source, file) is None]
+
+    def _begins(self, file: File) -> date:
+        """Return the day on which the bucket begins that a file of the source has a part in."""
+        return self.level.days_near(file.day or date.min)[0]
+
+    def publish(self, made: Made, lost: set[date]) -> int:
+        """Publish what was made, in place of what the old files have of it. Returns the rows made."""
+        with self.lake.turn:
+            return self._publish(made, lost)
+
+    def _publish(self, made: Made, lost: set[date]) -> int:
+        by_path = {str(self.lake.path(self.level.name) / file.path): file for file in self.old}
+        replaced = {of: by_path[of] for _, of in made.kept}
+        replaced |= {path: file for path, file in by_path.items() if file.day in lost}
+        rest = [(path, by_path[of]) for path, of in made.kept if path is not None]
+        kept = [Kept(path, is_unseen(self.lake, self.level, file)) for path, file in rest]
+        transactions = {f"cascade:{self.source}": self.version}
+        return self.lake.publish(self.level.name, made.paths, transactions, [*replaced.values()], kept=kept)
+
+
+def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: Say) -> int:
+    assert level.source is not None
+    with lake.turn:
+        done, files = lake.done(level.name, f"cascade:{level.source}"), lake.files(level.source)
+    fresh = [file for file in files if file.fresh and file.version + 1 > done]
+    if not fresh:
+        return 0
+    days = {near for file in fresh if file.day is not None for near in level.days_near(file.day)}
+    begins = {level.days_near(day)[0] for day in days}
+    with lake.turn:
+        old = [file for file in lake.files(level.name) if file.day in begins]
+    version, near = max(file.version for file in fresh) + 1, [file for file in files if file.day in days]
+    step = _Step(spark, lake, level, level.source, version, fresh, near, old)
+    try:
+        return step.publish(step.make_sound(damage), set())
+    except Exception:
+        if all(unreadable(lake, level.name, file) is None for file in old):
+            raise
+    anew = step.make_anew(damage, say)
+    return 0 if anew is None else step.publish(*anew)
+
+
+def is_unseen(lake: Lake, level: Level, file: File) -> bool:
+    """Return True if a level that follows this one may not have seen what is new in a file."""
+    followers = [each for each in lake.levels.values() if each.source == level.name]
+    return file.fresh and any(file.version + 1 > lake.done(each.name, f"cascade:{level.name}") for each in followers)

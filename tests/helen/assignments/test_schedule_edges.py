@@ -1,0 +1,353 @@
+"""assignments.toml and its rules at their edges: the last value that is taken, the first that is not, and defaults."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from groundwork.check_notes import NO_NOTES, CheckNotes
+from helen.agents.roster import Agent
+from helen.assignments import schedule as schedule_module
+from helen.assignments.arguments import argument_faults, faults_of
+from helen.assignments.known_notes import KnownNotes
+from helen.assignments.password_arguments import _is_named_so, _is_random, _suspects, password_warnings
+from helen.assignments.schedule import (
+    Assignment,
+    Assignments,
+    AssignmentsError,
+    CheckTable,
+    ScheduleEntry,
+    phase,
+    read,
+    schedule,
+    to_json,
+    unknown_checks,
+)
+from helen.assignments.state_rules import NO_SETTINGS, RuleSettings, link_rule, read_defaults, read_settings, rule_for
+from helen.states.model import USUAL, Rule
+
+ONE = "[[assign]]\ncheck='disk'\n"
+
+
+def faults(text: str) -> list[str]:
+    try:
+        read(text)
+    except AssignmentsError as error:
+        return str(error).splitlines()
+    return []
+
+
+FIELDS = [  # (the file up to the value, what is taken, what is not)
+    ("default_set=", ["true", "false"], ["1", "'yes'"]),
+    (ONE + "every=", ["1", "'1s'", "'30d'"], ["0.9", "'999ms'", "'x'", "-1"]),
+    (ONE + "timeout=", ["0.1", "'100ms'"], ["0.09", "'99ms'", "true"]),
+    (ONE + "overlap=", ["'skip'", "'queue'", "'kill'"],
+     ["'run'", "1"]),
+    (ONE + "id=", ["'x'", f"'{'x' * 200}'", "'\u00e4'"], ["''", f"'{'x' * 201}'", "'a b'", "7", "'equus:x'"]),
+    (ONE + "agents=", ["'web-*'", "['a', 'b']"], ["[]", "7", "['a', 7]"]),
+    (ONE + "labels=", ["{}", "{role='w*'}"], ["{role=7}", "'x'"]),
+    (ONE + "args=", ["{}", "{a=1}"], ["7", "{a=nan}", "{a=2020-01-01}"]), (ONE + "nothing=", [], ["1"]),
+    (ONE + "attempts=", ["1", "100"], ["0", "101", "true", "1.0"]), (ONE + "recover=", ["1", "100"], ["0", "101"]),
+    (ONE + "retry=", ["1", "'1s'"], ["0.9", "'x'"]), (ONE + "stale=", ["1"], ["0.9"]), (ONE + "away=", [], ["60"]),
+    (ONE + "flap=", ["true", "false", "[100, 99]", "[2, 1]", "[0.2, 0.1]"],
+     ["[101, 15]", "[15, 15]", "[15, 30]", "[30, 0]", "[30]", "[30, 15, 1]", "['a', 'b']", "[true, false]", "1"]),
+    (ONE + "depends=", ["'ping'", "[]", str(["x"] * 20)], [str(["x"] * 21), "7", "['']", "[7]"]),
+    ("[judge]\naway=", ["1", "'1m'"], ["0.9"]), ("[judge]\ndepends=", [], ["'x'"]), ("judge=", ["{}"], ["7"]),
+    ("x=", [], ["1"]),
+    ("assign=", ["[]"], ["7", "[7]"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "value", "is_taken"), [
+    *((before, value, True) for before, taken, _ in FIELDS for value in taken),
+    *((before, value, False) for before, _, wrong in FIELDS for value in wrong),
+])  # fmt: skip
+def test_each_field(before: str, value: str, is_taken: bool) -> None:
+    """One fault for each value that is wrong, none for those that are right."""
+    assert len(faults(before + value + "\n")) == (0 if is_taken else 1)
+
+
+def test_faults_are_told_by_their_place() -> None:
+    """All at once, by the number of the entry, from 1 on; a pattern of checks has no id."""
+    found = faults("[[assign]]\ncheck='a'\n[[assign]]\ncheck='a*'\nid='x'\n[[assign]]\nevery='0s'\n")
+    assert found == [
+        "[[assign]] number 2: an id for a pattern of checks would give all of them one name",
+        "[[assign]] number 3: check is None: write a text of 1 to 200 characters without spaces",
+        "[[assign]] number 3: every is 0 s; 1 s is the least",
+    ]
+    assert faults("= 1")[0].startswith("no TOML")
+    assert faults("assign=[7]") == ["[[assign]] number 1: a table is expected"]
+
+
+@pytest.mark.parametrize(("count", "is_taken"), [(3, True), (4, False)])
+def test_how_many_entries(count: int, is_taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many and no more."""
+    monkeypatch.setattr(schedule_module, "MAX_ENTRIES", 3)
+    assert (faults(ONE * count) == []) is is_taken
+
+
+@pytest.mark.parametrize(("size", "is_taken"), [(262_144, True), (262_145, False)])
+def test_how_long_arguments_are(size: int, is_taken: bool) -> None:
+    """As JSON."""
+    text = ONE + f"args={{a='{'x' * (size - len(json.dumps({'a': ''})))}'}}\n"
+    assert (faults(text) == []) is is_taken
+
+
+def test_the_usual_values() -> None:
+    """Of a table of a check, an entry, the whole file and what an agent runs."""
+    assert CheckTable("c") == CheckTable("c", None, 10.0, "", (), {}, None, NO_NOTES)
+    assert Assignment("c") == Assignment("c", ("*",), {}, None, None, None, "skip", {}, NO_SETTINGS, NO_NOTES)
+    assert (Assignments(), read("")) == (Assignments((), True, NO_SETTINGS), Assignments((), True, NO_SETTINGS))
+    assert ScheduleEntry("i", "c", 1.0, 0.0, 1.0, {}) == ScheduleEntry(
+        "i", "c", 1.0, 0.0, 1.0, {}, "skip", USUAL, NO_NOTES
+    )
+    [entry] = read(ONE).entries
+    assert entry == Assignment("disk")
+    assert RuleSettings() == RuleSettings(None, None, None, None, None, None, None)
+
+
+@pytest.mark.parametrize(("agents", "labels", "name", "given", "covers"), [
+    (("*",), {}, "a", {}, True), (("web-*", "db"), {}, "db", {}, True), (("web-*",), {}, "db", {}, False),
+    ((), {}, "a", {}, False),
+    (("web",), {}, "web-1", {}, False), (("*",), {"role": "w*"}, "a", {"role": "web"}, True),
+    (("*",), {"role": "w*"}, "a", {}, False),
+    (("*",), {"role": "*", "site": "x"}, "a", {"role": "web", "site": "y"}, False),
+    (("*",), {"role": "w"}, "a", {"role": "ww"}, False),
+])  # fmt: skip
+def test_whom_an_entry_covers(
+    agents: tuple[str, ...], labels: dict[str, str], name: str, given: dict[str, str], covers: bool
+) -> None:
+    """By name, and by all of its labels."""
+    assert Assignment("c", agents, labels).covers(name, given) is covers
+
+
+# ------------------------------------------------------------------------------------------------ schedules
+
+
+TABLES = {each.name: each for each in (
+    CheckTable("disk", 30.0, 5.0, attempts=2, notes=CheckNotes(owner="ops", notes="n")),
+    CheckTable("dns", 60.0), CheckTable("app"),
+)}  # fmt: skip
+
+
+def ran(entries: list[Assignment], default_set: bool = True) -> list[tuple[str, str, float, float]]:
+    made = schedule(Assignments(tuple(entries), default_set), TABLES, "web-1", {})
+    return [(each.id, each.check, each.every, each.timeout) for each in made]
+
+
+def test_what_an_agent_runs() -> None:
+    """The default set, or what covers it; a later entry of an id wins; in the order of the ids."""
+    usual = [("disk", "disk", 30.0, 5.0), ("dns", "dns", 60.0, 10.0)]
+    assert (ran([]), ran([], False), ran([Assignment("x", ("db",))])) == (usual, [], usual)
+    assert ran([Assignment("d*")], False) == usual
+    assert ran([Assignment("app"), Assignment("no")]) == [("app", "app", 60.0, 10.0), ("no", "no", 60.0, 10.0)]
+    assert ran([Assignment("disk", id="b", every=0.5), Assignment("disk", id="a", timeout=2.0)]) == [
+        ("a", "disk", 30.0, 2.0), ("b", "disk", 1.0, 5.0),
+    ]  # fmt: skip
+    assert ran([Assignment("disk", every=9.0), Assignment("disk", every=8.0)]) == [("disk", "disk", 8.0, 5.0)]
+
+
+def test_an_entry_of_a_schedule() -> None:
+    """Its rule and its notes are made of the entry, the table and the defaults."""
+    entry = Assignment(
+        "disk", args={"a": 1}, overlap="kill", notes=CheckNotes(runbook="https://r/{agent}/{check}", owner="me")
+    )
+    [made] = schedule(Assignments((entry,), rule_defaults=RuleSettings(recover=4)), TABLES, "web-1", {})
+    assert made == ScheduleEntry(
+        "disk", "disk", 30.0, phase("web-1", "disk", 30.0), 5.0, {"a": 1}, "kill",
+        Rule(attempts=2, recover=4, stale=95.0), CheckNotes("https://r/web-1/disk", "me", "n"),
+    )  # fmt: skip
+    assert json.loads(to_json([made])) == [
+        {
+            "id": "disk",
+            "check": "disk",
+            "every": 30.0,
+            "offset": made.offset,
+            "timeout": 5.0,
+            "args": {"a": 1},
+            "overlap": "kill",
+        }
+    ]
+    assert to_json([]) == b"[]"
+    assert unknown_checks(
+        Assignments((Assignment("z"), Assignment("d*"), Assignment("disk"), Assignment("b"))), TABLES
+    ) == ["b", "z"]
+
+
+@pytest.mark.parametrize(("more", "is_taken"), [(0, True), (1, False)])
+def test_how_long_a_schedule_is(more: int, is_taken: bool) -> None:
+    """One blob."""
+    empty = len(to_json([ScheduleEntry("i", "c", 1.0, 0.0, 1.0, {"a": ""})]))
+    entry = ScheduleEntry("i", "c", 1.0, 0.0, 1.0, {"a": "x" * (1_048_576 - empty + more)})
+    if is_taken:
+        assert len(to_json([entry])) == 1_048_576
+        return
+    with pytest.raises(AssignmentsError, match="takes 1048577 bytes; 1048576 is the most"):
+        to_json([entry])
+
+
+def test_phases() -> None:
+    """Always the same, within the interval, to the millisecond."""
+    found = [phase("web-1", "disk", 60.0), phase("web-1", "dns", 60.0), phase("web-2", "disk", 60.0)]
+    assert found == [49.196, 29.184, 33.767]
+    assert phase("web-1", "disk", 6.0) == 4.92
+
+
+# ------------------------------------------------------------------------------------------------ rules
+
+
+@pytest.mark.parametrize(("wanted", "default", "attempts", "rule"), [
+    (RuleSettings(), RuleSettings(), None, Rule(stale=155.0)),
+    (RuleSettings(), RuleSettings(attempts=5), None, Rule(5, stale=155.0)),
+    (RuleSettings(), RuleSettings(attempts=5), 1, Rule(1, stale=155.0)),
+    (RuleSettings(attempts=7), RuleSettings(5), 1, Rule(7, stale=155.0)),
+    (RuleSettings(recover=2, retry=3.0, stale=4.0), RuleSettings(recover=9, retry=9.0, stale=9.0), None,
+     Rule(3, 2, 3.0, 4.0)),
+    (RuleSettings(flap=False), RuleSettings(), None, Rule(stale=155.0, flap_start=None, flap_stop=0.0)),
+    (RuleSettings(flap=(50.0, 20.0)), RuleSettings(flap=False), None,
+     Rule(stale=155.0, flap_start=50.0, flap_stop=20.0)),
+    (RuleSettings(flap=True), RuleSettings(flap=(50.0, 20.0)), None, Rule(stale=155.0)),
+    (RuleSettings(depends=("ping", "gw/up")), RuleSettings(), None, Rule(stale=155.0, depends=("web-1/ping", "gw/up"))),
+    (RuleSettings(), RuleSettings(depends=("x",), away=5.0), None, Rule(stale=155.0)),
+])  # fmt: skip
+def test_a_rule(wanted: RuleSettings, default: RuleSettings, attempts: int | None, rule: Rule) -> None:
+    """The entry's own settings, then the table's attempts, then the defaults; two intervals, the timeout and 30 s."""
+    assert rule_for("web-1", wanted, default, 60.0, 5.0, attempts) == rule
+
+
+def test_the_rule_of_a_link() -> None:
+    """No attempts, no flapping."""
+    assert link_rule(NO_SETTINGS) == Rule(1, 1, flap_start=None, away=60.0)
+    assert link_rule(RuleSettings(away=5.0)) == Rule(1, 1, flap_start=None, away=5.0)
+    found: list[str] = []
+    assert read_defaults([], found) == NO_SETTINGS and found == ["judge: write [judge] and its settings below"]
+    given = {"attempts": 2, "recover": 3, "retry": 4, "stale": 5, "flap": [30, 15], "depends": "x"}
+    assert read_settings(given, given, "p", found) == RuleSettings(2, 3, 4.0, 5.0, (30.0, 15.0), ("x",))
+
+
+# ------------------------------------------------------------------------------------------------ arguments
+
+
+@pytest.mark.parametrize(("rule", "good", "bad"), [
+    ({"type": "string"}, ["x", ""], [1, True]), ({"type": "number"}, [1, 1.5, -1], ["1", True]),
+    ({"type": "integer"}, [1, 2.0], [1.5, True, "1"]), ({"type": "boolean"}, [True, False], [1, "true"]),
+    ({"type": "range"}, [10, "10:", "@1:2", " ~:3 "], ["x", [], "20:10"]),
+    ({"type": "duration"}, [5, "5s", 0], ["x", -1]),
+    ({"type": "list"}, [[], ["a"]], ["a", [1]]), ({"type": "of a later version"}, [1, "x", []], []), ({}, [1, "x"], []),
+    ({"type": "number", "min": 1, "max": 3}, [1, 2, 3], [0.9, 3.1]),
+    ({"type": "duration", "min": 60, "max": 120}, ["1m", "2m", 90],
+     ["59s", "121s"]),
+    ({"type": "string", "choices": ["a", "b"]}, ["a", "b"], ["c"]),
+    ({"type": "duration", "choices": [60.0]}, ["1m", 60], ["2m"]),
+    ({"type": "number", "min": 0}, [0, 1], [-1]), ({"type": "string", "min": "x"}, ["a"], []),
+])  # fmt: skip
+def test_values_of_arguments(rule: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+    """By type, choices and limits, each included."""
+    assert [value for value in good if list(faults_of({"a": value}, {"a": rule}))] == []
+    assert [value for value in bad if not list(faults_of({"a": value}, {"a": rule}))] == [
+        None for value in bad if value is None
+    ]
+
+
+def test_sentences_of_arguments() -> None:
+    """Which one, and what it takes."""
+    declared = {
+        "n": {"type": "number", "min": 1, "max": 3, "required": True},
+        "s": {"choices": ["x", "y"]},
+        "odd": "no rule",
+    }
+    assert list(faults_of({}, declared)) == ['the argument "n" is missing']
+    assert list(faults_of({"n": None, "odd": 1}, declared)) == ['the argument "n" is missing']
+    assert list(faults_of({"n": 0, "s": "z", "q": 1}, declared)) == [
+        'there is no argument "q"; this check takes n, odd, s', 'the argument "n" must be at least 1',
+        'the argument "s" must be one of x, y',
+    ]  # fmt: skip
+    assert list(faults_of({"n": 4}, declared)) == ['the argument "n" must be at most 3']
+    assert list(faults_of({"n": "4"}, declared)) == ['the argument "n" must be a number']
+    assert list(faults_of({"q": 1}, {})) == ['there is no argument "q"; this check takes none']
+
+
+def test_faults_of_a_file() -> None:
+    """Of each check that an entry names or fits, by its id; none twice."""
+    tables = {
+        "disk": CheckTable("disk", 60.0, args={}),
+        "dns": CheckTable("dns", args={}),
+        "dig": CheckTable("dig", 60.0),
+    }
+    said = 'there is no argument "x"; this check takes none'
+    entries = [Assignment("disk", id="root", args={"x": 1}), Assignment("disk", id="disk", args={"x": 1}),
+               Assignment("disk", args={"x": 1}), Assignment("d*", args={"x": 1}),
+               Assignment("no", args={"x": 1})]  # fmt: skip
+    assert argument_faults(Assignments(tuple(entries)), tables) == [
+        f"disk (id root): {said}", f"disk: {said}", f"dig: {said}",
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ passwords and notes
+
+
+@pytest.mark.parametrize(("name", "is_one"), [
+    ("password", True), ("db_password", True), ("apiKey", True), ("api_key", True), ("x.token", True),
+    ("token.x", False),
+    ("path", False), ("tokens", False), ("secretary", False), ("passwd", True), ("accessKey", True), ("key", False),
+    ("dbPwd", True), ("authorization", True), ("private-key", True), ("myApiKey", True), ("", False),
+])  # fmt: skip
+def test_names_of_passwords(name: str, is_one: bool) -> None:
+    """By the last part of the name, and by its last words."""
+    assert _is_named_so(name) is is_one
+
+
+@pytest.mark.parametrize(("text", "is_random"), [
+    ("aB3dE6gH9jK2mN5pQ8sT", True), ("aB3dE6gH9jK2mN5pQ8s", False), ("aaaaaaaaaaaaaaaaaB3a", False),
+    ("ab3de6gh9jk2mn5pq8st", False),
+    ("AB3DE6GH9JK2MN5PQ8ST", False), ("aBcdEfghIjklMnopQrst", False), ("0123456789abcdef0123456789abcdef", False),
+    ("/aB3dE6gH9jK2mN5pQ8sT", False), ("a/B3dE6gH9jK2mN5pQ8sT", False), ("aB/3dE6gH9jK2mN5pQ8sT", True),
+    ("aB3dE6gH9jK2mN5pQ8s T", False),
+    ("aB3aB3aB3aB3aB3aB3aB3", False),
+])  # fmt: skip
+def test_texts_of_generators(text: str, is_random: bool) -> None:
+    """Twenty characters of three kinds without a pattern; neither a path nor a checksum."""
+    assert _is_random(text) is is_random
+
+
+@pytest.mark.parametrize(("value", "names"), [
+    ({"password": "x"}, ["password"]), ({"password": ""}, []), ({"password": 7}, []),
+    ({"password": {"secret": "DB"}}, []),
+    ({"a": {"token": "x"}}, ["a.token"]), ({"token": ["x", "y"]}, ["token", "token"]),
+    ({"url": "http://u:p@h/"}, ["url"]),
+    ({"h": "Bearer abcdef"}, ["h"]), ({"h": "Bearer abcde"}, []), ({"q": "a?token=x"}, ["q"]), ({"q": "token"}, []),
+    ({"secret": "x", "b": 1}, ["secret"]), ({"secret": "x"}, []), ("x", []),
+])  # fmt: skip
+def test_what_looks_like_a_password(value: Any, names: list[str]) -> None:
+    """By its name or by its text; a reference is none."""
+    assert list(_suspects(value, "", 0)) == names
+
+
+def test_how_deep_it_is_looked_for() -> None:
+    """Eight tables or lists."""
+    for depth, found in ((7, True), (8, False)):
+        tables: Any = {"token": "x", "y": 1}
+        lists: Any = "Bearer abcdef"
+        for _ in range(depth):
+            tables = {"a": tables}
+        for _ in range(depth + 1):
+            lists = [lists]
+        assert (bool(list(_suspects(tables, "", 0))), bool(list(_suspects(lists, "", 0)))) == (found, found)
+    said = password_warnings(
+        Assignments((Assignment("c", args={"pwd": "x"}), Assignment("c", id="i", args={"pwd": "x"})))
+    )
+    assert [each.partition(":")[0] for each in said] == ["c", "i"]
+
+
+def test_notes_of_agents() -> None:
+    """Of the checks that have any; none are left of an agent that has none any more."""
+    known, notes = KnownNotes(), CheckNotes(owner="ops")
+    other = CheckNotes(runbook="https://r")
+    known.take(Agent("a"), [ScheduleEntry(id, id, 1.0, 0.0, 1.0, {}, notes=each) for id, each in
+                            (("c", notes), ("d", NO_NOTES), ("e", other))])  # fmt: skip
+    assert (known.of("a", "c"), known.of("a", "d"), known.of("b", "c")) == (notes, NO_NOTES, NO_NOTES)
+    assert (list(known.owners("a")), list(known.owners("b"))) == ([("c", "ops")], [])
+    known.take(Agent("a"), [])
+    assert (known.of("a", "c"), known._by_agent) == (NO_NOTES, {})

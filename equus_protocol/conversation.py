@@ -22,8 +22,10 @@ from typing import Any
 from equus_protocol import messages as m
 from equus_protocol.codec import (
     BY_COMMAND,
+    INT_MAX,
     LENGTHS,
     MAX_LINE,
+    STRING,
     STRINGS,
     Form,
     Role,
@@ -165,13 +167,21 @@ class Conversation:
         if self._fed:
             self._take_fed()
         end = self.unread - octets
+        stop = len(self._buffer) - end  # of this buffer: what is behind it is for another turn
         for _ in range(messages):
-            message = self._next_known() or self.next_message()
+            message: m.Message | None = self._next_known()
             if message is None:
-                return
-            yield message
-            if self.unread <= end:
-                break
+                message = self.next_message()
+                if message is None:
+                    return
+                yield message
+                if self.unread <= end:
+                    break
+                stop = len(self._buffer) - end
+            else:
+                yield message
+                if self._at >= stop:
+                    break
         self.more = True
 
     def hang_up(self) -> None:
@@ -394,6 +404,12 @@ class Conversation:
         elif kind is m.Error:
             self._end(State.CLOSED)
         return data
+
+    def ack(self, spool: str, sequence: int) -> bytes:
+        """Return the bytes of an acknowledgement, as `send` does; a Helen says thousands of them a second."""
+        if self.trace is not None or m.Ack not in self._ours or not 0 <= sequence <= INT_MAX:
+            return self.send(m.Ack(spool, sequence))
+        return b"ack %b %d\n" % (STRING.write(spool), sequence)
 
     def _permit_ours(self, message: m.Message) -> None:
         """Refuse a message to the peer by the same rules that `_permit` applies to the peer's messages."""

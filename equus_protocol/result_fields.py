@@ -15,6 +15,7 @@ from typing import Any
 from attrs import NOTHING, field, fields, frozen
 
 STATUS_WORDS = ("ok", "warning", "critical", "unknown")
+STATUS_NUMBERS = {word: number for number, word in enumerate(STATUS_WORDS)}
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 METRIC_KINDS = ("gauge", "counter")
 MAX_DEPTH = 64  # of a JSON document; deeper ones are an attack on a parser. Of `truncated`: entries

@@ -3,11 +3,13 @@
 The wall clock is compared with the one that counts since the boot, a suspended machine included. A difference that
 grows at once is a step of the wall clock. A pause between two looks, or time that only the clock since the boot has
 counted, is time slept. The owner looks several times a second; whatever takes a stamp asks `wall`, so no stamp by a new
-time is taken before the step is announced.
+time is taken before the step is announced. A Helen asks thousands of times a second: a look shortly before is enough as
+long as the wall clock goes with the monotonic one.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from groundwork.start_clock import Boot, boot_id
 STEP_SECONDS = 2.0  # from which a difference is a step: less is what time daemons put right by and by
 DRIFT = 0.001  # of the time that passes: so much the wall clock may be slowed down or sped up, and it is no step
 SETTLE_SECONDS = 3_600.0  # that a step ahead has to stand before anything expires by it
+LOOK_SECONDS = 0.05  # that one look is enough for
 NEWS_SECONDS = 10.0  # of a sleep, from which people are told: a busy machine stalls for less
 KEPT = 20  # jumps that are kept for those who ask
 
@@ -63,6 +66,8 @@ class ClockWatch:
         self.slept = 0.0  # seconds, since `begin`
         self._wall, self._steady, self._boot, self._late = wall, steady, boot, late
         self._paused = 0.0  # seconds of all pauses by the monotonic clock
+        self._looked_at = self._booted_for = -math.inf  # of the last look
+        self._apart = self._offset = 0.0  # seconds that the wall clock is ahead of the monotonic one, and of the boot
         self._is_watching = False
         self.doubted_at = 0.0  # unix seconds of the last step or start in doubt: what was said before says nothing
         self._net = self._settled = 0.0  # seconds of all steps; the same as far as it has stood
@@ -79,6 +84,7 @@ class ClockWatch:
             self._may_confirm = may_confirm
         self._looked_at, self._booted_for = self._steady(), self._boot()
         self._offset = self._wall() - self._booted_for
+        self._apart = self._offset + self._booted_for - self._looked_at
         self._is_watching = True  # last: another thread may ask for the settled time
 
     def look(self) -> None:
@@ -91,6 +97,7 @@ class ClockWatch:
         self._looked_at, self._booted_for = steady, boot
         paused = passed if passed >= self._late else 0.0
         stepped = self._stepped(wall - boot, passed)
+        self._apart = self._offset + boot - steady
         slept = paused + (suspended if suspended >= self._late else 0.0)
         if stepped or slept:
             self._paused += paused
@@ -126,14 +133,20 @@ class ClockWatch:
         return Boot(boot_id(), self._wall() - self._boot())
 
     def wall(self) -> float:
-        """Return unix seconds for a stamp, after a look."""
+        """Return unix seconds for a stamp, after a look, unless one was lately and the clock goes on as it did."""
+        wall, steady = self._wall(), self._steady()
+        if steady - self._looked_at < LOOK_SECONDS and -STEP_SECONDS < wall - steady - self._apart < STEP_SECONDS:
+            return wall
         self.look()
         return self._wall()
 
     def steady(self) -> float:
-        """Return monotonic seconds for deadlines of silence, without the pauses, after a look."""
-        self.look()
-        return self._steady() - self._paused
+        """Return monotonic seconds for deadlines of silence, without the pauses, after a look or shortly after one."""
+        steady = self._steady()
+        if steady - self._looked_at >= LOOK_SECONDS:
+            self.look()
+            steady = self._steady()
+        return steady - self._paused
 
     def settled(self) -> float:
         """Return unix seconds by which things expire: a step ahead counts only when it has stood for SETTLE_SECONDS."""

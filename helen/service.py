@@ -197,7 +197,7 @@ class HelenService(Service):
         looked = parts.library.look()  # it asks a process, which reads while we go on
         await parts.assignments.start_from(opened.stored.assignments)
         parts.passive.begin()
-        parts.rollout_control.start(opened.recovered)
+        parts.rollout_control.start()
         told = functools.partial(_missed, parts.state / "history", opened.recovered)
         await parts.notifier.start(opened.judged_at, told, opened.start.stepped)
         parts.sessions.shells.recall(parts.notifier.groups.agents_of(SHELL))

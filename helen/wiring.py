@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from helen.jobs.pipeline_status import PipelineWatch
 from helen.journal.journal import Journal
 from helen.journal.limits import Limits
 from helen.journal.retention import Retention
-from helen.journal.values import Batch, Recovery, StoredResult, Trouble
+from helen.journal.values import Batch, Recovery, Trouble
 from helen.library import check_folder, keyring, shipped_lint
 from helen.library import linter as linting
 from helen.library.check_folder import FolderWatch
@@ -271,19 +271,15 @@ def _subscribe(ground: _Ground, parts: Parts) -> None:
     ground.clock.jumped.subscribe(parts.notifier.jumped)
     parts.published.subscribe(parts.telemetry.count_push)
     parts.published.subscribe(parts.sessions.delivery.on_published)
-    ground.durable.subscribe(lambda batch: parts.telemetry.durable(_results(batch)))
+    ground.durable.subscribe(lambda batch: parts.telemetry.durable(batch.results))
     ground.durable.subscribe(parts.sessions.results.on_durable)
     ground.durable.subscribe(lambda batch: parts.evaluator.durable(batch.records))
     ground.durable.subscribe(
-        lambda batch: drop_late(parts.sessions.roster, parts.evaluator.timeline.retired, _results(batch))
+        lambda batch: drop_late(parts.sessions.roster, parts.evaluator.timeline.retired, batch.results)
     )
-    ground.durable.subscribe(lambda batch: parts.events.take(batch.records))
-    ground.durable.subscribe(lambda batch: parts.commands.durable(batch.records))
-    ground.durable.subscribe(lambda batch: parts.rollout_control.durable(batch.records))
-
-
-def _results(batch: Batch) -> Iterator[StoredResult]:
-    return (record for record in batch.records if isinstance(record, StoredResult))
+    ground.durable.subscribe(parts.events.take)
+    ground.durable.subscribe(lambda batch: parts.commands.durable(batch.changes))
+    ground.durable.subscribe(lambda batch: parts.rollout_control.durable(batch.results))
 
 
 def _library(ground: _Ground, published: Event[[]], fleet: Callable[[], list[Candidate]]) -> tuple[Library, Linter]:

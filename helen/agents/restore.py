@@ -7,9 +7,9 @@ before, and the time of its last result.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from helen.agents.roster import Agent, Latest, Roster
 from helen.journal.values import Change, StoredResult
@@ -26,9 +26,9 @@ def drop_retired(roster: Roster, change: Change) -> None:
         agent.drop(change.check_id)
 
 
-def drop_late(roster: Roster, retired: Container[tuple[str, str]], records: Iterable[StoredResult]) -> None:
+def drop_late(roster: Roster, retired: Collection[tuple[str, str]], records: Iterable[StoredResult]) -> None:
     """Drop results that were on their way when their check was retired, and came after that."""
-    for record in records:
+    for record in records if retired else ():
         key = record.entry.agent, record.entry.check_id
         if key in retired and key[0] in roster.agents:
             roster.agents[key[0]].drop(key[1])
@@ -51,7 +51,7 @@ def restore_latest(agents: dict[str, Agent], states: Mapping[tuple[str, str], St
         shown, recovered = state.shown, found.latest.get(check_id)
         if recovered is not None:
             if shown.known and recovered.status == shown.status:  # a result alone doesn't know since when
-                found.latest[check_id] = evolve(recovered, since=shown.since)
+                found.latest[check_id] = replace(recovered, since=shown.since)
         elif shown.reason != RETIRED:
             found.take(
                 Latest(check_id, shown.status, "", state.seen.at, shown.reason, state.seen.code, since=shown.since,

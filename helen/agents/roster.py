@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from attrs import define, evolve, field
+import msgspec
+from attrs import define, field
+from msgspec.structs import replace
 
-from equus_protocol.cheap_values import cheap_value
 from equus_protocol.one_off import fits, reader_of
 from helen.quotas.budget import Budget
 
@@ -52,9 +53,11 @@ def unclaimed(patterns: Sequence[str], agents: Iterable[tuple[str, Mapping[str, 
     )
 
 
-@cheap_value
-class Latest:
-    """The last result of one check on one agent. Times are unix seconds of Helen's own clock."""
+class Latest(msgspec.Struct, frozen=True, gc=False):
+    """The last result of one check on one agent. Times are unix seconds of Helen's own clock.
+
+    One is made for each result, so it is of the kind that costs least and that the garbage collector passes over.
+    """
 
     check_id: str
     status: int
@@ -117,24 +120,25 @@ class Agent:
         self.latest.clear()
         self.kept = 0
 
+    def since_when(self, check_id: str, status: int, received: float) -> float:
+        """Return since when a check has the status of a result that came at `received`; unix seconds."""
+        known = self.latest.get(check_id)
+        return received if known is None or known.status != status else known.since
+
     def take(self, latest: Latest) -> Latest:
-        """Keep a result as the latest; return it with the time since which its status holds.
+        """Keep a result as the latest; return it with the time since which its status holds, if it came without.
 
         Results come in the journal's order; their times may not be in order. Beyond MAX_SERIES checks none is kept.
         """
-        known = self.latest.get(latest.check_id)
-        if known is None and len(self.latest) >= MAX_SERIES:
-            return latest
-        if not latest.kept:
-            same = known is not None and known.status == latest.status
-            since = known.since if same and known is not None else latest.received
-            latest = Latest(  # `evolve` takes four times as long, and this is for each result
-                latest.check_id, latest.status, latest.summary, latest.received, latest.reason, latest.code,
-                latest.took_ms, latest.metrics, since,
-            )  # fmt: skip
-        self.latest[latest.check_id] = latest
+        check_id = latest.check_id
+        known = self.latest.get(check_id)
         if known is not None:
             self.kept -= known.kept
+        elif len(self.latest) >= MAX_SERIES:
+            return latest
+        if not latest.since:
+            latest = replace(latest, since=self.since_when(check_id, latest.status, latest.received))
+        self.latest[check_id] = latest
         self.kept += latest.kept
         return latest
 
@@ -148,7 +152,7 @@ class Agent:
         """Move the times of results by `by` seconds, and others that lie ahead of `now` (unix seconds): wrong ones."""
         for check_id, latest in self.latest.items():
             since = latest.since + by if latest.since > now else latest.since
-            self.latest[check_id] = evolve(latest, received=min(now, latest.received + by), since=min(now, since))
+            self.latest[check_id] = replace(latest, received=min(now, latest.received + by), since=min(now, since))
         self.connected_at = None if self.connected_at is None else min(self.connected_at, now)
         self.last_seen = None if self.last_seen is None else min(self.last_seen, now)
 
@@ -185,7 +189,7 @@ class Roster:
         self._on_conflict = on_conflict
         self._on_attached = on_attached
         self._on_detached = on_detached
-        self._waiting: dict[str, Waiting] = {}
+        self.waiting: dict[str, Waiting] = {}  # newer connections, by their name: while none is, bytes say nothing
 
     def know(self, name: str) -> Agent:
         """Return the agent of this name; make it if it is new."""
@@ -270,29 +274,24 @@ class Roster:
         older = self.know(link.name).link
         if older is None or older.closing:
             self._attach(link)
-        elif link.name in self._waiting or older.version != 2:
+        elif link.name in self.waiting or older.version != 2:
             self._refuse(link)
         else:
-            self._waiting[link.name] = Waiting(link, older, now + CONFLICT_SECONDS)
+            self.waiting[link.name] = Waiting(link, older, now + CONFLICT_SECONDS)
             older.ping()
-
-    @property
-    def has_waiting(self) -> bool:
-        """Return True if any connection waits for an older one of its name; else the roster need not hear of bytes."""
-        return bool(self._waiting)
 
     def heard_from(self, link: Link) -> None:
         """Refuse the connection that waits for the name of this one: this one has shown that it lives."""
-        waiting = self._waiting.get(link.name)
+        waiting = self.waiting.get(link.name)
         if waiting is not None and waiting.older is link:
-            del self._waiting[link.name]
+            del self.waiting[link.name]
             self._refuse(waiting.newer)
 
     def leave(self, link: Link, now: float) -> None:
         """Detach a connection that has ended, and admit the one that waits for its name. `now`: monotonic seconds."""
-        waiting = self._waiting.get(link.name)
+        waiting = self.waiting.get(link.name)
         if waiting is not None and link in (waiting.newer, waiting.older):
-            del self._waiting[link.name]
+            del self.waiting[link.name]
         agent = self.agents.get(link.name)
         if agent is not None and agent.link is link:
             agent.link = None
@@ -302,7 +301,7 @@ class Roster:
 
     def sweep(self, now: float) -> None:
         """Drop older connections that have not answered their ping in time. `now`: monotonic seconds."""
-        for waiting in [waiting for waiting in self._waiting.values() if waiting.until <= now]:
+        for waiting in [waiting for waiting in self.waiting.values() if waiting.until <= now]:
             if waiting.older.held and not waiting.older.closing:
                 waiting.until = now + CONFLICT_SECONDS  # reading is paused: it may have answered
                 continue

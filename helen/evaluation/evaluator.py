@@ -47,6 +47,7 @@ WINDOWS = frozenset(("downtime", "silence"))
 OUTPUTS = frozenset(("transition", "flap", "decision"))
 
 Stored = StoredResult | StoredChange
+Awaiting = HistoryRecord | tuple[HistoryRecord, StoredChange]  # a result, without its blob, or a change
 
 
 class Evaluator:
@@ -86,7 +87,7 @@ class Evaluator:
         self._wall = wall
         self._steady = steady
         self._boot = boot
-        self._queue: deque[Stored] = deque()
+        self._queue: deque[Awaiting] = deque()
         self._events: Events | None = None  # of the record, or of the time, that is being evaluated
         self._current: int | None = None  # `at` of that record
         self._next_turn: Any = None  # the call in which the reactor goes on with the queue
@@ -111,8 +112,10 @@ class Evaluator:
             sentences.append(str(error))
         if loaded is not None:
             self.at, self.timeline = loaded
+        newest = [record_of(each) for each in recovered]
+        self.recent.extend(newest)
         records = {each.at: each for each in replay.since(self._folder / "history", self.at)}
-        records |= {each.at: record_of(each) for each in recovered if each.at > self.at}
+        records |= {each.at: each for each in newest if each.at > self.at}
         self._replay((records[at] for at in sorted(records)), is_fresh=loaded is None)
         self._written_rules = dict(self.timeline.rules)
         if records:
@@ -151,7 +154,10 @@ class Evaluator:
                 isinstance(each, StoredChange) and each.change.kind in OUTPUTS for each in records
             )
             return
-        self._queue.extend(records)
+        for stored in records:
+            record = record_of(stored)
+            self.recent.append(record)
+            self._queue.append((record, stored) if isinstance(stored, StoredChange) else record)
         if self._next_turn is None:
             self._work()
 
@@ -165,18 +171,40 @@ class Evaluator:
 
     def _work(self) -> None:
         self._next_turn = None
-        until = self._steady() + STEP_SECONDS
+        until, calm = self._steady() + STEP_SECONDS, self.timeline.calm
         while not self._stopped and (self._events is not None or self._queue):
             if self._events is None:
-                stored = self._queue.popleft()
-                self._current = stored.at
-                self._tell_observers(stored)
-                record = record_of(stored)
-                self.recent.append(record)
-                self._events = _evaluate(self.timeline, record)
-            if not self._write_events(until) or self._steady() >= until:
+                next_one = self._queue.popleft()
+                if (
+                    type(next_one) is HistoryRecord
+                    and next_one.origin != Origin.ASKED
+                    and calm(
+                        next_one.agent,
+                        next_one.check_id,
+                        next_one.result,  # type: ignore[arg-type]  # it has all three
+                    )
+                ):
+                    self._evaluated(next_one.at)
+                else:
+                    self._begin(next_one)
+            if (self._events is not None and not self._write_events(until)) or self._steady() >= until:
                 self._next_turn = self._reactor.callLater(0, self._work)
                 return
+
+    def _begin(self, awaiting: Awaiting) -> None:
+        """Begin to evaluate a record that may cause events."""
+        if isinstance(awaiting, HistoryRecord):
+            record = awaiting
+        else:
+            record, stored = awaiting
+            self._tell_observers(stored)
+        self._current = record.at
+        self._events = _evaluate(self.timeline, record)
+
+    def _evaluated(self, at: int) -> None:
+        self.at = at
+        while self._awaited and self._awaited[0][0] <= at:
+            heapq.heappop(self._awaited)[-1].callback(None)
 
     def _write_events(self, until: float) -> bool:
         """Write the events of the current record; return False if there are more than there is time for."""
@@ -191,15 +219,12 @@ class Evaluator:
             self.log.failure("evaluating the record {at}", at=self._current)
         self._events = None
         if self._current is not None:
-            self.at, self._current = self._current, None
-            while self._awaited and self._awaited[0][0] <= self.at:
-                heapq.heappop(self._awaited)[-1].callback(None)
+            current, self._current = self._current, None
+            self._evaluated(current)
         return True
 
-    def _tell_observers(self, record: Stored) -> None:
+    def _tell_observers(self, record: StoredChange) -> None:
         """Tell observers of a durable event or window; after the record of this Helen's start time counts."""
-        if not isinstance(record, StoredChange):
-            return
         if record.change.kind in OUTPUTS:
             self.events_durable += 1
             for observer in self.observers:

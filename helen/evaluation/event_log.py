@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from attrs import frozen
@@ -20,7 +19,7 @@ from attrs import frozen
 from helen.evaluation.replay import CHANGE_COLUMNS, HistoryRecord, read_change, series_names, to_microsecond
 from helen.evaluation.segment_footers import first_from, last_at
 from helen.journal import lazy_parquet as pq
-from helen.journal.values import StoredChange, StoredResult
+from helen.journal.values import Batch, StoredChange, StoredResult
 
 MOST_LINES = 20_000  # in memory: an hour of a busy fleet, and more than a WAL that is not sealed yet has
 MOST_BYTES = 32 * 1024 * 1024  # of them: rules of a great schedule have 100 KiB each
@@ -68,28 +67,28 @@ class EventLog:
 
     # ---------------------------------------------------------------------------------------------- coming in
 
-    def recall(self, records: Iterable[Any]) -> None:
+    def recall(self, records: Sequence[StoredResult | StoredChange]) -> None:
         """Take the newest records of before this start, all of them up to `newest`."""
-        known = list(records)
-        if known:
-            self.floor = min(self.floor, known[0].at - 1)
-            self._take(known)
+        if records:
+            self.floor = min(self.floor, records[0].at - 1)
+            self._take(Batch(records=tuple(records)))
 
-    def take(self, records: Iterable[Any]) -> None:
+    def take(self, batch: Batch) -> None:
         """Take records that have become durable, in their order, and tell the listeners of new changes."""
-        if self._take(records):
+        if self._take(batch):
             for listener in self.listeners:
                 listener()
 
-    def _take(self, records: Iterable[Any]) -> bool:
+    def _take(self, batch: Batch) -> bool:
         before = len(self._lines)
-        for record in records:
-            self.newest = max(self.newest, record.at)
-            if self.watched and isinstance(record, StoredResult):
-                for tell in self.watched.get(record.entry.agent, ()):
-                    tell(record)
-            if isinstance(record, StoredChange) and (not self._ats or record.at > self._ats[-1]):
-                line = self._line_of(record)
+        if batch.records:
+            self.newest = max(self.newest, batch.records[-1].at)
+        for result in batch.results if self.watched else ():
+            for tell in self.watched.get(result.entry.agent, ()):
+                tell(result)
+        for change in batch.changes:
+            if not self._ats or change.at > self._ats[-1]:
+                line = self._line_of(change)
                 self._ats.append(line.at)
                 self._lines.append(line)
                 self._bytes += len(line.frame)

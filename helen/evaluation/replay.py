@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
-from equus_protocol.cheap_values import cheap_value
-from equus_protocol.result_fields import END_OF_TIME
+from equus_protocol.result_fields import END_OF_TIME, STATUS_NUMBERS
 from equus_protocol.results import Metric
 from helen.journal import lazy_parquet as pq
 from helen.journal.values import StoredChange, StoredResult
@@ -26,9 +26,11 @@ CHANGE_COLUMNS = ["at", "series_id", "received", "kind", "document"]
 Named = Callable[[int | None], tuple[str | None, str | None]]
 
 
-@cheap_value
-class HistoryRecord:
-    """A record of the history. `result` is set for results, `document` (JSON text) for changes; unix seconds."""
+class HistoryRecord(msgspec.Struct, frozen=True, gc=False):
+    """A record of the history. `result` is set for results, `document` (JSON text) for changes; unix seconds.
+
+    One is made for each result, so it is of the kind that costs least and that the garbage collector passes over.
+    """
 
     at: int
     received: float
@@ -39,6 +41,9 @@ class HistoryRecord:
     origin: int = 0
     document: str = ""
     metrics: tuple[Any, ...] = ()  # with the attributes of equus_protocol's Metric
+    started: float | None = None  # of a result: when its run began, by its agent's clock
+    took_ms: float | None = None
+    peak_kib: float | None = None
 
 
 def since(history: Path, at: int) -> Iterator[HistoryRecord]:
@@ -124,12 +129,16 @@ def record_of(stored: StoredResult | StoredChange) -> HistoryRecord:
         document = change.document.decode()
         return HistoryRecord(stored.at, received, change.kind, change.agent, change.check_id, document=document)
     entry, said = stored.entry, stored.document
-    received, ended = to_microsecond(entry.received), None
-    if said.started is not None and 0 <= said.started < END_OF_TIME:
-        ended = to_microsecond(said.started) + (said.took_ms or 0.0) / 1_000
-    result = Result(received, said.status, ended, entry.spool, entry.sequence, said.reason, said.code, said.summary)
+    received, started, took_ms, ended = round(entry.received * 1_000_000) / 1_000_000, said.started, said.took_ms, None
+    if started is not None and 0 <= started < END_OF_TIME:
+        started = round(started * 1_000_000) / 1_000_000
+        ended = started + (took_ms or 0.0) / 1_000
+    result = Result(
+        received, STATUS_NUMBERS[said.word], ended, entry.spool, entry.sequence, said.reason, said.code, said.summary
+    )  # fmt: skip
     return HistoryRecord(
-        stored.at, received, "result", entry.agent, entry.check_id, result, entry.origin, metrics=said.metrics
+        stored.at, received, "result", entry.agent, entry.check_id, result, entry.origin, "", said.metrics, started,
+        took_ms, said.peak_kib,
     )  # fmt: skip
 
 

@@ -17,14 +17,14 @@ class Intake:
     def __init__(self) -> None:
         self._records: deque[tuple[Entry | Change | Floor, int]] = deque()
         self._wake = threading.Event()
-        self._bytes_in = 0
-        self._bytes_out = 0
+        self.bytes_in = 0  # of all that was queued since the start, and of what was handed over of it
+        self.bytes_out = 0
         self.closing = False
 
     @property
     def backlog_bytes(self) -> int:
         """The bytes that are queued or being written, and not handed over yet."""
-        return self._bytes_in - self._bytes_out
+        return self.bytes_in - self.bytes_out
 
     def __len__(self) -> int:
         return len(self._records)
@@ -32,7 +32,7 @@ class Intake:
     def push(self, record: Entry | Change | Floor, size: int) -> None:
         """Add one record with a blob of `size` bytes. Called by the reactor thread."""
         size += RECORD_OVERHEAD
-        self._bytes_in += size
+        self.bytes_in += size
         self._records.append((record, size))
         if not self._wake.is_set():
             self._wake.set()
@@ -62,4 +62,4 @@ class Intake:
 
     def done(self, size: int) -> None:
         """Count these bytes as handed over. Called by the writer thread."""
-        self._bytes_out += size
+        self.bytes_out += size

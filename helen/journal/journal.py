@@ -119,14 +119,15 @@ class Journal:
         Nothing is acked before a `Batch` says so. Refused results come again from the agent's spool: end the session
         with `overloaded`. Well before that `full` turns true: stop reading. Raises JournalError while it isn't open.
         """
-        if not self._takes(len(entry.blob)):
+        size = len(entry.blob)
+        if not self._takes(size):
             return False
         if entry.spool.lstrip("~") == OWN_SPOOL:
             entry = Entry(
                 entry.agent, entry.check_id, entry.check, inner_spool(entry.spool), entry.sequence, entry.origin,
                 entry.received, entry.blob,
             )  # fmt: skip
-        self._intake.push(entry, len(entry.blob))
+        self._intake.push(entry, size)
         return True
 
     def append_own(
@@ -184,7 +185,7 @@ class Journal:
     @property
     def full(self) -> bool:
         """True: stop reading from agents. Look again after each batch, and at least once a second."""
-        return self._intake.backlog_bytes >= self._limits.backlog_full
+        return self._intake.bytes_in - self._intake.bytes_out >= self._limits.backlog_full
 
     @property
     def refused(self) -> int:
@@ -226,8 +227,10 @@ class Journal:
             raise JournalError("the journal isn't open")
 
     def _takes(self, size: int) -> bool:
-        self._check_open()
-        return self._intake.backlog_bytes + size < self._limits.backlog_most
+        intake = self._intake
+        if self._writer is None or intake.closing:
+            self._check_open()
+        return intake.bytes_in - intake.bytes_out + size < self._limits.backlog_most
 
     def _deliver(self, batch: Batch) -> None:
         """Send a batch to the caller's thread. Called by the writer thread, before its bytes count as written."""

@@ -33,6 +33,9 @@ class Verdict(Enum):
     REFUSED = "refused"
 
 
+_NEW = Verdict.NEW
+
+
 class Mark:
     """Holds the mark of one spool: `high`, and above it a sorted list of (first, last) with a hole before each."""
 
@@ -99,8 +102,14 @@ class Marks:
 
     def add(self, agent: str, spool: str, sequence: int, at: int) -> Verdict:
         """Count one sequence and return the verdict; `at` tells which spools are in use."""
-        mark = self._mark(agent, spool)
+        spools = self._agents.get(agent)
+        mark = None if spools is None else spools.get(spool)
+        if mark is None:
+            mark = self._mark(agent, spool)
         mark.used = at
+        if sequence == mark.high + 1 and not mark.ranges:  # as `Mark.add` does it: nearly all come in their order
+            mark.high = sequence
+            return _NEW
         return mark.add(sequence)
 
     def cover(self, agent: str, spool: str, first: int, last: int, at: int) -> bool:

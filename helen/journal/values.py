@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from attrs import field, frozen
 
+from equus_protocol.cheap_values import cheap_value
+
 if TYPE_CHECKING:
     from helen.journal.document import Document
 
@@ -75,7 +77,7 @@ class Floor:
     first: int
 
 
-@frozen
+@cheap_value
 class Ack:
     """Says that everything up to and including `sequence` is durable. `spool` is the name that the agent uses."""
 
@@ -108,11 +110,24 @@ class Batch:
     """Holds one hand-over of the writer thread.
 
     Acks of a group come first, alone, right after its fdatasync; the parsed `records` of the same group (results and
-    changes in the order of `at`) follow in a batch of their own, so that no ack waits for JSON.
+    changes in the order of `at`) follow in a batch of their own, so that no ack waits for JSON. `results` and `changes`
+    are the same records by their kind: each reader of a batch goes through what it needs, and asks nothing of the rest.
     """
 
     acks: tuple[Ack, ...] = ()
     records: tuple[StoredResult | StoredChange, ...] = ()
+    results: tuple[StoredResult, ...] = field(init=False, repr=False, eq=False)
+    changes: tuple[StoredChange, ...] = field(init=False, repr=False, eq=False)
+
+    @results.default
+    def _results(self) -> tuple[StoredResult, ...]:
+        return tuple([each for each in self.records if type(each) is StoredResult])
+
+    @changes.default
+    def _changes(self) -> tuple[StoredChange, ...]:
+        if len(self.results) == len(self.records):
+            return ()
+        return tuple([each for each in self.records if type(each) is StoredChange])
 
 
 @frozen

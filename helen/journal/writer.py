@@ -40,6 +40,7 @@ from helen.journal.values import (
 from helen.journal.wal import OpenWal
 
 Record = Entry | Change | Floor
+_NEW = Verdict.NEW
 
 
 class _Broken(Exception):
@@ -155,37 +156,37 @@ class Writer:
         return True
 
     def _assemble(self, records: list[Record]) -> _Group:
-        group = _Group()
-        salt = self._wal.salt
+        group, salt, marks, at = _Group(), self._wal.salt, self._marks, self._at
+        spools, data, new = group.spools, group.data, group.new
         for record in records:
-            verdict = self._count(record)
-            if isinstance(record, Entry):
-                group.spools[record.agent, record.spool] = None
-                if verdict is Verdict.NEW:
-                    self._at += 1
-                    group.data.append(encode_entry(record, self._at, salt))
-                    group.new.append((self._at, record))
+            if type(record) is Entry:
+                spools[record.agent, record.spool] = None
+                verdict = count(marks, record, at + 1)
+                if verdict is _NEW:
+                    at += 1
+                    data.append(encode_entry(record, at, salt))
+                    new.append((at, record))
+                elif verdict is Verdict.REFUSED:
+                    self._refuse(record)
             elif isinstance(record, Change):
-                self._at += 1
-                group.data.append(encode_change(record, self._at, salt))
-                group.new.append((self._at, record))
-            elif verdict is Verdict.NEW:
-                self._at += 1
-                group.data.append(encode_floor(record, self._at, salt))
-                group.spools[record.agent, record.spool] = None
+                at += 1
+                data.append(encode_change(record, at, salt))
+                new.append((at, record))
+            elif isinstance(record, Floor) and marks.high(record.agent, record.spool) < record.first - 1:
+                at += 1
+                count(marks, record, at)
+                data.append(encode_floor(record, at, salt))
+                spools[record.agent, record.spool] = None
+        self._at = at
         return group
 
-    def _count(self, record: Record) -> Verdict:
-        if isinstance(record, Floor) and self._marks.high(record.agent, record.spool) >= record.first - 1:
-            return Verdict.SEEN
-        verdict = count(self._marks, record, self._at + 1)
-        if verdict is Verdict.REFUSED:
-            self.refused += 1
-            if self.refused == 1:
-                what = f"{record.agent}'s spool {record.spool}" if not isinstance(record, Change) else record.kind
-                sentence = f"A sequence of {what} can't be counted: dropped, and not acknowledged."
-                self._trouble(Trouble(sentence, part=REFUSING))
-        return verdict
+    def _refuse(self, entry: Entry) -> None:
+        """Count a result whose sequence can't be counted; the first one is told."""
+        self.refused += 1
+        if self.refused == 1:
+            what = f"{entry.agent}'s spool {entry.spool}"
+            sentence = f"A sequence of {what} can't be counted: dropped, and not acknowledged."
+            self._trouble(Trouble(sentence, part=REFUSING))
 
     def _acks(self, group: _Group) -> tuple[Ack, ...]:
         acks = []
@@ -196,14 +197,13 @@ class Writer:
         return tuple(acks)
 
     def _parse(self, new: Sequence[tuple[int, Entry | Change]]) -> tuple[StoredResult | StoredChange, ...]:
-        stored: list[StoredResult | StoredChange] = []
-        for at, record in new:
-            if isinstance(record, Entry):
-                stored.append(StoredResult(at, record, read_document(record.check_id, record.blob)))
-            else:
-                stored.append(StoredChange(at, record))
-            self._rows.add(stored[-1])
-        return tuple(stored)
+        stored = tuple([
+            StoredResult(at, record, read_document(record.check_id, record.blob)) if type(record) is Entry
+            else StoredChange(at, record)  # type: ignore[arg-type]  # there is no third kind
+            for at, record in new
+        ])  # fmt: skip
+        self._rows.extend(stored)
+        return stored
 
     # ------------------------------------------------------------------------------------------- the disk
 

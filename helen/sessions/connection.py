@@ -39,6 +39,7 @@ from helen.sessions.socket_options import tune_socket
 from helen.sessions.unsent_bytes import UNSENT_MOST, OutgoingBytes
 from helen.storage.enrolled_keys import Identity, NotEnrolled
 
+_RESULTS = frozenset({m.Report, m.Result})  # all that most agents say: nothing but the quotas counts them
 # Their number is bounded by the credit that they use or give.
 _OF_TUNNELS = frozenset({m.Bytes, m.Window, m.Close})
 CHEAP_MESSAGES = 16  # beside results, in one turn: an agent that works as it should sends one or two
@@ -211,15 +212,16 @@ class AgentConnection(Protocol):
         """Take bytes, and handle one turn's worth of messages."""
         if self.closing:
             return
-        self._read_at = self.owner.steady()
+        owner = self.owner
+        self._read_at = owner.steady()
         self._part.bytes += len(data)
-        self.owner.heard_from(self)
+        owner.heard_from(self)
         self.conversation.feed(data)
-        if not self.is_busy and self.owner.has_time():
+        if not self.is_busy and owner.has_time():
             self.listen()
         else:
             self._pause()
-            self.owner.later(self)
+            owner.later(self)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Tell the owner that the agent and its connection have gone."""
@@ -257,15 +259,20 @@ class AgentConnection(Protocol):
             self.refuse("internal", "a fault of Helen's; its log has it")
         finally:
             self._in_turn = False
-            self.flush()
+            if self._outgoing.parts:
+                self.flush()
 
     def _listen(self) -> None:
-        self._cheap = 0
+        """Handle a turn's messages. Results go to the owner at once: a call for each of them would be felt."""
+        self._cheap, part, heard = 0, self._part, self.owner.heard
         is_cut, steady = False, self.owner.steady
         until = steady() + SLICE_SECONDS
         for message in self.conversation.turn():
-            self._part.whole()
-            self._handle(message)
+            part.part = None
+            if self.admitted and type(message) in _RESULTS:
+                heard(self, message)
+            else:
+                self._handle(message)
             if self.closing or self.holds:
                 return
             if self._cheap >= CHEAP_MESSAGES or steady() >= until:
@@ -276,13 +283,14 @@ class AgentConnection(Protocol):
             self._pause()
             self.owner.later(self)
         else:
-            self._part.note(self.conversation.unfinished, self._read_at)
-            self._go_on_reading()
+            part.note(self.conversation.unfinished, self._read_at)
+            if self._reading_paused:
+                self._go_on_reading()
 
     def _handle(self, message: m.Message) -> None:
         if self.admitted:
             kind = type(message)
-            if kind is m.Report or kind is m.Result or kind in _OF_TUNNELS:
+            if kind in _OF_TUNNELS:
                 self.owner.heard(self, message)
             elif not self._is_overspent():
                 if kind is m.Ping:
@@ -446,6 +454,13 @@ class AgentConnection(Protocol):
         self._outgoing.add(self.conversation.send(message))
         if not self._in_turn:
             self.owner.soon(self)
+
+    def acknowledge(self, spool: str, sequence: int) -> None:
+        """Say that all of a spool up to this sequence is durable: as `send`, and for each result in fewer calls."""
+        if not self.closing:
+            self._outgoing.add(self.conversation.ack(spool, sequence))
+            if not self._in_turn:
+                self.owner.soon(self)
 
     def flush(self) -> None:
         """Write what has been said since the last time, as one."""

@@ -38,24 +38,20 @@ LASTS = {Phase.HANDSHAKE: HANDSHAKE_SECONDS, Phase.HELLO: HELLO_SECONDS, Phase.C
 class PartialInput:
     """Watches a line or a blob that has come in part, so that a slow peer holds no connection open."""
 
-    __slots__ = ("_part", "_since", "bytes")
+    __slots__ = ("_since", "bytes", "part")
 
     def __init__(self) -> None:
         self.bytes = 0  # that have come since the part began
-        self._part: str | None = None  # "line" or "blob"
+        self.part: str | None = None  # "line" or "blob"; None once a whole message has come: what follows is another
         self._since = 0.0
-
-    def whole(self) -> None:
-        """Take note that a whole message has come: a part that follows is another one."""
-        self._part = None
 
     def note(self, part: str | None, now: float) -> None:
         """Begin the deadline of `part` at `now`, in monotonic seconds, unless it is running already.
 
         None: nothing has come in part.
         """
-        if part is None or part != self._part:
-            self._part, self._since, self.bytes = part, now, 0
+        if part is None or part != self.part:
+            self.part, self._since, self.bytes = part, now, 0
 
     def shift(self, seconds: float) -> None:
         """Move the deadline by the seconds in which nothing was read."""
@@ -63,12 +59,12 @@ class PartialInput:
 
     def is_due(self, now: float) -> bool:
         """Return True if a part has been incomplete for longer than a line may take. `now`: monotonic seconds."""
-        return self._part is not None and now - self._since >= LINE_SECONDS
+        return self.part is not None and now - self._since >= LINE_SECONDS
 
     def fault(self, now: float) -> str | None:
         """Return a sentence if the part has come too slowly by `now`, in monotonic seconds."""
         lasting = now - self._since
-        if self._part == "line":
+        if self.part == "line":
             return f"a line that takes more than {LINE_SECONDS:g} s"
         if lasting >= BLOB_SECONDS and self.bytes < lasting * BLOB_FLOOR:
             return f"a blob that takes more than {BLOB_SECONDS:g} s at {BLOB_FLOOR} B/s"

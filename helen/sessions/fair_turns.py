@@ -61,7 +61,8 @@ class FairTurns:
     def soon(self, speaker: Speaker) -> None:
         """Flush it once, in the next turn."""
         self._to_flush[speaker] = None
-        self._wake()
+        if self._next_turn is None:
+            self._wake()
 
     def later(self, speaker: Speaker) -> None:
         """Listen to it once more: in the next turn, and if it is busy, when it is its turn among the busy ones."""

@@ -15,6 +15,7 @@ from twisted.logger import Logger
 
 from equus_protocol import messages as m
 from equus_protocol import one_off, results
+from equus_protocol.result_fields import STATUS_NUMBERS
 from groundwork.clock_watch import Jump
 from helen.agents.roster import Agent, Latest, Roster
 from helen.journal.journal import Journal
@@ -66,7 +67,9 @@ class ResultIntake:
         """Move what was measured and received by the clock before a step, so that ages and offsets stay true."""
         if jump.stepped > 0.0:  # a higher offset of an agent's clock is seen with its next result
             for name, samples in self._offsets.items():
-                self._offsets[name] = deque((each - jump.stepped for each in samples), maxlen=CLOCK_SAMPLES)
+                moved_samples = self._offsets[name] = deque((each - jump.stepped for each in samples), CLOCK_SAMPLES)
+                if name in self._roster.agents:
+                    self._roster.agents[name].clock_offset = max(moved_samples)
         moved = jump.stepped + jump.slept
         self._turns.walk(list(self._roster.agents.values()), lambda agent: agent.move(moved, jump.at))
 
@@ -164,40 +167,52 @@ class ResultIntake:
 
     def on_durable(self, batch: Batch) -> None:
         """Send the acks of a batch that is on disk, and take its results for the newest of their checks."""
+        agents, counts = self._roster.agents, self.counts
         for ack in batch.acks:
-            agent = self._roster.agents.get(ack.agent)
-            if agent is not None and agent.link is not None and agent.link.version == 2 and ack.sequence > 0:
-                self.counts["acks"] += 1
-                agent.link.send(m.Ack(ack.spool, ack.sequence))  # type: ignore[attr-defined]
-        self.recall(batch.records)
-        self.release_held()
+            agent = agents.get(ack.agent)
+            link: Any = None if agent is None else agent.link
+            if link is not None and link.conversation.version == 2 and ack.sequence > 0:
+                counts["acks"] += 1
+                link.acknowledge(ack.spool, ack.sequence)
+        self._take(batch.results)
+        if self._held_back:
+            self.release_held()
 
     def recall(self, stored: Iterable[Any]) -> None:
-        """Take durable results; at start these are the last that came before it."""
-        for record in stored:
-            if isinstance(record, StoredResult):
-                self._stored(record)
+        """Take the last durable results that came before this start."""
+        self._take(each for each in stored if isinstance(each, StoredResult))
 
-    def _stored(self, record: StoredResult) -> None:
-        entry, document = record.entry, record.document
-        if entry.origin is Origin.ASKED:
-            is_own = entry.spool == OWN_SPOOL
-            answer = self._answers.pop((entry.agent, entry.sequence), None) if is_own else None
-            if answer is not None:
-                self._queries.settle(answer, document, entry.blob)
-            self._confirm(entry)
-            return
-        is_passive = entry.origin is Origin.PASSIVE
-        agent = self._roster.host(entry.agent) if is_passive else self._roster.know(entry.agent)
-        if agent.revoked_at is not None:  # its last results were on their way to the disk
-            return
-        if document.started is not None and not is_passive:
-            self._estimate_clock(agent, document.started + (document.took_ms or 0.0) / 1_000, entry.received)
-        latest = Latest(
-            entry.check_id, document.status, document.summary, entry.received, document.reason, document.code,
-            document.took_ms, document.metrics,
-        )  # fmt: skip
-        agent.take(latest)
+    def _take(self, results: Iterable[StoredResult]) -> None:
+        agents = self._roster.agents
+        for record in results:
+            entry, document, received = record.entry, record.document, record.entry.received
+            if entry.origin is Origin.SCHEDULED:
+                agent = agents.get(entry.agent) or self._roster.know(entry.agent)
+                if agent.revoked_at is not None:  # its last results were on their way to the disk
+                    continue
+                if document.started is not None:
+                    self._estimate_clock(agent, document.started + (document.took_ms or 0.0) / 1_000 - received)
+            elif entry.origin is Origin.ASKED:
+                self._answer(record)
+                continue
+            else:
+                agent = self._roster.host(entry.agent)
+            check_id, status = entry.check_id, STATUS_NUMBERS[document.word]
+            agent.take(
+                Latest(
+                    check_id, status, document.summary, received, document.reason, document.code, document.took_ms,
+                    document.metrics, agent.since_when(check_id, status, received),
+                )
+            )  # fmt: skip
+            if self._submitted:
+                self._confirm(entry)
+
+    def _answer(self, record: StoredResult) -> None:
+        """Give an answer to the query that waits for it, if it is one."""
+        entry = record.entry
+        answer = self._answers.pop((entry.agent, entry.sequence), None) if entry.spool == OWN_SPOOL else None
+        if answer is not None:
+            self._queries.settle(answer, record.document, entry.blob)
         self._confirm(entry)
 
     def _confirm(self, entry: Entry) -> None:
@@ -205,8 +220,15 @@ class ResultIntake:
         if waiting is not None:
             waiting.callback(None)
 
-    def _estimate_clock(self, agent: Agent, ended: float, received: float) -> None:
+    def _estimate_clock(self, agent: Agent, ahead: float) -> None:
         """Take the largest of a few differences: a result takes no negative time to get here."""
-        samples = self._offsets.setdefault(agent.name, deque(maxlen=CLOCK_SAMPLES))
-        samples.append(ended - received)
-        agent.clock_offset = max(samples)
+        samples = self._offsets.get(agent.name)
+        if samples is None:
+            samples = self._offsets[agent.name] = deque(maxlen=CLOCK_SAMPLES)
+        oldest = samples[0] if len(samples) == CLOCK_SAMPLES else None
+        samples.append(ahead)
+        offset = agent.clock_offset
+        if offset is None or oldest == offset:  # the largest one has gone
+            agent.clock_offset = max(samples)
+        elif ahead > offset:
+            agent.clock_offset = ahead

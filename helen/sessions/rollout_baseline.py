@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from equus_protocol.cheap_values import cheap_value
-from helen.evaluation.replay import series_names
+from helen.evaluation.replay import HistoryRecord, series_names
 from helen.journal import lazy_parquet as pq
-from helen.journal.values import Origin, StoredResult
+from helen.journal.values import Origin
 from helen.rollout.gates import OLD_RUNS, Key, Run
 
 MOST_FILES = 400  # an hour of a busy Helen, a file each 10 s
@@ -38,12 +38,14 @@ class Sample:
     run: Run
 
 
-def sample_of(stored: StoredResult) -> Sample:
-    """Return the sample of a result that has just become durable."""
-    entry, document = stored.entry, stored.document
-    run = Run(document.status, document.took_ms, document.peak_kib, document.summary[:SUMMARY_KEPT])
-    ran_at = entry.received if document.started is None else document.started
-    return Sample(stored.at, (entry.agent, entry.check_id), entry.received, ran_at, document.code, run)
+def sample_of(record: HistoryRecord) -> Sample | None:
+    """Return the sample of a result that has become durable lately; None for a change, and for an answer to a query."""
+    result = record.result
+    if result is None or record.origin == Origin.ASKED or record.agent is None or record.check_id is None:
+        return None
+    run = Run(result.status, record.took_ms, record.peak_kib, result.summary[:SUMMARY_KEPT])
+    ran_at = record.received if record.started is None else record.started
+    return Sample(record.at, (record.agent, record.check_id), record.received, ran_at, result.code, run)
 
 
 def look_back(history: Path, keys: Collection[Key], until: float) -> list[Sample]:

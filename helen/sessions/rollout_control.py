@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import heapq
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,8 @@ from groundwork.clock_watch import Jump
 from helen.agents.roster import Agent
 from helen.assignments.schedule import Assignments
 from helen.evaluation.evaluator import Evaluator
-from helen.journal.values import JournalError, Origin, StoredResult
+from helen.evaluation.replay import record_of
+from helen.journal.values import JournalError, StoredResult
 from helen.library.library import Library
 from helen.rollout.gates import Key
 from helen.rollout.rings import Candidate
@@ -37,7 +37,6 @@ from helen.states.events import Decision
 from helen.states.model import State
 from helen.states.rollout_trials import TrialScope
 
-RECENT = 20_000  # results that may be in no segment yet: as many as one holds
 ASKED_A_TICK = 500  # runs out of turn: a ring of 10,000 agents is asked within some seconds
 RETRY_SECONDS = 5.0  # until a run is asked for again that could not be
 LAST_SEEN_SECONDS = 86_400.0  # an agent that was away for longer is none of the fleet
@@ -82,7 +81,6 @@ class RolloutControl:
     ) -> None:
         self._sessions, self._library, self._evaluator, self._history = sessions, library, evaluator, history
         self._wall, self._steady = wall, steady
-        self._recent: deque[Sample] = deque(maxlen=RECENT)
         self._watch: Watch | None = None
         self._settle = 0.0  # how long a run of the checks that were tried last may take
         # Of trials that are over. A version is a text here, as in the timeline.
@@ -111,9 +109,8 @@ class RolloutControl:
 
     # ---------------------------------------------------------------------------------------------- steps
 
-    def start(self, recovered: Iterable[Any]) -> None:
+    def start(self) -> None:
         """Take up what was open when Helen stopped; called once records may be written."""
-        self._remember(recovered)
         rollout, scope = self._library.releases.rollout, self._evaluator.timeline.trial
         is_known = scope is not None and rollout is not None and rollout.ring is not None and (
             (scope.version, scope.ring) == (rollout.version, rollout.ring.number)
@@ -242,7 +239,8 @@ class RolloutControl:
 
     def _take_history(self, watch: Watch, keys: set[Key], samples: list[Sample]) -> None:
         found = {sample.at: sample for sample in samples}
-        found |= {sample.at: sample for sample in self._recent if sample.key in keys}
+        recent = (sample_of(each) for each in self._evaluator.recent if (each.agent, each.check_id) in keys)
+        found |= {sample.at: sample for sample in recent if sample is not None}  # some are in no segment yet
         watch.old = {}
         for at in sorted(found):
             watch.old.setdefault(found[at].key, []).append(found[at])
@@ -303,19 +301,13 @@ class RolloutControl:
 
     # ---------------------------------------------------------------------------------------------- results
 
-    def durable(self, records: Iterable[Any]) -> None:
-        """Compare results that the journal has on disk."""
-        for sample in self._remember(records):
-            if self._watch is not None:
+    def durable(self, results: Iterable[StoredResult]) -> None:
+        """Compare results that the journal has on disk, while a ring is open. The evaluator has had them before."""
+        if self._watch is None:
+            return
+        for sample in map(sample_of, map(record_of, results)):
+            if sample is not None:
                 self._compare(self._watch, sample)
-
-    def _remember(self, records: Iterable[Any]) -> list[Sample]:
-        samples = [
-            sample_of(record) for record in records
-            if isinstance(record, StoredResult) and record.entry.origin is not Origin.ASKED
-        ]  # fmt: skip
-        self._recent.extend(samples)
-        return samples
 
     def _compare(self, watch: Watch, sample: Sample) -> None:
         """Give a result to the ring if it was made by the new version."""

@@ -101,7 +101,9 @@ class SessionService:
         self._reactor, self._authority, self._library = reactor, authority, library
         self._memory = AgentMemory(store, wall, steady)
         self._wall, self._steady = wall, steady
-        self.steady = steady  # monotonic seconds of now: no call between a connection and the clock
+        # For each read of bytes; so no call lies between a connection and the clock, or the turns.
+        self.steady = steady
+        self.has_time, self.soon = self.fair_turns.has_time, self.fair_turns.soon
         authority.on_revoked(self._revoked)
         authority.given.on_changed(self._labelled)
 
@@ -149,7 +151,7 @@ class SessionService:
 
     def heard_from(self, connection: AgentConnection) -> None:
         """Tell the roster that an agent is alive."""
-        if self.roster.has_waiting and connection.admitted:
+        if self.roster.waiting and connection.admitted:
             self.roster.heard_from(connection)
 
     def lost(self, connection: AgentConnection) -> None:
@@ -166,14 +168,6 @@ class SessionService:
     def failed(self, connection: AgentConnection, failure: Failure) -> None:
         """Log a fault of Helen's own in handling a message."""
         self.log.failure("what {name} said", failure, name=connection.name or "a stranger")
-
-    def has_time(self) -> bool:
-        """Return False if others have to have their turn before more is handled."""
-        return self.fair_turns.has_time()
-
-    def soon(self, connection: AgentConnection) -> None:
-        """Have the connection flushed in the next turn."""
-        self.fair_turns.soon(connection)
 
     def later(self, connection: AgentConnection) -> None:
         """Have the connection listen in the next turn."""
@@ -301,8 +295,9 @@ class SessionService:
 
     def heard(self, connection: AgentConnection, message: m.Message) -> None:
         """Handle any message but hello, ping and pong, of an agent that was admitted."""
-        if isinstance(message, m.Report):
-            self.results.report(connection, message)
+        kind = type(message)
+        if kind is m.Report:
+            self.results.report(connection, message)  # type: ignore[arg-type]
         elif isinstance(message, m.Result):
             self.results.result(connection, message)
         elif isinstance(message, m.Bytes | m.Window | m.Close):

@@ -15,11 +15,11 @@ UNSENT_MUCH = 65_536  # bytes from which on great answers wait: what Twisted's o
 class OutgoingBytes:
     """Joins all that is said to one peer in a turn into one write."""
 
-    __slots__ = ("_parts", "_size", "_unsent", "transport_full")
+    __slots__ = ("_size", "_unsent", "parts", "transport_full")
 
     def __init__(self) -> None:
         self.transport_full = False  # the transport has asked for a pause
-        self._parts: list[bytes] = []
+        self.parts: list[bytes] = []  # what has been added since the last write
         self._size = 0
         self._unsent = 0  # bytes written since the transport was empty; an upper bound
 
@@ -30,12 +30,12 @@ class OutgoingBytes:
 
     def add(self, data: bytes) -> None:
         """Keep these bytes for the next write."""
-        self._parts.append(data)
+        self.parts.append(data)
         self._size += len(data)
 
     def clear(self) -> None:
         """Forget what was not written."""
-        self._parts, self._size = [], 0
+        self.parts, self._size = [], 0
 
     def transport_drained(self) -> None:
         """Take note that the transport has written all it held."""
@@ -44,10 +44,10 @@ class OutgoingBytes:
 
     def flush(self, transport: Any) -> bool:
         """Write what has been added since the last time. False: too much waits already, and nothing is written."""
-        if not self._parts:
+        if not self.parts:
             return True
-        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts, self._size = [], 0
+        data = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+        self.parts, self._size = [], 0
         self._unsent += len(data)
         if self._unsent > UNSENT_MOST and self.transport_full:
             self._unsent = unsent(transport, self._unsent - len(data)) + len(data)

@@ -15,24 +15,27 @@ _EDGE, _CHECK = 0, 1  # at equal times windows come first, so that a problem con
 
 
 class Deadlines:
-    """`next` is the time of the earliest entry, unix seconds; NEVER if there is none."""
+    """`next` is the time of the earliest entry, unix seconds; NEVER if there is none.
+
+    `planned` has the time of the earliest entry of each check; NEVER: it has none and needs none.
+    """
 
     def __init__(self) -> None:
         self.next = NEVER
         self._heap: list[tuple[float, int, str, str]] = []
-        self._planned: dict[Key, float] = {}  # the earliest entry of each check; NEVER: it has none and needs none
+        self.planned: dict[Key, float] = {}
 
     def __contains__(self, key: Key) -> bool:
         """Return True if `plan` was called for this check."""
-        return key in self._planned
+        return key in self.planned
 
     def plan(self, key: Key, due: float | None) -> None:
         """Look at a check at `due`, unix seconds, or earlier, if it has an entry already; None: no deadline is set."""
-        planned = self._planned.get(key, NEVER)
+        planned = self.planned.get(key, NEVER)
         if due is None or due >= planned:
-            self._planned.setdefault(key, NEVER)
+            self.planned.setdefault(key, NEVER)
             return
-        self._planned[key] = due
+        self.planned[key] = due
         self._push((due, _CHECK, *key))
 
     def plan_edge(self, window_id: str, at: float) -> None:
@@ -41,19 +44,24 @@ class Deadlines:
 
     def forget(self, key: Key) -> None:
         """Drop the deadline of a check that is no more; its entry is passed over."""
-        self._planned.pop(key, None)
+        self.planned.pop(key, None)
 
-    def pop(self) -> tuple[float, Key | str | None]:
-        """Take the earliest entry out: its time (unix seconds), and the check or the window's id. None: superseded."""
-        time, kind, name, check_id = heapq.heappop(self._heap)
-        self.next = self._heap[0][0] if self._heap else NEVER
+    def first(self) -> tuple[float, Key | str | None]:
+        """Return the earliest entry: its time (unix seconds), and the check or the window's id. None: superseded."""
+        time, kind, name, check_id = self._heap[0]
         if kind == _EDGE:
             return time, name
         key = name, check_id
-        if self._planned.get(key) != time:
-            return time, None
-        del self._planned[key]
-        return time, key
+        return time, key if self.planned.get(key) == time else None
+
+    def pop(self) -> tuple[float, Key | str | None]:
+        """Take the earliest entry out, and return it as `first` does."""
+        time, due = self.first()
+        heapq.heappop(self._heap)
+        self.next = self._heap[0][0] if self._heap else NEVER
+        if isinstance(due, tuple):
+            del self.planned[due]
+        return time, due
 
     def _push(self, entry: tuple[float, int, str, str]) -> None:
         heapq.heappush(self._heap, entry)

@@ -20,8 +20,9 @@ from attrs import evolve
 from equus_protocol.results import STATUS_WORDS
 from groundwork.start_clock import Boot
 from helen.states.agent_rules import AgentRules, rules_from_json
+from helen.states.calm_results import OWN_SPOOL, RESERVED, CalmResults
 from helen.states.clock_offset import DOUBT_SECONDS, AgentClock, Newest, is_older, is_set_back, measure
-from helen.states.clock_steps import BACK_SECONDS, SETTLE, ClockSteps
+from helen.states.clock_steps import BACK_SECONDS, SETTLE
 from helen.states.downtimes import Window, read_window
 from helen.states.fleet_states import MOST_STATES, Events
 from helen.states.inputs import (
@@ -42,15 +43,13 @@ from helen.states.machine import deadline, step
 from helen.states.model import LINK, Ack, Hold, Key, Rule, State
 from helen.states.rollout_trials import BACK, OPEN, PASSED, UNDONE, TrialScope
 
-RESERVED = "equus:"  # check ids of an agent's own reports, such as gaps: they are facts about the history, not checks
-OWN_SPOOL = "helen"  # of results that Helen numbers: those of many programs, in no order of their ends
 RETIRED_KEPT = 20_000  # checks whose results step no state, since they were retired: the newest
 PAUSE_KEYS = 50  # checks between two pauses of a walk through the fleet: half a millisecond
 
 MEASURED_LATER = AgentClock(is_new=True)  # the clock of an agent before its first result: it is taken as right
 
 
-class Timeline(ClockSteps):
+class Timeline(CalmResults):
     """`clock` is the latest time of all records: one that is a little earlier counts as if it came then.
 
     A record that is earlier by more than BACK_SECONDS shows that Helen's clock was set back: the time goes with it.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from typing import Any
 
 import pytest
 from attrs import asdict, evolve, fields
+from msgspec.structs import replace
 
 from equus_protocol import messages as m
 from helen.agents.roster import Latest
@@ -27,7 +29,6 @@ VALUES: list[tuple[Any, dict[str, Any]]] = [
     (State.pending(1.0), {"number": 7}),
     (Newest("s", 1, 0.5, 1.0), {"doubted": True}),
     (AgentClock(0.5), {"count": 3}),
-    (HistoryRecord(1, 2.0, "link", "web-1", None), {"kind": "ack"}),
 ]
 
 
@@ -41,6 +42,16 @@ def test_a_value_is_its_attributes(value: Any, change: dict[str, Any]) -> None:
     assert set(asdict(other, recurse=False)) == {each.name for each in fields(type(value))}
     with pytest.raises(AttributeError):
         value.anything_else = 1
+
+
+@pytest.mark.parametrize("value", [HistoryRecord(1, 2.0, "link", "web-1", None), Latest("disk", 0, "fine", 1.0)])
+def test_those_of_which_one_is_made_for_each_result(value: Any) -> None:
+    """Structs: nobody can change one, not even at run time, and the garbage collector does not visit them."""
+    assert (replace(value), hash(replace(value))) == (value, hash(value))
+    assert pickle.loads(pickle.dumps(value)) == value
+    assert not gc.is_tracked(value)
+    with pytest.raises(AttributeError):
+        value.agent = "another"
 
 
 def test_one_that_holds_a_table_has_no_hash() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from helen.agents.sight import Sight
 from helen.evaluation.event_log import Line
@@ -70,7 +71,7 @@ def seen_changes(changes: Iterable[HistoryRecord], sight: Sight) -> Iterator[His
         said = json.loads(past.document) if past.document else {}
         agent = past.agent if past.agent is not None else said.get("agent")
         if agent is None or sight(agent):
-            yield evolve(past, document=json.dumps(seen_document(past.kind, said, sight), ensure_ascii=False))
+            yield replace(past, document=json.dumps(seen_document(past.kind, said, sight), ensure_ascii=False))
 
 
 def redacted(line: Line, sight: Sight) -> Line:

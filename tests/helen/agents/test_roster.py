@@ -163,7 +163,7 @@ def test_whatever_the_order(watched: Watched, seed: int) -> None:
     ups = [link for word, link in watched.events if word == "up"]
     downs = [link for word, link in watched.events if word == "down"]
     assert ups == downs
-    assert watched.roster._waiting == {}
+    assert watched.roster.waiting == {}
 
 
 def test_names_are_bounded(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:

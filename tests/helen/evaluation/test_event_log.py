@@ -20,7 +20,7 @@ from helen.evaluation import event_log
 from helen.evaluation.event_log import EventLog, TooOld
 from helen.journal.journal import Journal
 from helen.journal.limits import Limits
-from helen.journal.values import Change, Origin, StoredChange
+from helen.journal.values import Batch, Change, Origin, StoredChange
 from helen.states.fleet_timeline import Timeline
 from helen.web import streams
 from helen.web.access import OWNER
@@ -108,7 +108,7 @@ class House:
         self.streams = Streams(self.clock, self.log, lambda: None, feed)
 
     def _durable(self, batch: Any) -> None:
-        self.log.take(batch.records)
+        self.log.take(batch)
 
     def say(self, count: int) -> None:
         for _ in range(count):
@@ -336,10 +336,11 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(event_log, "MOST_BYTES", 100_000)
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
     for at in range(1, 301):
-        log.take([StoredChange(at, Change("link", 1.0, "a", None, b"{}"))])
+        log.take(Batch(records=(StoredChange(at, Change("link", 1.0, "a", None, b"{}")),)))
         assert len(log.after(log.floor, 10**6)) == at - log.floor <= 110
     for at in range(301, 320):
-        log.take([StoredChange(at, Change("rule", 1.0, "a", None, b'{"x": "%b"}' % (b"x" * 20_000)))])
+        great = Change("rule", 1.0, "a", None, b'{"x": "%b"}' % (b"x" * 20_000))
+        log.take(Batch(records=(StoredChange(at, great),)))
         assert sum(len(line.frame) for line in log.after(log.floor, 10**6)) < 120_000
     assert log.after(log.floor, 1)[0].at == log.kept_above(0)[0].at == log.floor + 1
     assert json.loads(log.kept_above(0)[-1].data)["document"] == {"x": "x" * 20_000}
@@ -349,6 +350,6 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_all_that_memory_has_above_a_place(tmp_path: Path) -> None:
     """The place itself is not among it."""
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
-    log.take([StoredChange(at, Change("link", 1.0, "a", None, b"{}")) for at in (3, 5, 9)])
+    log.take(Batch(records=tuple(StoredChange(at, Change("link", 1.0, "a", None, b"{}")) for at in (3, 5, 9))))
     kept = {floor: [line.at for line in log.kept_above(floor)] for floor in (0, 2, 3, 4, 5, 8, 9)}
     assert kept == {0: [3, 5, 9], 2: [3, 5, 9], 3: [5, 9], 4: [5, 9], 5: [9], 8: [9], 9: []}

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_running import NOW, Running, blob, entry
 
+from equus_protocol.result_fields import OK, ResultDocument
 from helen.journal.columns import CHANGES, METRIC, RESULTS, result_batch
-from helen.journal.document import Document, Metric
+from helen.journal.document import Document, Metric, from_result
 from helen.journal.limits import Limits
 from helen.journal.series import MOST_PER_AGENT, OVERFLOW_CHECK_ID, SERIES, Series
 from helen.journal.values import Entry, Origin, StoredResult
@@ -210,7 +211,7 @@ metrics = st.builds(
     st.none() | texts, floats, floats, st.none() | texts,
 )  # fmt: skip
 documents = st.builds(
-    Document, st.sampled_from(["ok", "odd"]), texts, st.lists(metrics, max_size=3).map(tuple), st.none() | texts,
+    Document, st.sampled_from(["ok", "unknown"]), texts, st.lists(metrics, max_size=3).map(tuple), st.none() | texts,
     st.none() | texts, floats, floats, floats, floats, st.none() | texts, st.none() | texts,
     st.dictionaries(texts, st.integers(0, 2**63 - 1), max_size=2),
 )  # fmt: skip
@@ -241,7 +242,7 @@ def test_every_document_becomes_a_row(found: list[Document]) -> None:
 )
 def test_start_times_that_no_reader_can_show(started: float, shown: datetime | None) -> None:
     """A time outside of 1970..9999 is null; the blob keeps it."""
-    record = StoredResult(1, entry(1), Document(started=started))
+    record = StoredResult(1, entry(1), from_result(ResultDocument(OK, started=started)))
     assert result_batch([record], Series()).column("started").to_pylist() == [shown]
 
 

@@ -187,7 +187,7 @@ class Town:
         self.house.loaded.subscribe(self.gatekeeper.loaded)
         self.library.load(loaded)
         self.paper.change("helen_start", {})
-        self.gatekeeper.start(self.paper.records[-1_000:])
+        self.gatekeeper.start()
         self.inbox.wait(self.library.load_contents())
 
     def lint(self, files: Any) -> Any:
@@ -224,7 +224,7 @@ class Town:
             self.paper.records += batch
             self.house.results.on_durable(Batch(records=tuple(batch)))
             self.judge.durable(batch)
-            self.gatekeeper.durable(batch)
+            self.gatekeeper.durable(Batch(records=tuple(batch)).results)
             self.clock.advance(0)
 
     def settle(self) -> None:
@@ -355,7 +355,7 @@ def test_the_state_before_stands_for_a_history_that_has_nothing(town: Town) -> N
     """Ok before, by its state; the history was lost, or is too long ago."""
     town.populate("web")
     town.pass_time(10)
-    town.gatekeeper._recent.clear()
+    town.judge.recent.clear()
     town.status = lambda name, text: "warning" if text == "b" else "ok"
     town.push("100%", cpu="b")
     town.pass_time(15)

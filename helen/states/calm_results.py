@@ -1,0 +1,92 @@
+"""Takes the results that change nothing, at once: nearly all that come. Pure.
+
+Such a result says what the one before it said, of a check of which all is settled, from an agent whose clock is known
+and right. `Timeline.result` steps it as any other; `calm` comes to the same in one call, without a generator and
+without what a step makes on its way. It decides nothing: whatever is not plain is left to `Timeline.result`.
+"""
+
+from __future__ import annotations
+
+from helen.states.agent_rules import NO_RULE
+from helen.states.clock_offset import TOLERANCE, Newest
+from helen.states.clock_steps import BACK_SECONDS, ClockSteps
+from helen.states.inputs import Result
+from helen.states.machine import LATE_SECONDS, deadline
+from helen.states.model import Seen, State
+
+RESERVED = "equus:"  # check ids of an agent's own reports, such as gaps: they are facts about the history, not checks
+OWN_SPOOL = "helen"  # of results that Helen numbers: those of many programs, in no order of their ends
+
+
+class CalmResults(ClockSteps):
+    """Adds `calm` to the states of a fleet."""
+
+    def calm(self, agent: str, check_id: str, given: Result) -> bool:
+        """Take a result that counts and changes nothing but when the check was heard of; `ended` by the agent's clock.
+
+        Return False for any other, and then nothing has been said of it: `Timeline.result` has to step it.
+        """
+        key = agent, check_id
+        state, at = self.states.get(key), given.at
+        if state is None or at < self.clock - BACK_SECONDS:
+            return False
+        seen, shown, spool, sequence = state.seen, state.shown, given.spool, given.sequence
+        if seen is None or seen.spool != spool or sequence < seen.sequence or state.expected is not None:
+            return False
+        if shown.status != given.status or shown.reason != given.reason or shown.attempt or state.flap.bits:
+            return False
+        if state.notice.decided or state.holds or key not in self._deadlines.planned or check_id.startswith(RESERVED):
+            return False
+        now, ended, newest = at if at > self.clock else self.clock, given.ended, None
+        if ended is not None:
+            rule = self._rules.get(key, NO_RULE)
+            if key in self.retired:
+                return False
+            if not rule.passive:
+                clock = self.clocks.get(agent)
+                if clock is None or clock.is_new or clock.since is not None or clock.rivals is not None:
+                    return False
+                if not clock.offset - TOLERANCE <= ended - at <= clock.offset:
+                    return False
+                if spool != OWN_SPOOL:
+                    newest = self.newest.get(agent)
+                    if newest is None or newest.doubted or newest.spool != spool or sequence <= newest.sequence:
+                        return False
+                    if ended < newest.ended - TOLERANCE:
+                        return False
+                    newest = Newest(spool, sequence, ended, at)
+                ended -= clock.offset
+            if now - ended >= (rule.stale or LATE_SECONDS):
+                return False
+        if self._deadlines.next <= at and not self._put_off(at):
+            return False
+        if newest is not None:
+            self.newest[agent] = newest
+        self.clock = now
+        self.states[key] = State(
+            shown, state.hard, Seen(now, ended, spool, sequence, given.code), state.flap, state.notice, (), state.ack,
+            state.lost, state.number, None, state.trial, state.down, state.ack_at,
+        )  # fmt: skip
+        self.touched.add(agent)
+        self.changed.add(key)
+        return True
+
+    def _put_off(self, at: float) -> bool:
+        """Plan those checks anew that were to be looked at by `at`, as `Timeline.advance` does, as long as none is due.
+
+        Return False at the first entry of which more comes than a later one.
+        """
+        deadlines = self._deadlines
+        while deadlines.next <= at:
+            time, key = deadlines.first()
+            if key is not None:
+                if isinstance(key, str):
+                    return False
+                due = deadline(self.states[key], self.rule(key), self._listening(key), self.started)
+                if due is not None and due <= max(self.clock, time):
+                    return False
+                deadlines.pop()
+                deadlines.plan(key, due)
+            else:
+                deadlines.pop()
+        return True

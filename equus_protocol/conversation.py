@@ -169,6 +169,9 @@ class Conversation:
         end = self.unread - octets
         stop = len(self._buffer) - end  # of this buffer: what is behind it is for another turn
         for _ in range(messages):
+            if self._at and self._at == len(self._buffer) and self._form is None and not self._fed:
+                self._buffer, self._at = b"", 0  # all of it is read, and what was read is let go
+                return
             message: m.Message | None = self._next_known()
             if message is None:
                 message = self.next_message()

@@ -171,22 +171,16 @@ class Evaluator:
 
     def _work(self) -> None:
         self._next_turn = None
-        until, calm = self._steady() + STEP_SECONDS, self.timeline.calm
+        until = self._steady() + STEP_SECONDS
+        calm: Callable[..., bool] = self.timeline.calm  # a result has agent and check: its type doesn't say so
         while not self._stopped and (self._events is not None or self._queue):
             if self._events is None:
-                next_one = self._queue.popleft()
-                if (
-                    type(next_one) is HistoryRecord
-                    and next_one.origin != Origin.ASKED
-                    and calm(
-                        next_one.agent,
-                        next_one.check_id,
-                        next_one.result,  # type: ignore[arg-type]  # it has all three
-                    )
-                ):
-                    self._evaluated(next_one.at)
+                given = self._queue.popleft()
+                is_judged = type(given) is HistoryRecord and given.origin != Origin.ASKED
+                if is_judged and calm(given.agent, given.check_id, given.result):  # type: ignore[union-attr]
+                    self._evaluated(given.at)  # type: ignore[union-attr]
                 else:
-                    self._begin(next_one)
+                    self._begin(given)
             if (self._events is not None and not self._write_events(until)) or self._steady() >= until:
                 self._next_turn = self._reactor.callLater(0, self._work)
                 return

@@ -177,7 +177,8 @@ def _strings(values: Sequence[str | None]) -> pa.Array:
 
 def _metrics(lists: Sequence[tuple[Metric, ...]]) -> pa.Array:
     offsets = list(accumulate(map(len, lists), initial=0))
-    rows = zip(*map(astuple, chain[Any].from_iterable(lists)), strict=True)
+    metrics: Iterable[Any] = chain.from_iterable(lists)
+    rows = zip(*map(astuple, metrics), strict=True)
     columns = dict(zip(_METRIC_FIELDS, rows, strict=False))  # without any metric there is no column
     structs = pa.StructArray.from_arrays(
         [convert(columns.get(name, ())) for name, convert in _METRIC_COLUMNS], fields=list(METRIC)

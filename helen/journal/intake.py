@@ -17,6 +17,7 @@ class Intake:
     def __init__(self) -> None:
         self._records: deque[tuple[Entry | Change | Floor, int]] = deque()
         self._wake = threading.Event()
+        self._is_asleep = False  # the thread that empties it waits, or is about to
         self.bytes_in = 0  # of all that was queued since the start, and of what was handed over of it
         self.bytes_out = 0
         self.closing = False
@@ -34,7 +35,7 @@ class Intake:
         size += RECORD_OVERHEAD
         self.bytes_in += size
         self._records.append((record, size))
-        if not self._wake.is_set():
+        if self._is_asleep:
             self._wake.set()
 
     def close(self) -> None:
@@ -46,8 +47,10 @@ class Intake:
         """Wait until a record is queued, the queue ends, or these seconds are over. True if a record is queued."""
         if not self._records and not self.closing:
             self._wake.clear()
+            self._is_asleep = True
             if not self._records and not self.closing:  # pushed between the look and the clear
                 self._wake.wait(seconds)
+            self._is_asleep = False
         return bool(self._records)
 
     def take(self, most_bytes: int, most_records: int) -> tuple[list[Entry | Change | Floor], int]:

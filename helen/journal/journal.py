@@ -119,15 +119,17 @@ class Journal:
         Nothing is acked before a `Batch` says so. Refused results come again from the agent's spool: end the session
         with `overloaded`. Well before that `full` turns true: stop reading. Raises JournalError while it isn't open.
         """
-        size = len(entry.blob)
-        if not self._takes(size):
+        size, intake = len(entry.blob), self._intake  # as `_takes` has it: this is for each result
+        if self._writer is None or intake.closing:
+            self._check_open()
+        if intake.bytes_in - intake.bytes_out + size >= self._limits.backlog_most:
             return False
         if entry.spool.lstrip("~") == OWN_SPOOL:
             entry = Entry(
                 entry.agent, entry.check_id, entry.check, inner_spool(entry.spool), entry.sequence, entry.origin,
                 entry.received, entry.blob,
             )  # fmt: skip
-        self._intake.push(entry, size)
+        intake.push(entry, size)
         return True
 
     def append_own(
@@ -227,10 +229,8 @@ class Journal:
             raise JournalError("the journal isn't open")
 
     def _takes(self, size: int) -> bool:
-        intake = self._intake
-        if self._writer is None or intake.closing:
-            self._check_open()
-        return intake.bytes_in - intake.bytes_out + size < self._limits.backlog_most
+        self._check_open()
+        return self._intake.backlog_bytes + size < self._limits.backlog_most
 
     def _deliver(self, batch: Batch) -> None:
         """Send a batch to the caller's thread. Called by the writer thread, before its bytes count as written."""

@@ -125,6 +125,7 @@ class PassiveIntake:
 
     def _on_config(self) -> None:
         before, self._reading = self.config, self.config_file.config or Reading()
+        self._sessions.results.declared = self.config.hosts.keys()
         if self._has_begun:
             self._restate_all(before.hosts.keys() | self.config.hosts.keys())
 

@@ -217,7 +217,7 @@ class AgentConnection(Protocol):
         self._part.bytes += len(data)
         owner.heard_from(self)
         self.conversation.feed(data)
-        if not self.is_busy and owner.has_time():
+        if self._read_at >= self._busy_until and owner.has_time():  # the one as in `is_busy`
             self.listen()
         else:
             self._pause()
@@ -283,7 +283,11 @@ class AgentConnection(Protocol):
             self._pause()
             self.owner.later(self)
         else:
-            part.note(self.conversation.unfinished, self._read_at)
+            unfinished = self.conversation.unfinished
+            if unfinished is None:
+                part.part, part.bytes = None, 0
+            else:
+                part.note(unfinished, self._read_at)
             if self._reading_paused:
                 self._go_on_reading()
 

@@ -7,7 +7,7 @@ durable. Connections are held while the journal is full.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -53,6 +53,7 @@ class ResultIntake:
     ) -> None:
         self.counts = {"reports": 0, "results": 0, "passive": 0, "acks": 0, "late": 0, "foreign": 0}
         self.is_outside: Callable[[str, str], bool] = lambda agent, check_id: False
+        self.declared: Collection[str] = ()  # names of which any check may be outside: most agents are none of them
         self._warned: set[str] = set()  # agents with foreign results: one line in the log for each
         self._journal, self._roster, self._queries = journal, roster, queries
         self._v1_scheduler, self._turns, self._wall = v1_scheduler, turns, wall
@@ -80,7 +81,7 @@ class ResultIntake:
         if not self._quotas.takes(connection, len(report.blob)):
             return  # it was sent away: the report is in its spool, and comes again
         self.counts["reports"] += 1
-        is_foreign = self.is_outside(connection.name, report.check)
+        is_foreign = connection.name in self.declared and self.is_outside(connection.name, report.check)
         origin = Origin.ASKED if is_foreign else Origin.SCHEDULED  # it is acknowledged and kept, and steps no state
         entry = Entry(
             connection.name, report.check, None, report.spool, report.sequence, origin, self._wall(), report.blob

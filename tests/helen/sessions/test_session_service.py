@@ -520,6 +520,7 @@ def test_a_store_that_is_closed_is_no_news(home: Home, monkeypatch: pytest.Monke
 def test_results_of_checks_that_report_from_outside(home: Home) -> None:
     """They are acknowledged, so that the spool goes on, and counted; the state is not theirs to change (F39)."""
     home.house.results.is_outside = lambda agent, check_id: check_id == "backup"
+    home.house.results.declared = {"web-1"}
     peer = home.agent()
     peer.hear()
     home.ask("web-1")

@@ -1,0 +1,221 @@
+"""Calls of Python's own functions that a report costs on its way through Helen: exact, on any machine, and bounded.
+
+All parts are real and connected by wiring.py; the threads of the journal have nothing to do, and what they would is
+done here. A figure that grows is a slower Helen: find out what has come in, before it is raised.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from call_counts import Counting
+from helen_parts import WALL, Transport
+from twisted.internet.task import Clock
+
+from equus_protocol import messages as m
+from equus_protocol.conversation import Conversation, Role
+from helen import wiring
+from helen.journal.values import Batch, Change, Entry, Origin, StoredChange
+from helen.journal.writer import Writer
+from helen.parts import Parts
+from helen.sessions.connection import AgentConnection
+from helen.settings.settings import Settings
+from helen.states.agent_rules import AgentRules, rules_to_json
+from helen.states.model import Rule
+
+DOCUMENT = json.dumps(
+    {
+        "status": "ok", "summary": "/ used 40.2 %",
+        "metrics": [
+            {"name": name, "value": 1.5, "unit": "%", "kind": "gauge", "labels": {"path": "/"}, "warn": "80"}
+            for name in ("used", "free")
+        ],
+        "check": "disk", "code": "c" * 64, "started": WALL, "took_ms": 3.5,
+    }
+).encode()  # fmt: skip
+EACH = 200  # results of one count: a batch more or less is then a fraction of a call
+
+
+class Inert(Clock):
+    """A reactor whose threads do nothing, so that all that is counted is done in this one; no time passes in a turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = itertools.repeat(0.0).__next__  # type: ignore[method-assign]  # no call of Python, as in Helen
+
+    def callFromThread(self, function: Any, *given: Any) -> None:
+        """Keep nothing: batches are handed over by the test."""
+
+    def callInThread(self, function: Any, *given: Any) -> None:
+        """Do nothing."""
+
+    def getThreadPool(self) -> Any:
+        return self
+
+    callInThreadWithCallback = callInThread
+
+
+class Wire(Transport):
+    """Keeps what is written without a call of Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = bytearray()
+        self.write = self.sent.extend
+
+
+class Wired:
+    """A whole Helen with agents that are connected in memory, without TLS."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = Inert()
+        # Nothing is encrypted here, and an agent is who it says it is.
+        chosen = Settings(folder, insecure_plaintext=True)
+        self.parts: Parts = wiring.wire(self.clock, chosen, print, print).parts
+        self.parts.clock.begin()
+        self.parts.sessions.steady = lambda: 1_000.0  # a machine that stands still ends no slice
+        self.at = 100
+        self.sequence = 0
+        self.hand_over(self.change("helen_start", {}))
+
+    def change(self, kind: str, document: dict[str, Any], agent: str | None = None) -> StoredChange:
+        self.at += 1
+        said = document if agent is None else {"agent": agent, **document}
+        return StoredChange(self.at, Change(kind, WALL, agent, None, json.dumps(said).encode()))
+
+    def hand_over(self, *records: Any) -> None:
+        """Give durable records to all that read them, and let the reactor turn until they have."""
+        self.parts.journal._on_durable(Batch(records=records))
+        for _ in range(3):
+            self.clock.advance(0)
+
+    def agent(self, name: str) -> AgentConnection:
+        connection = AgentConnection(self.parts.sessions, encrypted=False)
+        connection.makeConnection(Wire())
+        connection.dataReceived(Conversation(Role.EQUUS).send(m.Hello(2, f"0.1.0;name={name}")))
+        rules = AgentRules({}, {"disk": Rule(stale=600.0)})
+        self.hand_over(self.change("rule", rules_to_json(rules), name), self.change("link", {"event": "up"}, name))
+        self.take()
+        return connection
+
+    def take(self) -> list[Any]:
+        """Take what was queued for the journal's writer, which does not run."""
+        return self.parts.journal._intake.take(2**40, 10**6)[0]
+
+    def entries(self, agents: int) -> list[Any]:
+        """The next results, of all agents in turn."""
+        made = []
+        for number in range(EACH):
+            if number % agents == 0:
+                self.sequence += 1
+            name = f"a-{number % agents}"
+            made.append(Entry(name, "disk", None, "s", self.sequence, Origin.SCHEDULED, WALL + 0.1, DOCUMENT))
+        return made
+
+    def batch(self, agents: int) -> tuple[Any, ...]:
+        """The same, as the writer would hand them back."""
+        writer = self.parts.journal._writer
+        assert writer is not None
+        new = []
+        for entry in self.entries(agents):
+            self.at += 1
+            new.append((self.at, entry))
+        return writer._parse(new)
+
+
+@pytest.fixture
+def wired(tmp_path: Path, no_threads: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wired]:
+    monkeypatch.setattr(Writer, "start", lambda self: None)
+    monkeypatch.setattr(Writer, "join", lambda self, seconds: True)
+    made = Wired(tmp_path)
+    yield made
+    made.parts.journal.close()
+    made.parts.store.close()
+
+
+def each(counts: Counting) -> dict[str, int]:
+    """The functions that ran at least once for each result, and how often."""
+    return {name: round(number / EACH) for name, number in counts.names.items() if number >= EACH}
+
+
+def report(sequence: int) -> bytes:
+    return b"report s %d disk %d\n%b\n" % (sequence, len(DOCUMENT), DOCUMENT)
+
+
+@pytest.mark.parametrize(("at_once", "most"), [(1, 23), (EACH // 4, 11.5)])
+def test_from_the_bytes_to_the_queue(wired: Wired, at_once: int, most: int) -> None:
+    """Reports in reads of one, and in reads of many: protocol, quotas, and the journal's queue."""
+    connection = wired.agent("a-0")
+    chunks = [
+        b"".join(report(first + number) for number in range(at_once))
+        for first in range(1, 2 * EACH + 1, at_once)
+    ]  # fmt: skip
+    half = len(chunks) // 2
+    for chunk in chunks[:half]:
+        connection.dataReceived(chunk)
+    with Counting() as counts:
+        for chunk in chunks[half:]:
+            connection.dataReceived(chunk)
+    assert len(wired.take()) == 2 * EACH
+    assert counts.all / EACH <= most, counts.names.most_common()
+
+
+@pytest.mark.parametrize("agents", [1, EACH])
+def test_from_the_queue_to_the_rows(wired: Wired, agents: int) -> None:
+    """The writer's part: counted, encoded, made durable, acknowledged, decoded once, and put among the rows."""
+    writer = wired.parts.journal._writer
+    assert writer is not None
+    writer._deliver = lambda batch: None
+    assert writer._commit(wired.entries(agents))
+    entries = wired.entries(agents)
+    with Counting() as counts:
+        assert writer._commit(entries)
+    expected = {"count": 1, "add": 1, "encode_entry": 1, "read_document": 1, "_read_plain": 1, "_complete": 1}
+    acks = {"high": 1, "__init__": 1} if agents == EACH else {}
+    assert each(counts) == expected | acks
+    assert counts.all / EACH <= sum((expected | acks).values()) + 0.5, counts.names.most_common()
+
+
+def test_from_the_disk_to_the_states(wired: Wired) -> None:
+    """Roster, timeline, gates, telemetry and events: a result that says what the one before it said."""
+    for number in range(EACH):
+        wired.agent(f"a-{number}")
+    for _ in range(3):
+        wired.hand_over(*wired.batch(EACH))
+    batch = wired.batch(EACH)
+    with Counting() as counts:
+        wired.hand_over(*batch)
+    assert wired.parts.evaluator.at == wired.at
+    assert wired.parts.evaluator.timeline.states["a-0", "disk"].seen.sequence == wired.sequence
+    assert each(counts) == {
+        "_estimate_clock": 1, "since_when": 1, "take": 1, "record_of": 1, "calm": 1, "_evaluated": 1,
+        "__init__": 4,  # Result, Newest, Seen, State
+    }  # fmt: skip
+    assert counts.all / EACH <= 11, counts.names.most_common()
+
+
+def test_from_the_disk_to_the_agent(wired: Wired) -> None:
+    """An acknowledgement of its own for each report: found, written, and sent in the next turn."""
+    connections = [wired.agent(f"a-{number}") for number in range(EACH)]
+    for connection in connections:
+        connection.transport.sent.clear()
+    acks = Counter[str]()
+    writer = wired.parts.journal._writer
+    assert writer is not None
+    batches: list[Batch] = []
+    writer._deliver = batches.append
+    writer._commit(wired.entries(EACH))
+    with Counting() as counts:
+        for batch in batches[:1]:
+            wired.parts.sessions.results.on_durable(batch)
+        wired.clock.advance(0)
+    for connection in connections:
+        acks[connection.transport.sent.decode()] += 1
+    assert acks == {"ack s 1\n": EACH}
+    assert counts.all / EACH <= 9, counts.names.most_common()

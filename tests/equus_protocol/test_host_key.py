@@ -41,6 +41,7 @@ CA_PEM = certificate(CA, CA, None, "ca")
 OTHER_PEM = certificate(OTHER, OTHER, None, "ca")
 GOOD = certificate(AGENT, CA, "urn:equus:agent:web-1")
 SIGNED = sign(LINE, pem_of(AGENT))
+STRANGE = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32))
 UNSIGNED = "it is not signed with the key of its certificate"
 
 
@@ -55,8 +56,8 @@ UNSIGNED = "it is not signed with the key of its certificate"
     ("web-1", LINE, SIGNED, b"x", CA_PEM, UNSIGNED), ("web-1", LINE, SIGNED, GOOD, b"x", UNSIGNED),
     ("web-1", LINE, SIGNED, certificate(AGENT, CA, None), CA_PEM, UNSIGNED),
     ("web-1", LINE, SIGNED, certificate(AGENT, CA, "urn:other:web-1"), CA_PEM, "its certificate is not that of web-1"),
-    ("web-1", LINE, SIGNED, certificate(ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32)), CA, "urn:equus:agent:web-1"),
-     CA_PEM, "its certificate has a key of another kind than Equus makes"),
+    ("web-1", LINE, SIGNED, certificate(STRANGE, CA, "urn:equus:agent:web-1"), CA_PEM,
+     "its certificate has a key of another kind than Equus makes"),
 ])  # fmt: skip
 def test_what_shows_a_host_key(
     name: str, line: str, signature: str, shown: bytes, ca: bytes | None, why: str | None
@@ -70,7 +71,7 @@ def test_a_signature_for_another_purpose() -> None:
     bare = base64.b64encode(AGENT.sign(LINE.encode(), ec.ECDSA(hashes.SHA256()))).decode()
     assert fault("web-1", LINE, bare, GOOD, CA_PEM) == UNSIGNED
     with pytest.raises(ValueError, match="the key of the certificate is of another kind than Equus makes"):
-        sign(LINE, pem_of(ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32))))
+        sign(LINE, pem_of(STRANGE))
 
 
 def test_a_fingerprint() -> None:

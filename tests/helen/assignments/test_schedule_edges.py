@@ -9,8 +9,9 @@ import pytest
 
 from groundwork.check_notes import NO_NOTES, CheckNotes
 from helen.agents.roster import Agent
-from helen.assignments import schedule as schedule_module
+from helen.assignments import assignments_text
 from helen.assignments.arguments import argument_faults, faults_of
+from helen.assignments.assignments_text import read
 from helen.assignments.known_notes import KnownNotes
 from helen.assignments.password_arguments import _is_named_so, _is_random, _suspects, password_warnings
 from helen.assignments.schedule import (
@@ -20,7 +21,6 @@ from helen.assignments.schedule import (
     CheckTable,
     ScheduleEntry,
     phase,
-    read,
     schedule,
     to_json,
     unknown_checks,
@@ -84,7 +84,7 @@ def test_faults_are_told_by_their_place() -> None:
 @pytest.mark.parametrize(("count", "is_taken"), [(3, True), (4, False)])
 def test_how_many_entries(count: int, is_taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many and no more."""
-    monkeypatch.setattr(schedule_module, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(assignments_text, "MAX_ENTRIES", 3)
     assert (faults(ONE * count) == []) is is_taken
 
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 pytest.register_assert_rewrite("acting", "fleet")  # of tests/stages: their assertions say what was there
+
+# A property holds for the same inputs in each run, however slow the machine is. `--hypothesis-profile search` looks for
+# inputs that no run has tried; what it finds becomes an @example.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=1_000)
+settings.load_profile("same")
 
 CASES = range(1, 71)  # of docs/security.rst
 ONE_PIECE = ("pipeline",)  # folders whose files share something dear: a Spark of their own would cost 10 s each

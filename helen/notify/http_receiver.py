@@ -28,9 +28,13 @@ class HttpReceiver:
     ca: str | None = None
 
     @classmethod
-    def read(cls, table: Table) -> HttpReceiver:
-        """Take `url`, `headers`, `bearer` and `ca`; faults go to `table.faults`."""
-        url = table.secret("url", '"https://host/path", or { env = "NAME" }, { file = "/path" }', True, True)
+    def read(cls, table: Table, usual: str | None = None) -> HttpReceiver:
+        """Take `url`, `headers`, `bearer` and `ca`; faults go to `table.faults`.
+
+        `usual`: the URL if none is written; without it there must be one.
+        """
+        url = table.secret("url", '"https://host/path", or { env = "NAME" }, { file = "/path" }', True, usual is None)
+        url = usual if url is None and "url" not in table.content else url
         if isinstance(url, str) and not is_url(url):
             sound = "http://HOST[:PORT]/PATH or https://..., without user and password in it"
             table.faults.append(f"{table.place}: url can't be used: write {sound}")  # it may be a secret: not shown

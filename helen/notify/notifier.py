@@ -33,6 +33,7 @@ from helen.notify.sending import send
 from helen.storage.config_file import ConfigFile
 from helen.storage.database import Store, StoreClosed
 
+ONE_CHECK = ("agent", "check")  # labels by which a message has one alert
 API_TIMING = Timing(0.0, 1.0, 60.0)  # of Alertmanager, which wants each alert that fires each minute
 PRUNE_SECONDS = 3_600.0  # between two looks for sent messages that need not be remembered any more
 RETRY_SECONDS = 1.0  # until a transaction that failed is tried again
@@ -185,8 +186,12 @@ class Notifier:
         routed = route(config.route, labels)
         found = []
         for each in routed.destinations:
-            if config.channels[each.channel].settings.groups_itself:
+            kind = config.channels[each.channel].settings
+            if kind.groups_itself:
                 each = Destination(each.channel, each.channel, (), API_TIMING)
+            elif kind.one_alert:
+                by = tuple((label, labels.get(label, "")) for label in ONE_CHECK)
+                each = Destination(each.channel, each.route, by, each.timing)
             found.append(each)
         return found, "no rule with a channel takes it: `helen route test` shows each rule"
 

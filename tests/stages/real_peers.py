@@ -1,4 +1,4 @@
-"""Programs of others, on free ports of loopback and without privileges: Alertmanager, and the mail server chasquid."""
+"""Programs of others, on free ports of loopback: Alertmanager, the mail server chasquid, and rsyslog."""
 
 from __future__ import annotations
 
@@ -19,6 +19,23 @@ mail_delivery_agent_args: "-c"
 mail_delivery_agent_args: "cat > {folder}/mails/new.$$ && mv {folder}/mails/new.$$ {folder}/mails/$$.eml"
 data_dir: "{folder}/data"
 mail_log_path: "<stderr>"
+"""
+RSYSLOG = """
+global(workDirectory="{folder}")
+module(load="imtcp")
+module(load="mmpstrucdata")
+input(type="imtcp" address="127.0.0.1" port="0" listenPortFileName="{folder}/port")
+template(name="fields" type="list" option.jsonf="on") {{
+  property(outname="priority" name="pri" format="jsonf")
+  property(outname="host" name="hostname" format="jsonf")
+  property(outname="program" name="app-name" format="jsonf")
+  property(outname="process" name="procid" format="jsonf")
+  property(outname="event" name="msgid" format="jsonf")
+  property(outname="text" name="msg" format="jsonf")
+  property(outname="fields" name="$!rfc5424-sd!helen@32473" format="jsonf")
+}}
+action(type="mmpstrucdata")
+action(type="omfile" file="{folder}/out" template="fields")
 """
 ALERTMANAGER = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
 
@@ -87,3 +104,9 @@ def a_mail_server(folder: Path, certificate: bytes, key: bytes) -> Peer:
 def mails(folder: Path, count: int) -> list[Any]:
     """Once there are so many, in their order."""
     return wait_for(lambda: found if len(found := sorted((folder / "mails").glob("*.eml"))) >= count else None, "mail")
+
+
+def a_log_server(folder: Path) -> Peer:
+    """Writes the parts of each message, as rsyslog has read them, to `out`: JSON, one in a line."""
+    (folder / "rsyslog.conf").write_text(RSYSLOG.format(folder=folder))
+    return Peer(folder, [program("rsyslogd", "rsyslog"), "-n", "-f", "rsyslog.conf", "-i", str(folder / "pid")])

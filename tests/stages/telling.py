@@ -10,14 +10,18 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail, maybeDeferred
 from twisted.internet.epollreactor import EPollReactor
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 
 from helen.files.toml_table import Text
+from helen.notify.attempt import SendFailed
 from helen.notify.channels.alertmanager import Alertmanager
+from helen.notify.channels.channel import Channel, ChannelKind
 from helen.notify.channels.webhook import Webhook
 from helen.notify.grouping import Groups, Limits, Note
 from helen.notify.http_receiver import HttpReceiver
 from helen.notify.messages import Alert, Message, labels_of
 from helen.notify.routing import Destination, Timing
+from helen.notify.sending import send
 from helen.storage import schema
 from helen.storage.database import StoreFailed
 
@@ -128,3 +132,12 @@ class Pump:
 
 def wall(clock: Clock) -> Callable[[], float]:
     return lambda: WALL + clock.seconds()
+
+
+def told(pump: Pump, via: ChannelKind, given: Message, timeout: float = 20.0, url: str = "http://helen.example") -> str:
+    """Send a message once: `ok ...` or `failed ...`, in the remote's words."""
+    found = pump.run(send(pump.reactor, Channel("x", via, timeout), given, url))
+    if isinstance(found, Failure):
+        assert found.check(SendFailed), found.getTraceback()
+        return f"failed {found.value.text}"
+    return f"ok {found.text}"

@@ -21,6 +21,7 @@ class ChannelKind(ABC):
     type_name: ClassVar[str]  # `type` in notifications.toml
     default_timeout: ClassVar[float] = 10.0  # seconds for the whole of one attempt
     groups_itself: ClassVar[bool] = False  # its receiver groups, waits and limits, and wants each alert each minute
+    one_alert: ClassVar[bool] = False  # each alert is a message of its own: its receiver has one thing for each check
 
     @classmethod
     @abstractmethod

@@ -6,10 +6,12 @@ from helen.notify.channels.alertmanager import Alertmanager
 from helen.notify.channels.apprise import Apprise
 from helen.notify.channels.channel import ChannelKind
 from helen.notify.channels.command import Command
+from helen.notify.channels.incident import Incident
 from helen.notify.channels.smtp import Smtp
+from helen.notify.channels.syslog import Syslog
 from helen.notify.channels.webhook import Webhook
 
-KINDS: tuple[type[ChannelKind], ...] = (Webhook, Alertmanager, Smtp, Command, Apprise)
+KINDS: tuple[type[ChannelKind], ...] = (Webhook, Alertmanager, Smtp, Command, Apprise, Incident, Syslog)
 
 
 def type_names() -> tuple[str, ...]:

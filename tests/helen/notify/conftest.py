@@ -8,8 +8,22 @@ from pathlib import Path
 import pytest
 from notifier_life import FILE, Life
 from remotes import Receiver, Sink
+from telling import Pump
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import Clock
+
+
+@pytest.fixture(scope="module")
+def pump() -> Iterator[Pump]:
+    pump = Pump()
+    yield pump
+    pump.close()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a channel makes in a thread is made in the test's own."""
+    monkeypatch.setattr("helen.notify.attempt.deferToThread", maybeDeferred)
 
 
 @pytest.fixture

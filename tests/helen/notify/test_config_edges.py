@@ -152,8 +152,10 @@ def test_a_channel_of_each_kind_as_people_see_it() -> None:
         "[channels.m]\ntype='smtp'\nhost='m'\nfrom='a@b'\nto=['c@d','e@f']\nuser='u'\npassword={file='/p'}\ntls='tls'\n"
         "[channels.c]\ntype='command'\nargv=['/x','y']\nenvironment={A='b', C={env='D'}}\n"
         "[channels.ap]\ntype='apprise'\nurls='slack://t/o/k'\n"
+        "[channels.i]\ntype='incident'\nshape='opsgenie'\nkey={env='K'}\n"
+        "[channels.s]\ntype='syslog'\nto='tls://logs'\nfacility='local0'\n"
     ).channels
-    assert [channels[name].show() for name in ("w", "am", "m", "c", "ap")] == [
+    assert [channels[name].show() for name in ("w", "am", "m", "c", "ap", "i", "s")] == [
         {"name": "w", "timeout": 10.0, "rate": (5, 60.0), "type": "webhook", "shape": "own",
          "url": f"https://h:8443/{MASK}", "headers": {"X": MASK}, "bearer": "(env B)"},
         {"name": "am", "timeout": 3.0, "rate": None, "type": "alertmanager", "shape": "alertmanager-v2",
@@ -163,9 +165,14 @@ def test_a_channel_of_each_kind_as_people_see_it() -> None:
         {"name": "c", "timeout": 30.0, "rate": None, "type": "command", "argv": ["/x", "y"],
          "environment": {"A": MASK, "C": "(env D)"}},
         {"name": "ap", "timeout": 30.0, "rate": None, "type": "apprise", "url": f"slack://{MASK}"},
+        {"name": "i", "timeout": 10.0, "rate": None, "type": "incident", "shape": "opsgenie", "key": "(env K)",
+         "url": f"https://api.opsgenie.com/{MASK}", "headers": {}, "bearer": None},
+        {"name": "s", "timeout": 10.0, "rate": None, "type": "syslog", "url": "tls://logs:6514", "facility": "local0",
+         "ca": None},
     ]  # fmt: skip
-    assert type_names() == ("webhook", "alertmanager", "smtp", "command", "apprise")
-    assert [kind_of(name).groups_itself for name in type_names()] == [False, True, False, False, False]
+    assert type_names() == ("webhook", "alertmanager", "smtp", "command", "apprise", "incident", "syslog")
+    assert [name for name in type_names() if kind_of(name).groups_itself] == ["alertmanager"]
+    assert [name for name in type_names() if kind_of(name).one_alert] == ["incident"]
     assert (channels["w"].settings.knows_labels, channels["c"].settings.knows_labels) == (False, False)
     with pytest.raises(KeyError):
         kind_of("fax")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from notifier_life import FILE, Life
 from telling import WALL, DirectStore, Journal, wall
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
@@ -17,6 +17,40 @@ from helen.notify.attempt import Accepted, SendFailed
 from helen.notify.missed import StoredDecision
 from helen.notify.notifier import Notifier
 from helen.notify.outbox import AT_ONCE, FIRST_RETRY, LONGEST_RETRY, MAX_TRIES, backoff
+
+PAGER = """
+[channels.hook]
+type = "webhook"
+url = "http://127.0.0.1:9/"
+[channels.pager]
+type = "incident"
+shape = "pagerduty"
+key = { env = "KEY" }
+[route]
+group_wait = "10s"
+group_by = ["site"]
+channels = ["pager", "hook"]
+"""
+
+
+def test_an_incident_is_a_message_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the rule groups by, from begin to end, while its severity and its labels change."""
+    monkeypatch.setattr("helen.files.watched_file.deferToThread", maybeDeferred)
+    (tmp_path / "notifications.toml").write_text(PAGER)
+    life = Life(tmp_path, Clock())
+    life.decide("a/c")
+    life.decide("b/c")
+    life.sit(20)
+    assert sorted(each[1:3] for each in life.sent) == [
+        ("hook", ["a/c+", "b/c+"]), ("pager", ["a/c+"]), ("pager", ["b/c+"]),
+    ]  # fmt: skip
+    life.sent.clear()
+    life.labels["site"] = "y"
+    life.decide("a/c", "changed", "warning")
+    life.sit(400)
+    life.decide("a/c", "recovery", "ok")
+    life.sit(400)
+    assert [each[2] for each in life.sent if each[1] == "pager"] == [["a/c+"], ["a/c-"]]
 
 
 def test_a_decision_becomes_a_message_and_every_step_a_record(life: Life) -> None:

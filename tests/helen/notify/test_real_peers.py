@@ -6,6 +6,7 @@ import email
 import email.policy
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,49 +16,33 @@ from typing import Any
 import pytest
 from attrs import evolve
 from authorities import an_authority
-from real_peers import MAIL_PASSWORD, MAIL_USER, Peer, a_mail_server, an_alertmanager, mails, program
+from real_peers import (
+    MAIL_PASSWORD,
+    MAIL_USER,
+    Peer,
+    a_log_server,
+    a_mail_server,
+    an_alertmanager,
+    mails,
+    program,
+)
 from remotes import Receiver, wait_for
-from telling import Pump, alert, an_api
-from twisted.internet.defer import maybeDeferred
-from twisted.python.failure import Failure
+from telling import Pump, alert, an_api, told
 
 from helen.files.toml_table import Secret
-from helen.notify.attempt import SendFailed
 from helen.notify.channels.apprise import Apprise, show_service
-from helen.notify.channels.channel import Channel
 from helen.notify.channels.smtp import Smtp
+from helen.notify.channels.syslog import Syslog
 from helen.notify.config import read
 from helen.notify.messages import Message
-from helen.notify.sending import send
 
-pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def pump() -> Iterator[Pump]:
-    pump = Pump()
-    yield pump
-    pump.close()
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("helen.notify.attempt.deferToThread", maybeDeferred)
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("at_once")]
 
 
 def message(*alerts: Any, at: float | None = None) -> Message:
     return Message(
         "id1", "g", "x", "route", {"agent": "a"}, at or time.time(), alerts, frozenset(a.key for a in alerts)
     )
-
-
-def told(pump: Pump, via: Any, given: Message, timeout: float = 20.0) -> str:
-    """`ok ...` or `failed ...`, in the remote's words."""
-    found = pump.run(send(pump.reactor, Channel("x", via, timeout), given, "http://helen.example"))
-    if isinstance(found, Failure):
-        assert found.check(SendFailed), found.getTraceback()
-        return f"failed {found.value.text}"
-    return f"ok {found.text}"
 
 
 # ------------------------------------------------------------------------------------------------ Alertmanager
@@ -100,6 +85,30 @@ def test_alertmanager_takes_re_sends_and_ends(pump: Pump, alertmanager: Peer) ->
     wait_for(lambda: query("agent=a") == [], "end of the alert")
     bad = evolve(fires, labels={"": "x"})
     assert told(pump, via, message(bad)).startswith("failed 400 Bad Request")
+
+
+# ------------------------------------------------------------------------------------------------ rsyslog
+
+
+def test_rsyslog_reads_each_part(pump: Pump, tmp_path: Path) -> None:
+    """Priority, names, event, text, and the fields by their names without our escapes."""
+    peer = a_log_server(tmp_path)
+    try:
+        fires = evolve(alert("a/disk"), owner='the "storage" team]', why="1 \\ 2")
+        over = evolve(alert("b/load", "recovery", "ok"), summary="fine")
+        via = Syslog("tcp", "127.0.0.1", peer.port, "local3")
+        assert told(pump, via, message(fires, over)) == "ok 2 sent over tcp"
+        out = tmp_path / "out"
+        wait_for(lambda: out.exists() and out.read_text().count("\n") == 2, "two messages")
+        first, last = map(json.loads, out.read_text().splitlines())
+        assert (first["priority"], first["program"], first["event"]) == ("154", "helen", "PROBLEM")
+        assert first["text"].strip() == "a/disk CRITICAL: words"
+        assert (first["process"], first["host"]) == (str(os.getpid()), socket.gethostname())
+        given = first["fields"] if isinstance(first["fields"], dict) else json.loads(first["fields"])
+        assert (given["owner"], given["why"], given["agent"]) == ('the "storage" team]', "1 \\ 2", "a")
+        assert (last["priority"], last["event"], last["text"].strip()) == ("157", "RECOVERY", "b/load OK: fine")
+    finally:
+        peer.end()
 
 
 # ------------------------------------------------------------------------------------------------ mail

@@ -9,21 +9,19 @@ import socket
 import ssl
 import stat
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import telling
 from attrs import evolve
 from authorities import an_authority
 from remotes import Receiver, Sink
 from telling import WALL, Pump, alert, an_api, webhook
-from twisted.internet.defer import maybeDeferred
 from twisted.logger import formatEvent, globalLogPublisher
-from twisted.python.failure import Failure
 
 from helen.files.toml_table import Secret
-from helen.notify.attempt import MAX_ANSWER, SendFailed
+from helen.notify.attempt import MAX_ANSWER
 from helen.notify.channels.channel import Channel
 from helen.notify.channels.command import Command
 from helen.notify.channels.smtp import Smtp
@@ -36,16 +34,8 @@ from helen.states.alert_decisions import AS_SAID
 TOKEN = "s3cr3t-t0ken"
 
 
-@pytest.fixture(scope="module")
-def pump() -> Iterator[Pump]:
-    pump = Pump()
-    yield pump
-    pump.close()
-
-
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("helen.notify.attempt.deferToThread", maybeDeferred)
+def _surroundings(monkeypatch: pytest.MonkeyPatch, at_once: None) -> None:
     monkeypatch.setenv("NOTIFY_TEST_TOKEN", TOKEN)
 
 
@@ -56,11 +46,7 @@ def message() -> Message:
 
 def told(pump: Pump, via: Any, timeout: float = 5.0) -> str:
     """`ok ...` or `failed ...`, in the remote's words."""
-    found = pump.run(send(pump.reactor, Channel("x", via, timeout), message(), "http://helen"))
-    if isinstance(found, Failure):
-        assert found.check(SendFailed), found.getTraceback()
-        return f"failed {found.value.text}"
-    return f"ok {found.text}"
+    return telling.told(pump, via, message(), timeout, "http://helen")
 
 
 # ---------------------------------------------------------------------------------------------- HTTP

@@ -137,6 +137,8 @@ class Agent:
         self._schedule_runner.stop()
         if self._ticking is not None and self._ticking.active():
             self._ticking.cancel()
+        if self._current.session is not None:
+            self._current.session.close_tunnels("stopping")
         if self._current.connection is not None:
             self._current.connection.close()
         disconnected = self._dialler.stop()

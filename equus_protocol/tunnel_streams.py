@@ -34,6 +34,29 @@ class Stream(Protocol):
         """End, once all that was written has left."""
 
 
+class Tunnel(Protocol):
+    """Describes a tunnel for whoever joins its local side: a TunnelStream, or one that another Helen has."""
+
+    sent: int
+    received: int
+    on_end: Callable[[str], None]
+
+    def attach(self, local: Stream) -> None:
+        """Join the local side, and allow the peer its first bytes. After the end: end the local side."""
+
+    def read(self, data: bytes) -> None:
+        """Take bytes of the local side, to be sent."""
+
+    def choke(self) -> None:
+        """Allow the peer nothing more for now: the local side does not take what was written to it."""
+
+    def unchoke(self) -> None:
+        """Allow the peer more: the local side has taken all."""
+
+    def ended(self) -> None:
+        """Close the tunnel once what the local side has brought is sent: there will be no more."""
+
+
 class TunnelStream:
     """One tunnel. `on_open()` is called when the peer allows bytes for the first time, `on_end(reason)` once.
 
@@ -149,7 +172,7 @@ class TunnelStream:
 class Pace:
     """A push producer for the transport of a local side: the peer sends no more while that is full."""
 
-    def __init__(self, stream: TunnelStream) -> None:
+    def __init__(self, stream: Tunnel) -> None:
         self.pauseProducing, self.resumeProducing = stream.choke, stream.unchoke
 
     def stopProducing(self) -> None:

@@ -36,12 +36,26 @@ from helen.storage.database import Store
 from helen.telemetry import Telemetry
 
 
+class FarTunnels(Protocol):
+    """Describes helen.cluster.far_tunnels.FarTunnels."""
+
+    def open(self, agent: str, kind: str, described: dict[str, str]) -> Deferred[Any]:
+        """Open a tunnel to an agent of another Helen. Fails with TunnelRefused, NotThere among them."""
+
+    def host_key(self, agent: str) -> Deferred[dict[str, str]]:
+        """Return what an agent of another Helen has said of its SSH host key, {} if there is none."""
+
+
 class Network(Protocol):
     """Describes helen.cluster.service.HelenNetwork as far as others need it: it stands above them, and is an extra."""
 
     @property
     def jobs(self) -> Jobs | None:
         """The jobs of ZeroTask; None where Helen works for no broker of it."""
+
+    @property
+    def far_tunnels(self) -> FarTunnels | None:
+        """The way to agents of other Helens; None without a network key."""
 
     def overview(self) -> dict[str, Any]:
         """Return `scale0`, `shared` and `zerotask`, each a dict or None, and `troubles` where there are any."""

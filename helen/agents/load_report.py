@@ -59,7 +59,7 @@ def read_loaded(blob: bytes) -> LoadReport:
     return LoadReport(
         files, not_active, read_labels(document.get("labels")), _facts(_object(document, "host")),
         _word(document.get("isolation")), _word(document.get("policy")), _spool(_object(document, "spool")),
-        _troubles(document), _kinds(document.get("tunnels")), _shell(_object(document, "shell")),
+        _troubles(document), _kinds(document.get("tunnels")), read_shell(_object(document, "shell")),
     )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def _troubles(document: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def _shell(said: dict[str, Any]) -> dict[str, str]:
+def read_shell(said: dict[str, Any]) -> dict[str, str]:
     """Return what is said of SSH; all of it is left out if a part is too long: half a certificate is none."""
     parts = {key: value for key in SHELL if isinstance(value := said.get(key), str)}
     return parts if all(len(value) <= MAX_PART for value in parts.values()) else {}

@@ -2,6 +2,7 @@
 
     helen, helen.ID     status             JSON: what GET /api/v1/status says
                         file SHA256        a file that a published set names, as other Helens fetch it
+                        tunnel...          a tunnel to an agent, for another Helen: served_tunnels.py
     equus.AGENT         CHECK [ARGS]       runs the check now; the answer is the result as the agent wrote it
 
 An agent's service comes and goes with its connection, and carries the moment at which it attached: where two Helens
@@ -48,10 +49,14 @@ Note = Callable[[str, str, str], None]
 
 @frozen
 class Offer:
-    """Answers for Helen itself: `status()` returns plain JSON values, `file(sha256)` bytes or None."""
+    """Answers for Helen itself: `status()` returns plain JSON values, `file(sha256)` bytes or None.
+
+    `tunnel(body)` answers what other Helens ask of tunnels, with parts now or later; None: it serves none.
+    """
 
     status: Callable[[], dict[str, Any]]
     file: Callable[[str], bytes | None]
+    tunnel: Callable[[Sequence[bytes]], Any] | None = None
 
 
 class Scale0Backend:
@@ -115,6 +120,10 @@ class Scale0Backend:
         asked = self.worker.ask(f"helen.{identity}", b"file", sha256.encode(), timeout=FETCH_SECONDS)
         return asked.addCallbacks(lambda body: body[0] if body else None, no_answer)
 
+    def ask_helen(self, identity: str, *body: bytes, timeout: float) -> Deferred[Sequence[bytes]]:
+        """Ask another Helen. Fails with NotAnswered."""
+        return self.worker.ask(f"helen.{identity}", *body, timeout=timeout)
+
     # ---------------------------------------------------------------------------------------------- agents
 
     def offer(self, agent: Agent) -> None:
@@ -167,7 +176,9 @@ class Scale0Backend:
             raise Refused(429, "too_many", [str(refused).encode()]) from refused
         return answer
 
-    def _answer(self, body: list[bytes]) -> bytes:
+    def _answer(self, body: list[bytes]) -> Any:
+        if self._offer.tunnel is not None and body[0].startswith(b"tunnel"):
+            return self._offer.tunnel(body)
         if body == [b"status"]:
             return json.dumps(self._offer.status(), ensure_ascii=False).encode()
         if len(body) == 2 and body[0] == b"file":

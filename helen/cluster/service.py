@@ -10,7 +10,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -22,11 +22,13 @@ from helen.agents.roster import Agent
 from helen.cluster import network_key
 from helen.cluster.attachments import Attachments
 from helen.cluster.dial_keys import DialKeys
+from helen.cluster.far_tunnels import FarTunnels
 from helen.cluster.helen_list import HelenList
 from helen.cluster.moved_agents import MovedAgents, service_of
 from helen.cluster.network_health import Figure, NetworkHealth
 from helen.cluster.network_key import NetworkKey
 from helen.cluster.scale0_backend import Offer, Scale0Backend
+from helen.cluster.served_tunnels import ServedTunnels
 from helen.cluster.sharing import Sharing
 from helen.files.state_dir import StateError, make_folder
 from helen.jobs.fleet_tasks import PUSH_SLOTS, SLOTS, FleetTasks
@@ -97,6 +99,7 @@ class HelenNetwork:
         self.backend: Scale0Backend | None = None
         self.broker: BrokerService | None = None
         self.sharing: Sharing | None = None  # what is shared with other Helens, if anything is
+        self.far_tunnels: FarTunnels | None = None  # to agents of other Helens; with a network key
         self.jobs: Jobs | None = None
         self.zerotask: ZeroTaskService | None = None
         self._reactor = parts.reactor
@@ -141,7 +144,8 @@ class HelenNetwork:
             key = None if self.settings.network_key is None else network_key.load(self.settings.network_key)
             sharer = None if key is None else self._open_sharing(key)
             attachments = Attachments(self.identity, key, self._reactor.seconds, time.time)
-            offer = Offer(self._overview_of_all, self._parts.library.file)
+            tunnel = None if key is None else self._open_tunnels(key)
+            offer = Offer(self._overview_of_all, self._parts.library.file, tunnel)
             told = self._configured
             self.backend = Scale0Backend(
                 self._reactor,
@@ -155,6 +159,23 @@ class HelenNetwork:
                 attachments,
                 self._audit_of("Scale0"),
             )
+
+    def _open_tunnels(self, key: NetworkKey) -> Callable[[Sequence[bytes]], Any]:
+        """Make what asks other Helens for tunnels to their agents; return what answers them."""
+        sessions, note = self._parts.sessions, self._audit_of("Scale0")
+        self.far_tunnels = FarTunnels(
+            self._reactor, self.identity, key, self._ask_helen, self._other_identities, time.time
+        )
+        return ServedTunnels(self._reactor, self.identity, key, sessions, time.time, note).answer
+
+    def _ask_helen(self, identity: str, *body: bytes, timeout: float) -> Deferred[Sequence[bytes]]:
+        assert self.backend is not None
+        return self.backend.ask_helen(identity, *body, timeout=timeout)
+
+    def _other_identities(self) -> list[str]:
+        """Return the other Helens, those first that live."""
+        helens = None if self.sharing is None else self.sharing.helens
+        return [] if helens is None else list(dict.fromkeys([*helens.live, *helens.others]))
 
     def _open_sharing(self, key: NetworkKey) -> DocumentHolder:
         self.sharing = Sharing(self._parts, self.identity, key, self._others.live)

@@ -41,6 +41,10 @@ class TunnelRefused(Exception):
     """Report that no tunnel was opened; the text says why and what to do."""
 
 
+class NotThere(TunnelRefused):
+    """Report that no other Helen of the network that answers has the agent."""
+
+
 class Link(Protocol):
     """The part of an agent's connection that tunnels use."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from helen_running import Program, Running, pulse, wait_until
-from mesh_stage import Stage
+from mesh_stage import Stage, network_key
 
 from helen.cli.base.client import Failed
 
@@ -30,10 +29,7 @@ class Fleet:
         self.stage = stage
         self.moved: Counter[signal.Signals] = Counter()  # agents that had to go because of it
         self.revoked: set[str] = set()
-        self.key = stage.folder / "network.key"
-        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(self.key)], check=True,
-                       capture_output=True)  # fmt: skip
-        self.key.chmod(0o600)
+        self.key = network_key(stage.folder)
         self.brokers: list[Any] = []
         for number in range(3):
             peers = [broker.run["peer"] for broker in self.brokers]

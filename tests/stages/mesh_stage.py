@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 from helen_running import TWISTD, Program, Running
 from peers import Agent, Asker, Broker, Rpc
+
+
+def network_key(folder: Path) -> Path:
+    """A key that the Helens of a network share."""
+    key = folder / "network.key"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(key)], check=True, capture_output=True)
+    key.chmod(0o600)
+    return key
 
 
 class Stage:

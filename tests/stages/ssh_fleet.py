@@ -16,15 +16,18 @@ POLICY = '[shell]\nallow = true\nusers = ["root"]\nauthorized_keys = "{keys}"\n'
 
 
 class Fleet:
-    """A Helen, and the agent web-1 with a policy that lets root in, and `more` of [shell]."""
+    """A Helen, and the agent web-1 with a policy that lets root in.
 
-    def __init__(self, folder: Path, more: str = "") -> None:
+    `more`: lines of its [shell]; `helen`: one that runs already.
+    """
+
+    def __init__(self, folder: Path, more: str = "", helen: Running | None = None) -> None:
         self.folder, self.key, self.known = folder, keygen(folder / "id"), folder / "state of mine" / "known_hosts"
         (folder / "keys").write_text((folder / "id.pub").read_text())
         self.policy = folder / "policy.toml"
         self.text = POLICY.format(keys=folder / "keys") + more
         self.policy.write_text(self.text)
-        self.helen = Running(folder).up()
+        self.helen = helen or Running(folder).up()
         token = self.helen.client.post("/api/v1/tokens", {"agent": "web-1"})["token"]
         words = [*EQUUS, "--server", self.helen.run["agents"], "--state", str(folder / "web-1"), "--join", token]
         self.agent = Program([*words, "--name", "web-1", "--policy", str(self.policy)], folder / "web-1.log")

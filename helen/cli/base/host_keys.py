@@ -45,7 +45,7 @@ def default_file() -> Path:
 
 
 def ca_of(state: Path | None, file: Path | None) -> bytes | None:
-    """Return the CAs of a file that the caller has, PEM, or that of a Helen on this machine; None if there is neither.
+    """Return the CAs of a file that the caller has, PEM, or those that a Helen on this machine trusts, else None.
 
     Raises Failed if the file can't be read.
     """
@@ -55,8 +55,11 @@ def ca_of(state: Path | None, file: Path | None) -> bytes | None:
                 return opened.read(MAX_FILE)
         except OSError as error:
             raise Failed(f"--ca: {file} can't be read: {error.strerror}") from error
+    if state is None:
+        return None
+    files = [state / "ca" / "ca.pem", *sorted((state / "ca" / "trusted").glob("*.pem"))]  # those of other Helens, too
     try:
-        return None if state is None else (state / "ca" / "ca.pem").read_bytes()
+        return b"\n".join(file.read_bytes() for file in files)
     except OSError:
         return None
 
@@ -79,7 +82,7 @@ def learn(client: Client, name: str, vouchers: Vouchers, known: str | None, file
 
     Raises Failed if there is none, if nobody vouches for it, or if it is not the one that is wanted or known.
     """
-    shell: dict[str, Any] = client.get(f"/api/v1/agents/{quote(name, safe='')}").get("shell") or {}
+    shell: dict[str, Any] = client.get(f"/api/v1/agents/{quote(name, safe='')}/host-key")["shell"]
     line = str(shell.get("host_key") or "")
     if not line:
         raise Failed(f"{name} lets nobody in: it is away, or its policy has no [shell] (docs/shell.rst)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from equus_protocol.tunnel_streams import Pace, TunnelStream
+from equus_protocol.tunnel_streams import Pace, Tunnel
 from helen.web.problems import Problem
 from helen.web.request import ApiRequest
 
@@ -27,7 +27,7 @@ def demand_upgrade(request: ApiRequest) -> None:
 class UpgradedClient:
     """The client's side of a tunnel: a `Stream` of equus_protocol.tunnel_streams."""
 
-    def __init__(self, request: ApiRequest, stream: TunnelStream, reactor: Any) -> None:
+    def __init__(self, request: ApiRequest, stream: Tunnel, reactor: Any) -> None:
         self._request, self._stream, self._reactor = request, stream, reactor
         self._channel: Any = request.channel
         self._transport: Any = self._channel.transport

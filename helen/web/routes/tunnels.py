@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, TypedDict
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
-from helen.parts import Parts
+from equus_protocol.tunnel_streams import Tunnel
+from helen.parts import FarTunnels, Parts
 from helen.storage.agent_rows import AuditEntry, audit
+from helen.tunnels.tunnels import NotThere
 from helen.web.answers import write_json
 from helen.web.bodies import Body
 from helen.web.body_fields import Text
 from helen.web.connections.upgraded import UpgradedClient, demand_upgrade
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
-from helen.web.routes.agents import find_agent
+from helen.web.routes.agents import UNKNOWN, find_agent
 from helen.web.targets import would_ask
 
 SSH = "ssh"  # the kind of which people are told
@@ -30,6 +32,47 @@ class OpenTunnel(Body, frozen=True, kw_only=True):
     kind: Text = "ssh"
 
 
+class SshHostKey(TypedDict):
+    """Holds `host_key`, `signature` and `certificate`, as an agent has said them; {}: it lets nobody in."""
+
+    shell: dict[str, str]
+
+
+@routes.get(
+    f"{V1}/agents/<name>/host-key",
+    "read",
+    "The SSH host key of an agent, signed by it",
+    answer=SshHostKey,
+    errors=UNKNOWN,
+)
+async def get_host_key(parts: Parts, request: ApiRequest, name: str) -> bytes:
+    """Answer with the host key, of an agent of another Helen, too. Raises Problem 404 if there is no such agent."""
+    far = far_tunnels(parts, name)
+    shell = {} if far is None else await far.host_key(name)
+    return write_json(request, {"shell": shell or find_agent(parts, name).shell})
+
+
+def far_tunnels(parts: Parts, name: str) -> FarTunnels | None:
+    """Return the way to an agent that is not connected here, None for one that is, and without a network."""
+    agent = parts.sessions.roster.agents.get(name)
+    is_here = agent is not None and agent.link is not None
+    return None if is_here or parts.network is None else parts.network.far_tunnels
+
+
+async def open_here_or_there(
+    parts: Parts, far: FarTunnels | None, name: str, kind: str, described: dict[str, str]
+) -> Tunnel:
+    """Return a tunnel to an agent of another Helen, or of this one. Raises Problem 404 and TunnelRefused."""
+    if far is not None:
+        try:
+            opened: Tunnel = await far.open(name, kind, described)
+        except NotThere:
+            pass  # the sentence of this Helen says the same, and since when it is away
+        else:
+            return opened
+    return await parts.sessions.tunnels.open(find_agent(parts, name), kind, described)
+
+
 @routes.post(
     f"{V1}/agents/<name>/tunnel", "tunnel", "Open a stream of bytes to an agent", body=OpenTunnel,
     answer=dict[str, Any], status=101, kind="application/octet-stream", streams=True,
@@ -41,13 +84,15 @@ async def open_tunnel(parts: Parts, request: ApiRequest, body: OpenTunnel, name:
     The audit gets an entry at the beginning and one at the end. Raises Problem if there is no such agent or the client
     asks for no upgrade, and TunnelRefused if the agent opens none.
     """
-    agent = find_agent(parts, name)
-    if body.dry_run:
-        return write_json(request, would_ask([agent]))
+    far = far_tunnels(parts, name)
+    if body.dry_run or far is None:
+        agent = find_agent(parts, name)
+        if body.dry_run:
+            return write_json(request, would_ask([agent]))
     demand_upgrade(request)
     address = str(getattr(request.getClientAddress(), "host", "control.sock"))
     described = {"caller": request.caller.actor, "address": address}
-    opening = parts.sessions.tunnels.open(agent, body.kind, described)
+    opening: Deferred[Tunnel] = Deferred.fromCoroutine(open_here_or_there(parts, far, name, body.kind, described))
     request.notifyFinish().addErrback(lambda _: opening.cancel())
     try:
         stream = await opening

@@ -39,6 +39,7 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     (REFUSED, "GET", "/rollouts /rollouts/<int:version> code/<digest> /checks /author /author/<path:name>"),
     (FILTERED, "POST", "agents/<name>/revoke agents/<name>/forget agents/<name>/labels renewals/tokens windows"),
     (FILTERED, "POST", "agents/<name>/tunnel"),
+    (FILTERED, "GET", "agents/<name>/host-key"),
     (FILTERED, "POST", "windows/<name>/cancel acks acks/clear acks/many acks/clear/many runs once jobs jobs/once"),
     (FILTERED, "POST", "jobs/<job_id>/cancel jobs/<job_id>/retry tokens certificates passive/results"),
     (FILTERED, "POST", "/v1/actions/process-check-result /api/v2/alerts /api/v2/silences"),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 from helen_running import Running, pulse, wait_until
-from mesh_stage import Stage
+from mesh_stage import Stage, network_key
 
 pytestmark = pytest.mark.integration
 PATIENCE = 60.0
@@ -31,13 +29,6 @@ def checks(helen: Running) -> set[str]:
 
 def signers(helen: Running) -> list[str]:
     return [key["id"] for key in helen.client.get("/api/v1/keys")["keys"]]
-
-
-def network_key(folder: Path) -> Path:
-    key = folder / "network.key"
-    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(key)], check=True, capture_output=True)
-    key.chmod(0o600)
-    return key
 
 
 class Apart:

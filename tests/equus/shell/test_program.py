@@ -1,0 +1,99 @@
+"""Who gets a process for a tunnel: the policy's limits and the host's own rate, whatever Helen asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from equus.policy.policy import Policy, PolicyInForce
+from equus.shell.program import OPENINGS, OPENINGS_SECONDS, TIDY_SECONDS, ShellProgram, read_caller
+from equus.shell.recordings import NoRoom
+
+POLICY = '[shell]\nallow = true\nusers = ["ops"]\nauthorized_keys = "/etc/equus/keys"\nsessions = 2\n'
+
+
+class Stream:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def close(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+class Stage:
+    """The program of an agent, whose processes start when the test says so."""
+
+    def __init__(self, state: Path, monkeypatch: pytest.MonkeyPatch, text: str = POLICY) -> None:
+        monkeypatch.setattr("os.geteuid", lambda: 0)
+        self.clock = Clock()
+        self.policy = PolicyInForce(Policy.parse(text.encode(), "/etc/equus/policy.toml"))
+        self.calls: list[tuple[Any, Deferred[Any]]] = []
+        self.program = ShellProgram(self.policy, state, lambda: None, self.clock, self.defer)
+
+    def defer(self, call: Any, *arguments: Any) -> Deferred[Any]:
+        self.calls.append(((call, *arguments), Deferred()))
+        return self.calls[-1][1]
+
+    def open(self) -> list[str]:
+        stream: Any = Stream()
+        self.program.open(b'{"caller": "token ops", "address": "192.0.2.7"}', stream)
+        return stream.reasons  # type: ignore[no-any-return]
+
+
+def test_nobody_without_a_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process, and no host key is shown."""
+    stage = Stage(tmp_path, monkeypatch, "")
+    assert (stage.open(), stage.calls, stage.program.report()) == (["denied"], [], {})
+
+
+def test_as_many_as_the_policy_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that could not be started makes room again, and says why."""
+    stage = Stage(tmp_path, monkeypatch)
+    first, second = stage.open(), stage.open()
+    assert (first, second, stage.open()) == ([], [], ["busy"])
+    stage.calls[0][1].errback(OSError("no process"))
+    stage.calls[1][1].errback(NoRoom("recordings take all"))
+    assert (first, second, stage.open()) == (["failed"], ["full"], [])
+
+
+def test_a_thousand_attempts_in_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Helen that was taken over costs this host OPENINGS processes in that time, and no more."""
+    stage = Stage(tmp_path, monkeypatch)
+    started = 0
+    for _ in range(1_000):
+        stage.open()
+        if len(stage.calls) > started:
+            stage.calls[started][1].errback(OSError("it ends at once"))
+            started += 1
+    assert started == OPENINGS
+    assert stage.open() == ["busy"]
+    stage.clock.pump([OPENINGS_SECONDS])
+    started = len(stage.calls)
+    assert (stage.open(), len(stage.calls)) == ([], started + 1)
+
+
+@pytest.mark.parametrize(("text", "kept"), [
+    ("", 30 * 86_400.0), (f'{POLICY}record = true\nkeep = "2d"\n', 172_800.0),
+])  # fmt: skip
+def test_old_recordings_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kept: float) -> None:
+    """At the start and each hour, with the time of the policy of then; a fault of the disk ends nothing."""
+    stage = Stage(tmp_path, monkeypatch, text)
+    assert stage.calls == []
+    stage.clock.advance(0)
+    [((_, folder, seconds, _), done)] = stage.calls
+    assert (folder, seconds) == (tmp_path / "recordings", kept)
+    done.errback(OSError("the disk fails"))
+    stage.clock.advance(TIDY_SECONDS)
+    assert len(stage.calls) == 2
+
+
+def test_names_that_helen_says_are_one_safe_line() -> None:
+    """Whatever it sends."""
+    assert read_caller(b'{"caller": "a\\u001b[2J\\nb", "address": "x"}') == "a?[2J?b at x"
+    for blob in (b"", b"[]", b"{", b"[" * 100_000, b"1", b'{"other": 1}'):
+        assert read_caller(blob) == ""
+    assert len(read_caller(b'{"caller": "' + b"x" * 4_000 + b'"}')) == 200

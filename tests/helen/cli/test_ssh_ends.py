@@ -1,0 +1,86 @@
+"""What ends a session and what does not: reload and drain of Helen, reload and end of an agent, and their number."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from helen_running import environment, wait_until
+from openssh import PATIENCE
+from ssh_fleet import HELEN, Fleet
+from web_client import ask
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    made = Fleet(tmp_path_factory.mktemp("ends"), "sessions = 2\n")
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+@contextlib.contextmanager
+def session(fleet: Fleet) -> Iterator[subprocess.Popen[bytes]]:
+    """A shell that answers what is typed."""
+    at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
+    words = [*HELEN, "ssh", *at, "root@web-1", *fleet.options(), "cat"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
+        try:
+            answers(process)
+            yield process
+        finally:
+            process.kill()
+
+
+def answers(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(b"word")
+    process.stdin.flush()
+    assert process.stdout.read(4) == b"word"
+
+
+def reasons(fleet: Fleet) -> list[str]:
+    """Why tunnels have ended, by Helen's audit, the newest first."""
+    rows: list[dict[str, Any]] = ask(fleet.helen, "GET", "/api/v1/audit?limit=100").json["audit"]
+    return [row["subject"].rpartition(": ")[2] for row in rows if row["action"] == "tunnel-end"]
+
+
+def test_reloads_end_nothing_and_an_agent_that_stops_says_so(fleet: Fleet) -> None:
+    """SIGHUP to Helen, to the agent with the same [shell], with other [limits]; then SIGTERM, as at an upgrade."""
+    with session(fleet) as process:
+        fleet.helen.signal(signal.SIGHUP)
+        fleet.policy.write_text(fleet.text + "[limits]\nparallel = 4\n")
+        before = ask(fleet.helen, "GET", "/api/v1/agents/web-1").json["policy"]
+        fleet.agent.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: ask(fleet.helen, "GET", "/api/v1/agents/web-1").json["policy"] != before, "new policy", 120)
+        answers(process)
+        fleet.agent.process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 255
+    wait_until(lambda: reasons(fleet)[:1] == ["stopping"], "end in the audit")
+
+
+def test_a_drain_ends_sessions(fleet: Fleet) -> None:
+    """The agent is told to go, and its session goes with it."""
+    with session(fleet) as process:
+        assert ask(fleet.helen, "POST", "/api/v1/drain", {"over": 1, "force": True}).status < 300
+        assert process.wait(PATIENCE) == 255
+    wait_until(lambda: reasons(fleet)[:1] == ["connection-lost"], "end in the audit")
+
+
+def test_no_more_sessions_than_the_policy_says(fleet: Fleet) -> None:
+    """The third is refused with a sentence; when one has ended there is room again."""
+    with session(fleet) as first, session(fleet):
+        done = fleet.ssh("root@web-1", *fleet.options(), "true")
+        assert done.returncode == 255
+        assert b"web-1 has as many tunnels open as its policy allows" in done.stderr
+        assert first.stdin is not None
+        first.stdin.close()
+        assert first.wait(PATIENCE) == 0
+        wait_until(lambda: fleet.ssh("root@web-1", *fleet.options(), "true").returncode == 0, "room for another one")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import resource
 import select
 import signal
 import socket
@@ -21,6 +22,7 @@ from equus.processes.process import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, die
 from equus.processes.spawner import children, kill_descendants
 
 GRACE = 3.0  # seconds from the end of the server to SIGKILL
+OPEN_FILES = 1_024  # of a login, until it raises that
 MAX_LINE = 65_536  # bytes of the settings
 
 
@@ -55,12 +57,23 @@ def _serve(line: bytes, descriptor: int) -> None:
         os.dup2(nothing, 1)
         os.close(nothing)
         os.umask(0o022)
+        _limit()
         server.serve(socket.socket(fileno=descriptor), server.ServerSettings.read(line))
         status = 0
     except Exception:
         traceback.print_exc()  # to the agent's log
     finally:
         os._exit(status)
+
+
+def _limit() -> None:
+    """Set what a login begins with: no core files, which would hold the host key, and no more open files than usual.
+
+    These are soft limits: a person may raise them, as after any login. What must hold is the unit's or a cgroup's.
+    """
+    for kind, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, OPEN_FILES)):
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 def _end_all(child: int) -> None:

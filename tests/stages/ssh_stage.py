@@ -101,6 +101,31 @@ def door(folder: Path, **more: Any) -> Iterator[Door]:
         made.close()
 
 
+def gone(pid: int) -> bool:
+    """No process has this id, or only one that waits to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    until = time.monotonic() + PATIENCE
+    while left := [pid for pid in pids if not gone(pid)]:
+        assert time.monotonic() < until, f"processes {left} are still there"
+        time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one has started."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4_096
+
+
 class Terminal:
     """ssh -tt on a terminal of the test's own."""
 

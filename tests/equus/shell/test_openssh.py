@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from openssh import PATIENCE, keygen
-from ssh_stage import Door, door, terminal
+from ssh_stage import Door, children, door, resident, terminal, wait_until_gone
 
 from equus.shell.permits import Access
 
@@ -25,21 +25,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """One for all tests that leave it as it is."""
     with door(tmp_path_factory.mktemp("ssh"), forward=True) as made:
         yield made
-
-
-def gone(pid: int) -> bool:
-    """No process has this id, or only one that waits to be reaped."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def wait_until_gone(pids: list[int]) -> None:
-    until = time.monotonic() + PATIENCE
-    while left := [pid for pid in pids if not gone(pid)]:
-        assert time.monotonic() < until, f"processes {left} are still there"
-        time.sleep(0.05)
 
 
 # ------------------------------------------------------------------------------------------------ what people do
@@ -233,13 +218,3 @@ def test_a_client_that_does_not_read_costs_no_memory(stage: Door) -> None:
         time.sleep(2)
         assert resident(server) < before + 16 * 1_048_576
         process.kill()
-
-
-def children(pid: int) -> list[int]:
-    """The processes that this one has started."""
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def resident(pid: int) -> int:
-    """Bytes of memory of a process."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4_096

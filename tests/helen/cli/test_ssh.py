@@ -6,11 +6,13 @@ import contextlib
 import json
 import os
 import pty
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ import pytest
 from helen_running import environment, wait_until
 from openssh import PATIENCE
 from ssh_fleet import HELEN, Fleet
-from ssh_stage import Door, door
+from ssh_stage import Door, door, resident
 from web_client import Web, ask
 
 from helen.cli.base.host_keys import alias
@@ -52,22 +54,66 @@ def test_a_command_on_the_machine_of_an_agent(fleet: Fleet) -> None:
     assert b"its host key is " + fingerprint in listed.stdout
 
 
+def config_of(fleet: Fleet, folder: Path) -> Path:
+    """A configuration of ssh as docs/shell.rst shows it."""
+    way = " ".join([sys.executable, "-c", "'from helen.cli.main import main; main()'", "tunnel", "%n"])
+    config = folder / "config"
+    config.write_text(
+        f"Host web-*\n    ProxyCommand {way} --state {fleet.helen.state}\n    Hostname %h.helen\n    BatchMode yes\n"
+        f'    UserKnownHostsFile "{fleet.known}"\n    IdentityFile {fleet.key}\n    StrictHostKeyChecking yes\n'
+    )
+    return config
+
+
 def test_scp_by_a_config_of_ones_own(fleet: Fleet, tmp_path: Path) -> None:
     """With `helen tunnel` as ProxyCommand, as docs/shell.rst shows it, while results of the agent go on coming."""
     fleet.ssh("root@web-1", *fleet.options(), "true")
     sent = tmp_path / "sent"
     sent.write_bytes(os.urandom(3_000_000))
-    way = " ".join([sys.executable, "-c", "'from helen.cli.main import main; main()'", "tunnel", "%n"])
-    config = tmp_path / "config"
-    config.write_text(
-        f"Host web-*\n    ProxyCommand {way} --state {fleet.helen.state}\n    Hostname %h.helen\n    BatchMode yes\n"
-        f'    UserKnownHostsFile "{fleet.known}"\n    IdentityFile {fleet.key}\n    StrictHostKeyChecking yes\n'
-    )
+    config = config_of(fleet, tmp_path)
     subprocess.run(
         ["scp", "-q", "-F", str(config), str(sent), f"root@web-1:{tmp_path}/there"], check=True, timeout=PATIENCE,
         env=environment(),
     )  # fmt: skip
     assert (tmp_path / "there").read_bytes() == sent.read_bytes()
+
+
+def test_rsync(fleet: Fleet, tmp_path: Path) -> None:
+    """A tree there and back, with what has changed alone the second time."""
+    fleet.ssh("root@web-1", *fleet.options(), "true")
+    sent, there, back = tmp_path / "sent", tmp_path / "there", tmp_path / "back"
+    (sent / "folder").mkdir(parents=True)
+    for number in range(20):
+        (sent / "folder" / f"file {number}").write_bytes(os.urandom(50_000))
+    shell = shlex.join(["ssh", "-F", str(config_of(fleet, tmp_path))])
+    for one, other in ((f"{sent}/", f"root@web-1:{there}"), (f"root@web-1:{there}/", str(back))):
+        subprocess.run(["rsync", "-a", "-e", shell, one, other], check=True, timeout=PATIENCE, env=environment())
+    for number in range(20):
+        name = f"folder/file {number}"
+        assert (back / name).read_bytes() == (sent / name).read_bytes()
+    (sent / "folder" / "file 3").write_bytes(b"other")
+    words = ["rsync", "-a", "-i", "-e", shell, f"{sent}/", f"root@web-1:{there}"]
+    told = subprocess.run(words, check=True, capture_output=True, timeout=PATIENCE, env=environment()).stdout
+    assert [line.split(b" ", 1)[1] for line in told.splitlines() if line.startswith(b"<f")] == [b"folder/file 3"]
+
+
+def test_a_reader_that_stops_costs_neither_helen_nor_the_agent_memory(fleet: Fleet) -> None:
+    """A program that writes at full speed is stopped by the windows on the way, whatever the caller does."""
+    at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
+    words = [*HELEN, "ssh", *at, "root@web-1", *fleet.options(), "cat /dev/zero"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
+        try:
+            assert process.stdout is not None and len(process.stdout.read(10_000_000)) == 10_000_000
+            pids = (fleet.helen.run["pid"], fleet.agent.process.pid)
+            before = [resident(pid) for pid in pids]
+            time.sleep(3)
+            assert [resident(pid) < held + 16 * 1_048_576 for pid, held in zip(pids, before, strict=True)] == [
+                True,
+                True,
+            ]
+            assert fleet.ssh("root@web-1", *fleet.options(), "echo on").stdout == b"on\n"
+        finally:
+            process.kill()
 
 
 def test_what_is_refused(fleet: Fleet, tmp_path: Path) -> None:

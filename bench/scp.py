@@ -10,6 +10,7 @@ caller's side (scp, ssh, helen tunnel).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import resource
@@ -24,6 +25,7 @@ from pathlib import Path
 from attrs import frozen
 from meter import cpu_of
 
+from equus.processes.process import PR_SET_CHILD_SUBREAPER, prctl
 from helen.cli.local.processes import Local
 
 POLICY = '[shell]\nallow = true\nusers = ["root"]\nauthorized_keys = "{keys}"\n'
@@ -70,6 +72,9 @@ def copy(folder: Path, words: list[str], sides: dict[str, Callable[[], float]]) 
     subprocess.run(["scp", "-q", *options, str(folder / "sent"), f"root@web-1:{there}"], check=True)
     seconds = time.monotonic() - began
     time.sleep(5.0)  # until the SSH server of the agent has ended, so that its CPU counts
+    with contextlib.suppress(ChildProcessError):  # `helen tunnel`, which ssh does not wait for
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
     cpu = {side: used() - before[side] for side, used in {**sides, "caller": ours}.items()}
     for name in ("sent", "there"):
         assert digest(folder / name) == digest(folder / "sent"), "the copy differs"
@@ -137,6 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mib", type=int, default=100)
     mib = parser.parse_args().mib
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         keygen(folder / "id")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.conch.ssh.channel import SSHChannel
 from twisted.conch.ssh.forwarding import unpackOpen_direct_tcpip
 from twisted.internet import reactor
 from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
@@ -17,15 +16,16 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from equus.shell.paced_channel import PacedChannel
 
-class ForwardChannel(SSHChannel):
+
+class ForwardChannel(PacedChannel):
     """The client's side of a connection. `avatar` is server.User."""
 
     name = b"direct-tcpip"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.is_choked = False  # the destination takes nothing for now: Channels.adjustWindow
         self._early: list[bytes] | None = []  # what came before the connection, one window at most; None after it
         self._target: Target | None = None
 
@@ -66,16 +66,6 @@ class ForwardChannel(SSHChannel):
         self.avatar.touched()
         if not self.localClosed:
             self.write(data)
-
-    def choke(self) -> None:
-        """Allow the client no more: the destination does not read."""
-        self.is_choked = True
-
-    def unchoke(self) -> None:
-        """Allow the client a full window again."""
-        self.is_choked = False
-        if not (self.localClosed or self.remoteClosed):
-            self.conn.adjustWindow(self, self.localWindowSize - self.localWindowLeft)
 
     def stopWriting(self) -> None:
         """Read nothing of the destination: the client does not read."""

@@ -16,7 +16,6 @@ from twisted.conch.avatar import ConchUser
 from twisted.conch.error import ConchError, IgnoreAuthentication
 from twisted.conch.interfaces import IConchUser
 from twisted.conch.ssh import common, keys, transport, userauth
-from twisted.conch.ssh.connection import SSHConnection
 from twisted.conch.ssh.factory import SSHFactory
 from twisted.cred.error import UnauthorizedLogin
 from twisted.internet import defer, reactor
@@ -28,6 +27,7 @@ from equus.policy.shell import AUDITOR
 from equus.shell.account import Account
 from equus.shell.auditor import Auditor
 from equus.shell.forward_channel import ForwardChannel
+from equus.shell.paced_channel import PacedConnection
 from equus.shell.permits import Permit, permit
 from equus.shell.recording import Recorder
 from equus.shell.session_channel import SessionChannel
@@ -112,13 +112,8 @@ def is_good_signature(key: bytes, signature: bytes, signed: bytes) -> bool:
         return False
 
 
-class Channels(SSHConnection):
-    """The channels of a connection. A channel with a program that does not read gets no further window."""
-
-    def adjustWindow(self, channel: Any, bytesToAdd: int) -> None:
-        """Allow the client more of a channel, unless it is choked."""
-        if not getattr(channel, "is_choked", False) and bytesToAdd > 0:
-            super().adjustWindow(channel, bytesToAdd)
+class Channels(PacedConnection):
+    """The channels of a connection."""
 
     def ssh_GLOBAL_REQUEST(self, packet: bytes) -> None:
         """Refuse every global request: this server listens nowhere for its clients."""

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.conch.ssh import common
-from twisted.conch.ssh.channel import SSHChannel
 from twisted.conch.ssh.connection import EXTENDED_DATA_STDERR
 from twisted.conch.ssh.session import parseRequest_pty_req, parseRequest_window_change
 from twisted.internet import reactor
 
 from equus.shell.account import Account
+from equus.shell.paced_channel import PacedChannel
 from equus.shell.recording import About, Kind, Recording, RecordingFailed
 from equus.shell.session_program import Program
 
@@ -36,14 +36,13 @@ def is_allowed_variable(name: bytes) -> bool:
     return name == b"LANG" or name.startswith(b"LC_")
 
 
-class SessionChannel(SSHChannel):
+class SessionChannel(PacedChannel):
     """One session. `avatar` is server.User: account, permit, settings, and `touched()` for each byte that moves."""
 
     name = b"session"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.is_choked = False  # the program does not read
         self._program: Program | None = None
         self._variables: dict[str, str] = {}
         self._terminal: tuple[int, int, str] | None = None
@@ -193,16 +192,6 @@ class SessionChannel(SSHChannel):
         """End the program's input."""
         if self._program is not None:
             self._program.end_input()
-
-    def choke(self) -> None:
-        """Allow the client no more input: the program does not read."""
-        self.is_choked = True
-
-    def unchoke(self) -> None:
-        """Allow the client a full window again."""
-        self.is_choked = False
-        if not (self.localClosed or self.remoteClosed):
-            self.conn.adjustWindow(self, self.localWindowSize - self.localWindowLeft)
 
     def stopWriting(self) -> None:
         """Read nothing of the program: the client does not read."""

@@ -65,6 +65,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.pipeline.progress", "helen.pipeline.workers", "helen.pipeline.lake"),
     ("helen.pipeline.engine", "helen.pipeline.java", "helen.pipeline.java_banners"),
     ("helen.pipeline.rollup",),
+    ("helen.pipeline.standing",),
     ("helen.pipeline.ingest", "helen.pipeline.upkeep"),
     ("helen.pipeline.spark", "helen.pipeline.telemetry"),
     ("helen.pipeline.doctor", "helen.pipeline.driver", "helen.pipeline.forget", "helen.pipeline.verify"),

@@ -27,12 +27,14 @@ from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, held, read
 from helen.pipeline.lake.log_entries import File, Kept
-from helen.pipeline.lake.schema import CHANGES, RESULTS, SERIES, SPOOLS, TAKEN, WRITTEN, Table
+from helen.pipeline.lake.schema import CHANGES, RESULTS, SERIES, SPOOLS, STANDING, TAKEN, WRITTEN, Table
 from helen.pipeline.rollup.following import is_unseen
 from helen.pipeline.rollup.job import KEPT
 from helen.pipeline.rollup.live_rows import Array, count_gone, write_rest
 
 LITTLE_ROWS = 400_000  # of the files to look at: these are worked on in this process
+
+NAMING = (CHANGES, STANDING)  # have documents that name agents
 
 Say = Callable[[str], None]
 Whom = tuple[str, tuple[int, ...]]  # an agent and its series
@@ -129,13 +131,13 @@ def _files(lake: Lake, table: Table, series: Sequence[int]) -> dict[str, tuple[H
     """Return the files that may have rows of these series, by their whole paths; of changes all."""
     files = lake.files(table.name)
     pairs = zip(held(lake, table.name, files), files, strict=True)
-    return {one.path: (one, file) for one, file in pairs if table is CHANGES or one.may_hold(series[0], series[-1])}
+    return {one.path: (one, file) for one, file in pairs if table in NAMING or one.may_hold(series[0], series[-1])}
 
 
 def _count(spark: SparkSession, lake: Lake, table: Table, whom: Whom) -> int:
     agent, series = whom
     chosen = [one for one, _ in _files(lake, table, series).values()]
-    task = RestTask(table, chosen, series, None, agent=agent if table is CHANGES else None)
+    task = RestTask(table, chosen, series, None, agent=agent if table in NAMING else None)
     return sum(row["segment"] for row in _run(spark, task))
 
 
@@ -151,7 +153,7 @@ def _take_out(spark: SparkSession, lake: Lake, table: Table, whom: Whom, dry_run
     files = _files(lake, table, series)
     noted = str(lake.staging(TAKEN.name)) if table is RESULTS else None
     staged, sources = str(lake.staging(table.name)), [one for one, _ in files.values()]
-    task = RestTask(table, sources, series, staged, noted, agent if table is CHANGES else None)
+    task = RestTask(table, sources, series, staged, noted, agent if table in NAMING else None)
     written = _run(spark, task)
     _note(lake, [row["path"] for row in written if row["table"] == TAKEN.name], f"series {series[0]}")
     rest = [row for row in written if row["table"] == KEPT]

@@ -20,11 +20,12 @@ from helen.pipeline.lake.errors import LakeDamaged, PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import LATEST_DAYS, LEVELS, Levels, least_days
 from helen.pipeline.lake.log_entries import File
-from helen.pipeline.lake.schema import AVAILABILITY, CHANGES, RESULTS, Table
+from helen.pipeline.lake.schema import AVAILABILITY, CHANGES, RESULTS, STANDING, Table
 from helen.pipeline.rollup import job
 from helen.pipeline.rollup.following import cascade, is_unseen
 from helen.pipeline.rollup.frames import merged, newest
 from helen.pipeline.rollup.sorting import VERSIONED, stage_sorted
+from helen.pipeline.standing import bring_up, unseen
 
 ENOUGH_FILES = 8  # of one day and table: fewer are not worth a rewrite
 LIVELY_FILES = 60  # new ones of a day that goes on: a reader of today opens some hundred files instead of 8,640
@@ -38,7 +39,7 @@ def retention(levels: Levels) -> Keep:
     Raw results are for re-parsing and back-tests; changes and the tables of days are small.
     """
     rollups = {level.name: level.keep_days for level in levels.values()}
-    return {RESULTS.name: 30, **rollups, CHANGES.name: None, AVAILABILITY.name: None}
+    return {RESULTS.name: 30, **rollups, CHANGES.name: None, STANDING.name: None, AVAILABILITY.name: None}
 
 
 KEEP = retention(LEVELS)
@@ -54,11 +55,12 @@ def compact(
 
     Of a day that goes on only the files that are new are put together: no row is written more than twice in a day.
     """
-    damage = Damage()
+    damage, today = Damage(), (now or datetime.now(UTC)).date()
     try:
-        cascade(spark, lake)
+        cascade(spark, lake, say=say)
     except LakeDamaged as error:
         damage.sentences.append(str(error))
+    damage.without(lake, CHANGES.name, lake.files(CHANGES.name), lambda _: bring_up(spark, lake, today, say))
     rewritten = 0
     try:
         rewritten = gather(spark, lake, LIVELY_FILES, now, all_days, say=say)
@@ -98,9 +100,12 @@ def gather(
 
 
 def _seen_files(lake: Lake, table: Table) -> list[File]:
-    """Return the files of a table, without those that came in since the levels behind it followed: they are new."""
+    """Return the files of a table, without those that came in since what follows it was made: they are new to it."""
     with lake.turn:
         files = lake.files(table.name)
+        if table is CHANGES:
+            new = {file.path for file in unseen(lake, files)}
+            return [file for file in files if file.path not in new]
         return files if table.level is None else [file for file in files if not is_unseen(lake, table.level, file)]
 
 

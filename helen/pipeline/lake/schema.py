@@ -120,6 +120,8 @@ CHANGES = _table(
      ("kind", pa.string()), ("document", pa.string())],
     sort=("series", "received", "at"), statistics=("series", "received"),
 )  # fmt: skip
+# Of each week that is over (`day` is its Sunday) the changes that still matter behind it; standing.py chooses them.
+STANDING = Table("standing", CHANGES.columns, sort=CHANGES.sort, statistics=CHANGES.statistics)
 _FIGURES = [
     ("series", pa.int32()), ("bucket", TIME), ("metric", pa.string()), ("unit", pa.string()), ("kind", pa.string()),
     ("n", pa.int64()), ("ok", pa.int64()), ("warning", pa.int64()), ("critical", pa.int64()), ("unknown", pa.int64()),
@@ -172,7 +174,8 @@ Tables = Mapping[str, Table]
 def tables_of(levels: Levels) -> Tables:
     """Return all tables of a lake with these levels, by name."""
     rollups = map(rollup, levels.values())
-    return {table.name: table for table in (RESULTS, CHANGES, *rollups, TAKEN, SERIES, HELENS, SPOOLS, AVAILABILITY)}
+    others = (TAKEN, SERIES, HELENS, SPOOLS, AVAILABILITY)
+    return {table.name: table for table in (RESULTS, CHANGES, STANDING, *rollups, *others)}
 
 
 TABLES = tables_of(LEVELS)

@@ -24,6 +24,7 @@ from attrs import frozen
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, batches, between, held, instant, read
 from helen.pipeline.lake.local_days import MICROS, Day, date_of
+from helen.pipeline.lake.recorded_changes import FLEET_KINDS, TRANSITION
 from helen.pipeline.lake.schema import ASKED, CHANGES, HELENS, RESULTS, SUMS
 from helen.pipeline.reports.availability_math import CheckInputs, Moment, Run, Span, union
 from helen.pipeline.reports.downtimes import away, downtimes, in_common
@@ -31,6 +32,7 @@ from helen.pipeline.reports.forgotten_results import oldest_day, sums_as_results
 from helen.pipeline.reports.presence import Heard, Presence, absences_for, heard_by
 from helen.pipeline.reports.transitions import CONFIRMED, Placed, transition_of
 from helen.pipeline.rollup.segment_rows import micros
+from helen.pipeline.standing import changes_for
 
 LATEST = timedelta(days=9)  # a result lies in the file of its own day, and may have come 8 days later
 LOOK_BACK = timedelta(days=4)  # for the result that says how a day begins, if no transition does
@@ -39,7 +41,6 @@ LEAST_GOOD, MOST_GOOD, GOOD_ALONE = 60 * MICROS, 6 * 3600 * MICROS, 900 * MICROS
 ROWS_PER_PART = 4_000_000  # of results, if all series are alike: 200 MB in a worker
 CHANGES_PER_PART = 500_000  # 200 MB as well, if all of them lie in the days of the report
 _OF_CHANGES = ["series", "at", "document", "helen", "received"]
-_FLEET_KINDS = ("downtime", "rule", "helen_start", "helen_stop")  # kinds of changes that are about many checks
 
 Array = Any  # of numpy
 
@@ -82,7 +83,7 @@ class Plan:
         that was confirmed later was none yet, and its own `was` is only the soft state in between. `heard` gets the
         Helens that wrote them, for series that have no results.
         """
-        wanted = between(int(series[0]), int(series[-1])) & (pc.field("kind") == "transition")
+        wanted = between(int(series[0]), int(series[-1])) & (pc.field("kind") == TRANSITION)
         within: dict[int, list[Placed]] = defaultdict(list)
         before: dict[int, Placed] = {}  # the last one of each; earlier ones, perhaps years of them, are not needed
         first: dict[int, Placed] = {}  # of any kind
@@ -202,16 +203,16 @@ def plan(
     """Return the plan for these days and checks (number -> agent, check_id), in so many parts or more."""
     begin, end = days[0].begin, days[-1].end
     until = date_of(end) + timedelta(days=1)
-    changes = lake.files(CHANGES.name, (date.min, until))
+    # Changes of the day after, too: a Helen that was away at midnight says so when it comes back.
+    changes_in = changes_for(lake, begin, until)
     results = lake.files(RESULTS.name, (date_of(begin) - LOOK_BACK, until))
     oldest = oldest_day(lake, RESULTS.name) or date.max
     forgotten = (date_of(begin) - LOOK_BACK, min(oldest - timedelta(days=1), until))
     sums = held(lake, SUMS.name, lake.files(SUMS.name, forgotten)) if forgotten[0] <= forgotten[1] else []
     count = max(at_least, -(-sum(file.rows for file in results) // ROWS_PER_PART))
-    count = max(count, -(-sum(file.rows for file in changes) // CHANGES_PER_PART))
+    count = max(count, -(-sum(file.rows for file in changes_in) // CHANGES_PER_PART))
     parts = np.array_split(np.array(sorted(series), np.int32), min(count, len(series)))
-    # Changes of the day after, too: a Helen that was away at midnight says so when it comes back.
-    changes_in, results_in = held(lake, CHANGES.name, changes), held(lake, RESULTS.name, results)
+    results_in = held(lake, RESULTS.name, results)
     found = _fleet_changes(changes_in)
     on = _downtime_spans(found, series, (begin, end))
     several = sum(file.rows for file in lake.files(HELENS.name)) > 1
@@ -220,7 +221,7 @@ def plan(
 
 def _fleet_changes(files: Sequence[Held]) -> list[dict[str, Any]]:
     columns = ["helen", "at", "received", "kind", "document"]
-    found = read(CHANGES, [file.path for file in files], columns, pc.field("kind").isin(_FLEET_KINDS))
+    found = read(CHANGES, [file.path for file in files], columns, pc.field("kind").isin(FLEET_KINDS))
     rows: list[dict[str, Any]] = found.to_pylist()
     return sorted(rows, key=lambda row: (row["received"], row["at"]))
 

@@ -20,6 +20,7 @@ MOST_ROWS = 10_000  # of an answer, unless another limit is given: more is for a
 WHAT: Mapping[str, str] = {
     "results": "each result, with its metrics and its raw document",
     "changes": "each change: transitions, downtimes, links, alerts",
+    "standing": "changes that still stood at the end of each week",
     "segments": "each segment that was taken in",
     "series": "agent and check id of each number in `series`",
     "helens": "each Helen whose history is here",
@@ -121,7 +122,7 @@ def columns(lake: Lake, name: str) -> Iterator[dict[str, Any]]:
     else:
         raise PipelineError(f"There is no table {name}: .tables names them all.")
     for column, kind in found:
-        yield {"column": column, "type": kind}
+        yield {"column": column, "type": kind.replace("`", "")}
 
 
 def _answer(title: str, rows: list[dict[str, Any]]) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from equus_protocol.results import STATUS_WORDS
-from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.recorded_changes import is_confirmed, time_of
 from helen.pipeline.reports.availability_math import PENDING, UNKNOWN, Moment
 
 CONFIRMED, SINCE = COUNTED = ("confirmed", "since")  # from when a change of status counts
@@ -41,9 +41,9 @@ Placed = tuple[int, int, RecordedTransition]  # its time, its `at`
 def transition_of(document: Mapping[str, Any]) -> RecordedTransition | None:
     """Return a recorded transition; None for one without a time."""
     now, was = document.get("now") or {}, document.get("was") or {}
-    at = document.get("at")
-    if not isinstance(at, int | float):
+    at = time_of(document)
+    if at is None:
         return None
     status, before = (NUMBERS.get(each.get("status"), UNKNOWN) for each in (now, was))
-    moment = Moment(round(at * MICROS), status, now.get("reason"), before, was.get("reason"))
-    return RecordedTransition(moment, now.get("attempt") == 0, was.get("attempt", 0) == 0)
+    moment = Moment(at, status, now.get("reason"), before, was.get("reason"))
+    return RecordedTransition(moment, is_confirmed(now), was.get("attempt", 0) == 0)

@@ -91,7 +91,16 @@ def test_csv_of_some_agents_and_days(lake: Lake, tmp_path: Path) -> None:
     """Nested columns are JSON; nothing begins a formula; tables without series are no agent's."""
     target = tmp_path / "out"
     found = export(lake, str(target), "csv", [], (date(2026, 9, 23), date(2026, 9, 23)), [ODD])
-    assert found == {"results": 9, "changes": 0, "m5": 2, "h1": 2, "d1": 2, "series": 1, "availability_daily": 0}
+    assert found == {
+        "results": 9,
+        "changes": 0,
+        "standing": 0,
+        "m5": 2,
+        "h1": 2,
+        "d1": 2,
+        "series": 1,
+        "availability_daily": 0,
+    }
     rows = read_csv(target / "results")
     assert {row["agent"] for row in rows} == {'a "quoted";\' =1+1 agent'}
     assert [row["summary"] for row in rows[:2]] == ["'=cmd 0", "'=cmd 1"]
@@ -166,7 +175,7 @@ def test_the_command(lake: Lake, tmp_path: Path) -> None:
         return CliRunner().invoke(main, ["export", "--lake", str(lake.folder), "--to", str(tmp_path / "out"), *words])
 
     for words, sentence in (
-        (("--table", "m1"), "--table m1: there are results, changes, m5"),
+        (("--table", "m1"), "--table m1: there are results, changes, standing, m5"),
         (("web9",), "The lake knows no agent 'web9'"),
         (("--to", "nosuch://x"), "nosuch://x can't be written"),
     ):

@@ -25,7 +25,7 @@ from helen.pipeline.verify import verify_days, verify_segments
 T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
 DAY = 86_400.0
 GONE = "größe.example"
-TABLES = ("results", "m5", "h1", "d1", "changes", "availability_daily")
+TABLES = ("results", "m5", "h1", "d1", "changes", "standing", "availability_daily")
 
 
 def some(helen: Any, begin: float, count: int = 12) -> None:

@@ -239,6 +239,9 @@ class Service:
     def _start_thread(self, descriptor: int) -> None:
         channel, run = self._idle.pop(descriptor)
         self._poll.unregister(descriptor)
+        if _is_over(channel):
+            channel.close()  # the run has made no call
+            return
         if not self._threads.acquire(blocking=False):
             channel.close()  # the worker takes this for the broker's end, and its result says so
             return
@@ -257,6 +260,14 @@ class Service:
         finally:
             usage.kept.close()
             self._threads.release()
+
+
+def _is_over(channel: socket.socket) -> bool:
+    """Return True if the other side has closed and has sent nothing."""
+    try:
+        return not channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except OSError:
+        return True
 
 
 def main() -> None:

@@ -51,6 +51,7 @@ class Run:
     timeout: float = 0.0
     declared: bool = False
     lines: int = 0
+    worker: int = 0  # the number of its worker; 0 while it waits
     pidfd: int | None = None
     link: WorkerLink | None = None
     answering: AnswerLink | None = None
@@ -133,6 +134,11 @@ def _inspection_failure(part: bytes) -> bytes:
     return json.dumps({"error": f"{reason}: {document['summary']}", "line": None, "reason": reason}).encode()
 
 
+def cpu_limit(limits: Limits, longest: float) -> int:
+    """Return the seconds of CPU time after which the kernel ends a worker that may take `longest` seconds."""
+    return int(min(limits.cpu_max, longest)) + 2
+
+
 def encode_job(run: Run, limits: Limits, may_log: bool, began: float) -> bytes:
     """Return the bytes of a job for its worker, in the format of frames.py.
 
@@ -148,6 +154,7 @@ def encode_job(run: Run, limits: Limits, may_log: bool, began: float) -> bytes:
         "timeout": job.timeout,
         "timeout_max": limits.timeout_max,
         "began": began,
+        "cpu": cpu_limit(limits, run.timeout),
         "cpu_max": limits.cpu_max,
         "log": may_log,
         "now": run.now,

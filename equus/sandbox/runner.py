@@ -26,7 +26,8 @@ from equus.sandbox.exit_reasons import exit_reason
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job, too_late
 from equus.sandbox.links import AnswerLink, WorkerLink, close_all
 from equus.sandbox.processes import Processes
-from equus.sandbox.run import Answer, Done, Run, encode_job
+from equus.sandbox.run import Answer, Done, Run, cpu_limit, encode_job
+from equus.sandbox.spares import SPARES, Spares
 from equus.sandbox.text import clean
 from groundwork.awake_clock import LATE_SECONDS
 from groundwork.counts import count
@@ -52,6 +53,7 @@ class Runner:
 
     reactor: Twisted's, or anything with addReader, removeReader, addWriter, removeWriter, callLater and seconds.
     log: called as log(check, text) for each line that a check passes to `host.log`, escaped and bounded before.
+    spares: workers that are kept ready for the next runs; they don't count as running.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Runner:
         policy: Policy,
         parallel: int | None = None,
         log: Callable[[str, str], None] | None = None,
+        spares: int = SPARES,
     ) -> None:
         self._reactor = reactor
         self._policy = policy
@@ -69,7 +72,8 @@ class Runner:
         self.kills = 0
         self._ids = itertools.count(1)
         self._queue: dict[int, Run] = {}
-        self._live: dict[int, Run] = {}
+        self._live: dict[int, Run] = {}  # by the number of its worker
+        self._spares = Spares(self._ask_for_worker, spares)
         self._timer: Any = None
         self._stopped = False
         self._children = Children(reactor, processes, self)
@@ -93,8 +97,13 @@ class Runner:
 
     @property
     def running(self) -> int:
-        """Return the number of workers."""
+        """Return the number of workers that have a run."""
         return len(self._live)
+
+    @property
+    def spare(self) -> int:
+        """Return the number of workers that wait for a run."""
+        return self._spares.ready
 
     def run(self, job: Job, done: Done, answer: Answer | None = None, now: float | None = None) -> Run:
         """Queue a job. `done` gets its result document (JSON, at most 1 MiB) exactly once, never before run returns.
@@ -140,14 +149,16 @@ class Runner:
     def reload(self, policy: Policy) -> None:
         """Apply this policy, and let the broker read its file again. Running checks finish under the old limits."""
         self._policy = policy
+        self._spares.discard()
         self._children.reload_policy()
+        self._fill_spares()
 
     def cancel(self, run: Run, reason: str) -> None:
         """End a run; see Run.cancel."""
         if run.id in self._queue:
             del self._queue[run.id]
             run.deliver(failure(reason, "cancelled before it began"), self._reactor.seconds())
-        elif run.id in self._live:
+        elif self._live.get(run.worker) is run:
             self._terminate(run, reason, "cancelled while it ran")
 
     def stop(self) -> None:
@@ -166,6 +177,7 @@ class Runner:
             run.deliver(failure("cancelled", "the agent is stopping"), now)
         self._live.clear()
         self._queue.clear()
+        self._spares.discard()
         self._children.stop()
 
     # -------------------------------------------------------------------------------------------- queue
@@ -209,34 +221,42 @@ class Runner:
             else:
                 self._launch(run)
 
+    def _ask_for_worker(self, number: int, job: int, calls: int) -> bool:
+        """Ask the zygote for a worker whose limits suffice for every run; its job lowers that of CPU time."""
+        limits = self._policy.limits
+        return self._children.launch(
+            number, limits.memory_mib * 1_048_576, cpu_limit(limits, limits.timeout_max), job, calls
+        )
+
+    def _fill_spares(self) -> None:
+        """Make spares once no run waits for the zygote."""
+        if self.ready and not self._queue and not self._stopped:
+            self._spares.fill()
+
     def _launch(self, run: Run) -> None:
-        """Make two sockets, for the job and for the calls, and hand out their four ends: two go to the worker."""
+        """Give the run a worker: its job goes there, and the end that answers its calls to the broker."""
         limits, job = self._policy.limits, run.job
         longest = min(limits.timeout_max, job.timeout or limits.timeout_max)
         run.begin(self._reactor.seconds(), time.time(), longest)
         steady = time.monotonic()  # the clock of worker and broker; that of the reactor may be another
         try:
-            ours, theirs = socket.socketpair()
-            calls, callers = socket.socketpair()
+            worker = self._spares.take()
         except OSError as fault:
             run.deliver(failure("crashed", f"no worker: {os.strerror(fault.errno or 0)}"), self._reactor.seconds())
             return
-        self._live[run.id] = run
-        cpu = int(min(limits.cpu_max, longest)) + 2
-        with theirs, callers:
-            memory = limits.memory_mib * 1_048_576
-            sent = self._children.launch(run.id, memory, cpu, theirs.fileno(), callers.fileno())
-        run.answering = self._attach(run, calls, steady + longest)
+        self._live[worker.number] = run
+        run.worker, run.pidfd = worker.number, worker.pidfd
+        run.answering = self._attach(run, worker.calls, steady + longest)
         document = encode_job(run, limits, self._policy.granted("log"), steady)
         run.link = WorkerLink(
             self._reactor,
-            ours,
+            worker.job,
             document,
             lambda kind, text: self._frame_received(run, kind, text),
             lambda: self._disconnected(run),
         )
-        self._set_deadline(run, run.began + min(run.timeout, ZYGOTE_GRACE))
-        if not sent:
+        self._set_deadline(run, run.began + (run.timeout if run.pidfd else min(run.timeout, ZYGOTE_GRACE)))
+        if not worker.is_asked_for:
             self._children.lost("zygote")
 
     def _attach(self, run: Run, calls: socket.socket, deadline: float) -> AnswerLink | None:
@@ -338,9 +358,12 @@ class Runner:
     def on_ready(self) -> None:
         """Start queued runs: both processes are ready."""
         self._launch_next()
+        self._fill_spares()
 
     def on_started(self, number: int, descriptors: list[int]) -> None:
         """Take the pidfd of a new worker; kill it at once if its run has ended meanwhile."""
+        if descriptors and self._spares.started(number, descriptors[0]):
+            return
         run = self._live.get(number)
         if run is None or not descriptors:
             close_all(descriptors)
@@ -353,6 +376,8 @@ class Runner:
 
     def on_not_started(self, number: int, errno: int) -> None:
         """Deliver `crashed` for a run without a worker: the fork failed."""
+        if self._spares.ended(number):
+            return
         run = self._live.pop(number, None)
         if run is not None:
             run.close()
@@ -363,6 +388,7 @@ class Runner:
         """Finish the run of a worker that has ended. Its last frames may still be in its socket."""
         run = self._live.get(number)
         if run is None:
+            self._spares.ended(number)
             return
         if run.link is not None:
             run.link.drain()
@@ -373,9 +399,11 @@ class Runner:
             reason, why = run.forced_end or exit_reason(status, peak_kib, self._policy.limits.memory_mib)
             run.deliver(failure(reason, why, cpu_ms=cpu_ms, peak_kib=peak_kib), self._reactor.seconds())
         self._launch_next()
+        self._fill_spares()
 
     def on_lost(self, which: Which) -> None:
         """Fail the running checks if the zygote ended; fail the queue, too, if the process does not start any more."""
+        self._spares.discard()
         if which == "zygote":
             self._fail_running("the zygote has ended, and its workers with it")
         if self._children.failing:

@@ -11,6 +11,7 @@ import os
 import re
 import resource
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from attrs import frozen
@@ -65,11 +66,25 @@ def confine(with_: Confinement, address_space: int, cpu_seconds: int) -> None:
         with_.filter.install()
 
 
+def _limit_cpu(soft: int, hard: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+
+@frozen
+class Outside:
+    """Holds all that a worker reaches outside of itself; a rehearsal (rehearsal.py) has other things in their place."""
+
+    job: int = JOB
+    broker: int = BROKER
+    limit_cpu: Callable[[int, int], None] = _limit_cpu  # seconds, soft and hard
+    leave: Callable[[int], NoReturn] = os._exit
+
+
 def work(interpreter: Interpreter) -> NoReturn:
-    """Read the job, run it, write its result, exit. Only a kill from outside prevents the result."""
-    worker = Worker(interpreter)
+    """Wait for the job, run it, write its result, exit. Only a kill from outside prevents the result."""
+    worker = Worker(interpreter, Outside())
     try:
-        worker.begin(_read_job())
+        worker.begin(read_job(JOB))
     except (EOFError, BrokenPipeError, ConnectionError):
         os._exit(0)  # the agent has closed the socket and waits for nothing
     except (LuaOutOfMemory, MemoryError):
@@ -78,19 +93,21 @@ def work(interpreter: Interpreter) -> NoReturn:
         worker.internal_error(fault)
 
 
-def _read_job() -> dict[str, Any]:
-    job: dict[str, Any] = decode(frames.read_frame(JOB, frames.JOB_DOCUMENT_LIMIT))
-    job["source"] = frames.read_exactly(JOB, job["source"])
-    job["libraries"] = {name: frames.read_exactly(JOB, length) for name, length in job["libraries"].items()}
-    job["args"] = frames.read_exactly(JOB, job["args"])
+def read_job(descriptor: int) -> dict[str, Any]:
+    """Read a job: its document, with source, libraries and arguments in place of their lengths. Raises EOFError."""
+    job: dict[str, Any] = decode(frames.read_frame(descriptor, frames.JOB_DOCUMENT_LIMIT))
+    job["source"] = frames.read_exactly(descriptor, job["source"])
+    job["libraries"] = {name: frames.read_exactly(descriptor, length) for name, length in job["libraries"].items()}
+    job["args"] = frames.read_exactly(descriptor, job["args"])
     return job
 
 
 class Worker:
     """Runs one job: implements interpreter.Callbacks and collects what the result document is made of."""
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    def __init__(self, interpreter: Interpreter, outside: Outside) -> None:
         self._lua = interpreter
+        self._outside = outside
         interpreter.callbacks = self
         self._timeout = 0.0
         self._deadline = math.inf  # monotonic seconds; known once the check's table is read
@@ -107,6 +124,7 @@ class Worker:
     def begin(self, job: dict[str, Any]) -> NoReturn:
         """Run, inspect or compile the job's source, write the result and exit."""
         self._may_log, self._clock = job["log"], job["now"]
+        self._outside.limit_cpu(job["cpu"], job["cpu"] + 1)
         self._lua.seed(int.from_bytes(os.urandom(7), "big"))
         if job["mode"] == "compile":
             self._compile(job)
@@ -162,13 +180,12 @@ class Worker:
     def _limit_time(self, job: dict[str, Any], own: float) -> None:
         """Announce the check's own timeout to the agent, and limit the CPU time to the timeout in force."""
         if job["timeout"] is None:
-            frames.write_frame(JOB, frames.DECLARED, frames.SECONDS.pack(own))
+            frames.write_frame(self._outside.job, frames.DECLARED, frames.SECONDS.pack(own))
         self._timeout = timeout_in_force(own if job["timeout"] is None else job["timeout"], job["timeout_max"])
         self._deadline = job["began"] + self._timeout
-        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         # Whole seconds. One more than the wall time, so that a check that runs too long ends by `timeout`.
         seconds = math.ceil(time.process_time() - 0.5 + min(self._timeout + 1, job["cpu_max"]))
-        resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard), hard))
+        self._outside.limit_cpu(min(seconds, job["cpu"]), job["cpu"] + 1)
 
     # ---------------------------------------------------------------------------------------- callbacks of Lua
 
@@ -195,7 +212,7 @@ class Worker:
         self._log_lines += 1
         if not self._may_log or self._log_lines > frames.LOG_LINES:
             return False
-        frames.write_frame(JOB, frames.LOG, text[: frames.LOG_LINE])
+        frames.write_frame(self._outside.job, frames.LOG, text[: frames.LOG_LINE])
         return True
 
     def denied(self) -> None:
@@ -207,8 +224,8 @@ class Worker:
     def call(self, name: bytes, arguments: bytes) -> bytes:
         """Send a host call to the broker, and return its answer. Both pass unread."""
         try:
-            frames.write_frame(BROKER, frames.CALL.pack(self._deadline, len(name)), name, arguments)
-            return frames.read_lone_frame(BROKER, frames.CALL_FRAME_LIMIT)
+            frames.write_frame(self._outside.broker, frames.CALL.pack(self._deadline, len(name)), name, arguments)
+            return frames.read_lone_frame(self._outside.broker, frames.CALL_FRAME_LIMIT)
         except (EOFError, OSError):
             self._fail("killed", "the broker, which performs host calls, has ended")
 
@@ -288,9 +305,9 @@ class Worker:
         if time.monotonic() >= self._deadline:
             document = failure("timeout", too_late(self._timeout), **self._figures())
         try:
-            frames.write_frame(JOB, frames.RESULT, document)
+            frames.write_frame(self._outside.job, frames.RESULT, document)
         finally:
-            os._exit(0)
+            self._outside.leave(0)
 
 
 def _text(value: Any) -> str:

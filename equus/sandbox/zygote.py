@@ -32,6 +32,8 @@ from equus.processes.process import (
 )
 from equus.sandbox import frames
 from equus.sandbox.interpreter import Interpreter
+from equus.sandbox.pinned_pages import pages_written_by, pin
+from equus.sandbox.rehearsal import rehearse, rehearse_with
 from equus.sandbox.seccomp import Filter
 from equus.sandbox.worker import BROKER, JOB, Confinement, confine, work
 
@@ -54,6 +56,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     interpreter = Interpreter()
     codecs.lookup("ascii")  # as another user the process may not be able to read Python's own files
+    rehearse()
     gc.collect()
     gc.freeze()
     gc.disable()  # a collection would copy every page it looks at, in each worker
@@ -103,6 +106,7 @@ class Zygote:
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         self._confinement = confinement
+        self._pins: int | None = None
         self._peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         if not self._filter_works():
             self._confinement = evolve(confinement, filter=None)
@@ -140,6 +144,7 @@ class Zygote:
             if message[0] == frames.CALLS_KIND:
                 for name, capability in json.loads(message[1:]).items():
                     self._lua.offer(name, capability)
+                self._pin_pages()
             else:
                 _kind, run, memory, cpu = frames.LAUNCH.unpack(message)
                 self._launch(run, memory, cpu, *descriptors)
@@ -147,6 +152,18 @@ class Zygote:
             for descriptor in descriptors:
                 os.close(descriptor)
         return True
+
+    def _pin_pages(self) -> None:
+        """Pin what a worker of this zygote, as it is now, writes to in a short run."""
+        if self._pins is not None:
+            os.close(self._pins)
+        self._pins = None
+        with suppress(OSError):
+            self._pins = pin(pages_written_by(self._rehearse_in_fork))
+
+    def _rehearse_in_fork(self) -> None:
+        prctl(PR_SET_DUMPABLE, 1)  # else only root may read which pages it has; it reads no job and ends at once
+        rehearse_with(self._lua)
 
     def _launch(self, run: int, memory: int, cpu: int, job: int, broker: int) -> None:
         try:

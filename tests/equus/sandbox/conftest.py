@@ -11,6 +11,7 @@ import pytest
 
 from equus.sandbox.blocking import Sandbox
 from equus.sandbox.job import Job
+from equus.sandbox.spares import SPARES
 
 REGISTRY = Path(__file__).parent / "registry"
 PATIENCE = 60.0  # seconds for anything on a busy machine
@@ -32,12 +33,24 @@ def lasting_sandbox(new_sandbox: Callable[..., Sandbox]) -> Iterator[Sandbox]:
         yield sandbox
 
 
+@pytest.fixture(scope="session")
+def settle() -> Callable[[Sandbox], None]:
+    """settle(sandbox): wait until no check runs and the spare workers are there."""
+
+    def wait(sandbox: Sandbox) -> None:
+        runner = sandbox.runner
+        sandbox.loop.until(lambda: not (runner.running or runner.waiting) and runner.spare == SPARES, PATIENCE)
+
+    return wait
+
+
 @pytest.fixture
-def sandbox(lasting_sandbox: Sandbox) -> Iterator[Sandbox]:
+def sandbox(lasting_sandbox: Sandbox, settle: Callable[[Sandbox], None]) -> Iterator[Sandbox]:
     """The sandbox that stays; each test leaves it idle, its workers gone and its descriptors as many as before."""
+    settle(lasting_sandbox)
     before = len(os.listdir("/proc/self/fd"))
     yield lasting_sandbox
-    lasting_sandbox.loop.until(lambda: not lasting_sandbox.runner.running, PATIENCE)
+    settle(lasting_sandbox)
     assert lasting_sandbox.runner.waiting == 0
     assert len(os.listdir("/proc/self/fd")) <= before + 2  # a restart may have happened in between
 

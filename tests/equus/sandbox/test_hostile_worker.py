@@ -54,11 +54,15 @@ class Ends:
 class Stage:
     """A Runner whose workers are sockets of the test, each with a process that can be killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, spares: int = 0) -> None:
         self.ends, self.loop = Ends(), SelectLoop()
         self.lines: list[str] = []
         self.runner = Runner(
-            self.loop, self.ends, Policy.parse(b"", None), log=lambda check, text: self.lines.append(text)
+            self.loop,
+            self.ends,
+            Policy.parse(b"", None),
+            log=lambda check, text: self.lines.append(text),
+            spares=spares,
         )  # type: ignore[arg-type]
         self.process: subprocess.Popen[bytes] | None = None
         self.worker: socket.socket | None = None

@@ -109,7 +109,9 @@ def resident_kib(pid: int) -> int:
 
 
 @pytest.mark.adversary(32)
-def test_a_short_soak(new_sandbox: Callable[..., Sandbox], job: Callable[..., Job]) -> None:
+def test_a_short_soak(
+    new_sandbox: Callable[..., Sandbox], job: Callable[..., Job], settle: Callable[[Sandbox], None]
+) -> None:
     """Attacks and honest checks mixed at random: each honest one is right, and nothing grows."""
     order = random.Random(7)
     with new_sandbox() as sandbox:
@@ -136,7 +138,8 @@ def test_a_short_soak(new_sandbox: Callable[..., Sandbox], job: Callable[..., Jo
                     sandbox.runner.run(job(order.choice(ATTACKS), timeout=0.15), judge(""))
                 else:
                     sandbox.runner.run(job(f"return 'ok', host.echo('n{number}')[1]"), judge(f"n{number}"))
-            sandbox.loop.until(lambda: left == 0 and not sandbox.runner.running, PATIENCE)
+            sandbox.loop.until(lambda: left == 0, PATIENCE)
+            settle(sandbox)
 
         batch(60)
         before = [(len(os.listdir(f"/proc/{pid}/fd")), resident_kib(pid)) for pid in pids]

@@ -1,0 +1,158 @@
+"""The zygote is warm before it forks: Python has rewritten what it rewrites, and what workers write to is pinned."""
+
+import ctypes
+import mmap
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from equus.policy.policy import Limits
+from equus.processes.process import python_environment
+from equus.sandbox import pinned_pages, rehearsal
+from equus.sandbox.job import Job
+from equus.sandbox.pinned_pages import PAGE, pages_written_by, pin
+from equus.sandbox.rehearsal import RehearsalFailed, rehearse
+from equus.sandbox.run import Run, encode_job
+from equus.sandbox.value_codec import decode
+
+Outcome = Callable[..., dict[str, Any]]
+
+REWRITTEN = """
+import dis, sys, types
+from equus.sandbox import check_table, document, frames, interpreter, metrics, rehearsal, text, value_codec, worker
+def codes():
+    for module in (check_table, document, frames, interpreter, metrics, text, value_codec, worker):
+        for value in vars(module).values():
+            for each in (vars(value).values() if isinstance(value, type) else [value]):
+                each = getattr(each, "__func__", each)
+                if isinstance(each, types.FunctionType) and each.__module__ == module.__name__:
+                    yield each.__code__
+known = list(codes())
+def seen():
+    return [[each.opname for each in dis.get_instructions(code, adaptive=True)] for code in known]
+cold = seen()
+rehearsal.rehearse()
+warm = seen()
+rehearsal.rehearse_with(interpreter.Interpreter())
+again = seen()
+print(sum(map(list.__ne__, cold, warm)), sum(map(list.__ne__, warm, again)))
+"""
+
+
+def test_python_has_rewritten_what_it_rewrites() -> None:
+    """The rehearsal changes the instructions of most functions that a run calls, and one run more hardly any."""
+    done = subprocess.run(
+        [sys.executable, "-c", REWRITTEN], env=python_environment(), capture_output=True, timeout=60, check=True
+    )
+    first, more = map(int, done.stdout.split())
+    assert first >= 40
+    assert more * 4 < first
+
+
+def test_the_rehearsal_has_a_job_like_any_other() -> None:
+    """Each field that the agent writes is there: else workers would go ways that were never warm."""
+    run = Run(None, 1, Job("t", b""), lambda blob: None, "run", None, None)  # type: ignore[arg-type]
+    real, own = encode_job(run, Limits(), True, 0.0), rehearsal._job(b"{}")
+    documents = [decode(text[4 : 4 + int.from_bytes(text[:4], "big")]) for text in (real, own)]
+    assert documents[0].keys() == documents[1].keys()
+
+
+def test_a_sandbox_that_gives_wrong_results_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The zygote ends before it has run anybody's check, and says which result it had."""
+    rehearse(2)
+    monkeypatch.setattr(rehearsal, "SOURCE", rehearsal.SOURCE.replace(b"warn = args.warn", b'warn = "10"'))
+    with pytest.raises(RehearsalFailed, match="'status': 'warning'"):
+        rehearse(1)
+
+
+def test_a_check_sees_nothing_of_it(outcome: Outcome) -> None:
+    """Neither its host call nor its arguments."""
+    assert outcome("return 'ok', tostring(host.rehearse) .. tostring(args.warn)")["summary"] == "nilnil"
+
+
+# ------------------------------------------------------------------------------------------------ pages
+
+
+@pytest.fixture
+def memory():
+    """Sixteen pages of this process, and the address of the first."""
+    with mmap.mmap(-1, 16 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as held:
+        for page in range(16):
+            held[page * PAGE] = 1
+        view = ctypes.c_char.from_buffer(held)
+        yield held, ctypes.addressof(view)
+        del view
+
+
+def pages(ranges: list[tuple[int, int]]) -> set[int]:
+    return {at for first, length in ranges for at in range(first, first + length, PAGE)}
+
+
+def test_the_pages_that_a_fork_writes(memory) -> None:
+    """These are found, and others are not; what the fork does is nothing to this process."""
+    held, first = memory
+
+    def act() -> None:
+        held[3 * PAGE] = held[7 * PAGE] = held[8 * PAGE] = 2
+
+    found = pages_written_by(act)
+    assert {at for at in pages(found) if first <= at < first + 16 * PAGE} == {first + n * PAGE for n in (3, 7, 8)}
+    assert all(length % PAGE == 0 for _, length in found)
+    assert (first + 7 * PAGE, 2 * PAGE) in found
+    assert held[3 * PAGE] == 1
+
+
+def test_an_act_that_fails_finds_nothing() -> None:
+    """Then nothing is pinned, and all else goes on."""
+    assert pages_written_by(lambda: os._exit(3)) == []
+    assert pin([]) is None
+
+
+def shared_after_fork(addresses: list[int]) -> list[bool]:
+    """Whether a fork of this process still shares these pages with it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:
+            for address in addresses:
+                pagemap.seek(address // PAGE * 8)
+                (entry,) = struct.unpack("=Q", pagemap.read(8))
+                os.write(writing, b"\0" if entry >> 56 & 1 else b"\1")
+        os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as answer:
+        told = answer.read()
+    os.waitpid(child, 0)
+    return [bool(each) for each in told]
+
+
+def test_a_fork_has_its_own_copy_of_what_is_pinned(memory) -> None:
+    """Until then it shares all; where the kernel pins nothing it still does. The content is the same."""
+    held, first = memory
+    addresses = [first + number * PAGE for number in range(4)]
+    assert shared_after_fork(addresses) == [True] * 4
+    held[PAGE] = 5
+    pins = pin([(first + PAGE, 2 * PAGE)])
+    is_pinned = pins is not None
+    assert shared_after_fork(addresses) == [True, not is_pinned, not is_pinned, True]
+    if pins is not None:
+        os.close(pins)
+    assert held[PAGE] == 5
+
+
+def test_a_kernel_that_pins_nothing(memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No io_uring, or one that is forbidden: no descriptor stays open, and nobody is told of a fault."""
+    _, first = memory
+    before = len(os.listdir("/proc/self/fd"))
+    for name, number in (("_SETUP", 100_000), ("_REGISTER", 100_000)):
+        with monkeypatch.context() as kernel:
+            kernel.setattr(pinned_pages, name, number)
+            assert pin([(first, PAGE)]) is None
+    assert pin([(first, PAGE)] * (pinned_pages.MOST_RANGES + 1)) is None
+    assert pin([(first, (pinned_pages.MOST_PAGES + 1) * PAGE)]) is None
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -30,6 +30,7 @@ from zope.interface import implementer
 
 from equus.identity.identity import Identity, Token, split_certificates
 from equus.settings import Server
+from groundwork.tls_records import CarefulConnection
 
 # OpenSSL's X509_V_ERR_ numbers that have a sentence of their own here.
 _NOT_YET_VALID, _EXPIRED = 9, 10
@@ -50,7 +51,7 @@ class Trust:
 
     def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
         """Return an OpenSSL connection that verifies the peer by the rules of this object."""
-        connection = self._options.clientConnectionForTLS(tlsProtocol)
+        connection = CarefulConnection(self._options.getContext())
         if _address(self._server.verify) is None:  # an address is no legal SNI
             connection.set_tlsext_host_name(self._server.verify.encode("idna"))
         connection.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, self._judge)

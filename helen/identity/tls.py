@@ -18,6 +18,7 @@ from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
 from twisted.logger import Logger
 from zope.interface import implementer
 
+from groundwork.tls_records import CarefulConnection
 from helen.keys.ca_files import Material
 
 HANDSHAKE_SECONDS = 10.0  # Twisted has no deadline of its own; Icinga's figure since 2.8.2. The connection keeps it
@@ -79,7 +80,7 @@ class ServerTLS:
 
     def serverConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
         """Return the TLS state of one connection; Twisted calls it for each."""
-        return SSL.Connection(self._context, None)
+        return CarefulConnection(self._context)
 
     def _verified(self, connection: SSL.Connection, shown: crypto.X509, error: int, depth: int, good: int) -> bool:
         """Return the library's own verdict, unless the grace excuses the certificate; count a refusal."""

@@ -16,6 +16,7 @@ from twisted.internet.error import ConnectionAborted, ConnectionDone, Connection
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from groundwork.tls_records import PART, RecordBalance
 from helen.sessions import openssl_calls as calls
 from helen.sessions.openssl_calls import RECORD, SEALED
 from helen.sessions.unsent_bytes import UNSENT_MUCH
@@ -47,9 +48,10 @@ class HubTransport:
     """
 
     __slots__ = (
-        "__weakref__", "_connection", "_cut_header", "_from_ssl", "_into_ssl", "_is_held_up", "_is_leaving", "_missing",
-        "_place", "_plain", "_plain_size", "_producer", "_protocol", "_sealed", "_socket", "_ssl", "address",
-        "descriptor", "disconnecting", "has_spoken", "host", "is_open", "is_reading", "is_trusted", "is_writing",
+        "__weakref__", "_balance", "_connection", "_cut_header", "_from_ssl", "_into_ssl", "_is_held_up", "_is_leaving",
+        "_missing", "_place", "_plain", "_plain_size", "_producer", "_protocol", "_sealed", "_socket", "_ssl",
+        "address", "descriptor", "disconnecting", "has_spoken", "host", "is_open", "is_reading", "is_trusted",
+        "is_writing",
     )  # fmt: skip
 
     log = Logger()
@@ -68,6 +70,7 @@ class HubTransport:
         self._producer: Any = None
         self._is_held_up = False  # the producer has been told to pause
         self._is_leaving = False  # TLS has ended: the socket is closed when all has left
+        self._balance = RecordBalance()
         self._missing = 0  # bytes of a record that has come in part
         self._cut_header = b""  # of a record, where not even that is whole
         self._plain: deque[memoryview] = deque()
@@ -99,13 +102,12 @@ class HubTransport:
             received[0] == APPLICATION_DATA and size == HEADER + (received[3] << 8 | received[4])
             and not self._missing and not self._cut_header
         )  # fmt: skip
-        calls.bio_write(self._into_ssl, calls.received_at, size)
+        if is_one and self.is_trusted:
+            self._take_one(size)
+            return
         if not is_one:
             self._count(size)
-        if self.is_trusted:
-            self._take(is_one)
-        else:
-            self._shake_hands()
+        self._take(size)
 
     def _count(self, size: int) -> None:
         """Follow the records through a chunk, so that it is known whether it ends with the end of one."""
@@ -120,50 +122,89 @@ class HubTransport:
             header = b""
         self._missing, self._cut_header = at - size, b""
 
-    def _shake_hands(self) -> None:
+    def _take_one(self, size: int) -> None:
+        """Decrypt what is known to be one whole record."""
+        calls.bio_write(self._into_ssl, calls.received_at, size)
+        got = calls.ssl_read(self._ssl, calls.plain_at, RECORD)
+        if got > 0:
+            self._protocol.dataReceived(calls.plain[:got].tobytes())
+            return
+        self._balance.fed(size)
+        self._follow(self._answered(calls.ssl_get_error(self._ssl, got)))
+
+    def _take(self, size: int) -> None:
+        """Give TLS what has come in parts, shake hands, decrypt; all data are one chunk for the protocol.
+
+        In parts, because TLS handles all records without data that it has before it gives anything back.
+        """
+        protocol, was_trusted = self._protocol, self.is_trusted
+        parts: list[bytes] = []
+        error = calls.WAITING[0]
+        for at in range(0, size, PART):
+            part = min(PART, size - at)
+            calls.bio_write(self._into_ssl, calls.received_at + at, part)
+            if self.is_trusted or self._shake_hands():
+                self._balance.fed(part)
+                error = self._answered(self._decrypt(parts))
+            if not self.is_open or self._is_leaving or error not in calls.WAITING:
+                break
+        if parts:
+            protocol.dataReceived(b"".join(parts))
+        self._follow(error)
+        if not was_trusted and self._plain and self.is_open and self.is_trusted:
+            self.write_on()
+
+    def _decrypt(self, parts: list[bytes]) -> int:
+        """Add all data that TLS has now; return OpenSSL's code for why there is no more."""
+        calls.clear_errors()  # the end of what is there would be taken for an error that is in the queue
+        heard = 0
+        while (got := calls.ssl_read(self._ssl, calls.plain_at, RECORD)) > 0:
+            parts.append(calls.plain[:got].tobytes())
+            heard += got
+        self._balance.heard(heard)
+        return int(calls.ssl_get_error(self._ssl, got))
+
+    def _answered(self, error: int) -> int:
+        """Send what TLS says by itself while it waits; return the code, FAULT for a peer that makes it say much."""
+        if error not in calls.WAITING:
+            return error
+        size = calls.bio_read(self._from_ssl, calls.sealed_at, SEALED)
+        if size > 0:
+            self._balance.answered(size)
+            self._hand_over(size)
+            if self._sealed:
+                self._note_unsent()
+        return calls.FAULT if self._balance.is_over else error
+
+    def _follow(self, error: int) -> None:
+        """Do what is to be done when TLS gives no more data, by OpenSSL's code."""
+        if not self.is_open or self._is_leaving or error in calls.WAITING:
+            return
+        if self._balance.is_over:
+            self.abortConnection()  # an alert would wait for a peer that may not read
+        elif error == calls.ENDED:
+            self._say_end()
+            self._leave()
+        else:
+            self._fail()
+
+    def _shake_hands(self) -> bool:
+        """Shake hands as far as it goes; return True once it is done and the protocol goes on."""
         self.has_spoken = True
         calls.clear_errors()  # the queue is the thread's: what another peer left there must not end this one
         try:
             self._connection.do_handshake()
         except SSL.WantReadError:
             self._pass_on()
-            return
+            return False
         except SSL.Error:
             self._fail()
-            return
+            return False
         self.is_trusted = True
-        if not self._pass_on() and not self.is_open:
-            return
-        self._protocol.handshakeCompleted()
+        self._pass_on()
         if self.is_open:
-            self._take(False)
-        if self._plain and self.is_open:
-            self.write_on()
-
-    def _take(self, is_one: bool) -> None:
-        """Decrypt: one record where it is known to be one, else as many as there are; all of them are one chunk."""
-        if not is_one:
-            calls.clear_errors()  # the end of what is there would be taken for an error that is in the queue
-        size = calls.ssl_read(self._ssl, calls.plain_at, RECORD)
-        if size > 0 and is_one:
-            self._protocol.dataReceived(calls.plain[:size].tobytes())
-            return
-        parts = []
-        while size > 0:
-            parts.append(calls.plain[:size].tobytes())
-            size = calls.ssl_read(self._ssl, calls.plain_at, RECORD)
-        error = calls.ssl_get_error(self._ssl, size)
-        if parts:
-            self._protocol.dataReceived(b"".join(parts))
-        if not self.is_open:
-            return
-        if error in calls.WAITING:
-            self._pass_on()  # TLS may have an answer of its own
-        elif error == calls.ENDED:
-            self._say_end()
-            self._leave()
-        else:
-            self._fail()
+            self._protocol.handshakeCompleted()
+        return self.is_open
 
     def _fail(self) -> None:
         """End after a fault of the peer's in TLS; an alert tells it which."""
@@ -207,15 +248,16 @@ class HubTransport:
             if not self._write(data.tobytes()):
                 break
 
+    def _hand_over(self, size: int) -> None:
+        """Send so many bytes of `sealed`, or keep what the kernel does not take."""
+        sent = 0 if self._sealed else self._send(calls.sealed[:size])
+        if sent < size:
+            self._sealed += calls.sealed[sent:size]
+
     def _pass_on(self) -> bool:
         """Send the records that TLS has made. Returns False if some of them, or of those before, are still here."""
-        while True:
-            size = calls.bio_read(self._from_ssl, calls.sealed_at, SEALED)
-            if size <= 0:
-                break
-            sent = 0 if self._sealed else self._send(calls.sealed[:size])
-            if sent < size:
-                self._sealed += calls.sealed[sent:size]
+        while (size := calls.bio_read(self._from_ssl, calls.sealed_at, SEALED)) > 0:
+            self._hand_over(size)
             if size < SEALED:
                 break
         if self._sealed:

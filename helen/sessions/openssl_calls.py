@@ -12,7 +12,7 @@ from typing import Any
 from OpenSSL import SSL, _util
 
 _CALLS = ("SSL_read", "SSL_write", "SSL_get_error", "BIO_read", "BIO_write", "ERR_clear_error")
-_CODES = ("SSL_ERROR_WANT_READ", "SSL_ERROR_WANT_WRITE", "SSL_ERROR_ZERO_RETURN")
+_CODES = ("SSL_ERROR_WANT_READ", "SSL_ERROR_WANT_WRITE", "SSL_ERROR_ZERO_RETURN", "SSL_ERROR_SSL")
 _PARTS = ("_ssl", "_into_ssl", "_from_ssl")  # of a connection, set when it is made
 CHUNK = 65_536  # bytes read from the kernel at once: what Twisted's own transports read
 RECORD = 16_384  # bytes of plaintext that one record holds at most
@@ -34,7 +34,7 @@ if not MISSING:
     ssl_read, ssl_write, ssl_get_error = _lib.SSL_read, _lib.SSL_write, _lib.SSL_get_error
     bio_read, bio_write, clear_errors = _lib.BIO_read, _lib.BIO_write, _lib.ERR_clear_error
     WAITING = (_lib.SSL_ERROR_WANT_READ, _lib.SSL_ERROR_WANT_WRITE)
-    ENDED = _lib.SSL_ERROR_ZERO_RETURN
+    ENDED, FAULT = _lib.SSL_ERROR_ZERO_RETURN, _lib.SSL_ERROR_SSL
     # Shared by all connections: each is empty again before a call of the reactor's thread ends. A buffer each would be
     # 110 KiB for an agent that sends 500 bytes in a minute.
     received = bytearray(CHUNK)

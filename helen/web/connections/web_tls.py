@@ -15,6 +15,7 @@ from twisted.logger import Logger
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import implementer
 
+from groundwork.tls_records import CarefulConnection
 from helen.files.state_dir import StateError
 
 CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"  # of TLS 1.2: forward secrecy and AEAD only; those of 1.3 all have both
@@ -39,7 +40,7 @@ class WebTLS:
 
     def serverConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
         """Return the TLS state of one connection; Twisted calls it for each."""
-        return SSL.Connection(self._context, None)
+        return CarefulConnection(self._context)
 
     async def look(self) -> None:
         """Read the files again if they have changed; a pair that can't be used is told once, and the old one stays."""

@@ -56,6 +56,9 @@ class Tunnel(Protocol):
     def ended(self) -> None:
         """Close the tunnel once what the local side has brought is sent: there will be no more."""
 
+    def cut(self) -> None:
+        """Close the tunnel if it is not over yet, whatever was not sent."""
+
 
 class TunnelStream:
     """One tunnel. `on_open()` is called when the peer allows bytes for the first time, `on_end(reason)` once.
@@ -111,6 +114,11 @@ class TunnelStream:
         self._local, self._has_ended = None, True
         self._wake()
 
+    def cut(self) -> None:
+        """Close the tunnel if it is not over yet, whatever was not sent."""
+        if not self.is_over:
+            self.close("done")
+
     def close(self, reason: str) -> None:
         """Close the tunnel now; what was not sent is lost."""
         if not self._account.we_closed:
@@ -149,7 +157,7 @@ class TunnelStream:
             self.received += len(message.blob)
             if self._local is not None:
                 self._local.write(message.blob)
-            if not self._is_choked:
+            if not self._is_choked and not self._has_ended:
                 self._allow()
         elif not self.is_open:
             self.is_open = True

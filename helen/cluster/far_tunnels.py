@@ -150,6 +150,10 @@ class FarTunnel:
         if not self._is_writing:
             self.close("done")
 
+    def cut(self) -> None:
+        """Close the tunnel if it is not over yet, whatever was not sent."""
+        self.close("done")
+
     def close(self, reason: str) -> None:
         """Close the tunnel now, and tell the other Helen."""
         if not self._is_over:

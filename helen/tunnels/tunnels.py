@@ -15,16 +15,18 @@ from twisted.internet.defer import Deferred
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation
 from equus_protocol.errors import LocalProtocolError
-from equus_protocol.tunnel_streams import TunnelMessage, TunnelStream, TunnelStreams
+from equus_protocol.tunnel_streams import Tunnel, TunnelMessage, TunnelStream, TunnelStreams
 from helen.agents.roster import Agent
 from helen.quotas.budget import Bucket
 from helen.quotas.quotas import Quota
 
 MOST_OF_AGENT = 8  # open at once to one agent: half of what the protocol allows
 MOST = 64  # open at once through this Helen: each may have two windows of bytes in memory
+OF_TOKEN = 32  # of these, with all sessions of the token: no token takes the room of others
 AT_ONCE = 30  # openings to one agent, and as many in a minute: each costs it a process
 OPENINGS = Quota("openings", AT_ONCE, AT_ONCE, "tunnels")
 ANSWER_SECONDS = 15.0  # that an agent has to start the program
+LEAVE_SECONDS = 30.0  # that an agent has to take the last bytes of a caller that has gone
 # The end of the sentence that begins with the agent's name, by the reason of its `close`.
 WHY = {
     "denied": "lets nobody in: its policy has no [shell] with allow = true, and only a file of that machine can say so",
@@ -71,17 +73,21 @@ class Tunnels:
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
         self._of: dict[Link, TunnelStreams] = {}
+        self._open: dict[TunnelStream, str] = {}  # with the token of each
         self._openings: dict[str, Bucket] = {}  # of agents, by name
 
     def __len__(self) -> int:
-        return sum(map(len, self._of.values()))
+        """Return how many callers have a tunnel; one that only its agent has not closed is that agent's alone."""
+        self._open = {stream: token for stream, token in self._open.items() if not stream.is_over}
+        return len(self._open)
 
-    def open(self, agent: Agent, kind: str, description: dict[str, str]) -> Deferred[TunnelStream]:
-        """Ask an agent for a tunnel, and return its stream once the agent has opened it.
+    def open(self, agent: Agent, kind: str, description: dict[str, str], token: str = "") -> Deferred[TunnelStream]:
+        """Ask an agent for a tunnel, and return its stream once the agent has opened it; `leave` is for its end.
 
-        Fails with TunnelRefused if the agent refuses or does not answer; raises it if the agent can't be asked.
+        `token` is the name of the caller's, empty for the operator. Fails with TunnelRefused if the agent refuses or
+        does not answer; raises it if the agent can't be asked.
         """
-        link = self._checked(agent, kind)
+        link = self._checked(agent, kind, token)
         message_id = link.next_id()
         blob = json.dumps(description, ensure_ascii=False).encode("utf-8", "replace")
         try:
@@ -89,9 +95,15 @@ class Tunnels:
         except LocalProtocolError as error:
             raise TunnelRefused(f"{agent.name} can't be asked for a tunnel: {error}") from error
         stream = self._streams(link).add(message_id)
+        self._open[stream] = token
         return _Opening(agent.name, stream, self._reactor).opened
 
-    def _checked(self, agent: Agent, kind: str) -> Any:
+    def leave(self, tunnel: Tunnel) -> None:
+        """End a tunnel whose caller has gone: what it brought is sent if the agent takes it, for LEAVE_SECONDS."""
+        tunnel.ended()
+        self._reactor.callLater(LEAVE_SECONDS, tunnel.cut)
+
+    def _checked(self, agent: Agent, kind: str, token: str) -> Any:
         """Return the agent's connection. Raises TunnelRefused if it can have no tunnel now."""
         link: Any = agent.link
         if link is None or link.closing:
@@ -103,6 +115,8 @@ class Tunnels:
             )
         if len(self._of.get(link, ())) >= MOST_OF_AGENT:
             raise TunnelRefused(f"{agent.name} has {MOST_OF_AGENT} tunnels open already: end one")
+        if len(self) and token and list(self._open.values()).count(token) >= OF_TOKEN:
+            raise TunnelRefused(f"the token {token} has {OF_TOKEN} tunnels open already: end one")
         if len(self) >= MOST:
             raise TunnelRefused(f"this Helen has {MOST} tunnels open already: wait until one ends")
         self._count(agent.name)

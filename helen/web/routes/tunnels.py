@@ -60,9 +60,10 @@ def far_tunnels(parts: Parts, name: str) -> FarTunnels | None:
 
 
 async def open_here_or_there(
-    parts: Parts, far: FarTunnels | None, name: str, kind: str, described: dict[str, str]
+    parts: Parts, request: ApiRequest, far: FarTunnels | None, name: str, kind: str
 ) -> Tunnel:
     """Return a tunnel to an agent of another Helen, or of this one. Raises Problem 404 and TunnelRefused."""
+    described = {"caller": request.caller.actor, "address": _address_of(request)}
     if far is not None:
         try:
             opened: Tunnel = await far.open(name, kind, described)
@@ -70,7 +71,11 @@ async def open_here_or_there(
             pass  # the sentence of this Helen says the same, and since when it is away
         else:
             return opened
-    return await parts.sessions.tunnels.open(find_agent(parts, name), kind, described)
+    return await parts.sessions.tunnels.open(find_agent(parts, name), kind, described, request.caller.token or "")
+
+
+def _address_of(request: ApiRequest) -> str:
+    return str(getattr(request.getClientAddress(), "host", "control.sock"))
 
 
 @routes.post(
@@ -90,9 +95,8 @@ async def open_tunnel(parts: Parts, request: ApiRequest, body: OpenTunnel, name:
         if body.dry_run:
             return write_json(request, would_ask([agent]))
     demand_upgrade(request)
-    address = str(getattr(request.getClientAddress(), "host", "control.sock"))
-    described = {"caller": request.caller.actor, "address": address}
-    opening: Deferred[Tunnel] = Deferred.fromCoroutine(open_here_or_there(parts, far, name, body.kind, described))
+    address = _address_of(request)
+    opening: Deferred[Tunnel] = Deferred.fromCoroutine(open_here_or_there(parts, request, far, name, body.kind))
     request.notifyFinish().addErrback(lambda _: opening.cancel())
     try:
         stream = await opening
@@ -118,7 +122,7 @@ async def open_tunnel(parts: Parts, request: ApiRequest, body: OpenTunnel, name:
     note("", "tunnel")
     if is_ssh:
         parts.sessions.shells.opened(name, request.caller.actor, address)
-    request.notifyFinish().addErrback(lambda _: stream.ended())
+    request.notifyFinish().addErrback(lambda _: parts.sessions.tunnels.leave(stream))
     UpgradedClient(request, stream, parts.reactor).begin()
     try:
         return await ended

@@ -10,9 +10,20 @@ from twisted.internet.task import Clock
 
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
+from equus_protocol.tunnel_end import WINDOW
 from equus_protocol.tunnel_streams import TunnelStream
+from equus_protocol.tunnels import MAX_FRAME
 from helen.agents.roster import Agent
-from helen.tunnels.tunnels import ANSWER_SECONDS, MOST, MOST_OF_AGENT, OPENINGS, TunnelRefused, Tunnels
+from helen.tunnels.tunnels import (
+    ANSWER_SECONDS,
+    LEAVE_SECONDS,
+    MOST,
+    MOST_OF_AGENT,
+    OF_TOKEN,
+    OPENINGS,
+    TunnelRefused,
+    Tunnels,
+)
 
 
 class Link:
@@ -36,6 +47,15 @@ class Link:
         self.said.append(message)
 
 
+class Caller:
+    """The local side of a tunnel, which takes what comes."""
+
+    def write(self, data: bytes) -> None:
+        """Take it."""
+
+    pauseProducing = resumeProducing = loseConnection = lambda self: None
+
+
 class Stage:
     def __init__(self) -> None:
         self.clock = Clock()
@@ -52,10 +72,10 @@ class Stage:
             self.tunnels.heard(link, message)
         self.clock.advance(0)
 
-    def open(self, agent: Agent) -> list[Any]:
+    def open(self, agent: Agent, token: str = "") -> list[Any]:
         """The stream, once it is open, or the exception; nothing meanwhile."""
         found: list[Any] = []
-        opening: Deferred[TunnelStream] = self.tunnels.open(agent, "ssh", {"caller": "operator"})
+        opening: Deferred[TunnelStream] = self.tunnels.open(agent, "ssh", {"caller": "operator"}, token)
         opening.addCallbacks(found.append, lambda failure: found.append(failure.value))
         return found
 
@@ -152,3 +172,61 @@ def test_limits() -> None:
             stage.open(agent)
     stage.clock.advance(2.1)
     stage.open(agent)
+
+
+def test_a_token_has_a_share_of_the_tunnels() -> None:
+    """Another token and the operator have room beside one that opens all it can."""
+    stage = Stage()
+    agents = [stage.agent(f"web-{number}") for number in range(OF_TOKEN // MOST_OF_AGENT + 1)]
+    for number in range(OF_TOKEN):
+        stage.open(agents[number // MOST_OF_AGENT], "greedy")
+    with pytest.raises(TunnelRefused, match="the token greedy has 32 tunnels open already"):
+        stage.open(agents[-1], "greedy")
+    stage.open(agents[-1], "other")
+    stage.open(agents[-1])
+    stage.hear(agents[0], b"close 1 done\n")
+    stage.open(agents[-1], "greedy")
+    assert len(stage.tunnels) == OF_TOKEN + 2
+
+
+def test_an_agent_that_keeps_its_tunnels() -> None:
+    """One that takes no byte of a caller, and answers no `close`, holds none of the places that all agents share."""
+    stage = Stage()
+    agents = [stage.agent(f"web-{number}") for number in range(MOST // MOST_OF_AGENT)]
+    streams: list[TunnelStream] = []
+    for agent in agents:
+        for number in range(1, MOST_OF_AGENT + 1):
+            found = stage.open(agent)
+            stage.hear(agent, b"window %d 1\n" % number)
+            streams.append(found[0])
+    for stream in streams:
+        stream.attach(Caller())
+        stream.read(b"SSH-2.0-people\r\n")
+    stage.clock.advance(0)
+    for stream in streams:
+        stage.tunnels.leave(stream)
+    stage.clock.advance(LEAVE_SECONDS - 1.0)
+    assert len(stage.tunnels) == MOST
+    allowed = [each for each in said(agents[0]) if isinstance(each, m.Window)]
+    for _ in range(WINDOW // MAX_FRAME):
+        stage.hear(agents[0], b"bytes 1 %d\n%b\n" % (MAX_FRAME, b"x" * MAX_FRAME))
+    assert [each for each in said(agents[0]) if isinstance(each, m.Window)] == allowed, "nobody takes more of it"
+    stage.clock.advance(1.0)
+    assert len(stage.tunnels) == 0
+    with pytest.raises(TunnelRefused, match="web-0 has 8 tunnels open already"):
+        stage.open(agents[0])
+    stage.open(stage.agent("web-99"))
+
+
+def test_a_caller_that_goes_in_order() -> None:
+    """Its last bytes are sent, then the end; the time for that ends nothing later."""
+    stage, agent = Stage(), Stage().agent()
+    stream = stage.open(agent)
+    stage.hear(agent, b"window 1 500\n")
+    stream[0].read(b"bye")
+    stage.tunnels.leave(stream[0])
+    stage.clock.advance(0)
+    assert said(agent)[-2:] == [m.Bytes(1, b"bye"), m.Close(1, "done")]
+    stage.clock.advance(LEAVE_SECONDS)
+    assert said(agent)[-1:] == [m.Close(1, "done")]
+    assert len(stage.tunnels) == 0

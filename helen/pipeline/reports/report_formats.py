@@ -8,6 +8,8 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from attrs import field, frozen
@@ -17,8 +19,11 @@ from groundwork.safe_text import json_text, safe_line, safe_text
 from helen.pipeline.lake.errors import PipelineError
 
 FORMATS = ("text", "json", "csv", "html")
-# What a spreadsheet may take for a formula (OWASP): at the begin of a cell, of a line, or of what follows a semicolon.
-_FORMULA = re.compile(r"(\A|[;\t\n])([\s\u200b\ufeff]*[=+\-@\t\uff1d\uff0b\uff0d\uff20])")
+# Where a spreadsheet may begin a formula (OWASP): at a sign at the begin of a cell or of a line, or behind a semicolon
+# or a tab, with blanks and quotes before it. Signs are full-width and small as well, and the minus of mathematics.
+_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"
+_FORMULA = re.compile(rf'\A(?=[\t\n])|(?:\A|(?<=[;\t\n]))(?=[ "]*[{_SIGNS}])')
+_FIGURES = (int, float, Decimal, date)  # and what is made of them: text of nobody
 Row = Mapping[str, Any]
 # What a word of a column's name says of its unit, and the columns that are in the unit of the row's metric.
 UNITS = {"percent": "%", "seconds": "s", "s": "s", "ms": "ms", "kib": "KiB", "bytes": "B"}
@@ -143,7 +148,7 @@ def _json(report: Report) -> str:
 def _csv(report: Report) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(report.columns)
+    writer.writerow(map(cell, report.columns))
     for row in report.rows:
         writer.writerow([cell(row.get(name)) for name in report.columns])
     return out.getvalue()
@@ -152,11 +157,13 @@ def _csv(report: Report) -> str:
 def cell(value: Any) -> Any:
     """Return a cell. Text like a spreadsheet's formula gets a quote in front: agents choose names and summaries.
 
-    So does what follows a semicolon, a tab or a line end in it: a spreadsheet may take them for the end of a cell.
+    So does what follows a semicolon, a tab or a line end in it: a spreadsheet may take them for the end of a cell. Maps
+    and lists are text of agents as well.
     """
-    if isinstance(value, dict):
-        return json.dumps(value)
-    return _FORMULA.sub(r"\1'\2", safe_text(value)) if isinstance(value, str) else value
+    if value is None or isinstance(value, _FIGURES):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return _FORMULA.sub("'", safe_text(text))
 
 
 def _html(report: Report) -> str:

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+from datetime import date
+from decimal import Decimal
 
 import pytest
 
@@ -140,8 +142,19 @@ CELLS = {
     "-1": "'-1",
     "@SUM(A1)": "'@SUM(A1)",
     " =1": "' =1",
-    "\n=1": "'\n=1",
-    "\t\t-1": "'\t\t-1",
+    "\n=1": "'\n'=1",
+    "\t\t-1": "'\t\t'-1",
+    "a\t \t@x": "a\t \t'@x",
+    "a\n\t=1": "a\n\t'=1",
+    '"=1': "'\"=1",
+    'a;"=1+2;"': 'a;\'"=1+2;"',
+    'a; "" -1': 'a;\' "" -1',
+    "'=1": "'=1",
+    "\ufe661": "'\ufe661",  # small = + - @
+    "\ufe621": "'\ufe621",
+    "\ufe631": "'\ufe631",
+    "a;\ufe6b1": "a;'\ufe6b1",
+    "\u22121": "'\u22121",  # the minus of mathematics
     "\tplain": "'\tplain",
     "\r=1": "\\r=1",  # an escape, as of all that isn't printable: no line end is left
     "\uff1d1": "'\uff1d1",  # full-width = + - @
@@ -151,7 +164,7 @@ CELLS = {
     "\xa0=1": "\\xa0=1",
     "\u3000=1": "\\u3000=1",
     "a;=cmd|' /C calc'!A0": "a;'=cmd|' /C calc'!A0",
-    "a; b;\t@x;+": "a; b;'\t@x;'+",
+    "a; b;\t@x;+": "a; b;\t'@x;'+",
     "a\n=1": "a\n'=1",
     "a\x1b[2Jb": "a\\x1b[2Jb",
     "\u202e=1": "\\u202e=1",
@@ -167,6 +180,19 @@ def test_cells_of_agents(text: str, shown: str) -> None:
     """No cell begins what a spreadsheet works out, and none drives a terminal (F66)."""
     rendered = render(Report("t", ["check"], [{"check": text}]), "csv")
     assert list(csv.reader(io.StringIO(rendered)))[1:] == [[shown] if shown else [""]]
+
+
+def test_maps_and_lists_are_text_of_agents_too() -> None:
+    """So are the heads of columns: SQL takes them from wherever it likes."""
+    nasty = "a;=cmd|' /C calc'!A0"
+    row = {"m": {nasty: 1.0}, "l": [nasty, "\x1b[2J"], "t": (nasty,), "d": date(2026, 11, 29), "n": Decimal("-1.5")}
+    rendered = render(Report("t", [*row, "=1"], [row]), "csv")
+    heads, cells = csv.reader(io.StringIO(rendered))
+    assert heads == ["m", "l", "t", "d", "n", "'=1"]
+    quoted = "a;'=cmd|' /C calc'!A0"
+    assert cells == [
+        f'{{"{quoted}": 1.0}}', f'["{quoted}", "\\u001b[2J"]', f'["{quoted}"]', "2026-11-29", "-1.5", "",
+    ]  # fmt: skip
 
 
 def test_figures_are_no_formulas() -> None:

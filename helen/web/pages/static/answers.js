@@ -84,7 +84,7 @@ const severity = (group) => (group.status ? [0, 1, 3, 2][STATUSES.indexOf(group.
 // ---------------------------------------------------------------------------------------------- CSV
 
 const UNPRINTABLE = /[\p{C}\p{Z}]/gu;
-const FORMULA = /(^|[;\t\n])([\s\u200b\ufeff]*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g;
+const FORMULA = /^(?=[\t\n])|(?:^|(?<=[;\t\n]))(?=[ "]*[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212])/g;
 
 function escaped(letter) {
   if (" \n\t".includes(letter)) return letter;
@@ -96,7 +96,7 @@ function escaped(letter) {
 
 // As cells of Helen's own CSV: what a spreadsheet would take for a formula gets a quote in front.
 export function cell(value) {
-  return String(value).replace(UNPRINTABLE, escaped).replace(FORMULA, "$1'$2");
+  return String(value).replace(UNPRINTABLE, escaped).replace(FORMULA, "'");
 }
 
 const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

@@ -26,6 +26,7 @@ Visit = Callable[..., AbstractContextManager[Tab]]
 NASTY = (
     "=1+1", " +1", "-2", "@x", "a;=1", "a\t=1", "a\n@b", "\u200b=1", "\uff1d1", "plain", "", 'say "x", y',
     "\x1b[31mred", "a\r\nb", "caf\u00e9\u00a0", "\u202eabc", "\ud83d\ude00 ok", "1-2",
+    '"=1', 'a;"=1', "a\t\t=1", "\n\t-1", "\ufe661", "\u22121", "\tplain",
 )  # fmt: skip
 
 

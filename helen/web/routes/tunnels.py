@@ -59,9 +59,7 @@ def far_tunnels(parts: Parts, name: str) -> FarTunnels | None:
     return None if is_here or parts.network is None else parts.network.far_tunnels
 
 
-async def open_here_or_there(
-    parts: Parts, request: ApiRequest, far: FarTunnels | None, name: str, kind: str
-) -> Tunnel:
+async def open_here_or_there(parts: Parts, request: ApiRequest, far: FarTunnels | None, name: str, kind: str) -> Tunnel:
     """Return a tunnel to an agent of another Helen, or of this one. Raises Problem 404 and TunnelRefused."""
     described = {"caller": request.caller.actor, "address": _address_of(request)}
     if far is not None:

@@ -33,6 +33,7 @@ from helen.sessions.rollout_control import RolloutControl
 from helen.sessions.session_service import SessionService
 from helen.settings.settings import Settings
 from helen.storage.database import Store
+from helen.targets.target_control import TargetControl
 from helen.telemetry import Telemetry
 
 
@@ -104,6 +105,7 @@ class Parts:
     events: EventLog
     notifier: Notifier
     passive: PassiveIntake
+    targets: TargetControl
     one_off: OneOffCode
     library: Library
     drafts: DraftLint

@@ -190,6 +190,7 @@ class HelenService(Service):
         await parts.authority.refresh(time.time())
         await parts.library.load_contents()
         await parts.passive.start(opened.stored.kv, opened.recovered)
+        await parts.targets.start(opened.stored.kv)
         await parts.pipeline.look()
         if self._is_ending:
             return
@@ -197,6 +198,7 @@ class HelenService(Service):
         looked = parts.library.look()  # it asks a process, which reads while we go on
         await parts.assignments.start_from(opened.stored.assignments)
         parts.passive.begin()
+        parts.targets.begin()
         parts.rollout_control.start()
         told = functools.partial(_missed, parts.state / "history", opened.recovered)
         await parts.notifier.start(opened.judged_at, told, opened.start.stepped)
@@ -226,6 +228,7 @@ class HelenService(Service):
         ephemeral = EphemeralAgents(parts, None if self._network is None else self._network.has_agent)
         ephemeral.start()
         self._every(TICK_SECONDS, ephemeral.look)
+        self._every(TICK_SECONDS, parts.targets.tick)
         trust = ClockTrust(parts.clock, lambda: parts.evaluator.timeline.newest)
         self._every(TRUST_SECONDS, trust.look)
         self._every(SWEEP_SECONDS, lambda: self._web.sweep(self.parts.clock.settled()))
@@ -318,7 +321,8 @@ class HelenService(Service):
         self.log.info("SIGHUP: reading settings, certificates, assignments and checks again")
         read = deferToThread(self._read_settings).addCallback(self._take_settings).addErrback(self._report_failure)
         read.addCallback(lambda _: self._refresh())  # of a certificate for the names of now
-        files = (self.parts.assignments, self.parts.notifier.config_file, self.parts.passive.config_file)
+        parts = self.parts
+        files = (parts.assignments, *(each.config_file for each in (parts.notifier, parts.passive, parts.targets)))
         if self._web_tls is not None:
             self._look_at_web_tls()
         done = gatherResults([read, *(file.reread("SIGHUP") for file in files)])

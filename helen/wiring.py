@@ -60,6 +60,7 @@ from helen.states.model import Rule
 from helen.storage import agent_rows
 from helen.storage.credential_rows import forgotten
 from helen.storage.database import Loaded, Store
+from helen.targets.target_control import TargetControl
 from helen.telemetry import Telemetry
 
 EPOCH = "events.epoch"  # in kv: the first part of the ids of this state directory's events
@@ -115,7 +116,9 @@ def wire(
     published: Event[[]] = Event()
     library, linter = _library(ground, published, lambda: rollout_control.fleet())
     sessions = _sessions(ground, library)
-    evaluator = _evaluator(ground, sessions, lambda agent: parts.passive.rules_of(agent))
+    evaluator = _evaluator(
+        ground, sessions, lambda agent: parts.passive.rules_of(agent) | parts.targets.rules_of(agent)
+    )
     start = _compare_clocks(ground, evaluator.timeline)
     events = _events(ground, evaluator, report_failure)
     notes = KnownNotes()
@@ -152,6 +155,14 @@ def wire(
         events=events,
         notifier=notifier,
         passive=PassiveIntake(sessions, evaluator, ground.state, clock.wall, clock.steady, reactor),
+        targets=TargetControl(
+            sessions,
+            ground.state,
+            clock.steady,
+            reactor,
+            lambda: library.tables,
+            lambda name: parts.passive.restate(name),
+        ),
         one_off=OneOffCode(ground.keys, ground.store, time.time),
         library=library,
         drafts=DraftLint(linter.report, library.folder),
@@ -165,7 +176,12 @@ def wire(
         pipeline=PipelineWatch(ground.state / "history"),
     )
     ground.authority.is_connected = sessions.roster.is_connected
-    ground.authority.reserved = lambda name: why_reserved(name) or parts.passive.why_kept(name)
+    ground.authority.reserved = lambda name: (
+        why_reserved(name) or parts.passive.why_kept(name) or parts.targets.why_kept(name)
+    )
+    parts.passive.labels_of_target = parts.targets.labels_of
+    parts.published.subscribe(parts.targets.look_again)
+    parts.assignments.observers.append(parts.targets.look_again)
     _subscribe(ground, parts)
     library.load(ground.stored)
     parts.sessions.quotas.levels += [

@@ -8,6 +8,7 @@
     [[assign]]
     check = "disk"                            # a name, or a glob over the checks that have `every`
     agents = ["web-*", "db-1"]                # names with globs; left out: all
+    targets = ["switch-*"]                    # in place of agents: targets of targets.toml
     labels = { role = "web*" }                # all of these must match; left out: any
     id = "disk-root"                          # the name of the series; left out: the check's name
     every = "1m"
@@ -32,6 +33,7 @@ from typing import Any
 from groundwork.check_notes import READERS as NOTES
 from groundwork.check_notes import read_all
 from groundwork.durations import parse_duration
+from groundwork.target_ids import MOST_ID
 from helen.assignments.schedule import PATTERN, SHORTEST, Assignment, Assignments, AssignmentsError
 from helen.assignments.state_rules import OF_ENTRY, read_defaults, read_settings
 
@@ -41,7 +43,7 @@ MAX_ENTRIES = 10_000  # of the file
 MAX_DEFAULTS = 1_000  # of the file: each is held against each check of each agent
 MAX_ARGS = 262_144  # bytes of JSON: the whole schedule of an agent must fit into one blob of 1 MiB
 _ID = re.compile(r"[^\x00-\x20\x7f]{1,200}")
-_KEYS = ("check", "agents", "labels", "id", "every", "timeout", "overlap", "args", *NOTES, *OF_ENTRY)
+_KEYS = ("check", "agents", "targets", "labels", "id", "every", "timeout", "overlap", "args", *NOTES, *OF_ENTRY)
 _OF_DEFAULTS = ("check", "agents", "labels", "args")
 
 
@@ -90,7 +92,7 @@ def _read_values(entry: Any, at: int, faults: list[str]) -> Assignment | None:
         return None
     values = Assignment(
         check=(_string(entry, "check", place, faults) or "") if "check" in entry else "*",
-        agents=_patterns(entry, place, faults),
+        agents=_patterns(entry, "agents", place, faults),
         labels=_labels(entry, place, faults),
         args=entry.get("args", {}),
         place=at,
@@ -107,7 +109,8 @@ def _read_entry(entry: Any, at: int, faults: list[str]) -> Assignment | None:
         return None
     assignment = Assignment(
         check=_string(entry, "check", place, faults) or "",
-        agents=_patterns(entry, place, faults),
+        agents=_patterns(entry, "agents", place, faults),
+        targets=_patterns(entry, "targets", place, faults) if "targets" in entry else (),
         labels=_labels(entry, place, faults),
         id=_string(entry, "id", place, faults) if "id" in entry else None,
         every=_duration(entry, "every", place, faults, SHORTEST),
@@ -124,8 +127,17 @@ def _read_entry(entry: Any, at: int, faults: list[str]) -> Assignment | None:
         faults.append(f"{place}: an id that begins with {RESERVED} is the agent's own")
     if assignment.id is not None and set(assignment.check) & PATTERN:
         faults.append(f"{place}: an id for a pattern of checks would give all of them one name")
+    if assignment.targets:
+        _check_of_targets(entry, assignment, place, faults)
     _check_args(assignment.args, place, faults)
     return assignment if len(faults) == before else None
+
+
+def _check_of_targets(entry: dict[str, Any], assignment: Assignment, place: str, faults: list[str]) -> None:
+    if "agents" in entry:
+        faults.append(f"{place}: agents and targets: the agents that look at a target stand in targets.toml (`via`)")
+    if len((assignment.id or assignment.check).encode()) > MOST_ID:
+        faults.append(f"{place}: an id on targets has at most {MOST_ID} bytes")
 
 
 def _check_args(args: Any, place: str, faults: list[str]) -> None:
@@ -149,12 +161,12 @@ def _string(entry: dict[str, Any], key: str, place: str, faults: list[str]) -> s
     return None
 
 
-def _patterns(entry: dict[str, Any], place: str, faults: list[str]) -> tuple[str, ...]:
-    value = entry.get("agents", ["*"])
+def _patterns(entry: dict[str, Any], key: str, place: str, faults: list[str]) -> tuple[str, ...]:
+    value = entry.get(key, ["*"])
     value = [value] if isinstance(value, str) else value
     if isinstance(value, list) and value and all(isinstance(pattern, str) for pattern in value):
         return tuple(value)
-    faults.append(f"{place}: agents is {value!r}: write a name or pattern, or a list of them")
+    faults.append(f"{place}: {key} is {value!r}: write a name or pattern, or a list of them")
     return ()
 
 

@@ -7,7 +7,15 @@ from typing import Any
 
 from attrs import frozen
 
-from helen.assignments.schedule import Assignment, Assignments, CheckTable, defaults_for, entries_of, schedule
+from helen.assignments.schedule import (
+    Assignment,
+    Assignments,
+    CheckTable,
+    by_id,
+    covering_entries,
+    defaults_for,
+    schedule_of_entries,
+)
 
 OWN, USUAL = "the check's own", "usual"
 
@@ -36,13 +44,19 @@ class Explained:
 
 
 def explain(
-    assignments: Assignments, tables: Mapping[str, CheckTable], agent: str, labels: Mapping[str, str], check_id: str
-) -> Explained | None:
-    """Return where the values of a check come from; None if the agent is not to run one with this id."""
-    entry = entries_of(assignments, tables, agent, labels).get(check_id)
+    assignments: Assignments, tables: Mapping[str, CheckTable], agent: str, labels: Mapping[str, str], check_id: str,
+    is_target: bool = False,
+) -> Explained | None:  # fmt: skip
+    """Return where the values of a check come from; None if the agent, or target, is not to have one with this id."""
+    covering = covering_entries(assignments, agent, labels)
+    if is_target:
+        covering = [entry for entry in assignments.entries if entry.covers_target(agent, labels)]
+    entry = by_id(covering, tables).get(check_id)
     if entry is None:
         return None
-    (made,) = [each for each in schedule(assignments, tables, agent, labels) if each.id == check_id]
+    made = next(
+        each for each in schedule_of_entries(assignments, covering, tables, agent, labels) if each.id == check_id
+    )
     table = tables.get(entry.check)
     place = _place_of(entry) if entry.place else "the default set"
     settings = (

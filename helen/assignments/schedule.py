@@ -61,9 +61,11 @@ class Assignment:
     rule_settings: RuleSettings = NO_SETTINGS
     notes: CheckNotes = NO_NOTES  # where one is missing, that of the check's table counts
     place: int = field(default=0, eq=False)
+    targets: tuple[str, ...] = ()  # names or patterns of targets; such an entry is for no agent
     # Compiled once: fnmatch forgets its patterns beyond 256, and each agent is held against every entry.
     _names: re.Pattern[str] = field(init=False, repr=False, eq=False)
     _values: dict[str, re.Pattern[str]] = field(init=False, repr=False, eq=False)
+    _targets: re.Pattern[str] = field(init=False, repr=False, eq=False)
 
     @_names.default
     def _compile_names(self) -> re.Pattern[str]:
@@ -73,11 +75,20 @@ class Assignment:
     def _compile_values(self) -> dict[str, re.Pattern[str]]:
         return {key: re.compile(translate(pattern)) for key, pattern in self.labels.items()}
 
+    @_targets.default
+    def _compile_targets(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(translate, self.targets)) or "(?!)")
+
     def covers(self, agent: str, labels: Mapping[str, str]) -> bool:
         """Return True if the entry is for an agent of this name, with these labels."""
-        return self._names.match(agent) is not None and all(
-            key in labels and pattern.match(labels[key]) is not None for key, pattern in self._values.items()
-        )
+        return not self.targets and self._names.match(agent) is not None and self._fits(labels)
+
+    def covers_target(self, target: str, labels: Mapping[str, str]) -> bool:
+        """Return True if the entry is for a target of this name, with these labels."""
+        return self._targets.match(target) is not None and self._fits(labels)
+
+    def _fits(self, labels: Mapping[str, str]) -> bool:
+        return all(key in labels and pattern.match(labels[key]) is not None for key, pattern in self._values.items())
 
 
 @frozen
@@ -118,24 +129,30 @@ def schedule(
     assignments: Assignments, tables: Mapping[str, CheckTable], agent: str, labels: Mapping[str, str]
 ) -> tuple[ScheduleEntry, ...]:
     """Return everything that this agent shall run, in the order of the ids."""
-    entries = entries_of(assignments, tables, agent, labels)
-    given = [each for each in assignments.defaults if each.covers(agent, labels)]
-    rules = assignments.rule_defaults
-    return tuple(_entry(agent, check_id, entries[check_id], tables, rules, given) for check_id in sorted(entries))
+    covering = covering_entries(assignments, agent, labels)
+    return schedule_of_entries(assignments, covering, tables, agent, labels)
 
 
-def entries_of(
-    assignments: Assignments, tables: Mapping[str, CheckTable], agent: str, labels: Mapping[str, str]
-) -> dict[str, Assignment]:
-    """Return the entry of each id that this agent shall run; patterns of checks are expanded."""
-    entries: dict[str, Assignment] = {}
+def covering_entries(assignments: Assignments, agent: str, labels: Mapping[str, str]) -> list[Assignment]:
+    """Return the entries that are for an agent, in the order of the file; else one that stands for the default set."""
     covering = [entry for entry in assignments.entries if entry.covers(agent, labels)]
-    if not covering and assignments.default_set:
-        covering = [Assignment("*")]
-    for entry in covering:
-        for named in _expand(entry, tables.values()):
-            entries[named.id or named.check] = named
-    return entries
+    return covering or ([Assignment("*")] if assignments.default_set else [])
+
+
+def schedule_of_entries(
+    assignments: Assignments, covering: Iterable[Assignment], tables: Mapping[str, CheckTable], name: str,
+    labels: Mapping[str, str],
+) -> tuple[ScheduleEntry, ...]:  # fmt: skip
+    """Return the checks of these entries, in the order of the ids, with the values that cover an agent or target."""
+    entries = by_id(covering, tables)
+    given = [each for each in assignments.defaults if each.covers(name, labels)]
+    rules = assignments.rule_defaults
+    return tuple(_entry(name, check_id, entries[check_id], tables, rules, given) for check_id in sorted(entries))
+
+
+def by_id(covering: Iterable[Assignment], tables: Mapping[str, CheckTable]) -> dict[str, Assignment]:
+    """Return the entry of each id; patterns of checks are expanded, and a later entry replaces an earlier one."""
+    return {named.id or named.check: named for entry in covering for named in _expand(entry, tables.values())}
 
 
 def _expand(entry: Assignment, tables: Iterable[CheckTable]) -> list[Assignment]:

@@ -25,6 +25,7 @@ SHOWN = 5  # agents that a warning names
 @click.command()
 @click.argument("check", required=False)
 @click.option("--on", multiple=True, help="Agents by name or pattern (web*), or by label (role=web); left out: all.")
+@click.option("--targets", multiple=True, help="Targets by name or pattern (switch-*) in place of agents; repeatable.")
 @click.option("--every", help="Interval between two runs, such as 1m.")
 @click.option("--timeout", help="Longest time that a run may take, such as 10s.")
 @click.option("--args", help="Arguments of the check, a JSON object.")
@@ -187,9 +188,12 @@ def read_args(text: str) -> dict[str, Any]:
     return args
 
 
-def entry(check: str, on: tuple[str, ...], args: str | None, check_id: str | None, **given: str | None) -> str:
+def entry(
+    check: str, on: tuple[str, ...], args: str | None, check_id: str | None, targets: tuple[str, ...] = (),
+    **given: str | None,
+) -> str:  # fmt: skip
     """Return one [[assign]] as TOML; raises BadParameter if an argument is null, which TOML can't write."""
-    fields: dict[str, Any] = {"check": check}
+    fields: dict[str, Any] = {"check": check} | ({"targets": list(targets)} if targets else {})
     names = [pattern for pattern in on if "=" not in pattern]
     labels = dict(pattern.split("=", 1) for pattern in on if "=" in pattern)
     fields |= {"agents": names} if names else {}

@@ -25,13 +25,16 @@ def show_values(client: Client, key: str, as_json: bool) -> None:
     agent, slash, check_id = key.partition("/")
     if not (agent and slash and check_id):
         raise click.UsageError(f"--explain {key}: write AGENT/CHECK, such as web-1/disk")
-    labels = client.get(f"/api/v1/agents/{quote(agent, safe='')}")["labels"]
+    known = client.get(f"/api/v1/agents/{quote(agent, safe='')}")
+    labels, is_target = known["labels"], known["kind"] == "host"
     tables = tables_of(client.get("/api/v1/checks")["checks"])
     try:
         assignments = read(client.get("/api/v1/assignments")["text"])
     except AssignmentsError as error:
         raise Failed(f"assignments.toml is not used, mend it first: {error}") from error
-    found = explain(assignments, tables, agent, labels, check_id)
+    found = explain(assignments, tables, agent, labels, check_id, is_target)
+    if found is None and is_target:
+        raise Missing(f"nobody is to run {check_id} for {agent}: `helen targets` shows what is looked at")
     if found is None:
         ids = [each.id for each in schedule(assignments, tables, agent, labels)]
         raise Missing(f"{agent} is not to run {check_id}; it runs {', '.join(ids) or 'nothing'}")

@@ -49,6 +49,7 @@ COMMANDS = {
     "silence": ("helen.cli.downtimes", "silence", "Hold back alerts for a time, once or each night."),
     "ssh": ("helen.cli.ssh", "ssh", "Log in on an agent's machine, by the connection that it holds."),
     "status": ("helen.cli.show", "status", "Show the state of everything, of an agent, or of a check on it."),
+    "targets": ("helen.cli.targets", "targets", "List things without an agent, and which agents look at them."),
     "token": ("helen.cli.join_tokens", "token", "Print the command that makes machines agents."),
     "tokens": ("helen.cli.join_tokens", "tokens", "List tokens with which agents may join still; revoke one."),
     "tunnel": ("helen.cli.tunnel", "tunnel", "Join standard input and output with a program at an agent."),

@@ -17,6 +17,7 @@ from equus_protocol.results import STATUS_WORDS
 from groundwork.check_notes import NO_NOTES
 from groundwork.durations import words_of
 from groundwork.figures import figure, limits
+from groundwork.target_ids import source_of
 from helen.assignments.schedule import ScheduleEntry
 from helen.evaluation.replay import HistoryRecord
 from helen.explain.change_history import what_changed
@@ -52,6 +53,7 @@ class Facts:
     results: Sequence[HistoryRecord] = field(factory=tuple)  # the newest first
     runs: Sequence[HistoryRecord] = field(factory=tuple)  # of all checks of the agent, before and after the moment
     runs_until: float | None = None  # unix seconds up to which `runs` has all that there are
+    runner: str | None = None  # of a target: the agent that looks at it
 
     @property
     def is_now(self) -> bool:
@@ -165,7 +167,9 @@ def _result_lines(facts: Facts) -> list[Line]:
     assert record.result is not None
     result = record.result
     summary = f" \N{EN DASH} {result.summary}" if result.summary else ""
-    lines = [_line(record.received, f"the last result says {STATUS_WORDS[result.status]}{summary}")]
+    ran, _ = source_of(facts.agent, result.spool)
+    by = f", by {ran}" if ran != facts.agent else ""
+    lines = [_line(record.received, f"the last result{by} says {STATUS_WORDS[result.status]}{summary}")]
     if result.reason:
         lines.append(_line(record.received, f"the status is not the check's own: {result.reason}"))
     lines += [_line(record.received, text) for metric in record.metrics if (text := _beyond(metric))]
@@ -265,9 +269,9 @@ def _notice_text(said: dict[str, Any]) -> str:
 
 
 def _why_not_run(facts: Facts) -> list[Line]:
-    if facts.rule.passive:
+    if facts.rule.passive and facts.entry is None:
         return _why_not_reported(facts)
-    lines = []
+    lines = [_line(None, f"{facts.runner or 'no agent yet'} looks at it")] if facts.rule.passive else []
     if facts.entry is None:
         lines.append(_line(None, "it is not scheduled there" if facts.check_id != LINK else "a link is not run"))
     else:

@@ -20,7 +20,6 @@ from helen.journal import snapshot as snapshots
 from helen.journal.columns import Rows
 from helen.journal.counting import count
 from helen.journal.disk import PASSING
-from helen.journal.document import read_document
 from helen.journal.folder import Folder
 from helen.journal.limits import Limits
 from helen.journal.marks import Marks, Verdict
@@ -28,6 +27,7 @@ from helen.journal.sealing import ClosedWal, seal
 from helen.journal.series import Series
 from helen.journal.series import load as load_series
 from helen.journal.snapshot import Snapshot
+from helen.journal.stored import stored_result
 from helen.journal.values import Change, Entry, Floor, Origin, Recovery, StoredChange, StoredResult
 from helen.journal.wal import Damage, LeftWal
 
@@ -128,7 +128,7 @@ class _Recovery:
 
     def _stored(self, at: int, value: Entry | Change | Floor) -> StoredResult | StoredChange | None:
         if isinstance(value, Entry):
-            return StoredResult(at, value, read_document(value.check_id, value.blob))
+            return stored_result(at, value)
         return StoredChange(at, value) if isinstance(value, Change) else None
 
     def _report_missing(self, first: int, number: int) -> None:

@@ -19,12 +19,12 @@ from attrs import field, frozen
 
 from helen.journal import segments, snapshot
 from helen.journal.columns import Rows
-from helen.journal.document import read_document
 from helen.journal.folder import Folder
 from helen.journal.marks import MarkRow
 from helen.journal.series import FixedSeries, Series
 from helen.journal.snapshot import Snapshot
-from helen.journal.values import Change, Entry, JournalDamaged, StoredChange, StoredResult
+from helen.journal.stored import stored_result
+from helen.journal.values import Change, Entry, JournalDamaged, StoredChange
 from helen.journal.wal import LeftWal
 
 
@@ -44,7 +44,7 @@ def read_rows(folder: Folder, number: int, series: Series | FixedSeries) -> Rows
     rows = Rows(series)
     for sound in LeftWal(folder.wal(number), folder, []):
         if isinstance(sound.value, Entry):
-            rows.add(StoredResult(sound.at, sound.value, read_document(sound.value.check_id, sound.value.blob)))
+            rows.add(stored_result(sound.at, sound.value))
         elif isinstance(sound.value, Change):
             rows.add(StoredChange(sound.at, sound.value))
     return rows

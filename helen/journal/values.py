@@ -42,6 +42,7 @@ class Origin(IntEnum):
     SCHEDULED = 0
     ASKED = 1
     PASSIVE = 2
+    TARGET = 3  # of a target, by the agent that has its lease: helen.journal.document.stored_result
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

@@ -23,6 +23,7 @@ from attrs import define, field, frozen
 from equus_protocol.result_fields import GAP_CHECK_ID
 from groundwork.counts import count as count_of
 from groundwork.safe_text import safe_line
+from groundwork.target_ids import source_of
 from helen.journal import lazy_parquet as pq
 from helen.journal import segments, series, snapshot
 from helen.journal.counting import count, gap_span
@@ -185,7 +186,7 @@ class Check:
             return {}
 
     def _take(self, where: str, entry: Entry) -> None:
-        spool = self._spools[entry.agent, entry.spool]
+        spool = self._spools[source_of(entry.agent, entry.spool)]  # a target's result is one of its agent's spool
         self._results += 1
         verdict = spool.present.add(entry.sequence)
         if verdict is not Verdict.NEW:

@@ -16,7 +16,6 @@ from attrs import define, field
 from helen.journal.columns import Rows
 from helen.journal.counting import count
 from helen.journal.disk import PASSING, report_passing
-from helen.journal.document import read_document
 from helen.journal.folder import Folder
 from helen.journal.intake import Intake
 from helen.journal.limits import Limits
@@ -25,6 +24,7 @@ from helen.journal.record import encode_change, encode_entry, encode_floor
 from helen.journal.recovery import State
 from helen.journal.sealer import Sealer
 from helen.journal.sealing import ClosedWal
+from helen.journal.stored import stored_result
 from helen.journal.values import (
     OWN_SPOOL,
     REFUSING,
@@ -198,7 +198,7 @@ class Writer:
 
     def _parse(self, new: Sequence[tuple[int, Entry | Change]]) -> tuple[StoredResult | StoredChange, ...]:
         stored = tuple([
-            StoredResult(at, record, read_document(record.check_id, record.blob)) if type(record) is Entry
+            stored_result(at, record) if type(record) is Entry
             else StoredChange(at, record)  # type: ignore[arg-type]  # there is no third kind
             for at, record in new
         ])  # fmt: skip

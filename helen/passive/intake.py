@@ -78,6 +78,7 @@ class PassiveIntake:
         self.firing = FiringAlerts(self._keep_firing)
         self._limit = RateLimit(RESULTS_A_MINUTE, RESULTS_AT_ONCE)
         self._has_begun = False
+        self.labels_of_target: Callable[[str], Mapping[str, str] | None] = lambda name: None  # None: it is no target
         sessions.results.is_outside = self._is_outside
 
     def why_kept(self, name: str) -> str:
@@ -135,22 +136,29 @@ class PassiveIntake:
     def restate(self, name: str) -> None:
         """Bring the roster and the rules of this name in step with the declarations."""
         roster = self._sessions.roster
-        declared = self.config.hosts.get(name)
-        if declared is None and name not in roster.agents:
+        labels = self._labels_of(name)
+        if labels is None and name not in roster.agents:
             self._forget_undeclared(name)
             return
-        agent = roster.agents[name] if declared is None else roster.host(name)
-        if agent.is_host and declared is None:
+        agent = roster.agents[name] if labels is None else roster.host(name)
+        if agent.is_host and labels is None:
             self._evaluator.forget(name)
             roster.forget(name)
             self._forget_undeclared(name)
             return
-        if agent.is_host and declared is not None:
-            agent.given = dict(declared.labels)
+        if agent.is_host and labels is not None:
+            agent.given = labels
             roster.settle_labels(agent)
         delivery = self._sessions.delivery
         self._evaluator.write_rules(agent, delivery.schedule_of(agent), delivery.assignments.rule_defaults)
         self._forget_undeclared(name)
+
+    def _labels_of(self, name: str) -> dict[str, str] | None:
+        """Return the labels of a host that is declared here, or as a target; None for another name."""
+        declared, target = self.config.hosts.get(name), self.labels_of_target(name)
+        if declared is None and target is None:
+            return None
+        return {**(target or {}), **({} if declared is None else declared.labels)}
 
     def rules_of(self, name: str) -> dict[str, Rule]:
         """Return the rules of a host's declared checks, by their ids."""

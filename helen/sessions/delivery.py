@@ -74,6 +74,8 @@ class Delivery:
         self.assignments = Assignments()
         self.scheduled: Event[[Agent, tuple[ScheduleEntry, ...]]] = Event()
         self.v1_scheduler = V1Scheduler(self._ask_scheduled)
+        self.further: Callable[[str], tuple[ScheduleEntry, ...]] = lambda agent: ()  # what it runs for targets
+        self.runner_of: Callable[[str, str], tuple[str, ScheduleEntry] | None] = lambda name, check_id: None
         self._reactor, self._roster, self._turns = reactor, roster, turns
         self._sets, self._add_statements, self._wall = sets, add_statements, wall
         self._outgoing: dict[AgentConnection, Outgoing] = {}
@@ -172,12 +174,15 @@ class Delivery:
         return schedules.schedule(self.assignments, tables, agent.name, agent.labels)
 
     def run_now(self, name: str, check_id: str) -> None:
-        """Ask for one run out of its turn; its result counts as scheduled."""
+        """Ask for one run out of its turn; its result counts as scheduled. One of a target is asked of its agent."""
         agent = self._roster.agents.get(name)
+        elsewhere = self.runner_of(name, check_id)
+        if elsewhere is not None:
+            agent = self._roster.agents.get(elsewhere[0])
         if agent is None or not isinstance(agent.link, AgentConnection) or agent.link.closing:
             return
-        for entry in self.schedule_of(agent):
-            if entry.id == check_id:
+        for entry in self.schedule_of(agent) if elsewhere is None else [elsewhere[1]]:
+            if elsewhere is not None or entry.id == check_id:
                 self.v1_scheduler.run_now(agent.link, entry)
 
     def schedule(self, agent: Agent) -> None:
@@ -186,6 +191,11 @@ class Delivery:
             entries = self.schedule_of(agent)
             self.scheduled(agent, entries)
             self._send_schedule(agent, entries)
+
+    def send_again(self, agent: Agent) -> None:
+        """Send the schedule of an agent that runs other checks for targets than before."""
+        if self._sets.offered(agent.name) is not None:
+            self._send_schedule(agent, self.schedule_of(agent))
 
     def _send_schedule(self, agent: Agent, entries: tuple[ScheduleEntry, ...]) -> None:
         """Send the whole schedule, if it differs from the one that the agent has."""
@@ -197,7 +207,7 @@ class Delivery:
             self._set_timer()
             return
         try:
-            blob = schedules.to_json(entries)
+            blob = schedules.to_json((*entries, *self.further(agent.name)))
         except AssignmentsError as error:
             self.log.error("{name} keeps its old schedule: {error}", name=agent.name, error=error)
             return

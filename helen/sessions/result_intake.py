@@ -17,6 +17,7 @@ from equus_protocol import messages as m
 from equus_protocol import one_off, results
 from equus_protocol.result_fields import STATUS_NUMBERS
 from groundwork.clock_watch import Jump
+from groundwork.target_ids import PREFIX, parsed
 from helen.agents.roster import Agent, Latest, Roster
 from helen.journal.journal import Journal
 from helen.journal.values import OWN_SPOOL, Batch, Entry, Origin, StoredResult
@@ -36,7 +37,9 @@ class ResultIntake:
     """Handles reports and results of all connections. `wall`: unix seconds.
 
     `counts` has reports, results, passive, acks, late (results that no query waits for) and foreign (an agent's
-    results of checks that only report from outside). `is_outside(agent, check_id)` tells which checks those are.
+    results of checks that only report from outside, or of targets whose lease another agent has).
+    `is_outside(agent, check_id)` tells which checks those are. `is_of_target(agent, check_id)` returns whether an
+    agent has the lease of the target that an id of its results names.
     """
 
     log = Logger()
@@ -54,6 +57,7 @@ class ResultIntake:
         self.counts = {"reports": 0, "results": 0, "passive": 0, "acks": 0, "late": 0, "foreign": 0}
         self.is_outside: Callable[[str, str], bool] = lambda agent, check_id: False
         self.declared: Collection[str] = ()  # names of which any check may be outside: most agents are none of them
+        self.is_of_target: Callable[[str, str], bool] = lambda agent, check_id: False
         self._warned: set[str] = set()  # agents with foreign results: one line in the log for each
         self._journal, self._roster, self._queries = journal, roster, queries
         self._v1_scheduler, self._turns, self._wall = v1_scheduler, turns, wall
@@ -81,20 +85,26 @@ class ResultIntake:
         if not self._quotas.takes(connection, len(report.blob)):
             return  # it was sent away: the report is in its spool, and comes again
         self.counts["reports"] += 1
-        is_foreign = connection.name in self.declared and self.is_outside(connection.name, report.check)
-        origin = Origin.ASKED if is_foreign else Origin.SCHEDULED  # it is acknowledged and kept, and steps no state
+        is_leased = self.is_of_target(connection.name, report.check) if report.check.startswith(PREFIX) else None
+        is_foreign = is_leased is False or (
+            connection.name in self.declared and self.is_outside(connection.name, report.check)
+        )
+        # A foreign one is acknowledged and kept, and steps no state.
+        origin = Origin.TARGET if is_leased else Origin.ASKED if is_foreign else Origin.SCHEDULED
         entry = Entry(
             connection.name, report.check, None, report.spool, report.sequence, origin, self._wall(), report.blob
         )
         if is_foreign:
-            self._refuse_foreign(connection.name, report.check)
+            self._refuse_foreign(connection.name, report.check, is_leased is False)
         if not self._journal.append(entry):
             self._refuse(connection)
         elif self._journal.full:
             self._hold_back(connection)
 
-    def _refuse_foreign(self, name: str, check_id: str) -> None:
+    def _refuse_foreign(self, name: str, check_id: str, of_target: bool) -> None:
         self.counts["foreign"] += 1
+        if of_target:
+            return  # after a lease went to another agent it has some on their way, or in its spool
         if name not in self._warned and len(self._warned) < WARNED_MOST:
             self._warned.add(name)
             self.log.warn(
@@ -118,8 +128,13 @@ class ResultIntake:
                 self._queries.settle(answer, results.parse(result.blob), result.blob)
             return
         origin = Origin.SCHEDULED if entry is not None else Origin.ASKED
-        check_id = entry.id if entry is not None else result.name
-        sequence = self._journal.append_own(connection.name, check_id, result.name, origin, self._wall(), result.blob)
+        name, check_id = connection.name, entry.id if entry is not None else result.name
+        found = parsed(check_id) if entry is not None else None
+        if found is not None:  # a run out of its turn, for a target
+            if not self.is_of_target(name, check_id):
+                return
+            (name, check_id), origin = found, Origin.TARGET
+        sequence = self._journal.append_own(name, check_id, result.name, origin, self._wall(), result.blob)
         if sequence is None:
             if answer is not None:
                 self._queries.settle(answer, results.parse(result.blob), result.blob)

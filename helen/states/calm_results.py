@@ -7,6 +7,7 @@ without what a step makes on its way. It decides nothing: whatever is not plain 
 
 from __future__ import annotations
 
+from groundwork.target_ids import source_of
 from helen.states.agent_rules import NO_RULE
 from helen.states.clock_offset import TOLERANCE, Newest
 from helen.states.clock_steps import BACK_SECONDS, ClockSteps
@@ -42,26 +43,28 @@ class CalmResults(ClockSteps):
             rule = self._rules.get(key, NO_RULE)
             if key in self.retired:
                 return False
-            if not rule.passive:
-                clock = self.clocks.get(agent)
+            # A target's result has the agent that looked at it in its spool, and is dated by the clock of that one.
+            source, own = (agent, spool) if " " not in spool else source_of(agent, spool)
+            if not rule.passive or source != agent:
+                clock = self.clocks.get(source)
                 if clock is None or clock.is_new or clock.since is not None or clock.rivals is not None:
                     return False
                 if not clock.offset - TOLERANCE <= ended - at <= clock.offset:
                     return False
-                if spool != OWN_SPOOL:
-                    newest = self.newest.get(agent)
-                    if newest is None or newest.doubted or newest.spool != spool or sequence <= newest.sequence:
+                if own != OWN_SPOOL:
+                    newest = self.newest.get(source)
+                    if newest is None or newest.doubted or newest.spool != own or sequence <= newest.sequence:
                         return False
                     if ended < newest.ended - TOLERANCE:
                         return False
-                    newest = Newest(spool, sequence, ended, at)
+                    newest = Newest(own, sequence, ended, at)
                 ended -= clock.offset
             if now - ended >= (rule.stale or LATE_SECONDS):
                 return False
         if self._deadlines.next <= at and not self._put_off(at):
             return False
         if newest is not None:
-            self.newest[agent] = newest
+            self.newest[source] = newest
         self.clock = now
         self.states[key] = State(
             shown, state.hard, Seen(now, ended, spool, sequence, given.code), state.flap, state.notice, (), state.ack,

@@ -19,6 +19,7 @@ from attrs import evolve
 
 from equus_protocol.results import STATUS_WORDS
 from groundwork.start_clock import Boot
+from groundwork.target_ids import source_of
 from helen.states.agent_rules import AgentRules, rules_from_json
 from helen.states.calm_results import OWN_SPOOL, RESERVED, CalmResults
 from helen.states.clock_offset import DOUBT_SECONDS, AgentClock, Newest, is_older, is_set_back, measure
@@ -96,8 +97,12 @@ class Timeline(CalmResults):
             return  # an agent's run that was on its way when the check was retired, or in a spool: it is history
         rule = self.rule(key)
         ended = given.ended
-        if ended is not None and not rule.passive:  # a passive result's clock is unknown
-            ended -= self._offset(agent, ended, given)
+        if ended is not None:
+            source, spool = (agent, given.spool) if " " not in given.spool else source_of(agent, given.spool)
+            if source != agent:  # a target's: it is the clock of the agent that looked at it
+                ended -= self._offset(source, ended, evolve(given, spool=spool))
+            elif not rule.passive:  # a passive result's clock is unknown
+                ended -= self._offset(agent, ended, given)
         if ended != given.ended or at != given.at:  # `evolve` takes five times as long, and this is for each result
             given = Result(
                 at, given.status, ended, given.spool, given.sequence, given.reason, given.code, given.summary

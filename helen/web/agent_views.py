@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any, TypedDict
 
 from equus_protocol.results import STATUS_WORDS, Metric
+from groundwork.target_ids import source_of
 from helen.agents.roster import Agent, Latest
 from helen.assignments.schedule import ScheduleEntry
 from helen.evaluation.replay import HistoryRecord
@@ -13,7 +14,7 @@ from helen.library.published import Published
 from helen.states.fleet_timeline import Timeline
 from helen.web.json_types import Counts, Object, Status, words
 
-ORIGINS = ("scheduled", "asked", "passive")
+ORIGINS = ("scheduled", "asked", "passive", "target")
 
 
 class MetricJson(TypedDict):
@@ -43,12 +44,16 @@ class LatestJson(TypedDict):
 
 
 class RecentResultJson(TypedDict):
-    """Holds one result. `time` and `received` are unix seconds, the first by the agent's clock."""
+    """Holds one result. `time` and `received` are unix seconds, the first by the agent's clock.
+
+    `ran` is the agent that looked at a target; null for a result of an agent itself, or from outside.
+    """
 
     time: float | None
     received: float
     status: Status
     origin: Annotated[str, words(*ORIGINS)]
+    ran: str | None
     reason: str | None
     code: str | None
     summary: str
@@ -181,7 +186,9 @@ def show_result(past: HistoryRecord) -> RecentResultJson:
     """Return a result of the history as the API answers it."""
     result = past.result
     assert result is not None
+    ran = None if past.agent is None else source_of(past.agent, result.spool)[0]
     return {
+        "ran": None if ran == past.agent else ran,
         "time": result.ended, "received": past.received, "status": STATUS_WORDS[result.status],
         "origin": ORIGINS[past.origin], "reason": result.reason, "code": result.code, "summary": result.summary or "",
         "metrics": [show_metric(metric) for metric in past.metrics],

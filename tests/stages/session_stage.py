@@ -13,8 +13,8 @@ from helen.assignments.schedule import CheckTable
 from helen.identity.authority import Identity
 from helen.identity.enrolment_documents import Enrolled
 from helen.identity.given_labels import GivenLabels
-from helen.journal.document import read_document
-from helen.journal.values import Ack, Batch, Entry, StoredResult
+from helen.journal.stored import stored_result
+from helen.journal.values import Ack, Batch, Entry
 from helen.library.published import Published
 from helen.quotas.quotas import Quotas, read_quotas
 from helen.sessions.session_service import SessionService
@@ -55,7 +55,7 @@ class FakeJournal:
         entries, self.entries = self.entries, []
         high = {(e.agent, e.spool): e.sequence for e in entries if e.spool != "helen"}
         self.house.results.on_durable(Batch(acks=tuple(Ack(*key, sequence) for key, sequence in high.items())))
-        stored = [StoredResult(n, e, read_document(e.check_id, e.blob)) for n, e in enumerate(entries)]
+        stored = [stored_result(n, e) for n, e in enumerate(entries)]
         self.house.results.on_durable(Batch(records=tuple(stored)))
 
 

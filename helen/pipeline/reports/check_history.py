@@ -35,7 +35,7 @@ from helen.pipeline.rollup.arrow import merge, newest
 DAY = 86_400 * 1_000_000
 END_OF_TIME = 253_402_300_800 * 1_000_000  # the year 10000
 RAW = "raw"
-ORIGINS = ("scheduled", "asked", "passive")
+ORIGINS = ("scheduled", "asked", "passive", "target")
 MOST_POINTS = 10_000  # in one answer: 2 MB of JSON
 MOST_RESULTS = 1_000  # raw ones in one answer
 MOST_METRICS = 50  # in one answer: with LOTS that makes at most 50,000 rows in memory at once

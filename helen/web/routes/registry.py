@@ -49,6 +49,7 @@ from helen.web.routes import (
     runs,
     states,
     status,
+    targets,
     tunnels,
     windows,
 )
@@ -76,7 +77,8 @@ MODULES: tuple[RouteModule, ...] = (
     health, metrics, status, agents, renewals, results, states, rows,
     windows, recent, history, events, changes, checks, code, assignments, pushes,
     rollouts, keys, jobs, notifications, notifications_file, audit, web_tokens, browsers, login, drain, passive,
-    enrolment, runs, tunnels, acks, many_acks, foreign_results, pings, alertmanager_alerts, alertmanager_silences,
+    targets, enrolment, runs, tunnels, acks, many_acks, foreign_results, pings, alertmanager_alerts,
+    alertmanager_silences,
 )  # fmt: skip
 ROUTES: tuple[Route, ...] = (*routes, *(route for module in MODULES for route in module.routes))
 BY_NAME: dict[str, Route] = {route.name: route for route in ROUTES}

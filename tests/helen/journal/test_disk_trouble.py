@@ -281,7 +281,7 @@ def test_the_kernels_own_limit(tmp_path: Path) -> None:
 def test_a_bug_is_not_silent(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that dies of anything says so."""
     monkeypatch.setattr("threading.excepthook", lambda arguments: None)
-    monkeypatch.setattr("helen.journal.writer.read_document", lambda check_id, blob: 1 / 0)
+    monkeypatch.setattr("helen.journal.writer.stored_result", lambda at, entry: 1 / 0)
     running = start()
     running.journal.append(entry(1, content=blob()))
     running.until(lambda: any(trouble.fatal for trouble in running.troubles))

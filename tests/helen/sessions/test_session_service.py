@@ -15,10 +15,11 @@ from twisted.internet.task import Clock
 
 from equus_protocol import messages as m
 from equus_protocol import one_off
+from groundwork.target_ids import wire_id
 from helen.assignments.assignments_text import read
 from helen.identity.authority import Identity
 from helen.identity.enrolment_documents import Enrolled
-from helen.journal.values import Entry
+from helen.journal.values import Entry, Origin
 from helen.queries import one_off_code
 from helen.sessions.agent_memory import AgentMemory
 from helen.sessions.connection import Hold
@@ -531,3 +532,32 @@ def test_results_of_checks_that_report_from_outside(home: Home) -> None:
     assert [message for message in peer.hear() if isinstance(message, m.Ack)] == [m.Ack("s", 2)]
     assert sorted(home.house.roster.agents["web-1"].latest) == ["cpu"]
     assert (home.house.counts["foreign"], home.house.counts["reports"], home.targets) == (1, 2, [])
+
+
+def test_results_of_targets(home: Home) -> None:
+    """Those of the agent with the lease are the target's; another one's are acknowledged, kept, and change no state."""
+    holder = {"probe-1"}
+    home.house.results.is_of_target = lambda agent, check_id: agent in holder
+    peers = {name: home.agent(name) for name in ("probe-1", "probe-2")}
+    wire = wire_id("switch-1", "ping")
+    for sequence, (name, peer) in enumerate(peers.items(), 1):
+        peer.hear()
+        report = m.Report("s", sequence, wire, b'{"status": "ok", "summary": "by %s"}' % name.encode())
+        peer.say(report, m.Report("s", sequence + 1, "cpu", b'{"status": "ok"}'))
+    home.turn()
+    origins = [(entry.agent, entry.check_id, entry.origin) for entry in home.journal.entries]
+    assert origins == [
+        ("probe-1", wire, Origin.TARGET), ("probe-1", "cpu", Origin.SCHEDULED), ("probe-2", wire, Origin.ASKED),
+        ("probe-2", "cpu", Origin.SCHEDULED),
+    ]  # fmt: skip
+    home.journal.fsync()
+    home.turn()
+    assert [[each for each in peer.hear() if isinstance(each, m.Ack)] for peer in peers.values()] == [
+        [m.Ack("s", 2)], [m.Ack("s", 3)],
+    ]  # fmt: skip
+    agents = home.house.roster.agents
+    assert {name: sorted(agent.latest) for name, agent in agents.items()} == {
+        "probe-1": ["cpu"], "probe-2": ["cpu"], "switch-1": ["ping"],
+    }  # fmt: skip
+    assert (agents["switch-1"].latest["ping"].summary, agents["switch-1"].is_host) == ("by probe-1", True)
+    assert home.house.counts["foreign"] == 1

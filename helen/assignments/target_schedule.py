@@ -1,0 +1,59 @@
+"""Makes the schedule of a target: the entries that name it, with its address in their arguments. Pure.
+
+`{address}` and `{name}` in texts of arguments are the target's. An argument `host` or `address` that nothing gives is
+its address, if the check takes such a one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from groundwork.target_ids import wire_id
+from helen.assignments.schedule import Assignments, CheckTable, ScheduleEntry, schedule_of_entries
+from helen.states.model import LINK, Rule
+
+ADDRESSES = ("host", "address")  # arguments that are a target's address unless something else is said
+MAX_DEPTH = 8  # of tables and lists within an argument
+
+
+def schedule_of_target(
+    assignments: Assignments, tables: Mapping[str, CheckTable], name: str, labels: Mapping[str, str], address: str
+) -> tuple[ScheduleEntry, ...]:
+    """Return everything that is to be looked at of a target, in the order of the ids, as its own."""
+    covering = [entry for entry in assignments.entries if entry.covers_target(name, labels)]
+    made = schedule_of_entries(assignments, covering, tables, name, labels)
+    return tuple(evolve(each, args=_filled(each, tables.get(each.check), name, address)) for each in made)
+
+
+def of_runner(target: str, entry: ScheduleEntry) -> ScheduleEntry:
+    """Return an entry of a target as the agent runs it that has its lease."""
+    return evolve(entry, id=wire_id(target, entry.id))
+
+
+def rule_of(entry: ScheduleEntry, agent: str | None) -> Rule:
+    """Return the rule by which results of a target's check are judged.
+
+    It has no link of its own: silence counts as long as Helen listens. While the agent that looks at it is away its
+    alerts are held back.
+    """
+    runner = () if agent is None else (f"{agent}/{LINK}",)
+    return evolve(entry.rule, passive=True, depends=(*entry.rule.depends, *runner))
+
+
+def _filled(entry: ScheduleEntry, table: CheckTable | None, name: str, address: str) -> dict[str, Any]:
+    args = {key: _replaced(value, name, address, 0) for key, value in entry.args.items()}
+    taken = () if table is None else (key for key in ADDRESSES if key in table.args)
+    return {**dict.fromkeys(taken, address), **args}
+
+
+def _replaced(value: Any, name: str, address: str, depth: int) -> Any:
+    if isinstance(value, str):
+        return value.replace("{address}", address).replace("{name}", name)
+    if depth < MAX_DEPTH and isinstance(value, list):
+        return [_replaced(each, name, address, depth + 1) for each in value]
+    if depth < MAX_DEPTH and isinstance(value, dict):
+        return {key: _replaced(each, name, address, depth + 1) for key, each in value.items()}
+    return value

@@ -1,0 +1,62 @@
+"""Implement `helen targets`: things without an agent, and the agents that look at them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from groundwork.counts import count
+from groundwork.terminal import echo
+from helen.cli.assign import read_file
+from helen.cli.base.client import Client
+from helen.cli.base.labels import in_words
+from helen.cli.base.options import for_a_helen, output, plain, print_json, table
+from helen.targets.declarations import TargetsError, read
+
+
+@click.command()
+@click.option("--file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Replace all by this file.")
+@click.option("--dry-run", is_flag=True, help="With --file: only check it.")
+@output
+@for_a_helen
+def targets(client: Client, file: Path | None, dry_run: bool, as_json: bool) -> None:
+    """List the things without an agent: address, labels, what is looked at, and which agent does so.
+
+    They stand in STATE/targets.toml; --file replaces it. Exit status 2: the file has a fault.
+    """
+    if file is not None:
+        replace(client, read_file(file), dry_run, as_json)
+        return
+    found = client.get("/api/v1/targets")
+    if as_json:
+        print_json(found)
+        return
+    table(["TARGET", "ADDRESS", "LOOKED AT BY", "CHECKS", "LABELS", "VIA"], [_row(each) for each in found["targets"]])
+    if not found["targets"]:
+        echo("No targets yet. `helen targets --file FILE` brings some.")
+    if found["fault"]:
+        echo(f"targets.toml is not used: {plain(found['fault'])}", err=True)
+    for sentence in found["faults"]:
+        echo(plain(sentence), err=True)
+
+
+def _row(target: dict[str, Any]) -> list[str]:
+    return [
+        target["name"], target["address"], target["runner"] or "nobody yet", ", ".join(target["checks"]) or "none",
+        in_words(target["labels"]), ", ".join(target["via"]),
+    ]  # fmt: skip
+
+
+def replace(client: Client, text: str, dry_run: bool, as_json: bool) -> None:
+    """Replace targets.toml by this text. Raises UsageError if it has a fault."""
+    try:
+        found = read(text)
+    except TargetsError as error:
+        raise click.UsageError(str(error)) from error
+    done = client.put("/api/v1/targets", {"text": text, "dry_run": dry_run})
+    if as_json:
+        print_json(done)
+    else:
+        echo(f"{count(len(found), 'target')} in the file" + ("; nothing was changed" if dry_run else ""))

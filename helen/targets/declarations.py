@@ -1,0 +1,102 @@
+"""Reads STATE/targets.toml: things without an agent, and the agents that look at them. docs/targets.rst shows the file.
+
+Pure: text in, values out.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from helen.identity.given_labels import checked
+from helen.keys.certificates import BadRequest, checked_name
+
+MAX_TARGETS = 10_000
+MAX_VIA = 20  # patterns of one target
+MAX_ADDRESS = 255  # characters
+_KEYS = ("name", "address", "labels", "via")
+
+
+class TargetsError(Exception):
+    """The file can't be used; the text lists every fault, each with its place."""
+
+
+@frozen
+class Target:
+    """A thing without an agent. `via`: names, patterns or KEY=PATTERN of the agents that may look at it."""
+
+    name: str
+    address: str
+    via: tuple[str, ...]
+    labels: Mapping[str, str] = field(factory=dict)
+
+
+Targets = dict[str, Target]
+
+
+def read(text: str) -> Targets:
+    """Return the targets of a text by name. Raises TargetsError with all faults at once."""
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TargetsError(f"no TOML: {error}") from error
+    faults = [f"{key!r} is no setting: write [[target]]" for key in document.keys() - {"target"}]
+    listed = document.get("target", [])
+    if not isinstance(listed, list) or len(listed) > MAX_TARGETS:
+        raise TargetsError(f"target: write [[target]] for each of at most {MAX_TARGETS:,}")
+    found: Targets = {}
+    for at, table in enumerate(listed, 1):
+        target = _read_target(table, f"[[target]] number {at}", faults)
+        if target is not None and target.name in found:
+            faults.append(f"[[target]] number {at}: {target.name} is there twice")
+        elif target is not None:
+            found[target.name] = target
+    if faults:
+        raise TargetsError("\n".join(faults))
+    return found
+
+
+def _read_target(table: Any, place: str, faults: list[str]) -> Target | None:
+    if not isinstance(table, dict):
+        faults.append(f"{place}: a table is expected")
+        return None
+    before = len(faults)
+    faults += [f"{place}: {key!r} is no setting: {', '.join(_KEYS)}" for key in table.keys() - set(_KEYS)]
+    name = _name(table.get("name"), place, faults)
+    address = table.get("address", name)
+    if not isinstance(address, str) or not 0 < len(address) <= MAX_ADDRESS or not address.isprintable():
+        faults.append(f"{place}: address is {address!r:.80}: write a name or an address")
+    via = _via(table.get("via"), place, faults)
+    labels = _labels(table.get("labels", {}), place, faults)
+    return Target(name, address, via, labels) if len(faults) == before else None
+
+
+def _name(value: Any, place: str, faults: list[str]) -> str:
+    try:
+        return checked_name(value if isinstance(value, str) else "")
+    except BadRequest as error:
+        faults.append(f"{place}: name: {error}")
+        return ""
+
+
+def _via(value: Any, place: str, faults: list[str]) -> tuple[str, ...]:
+    value = [value] if isinstance(value, str) else value
+    is_list = isinstance(value, list) and 0 < len(value) <= MAX_VIA
+    if is_list and all(isinstance(each, str) and each and each.isprintable() for each in value):
+        return tuple(value)
+    faults.append(f"{place}: via is {value!r:.80}: write an agent's name, a pattern, KEY=PATTERN, or some of them")
+    return ()
+
+
+def _labels(value: Any, place: str, faults: list[str]) -> dict[str, str]:
+    if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
+        try:
+            return checked(value)
+        except BadRequest as error:
+            faults.append(f"{place}: labels: {error}")
+            return {}
+    faults.append(f'{place}: labels is {value!r:.80}: write {{ role = "switch" }}')
+    return {}

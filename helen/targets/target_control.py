@@ -1,0 +1,289 @@
+"""Has agents look at targets: it grants leases, gives each agent its share, and says whose results count.
+
+A target is a host without an agent in roster and states. Of the agents that may look at it (`via`) one has its lease at
+a time, by Helen's word alone (helen/targets/leases.py): its schedule holds the target's checks, and its results alone
+are the target's. What another one sends, late or made up, is in the history and changes no state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from equus_protocol.one_off import fits
+from groundwork.target_ids import wire_id
+from helen.agents.roster import Agent
+from helen.assignments.schedule import CheckTable, ScheduleEntry
+from helen.assignments.target_schedule import of_runner, rule_of, schedule_of_target
+from helen.sessions.session_service import SessionService
+from helen.states.model import Rule
+from helen.storage.config_file import ConfigFile
+from helen.targets.declarations import Target, Targets, TargetsError, read
+from helen.targets.leases import SETTLE_SECONDS, START_SECONDS, Presence, choose
+
+FILE = "targets.toml"
+MOST_AGENTS = 100  # of one `via` that are considered, the first by name: each is held against each of its targets
+
+
+@define(eq=False)
+class Group:
+    """The targets with one `via`, and the agents that fit it: enrolled ones that keep a schedule of their own."""
+
+    via: tuple[str, ...]
+    targets: list[str] = field(factory=list)
+    agents: set[str] = field(factory=set)
+
+    def considered(self) -> list[str]:
+        """Return the agents between which leases are decided."""
+        return sorted(self.agents)[:MOST_AGENTS]
+
+
+class TargetControl:
+    """Keeps leases, schedules and rules of targets in step. `steady`: monotonic seconds.
+
+    `tables()` returns those of the published checks, `restate(name)` brings roster and rules of a host up to date.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self, sessions: SessionService, state: Path, steady: Callable[[], float], reactor: Any,
+        tables: Callable[[], Mapping[str, CheckTable]], restate: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.config_file = ConfigFile[Targets](
+            reactor, state / FILE, sessions.store, FILE, read, TargetsError, self._on_config
+        )  # fmt: skip
+        self._sessions, self._steady, self._tables, self._restate = sessions, steady, tables, restate
+        self._presence = Presence()
+        self._groups: dict[tuple[str, ...], Group] = {}
+        self._entries: dict[str, tuple[ScheduleEntry, ...]] = {}  # target -> what is to be looked at
+        self._holders: dict[str, str] = {}  # target -> the agent with its lease
+        self._held: defaultdict[str, set[str]] = defaultdict(set)  # agent -> its targets
+        self._wire: dict[str, frozenset[str]] = {}  # agent -> ids under which its results count
+        self._unsent: set[str] = set()  # agents with another share than they were sent
+        self._dirty: set[tuple[str, ...]] = set()  # groups to decide about anew
+        self._before: Iterable[str] = ()  # the targets before this start
+        self._has_begun = False
+        sessions.delivery.further = self.share_of
+        sessions.delivery.runner_of = self.run_of
+        sessions.results.is_of_target = self.counts
+
+    # ---------------------------------------------------------------------------------------------- declarations
+
+    async def start(self, kept: Mapping[str, str]) -> None:
+        """Read the declarations; nothing follows from them before `begin`. `kept`: the store's small values."""
+        with suppress(TargetsError):  # what a newer version has kept says nothing here
+            self._before = read(kept.get(FILE, "")).keys()
+        await self.config_file.start(kept.get(FILE))
+
+    def begin(self) -> None:
+        """Put the declarations into force, now and at each change; called once schedules are known."""
+        self._has_begun = True
+        now, roster = self._steady(), self._sessions.roster
+        for agent in roster.agents.values():
+            if agent.link is None and agent.enrolled and agent.revoked_at is None:
+                self._presence.went(agent.name, now, START_SECONDS)
+        self._sessions.delivery.scheduled.subscribe(lambda agent, entries: self._consider(agent))
+        self._sessions.attached.subscribe(self._attached)
+        self._sessions.detached.subscribe(self._detached)
+        self._regroup(set(self._before) - self.config.keys())
+
+    def stop(self) -> None:
+        """Watch the file no longer."""
+        self.config_file.stop()
+
+    @property
+    def config(self) -> Targets:
+        """Return the targets that are in force, by name."""
+        return self.config_file.config or {}
+
+    def find(self, name: str) -> Target | None:
+        """Return the target of this name; None if there is none, or if an agent has the name."""
+        target = self.config.get(name)
+        agent = None if target is None else self._sessions.roster.agents.get(name)
+        return None if agent is not None and not agent.is_host and agent.revoked_at is None else target
+
+    def labels_of(self, name: str) -> Mapping[str, str] | None:
+        """Return the labels of a target; None if there is none of this name."""
+        target = self.find(name)
+        return None if target is None else target.labels
+
+    def why_kept(self, name: str) -> str:
+        """Return why no agent gets this name by a token without one: it is a target's; else an empty text."""
+        return "a target" if name in self.config else ""
+
+    def faults(self) -> list[str]:
+        """Return a sentence for each target that is not looked at because of its declaration."""
+        taken = [name for name in self.config if self.find(name) is None]
+        lonely = [name for group in self._groups.values() if not group.agents for name in group.targets]
+        return [
+            *(f"{name} is an agent: a target needs a name of its own" for name in sorted(taken)),
+            *(f"{name}: no agent fits its via, {', '.join(self.config[name].via)}" for name in sorted(lonely)
+              if name in self.config),
+        ]  # fmt: skip
+
+    def _on_config(self) -> None:
+        if self._has_begun:
+            self._regroup(set(self._entries) - self.config.keys())
+
+    def look_again(self) -> None:
+        """Make all schedules of targets anew: other assignments are in force, or other checks are published."""
+        if self._has_begun:
+            self._regroup(())
+
+    def _regroup(self, gone: Iterable[str]) -> None:
+        """Sort the targets by `via`, find out who fits, then make schedules and decide, a few at a time."""
+        before, self._groups = self._groups, {}
+        for target in self.config.values():
+            self._groups.setdefault(target.via, Group(target.via)).targets.append(target.name)
+        for via, group in self._groups.items():
+            if via in before:
+                group.agents = before[via].agents
+        walk = self._sessions.fair_turns.walk
+        if self._groups.keys() - before.keys():
+            walk(list(self._sessions.roster.agents.values()), self._consider)
+        walk(sorted(gone), self._drop)
+        walk(sorted(self.config), self._plan)
+        walk([0], lambda _: self._dirty.update(self._groups))
+
+    def _drop(self, name: str) -> None:
+        if name not in self.config:
+            self._entries.pop(name, None)
+            self._give(name, None)
+            self._sessions.roster.host(name)  # so that its states are closed, too, if it was taken out meanwhile
+            self._restate(name)
+
+    def _plan(self, name: str) -> None:
+        """Find out what is to be looked at of a target, and tell the agent that does so."""
+        target = self.find(name)
+        assignments = self._sessions.delivery.assignments
+        made = () if target is None else schedule_of_target(
+            assignments, self._tables(), name, target.labels, target.address
+        )  # fmt: skip
+        if made != self._entries.get(name):
+            self._entries[name] = made
+            self._changed(self._holders.get(name))
+        self._restate(name)
+
+    # ---------------------------------------------------------------------------------------------- agents
+
+    def _consider(self, agent: Agent) -> None:
+        """Find out for which targets an agent may be asked."""
+        may = agent.enrolled and agent.revoked_at is None and (agent.link is None or agent.link.version == 2)
+        for group in self._groups.values():
+            fitting = may and any(fits(pattern, agent.name, agent.labels) for pattern in group.via)
+            if fitting != (agent.name in group.agents):
+                group.agents ^= {agent.name}
+                self._dirty.add(group.via)
+
+    def _attached(self, agent: Agent) -> None:
+        if agent.version == 2:
+            self._presence.came(agent.name, self._steady())
+        self._touch(agent.name)
+
+    def _detached(self, agent: Agent) -> None:
+        self._presence.went(agent.name, self._steady())
+
+    def _touch(self, name: str) -> None:
+        self._dirty.update(group.via for group in self._groups.values() if name in group.agents)
+
+    def tick(self) -> None:
+        """Decide about leases where something has changed, and send agents their shares. Called once a second."""
+        now = self._steady()
+        for name in self._presence.expire(now):
+            self._touch(name)
+        self._dirty.update(group.via for group in self._groups.values() if self._has_settled(group, now))
+        groups = [self._groups[via] for via in self._dirty if via in self._groups]
+        self._dirty.clear()
+        for group in groups:
+            agents = group.considered()
+            self._sessions.fair_turns.walk(list(group.targets), lambda name, agents=agents: self._settle(name, agents))
+        if self._unsent:
+            unsent, self._unsent = self._unsent, set()
+            self._sessions.fair_turns.walk(sorted(unsent), self._send)
+
+    def _has_settled(self, group: Group, now: float) -> bool:
+        """Return True if an agent has just been connected for long enough to take leases over."""
+        return any(now - 2.0 < self._presence.up.get(name, now) + SETTLE_SECONDS <= now for name in group.agents)
+
+    # ---------------------------------------------------------------------------------------------- leases
+
+    def _settle(self, name: str, agents: list[str]) -> None:
+        target = self.find(name)
+        if target is None:
+            self._give(name, None)
+            return
+        held = self._holders.get(name)
+        chosen = choose(name, held, agents, self._presence, self._steady())
+        if chosen is not None and chosen != held:
+            self._give(name, chosen)
+            self._restate(name)
+            text = "{agent} looks at {name} now" + (", and {held} no more" if held else "")
+            self.log.info(text, agent=chosen, name=name, held=held)
+
+    def _give(self, name: str, agent: str | None) -> None:
+        held = self._holders.pop(name, None)
+        if held is not None:
+            self._held[held].discard(name)
+            self._changed(held)
+        if agent is not None:
+            self._holders[name] = agent
+            self._held[agent].add(name)
+            self._changed(agent)
+
+    def _changed(self, agent: str | None) -> None:
+        """Take note that an agent has another share: from now on its results count for that one."""
+        if agent is None:
+            return
+        names = self._held.get(agent)
+        if not names:
+            self._held.pop(agent, None)
+            self._wire.pop(agent, None)
+        else:
+            self._wire[agent] = frozenset(
+                wire_id(name, entry.id) for name in names for entry in self._entries.get(name, ())
+            )
+        self._unsent.add(agent)
+
+    def _send(self, name: str) -> None:
+        agent = self._sessions.roster.agents.get(name)
+        if agent is not None and agent.link is not None:
+            self._sessions.delivery.send_again(agent)
+
+    # ---------------------------------------------------------------------------------------------- for others
+
+    def runner(self, name: str) -> str | None:
+        """Return the agent that has the lease of a target."""
+        return self._holders.get(name)
+
+    def entries_of(self, name: str) -> tuple[ScheduleEntry, ...]:
+        """Return what is to be looked at of a target, as its own."""
+        return self._entries.get(name, ())
+
+    def share_of(self, agent: str) -> tuple[ScheduleEntry, ...]:
+        """Return what an agent is to run for targets, with the ids under which it reports."""
+        names = sorted(self._held.get(agent, ()))
+        return tuple(of_runner(name, entry) for name in names for entry in self._entries.get(name, ()))
+
+    def run_of(self, name: str, check_id: str) -> tuple[str, ScheduleEntry] | None:
+        """Return the agent that looks at a target, and the entry of a check as it runs it; None if nobody does."""
+        agent = self._holders.get(name)
+        found = [entry for entry in self._entries.get(name, ()) if entry.id == check_id]
+        return (agent, of_runner(name, found[0])) if agent is not None and found else None
+
+    def counts(self, agent: str, check_id: str) -> bool:
+        """Return True for a result of a target by the agent with its lease, and False by another."""
+        return check_id in self._wire.get(agent, ())
+
+    def rules_of(self, name: str) -> dict[str, Rule]:
+        """Return the rules by which results of a target's checks are judged, by their ids."""
+        if self.find(name) is None:
+            return {}
+        agent = self._holders.get(name)
+        return {entry.id: rule_of(entry, agent) for entry in self._entries.get(name, ())}

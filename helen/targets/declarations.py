@@ -16,6 +16,7 @@ from helen.keys.certificates import BadRequest, checked_name
 
 MAX_TARGETS = 10_000
 MAX_VIA = 20  # patterns of one target
+MAX_GROUPS = 200  # different `via`: each agent is held against each of them whenever its schedule is decided
 MAX_ADDRESS = 255  # characters
 _KEYS = ("name", "address", "labels", "via")
 
@@ -54,6 +55,9 @@ def read(text: str) -> Targets:
             faults.append(f"[[target]] number {at}: {target.name} is there twice")
         elif target is not None:
             found[target.name] = target
+    groups = {target.via for target in found.values()}
+    if len(groups) > MAX_GROUPS:
+        faults.append(f"{len(groups):,} different via: {MAX_GROUPS} are the most; choose agents by a label")
     if faults:
         raise TargetsError("\n".join(faults))
     return found

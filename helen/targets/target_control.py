@@ -68,6 +68,7 @@ class TargetControl:
         self._wire: dict[str, frozenset[str]] = {}  # agent -> ids under which its results count
         self._unsent: set[str] = set()  # agents with another share than they were sent
         self._dirty: set[tuple[str, ...]] = set()  # groups to decide about anew
+        self._settling: dict[str, float] = {}  # agents that have just come -> when they may take leases over
         self._before: Iterable[str] = ()  # the targets before this start
         self._has_begun = False
         sessions.delivery.further = self.share_of
@@ -184,10 +185,13 @@ class TargetControl:
 
     def _attached(self, agent: Agent) -> None:
         if agent.version == 2:
-            self._presence.came(agent.name, self._steady())
+            now = self._steady()
+            self._presence.came(agent.name, now)
+            self._settling[agent.name] = now + SETTLE_SECONDS
         self._touch(agent.name)
 
     def _detached(self, agent: Agent) -> None:
+        self._settling.pop(agent.name, None)
         self._presence.went(agent.name, self._steady())
 
     def _touch(self, name: str) -> None:
@@ -196,9 +200,11 @@ class TargetControl:
     def tick(self) -> None:
         """Decide about leases where something has changed, and send agents their shares. Called once a second."""
         now = self._steady()
-        for name in self._presence.expire(now):
+        settled = [name for name, at in self._settling.items() if at <= now]
+        for name in settled:
+            del self._settling[name]
+        for name in (*settled, *self._presence.expire(now)):
             self._touch(name)
-        self._dirty.update(group.via for group in self._groups.values() if self._has_settled(group, now))
         groups = [self._groups[via] for via in self._dirty if via in self._groups]
         self._dirty.clear()
         for group in groups:
@@ -207,10 +213,6 @@ class TargetControl:
         if self._unsent:
             unsent, self._unsent = self._unsent, set()
             self._sessions.fair_turns.walk(sorted(unsent), self._send)
-
-    def _has_settled(self, group: Group, now: float) -> bool:
-        """Return True if an agent has just been connected for long enough to take leases over."""
-        return any(now - 2.0 < self._presence.up.get(name, now) + SETTLE_SECONDS <= now for name in group.agents)
 
     # ---------------------------------------------------------------------------------------------- leases
 

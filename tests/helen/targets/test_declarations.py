@@ -12,7 +12,7 @@ from helen.assignments.assignments_text import read as read_assignments
 from helen.assignments.schedule import AssignmentsError, CheckTable, schedule
 from helen.assignments.target_schedule import of_runner, rule_of, schedule_of_target
 from helen.states.model import UNKNOWN
-from helen.targets.declarations import MAX_TARGETS, Target, TargetsError, read
+from helen.targets.declarations import MAX_GROUPS, MAX_TARGETS, Target, TargetsError, read
 
 TEXT = """
 [[target]]
@@ -54,6 +54,7 @@ FAULTS = [
     ('[[target]]\nname = "a"\nvia = "b"\nlabels = { a = 1 }', "labels is {'a': 1}"),
     ('[[target]]\nname = "a"\nvia = "b"\n[[target]]\nname = "a"\nvia = "b"', "number 2: a is there twice"),
     ("[[target]]\n" * (MAX_TARGETS + 1), "at most 10,000"),
+    ("".join(f'[[target]]\nname = "a{n}"\nvia = "b{n}"\n' for n in range(MAX_GROUPS + 1)), "201 different via"),
 ]  # fmt: skip
 
 

@@ -1,0 +1,175 @@
+"""Leases as agents come and go: who is sent what, whose results count, and that a clock that is set moves nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from groundwork.event import Event
+from groundwork.target_ids import wire_id
+from helen.agents.roster import Agent
+from helen.assignments.assignments_text import read as read_assignments
+from helen.assignments.schedule import CheckTable
+from helen.targets.declarations import read
+from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, rank
+from helen.targets.target_control import TargetControl
+
+TARGETS = '[[target]]\nname = "switch-1"\naddress = "10.0.3.1"\nvia = ["probe-*"]\n'
+PING = '[[assign]]\ncheck = "ping"\ntargets = "switch-*"\nevery = "1m"\n'
+TABLES = {"ping": CheckTable("ping", None, 5.0, args={"host": {"type": "string"}})}
+FIRST, SECOND, THIRD = sorted(("probe-1", "probe-2", "probe-3"), key=lambda name: rank("switch-1", name), reverse=True)
+WIRE = wire_id("switch-1", "ping")
+
+
+class Stage:
+    """A TargetControl with a roster, and all that it does to others written down."""
+
+    def __init__(self, *known: str) -> None:
+        self.now, self.restated, self.sent = 1_000.0, [], dict[str, list[str]]()
+        self.agents = {name: Agent(name) for name in known}
+        roster = SimpleNamespace(agents=self.agents, host=self._host)
+        delivery = SimpleNamespace(scheduled=Event(), send_again=self._send, assignments=read_assignments(PING))
+        self.sessions: Any = SimpleNamespace(
+            roster=roster, delivery=delivery, attached=Event(), detached=Event(), store=None, results=SimpleNamespace(),
+            fair_turns=SimpleNamespace(walk=lambda things, each: [each(thing) for thing in list(things)]),
+        )  # fmt: skip
+        self.control = TargetControl(
+            self.sessions, Path("/nowhere"), lambda: self.now, None, lambda: TABLES,
+            self.restated.append,
+        )  # fmt: skip
+        self.write(TARGETS)
+        self.control.begin()
+        self.pass_time(0.0)
+
+    def write(self, text: str) -> None:
+        self.control.config_file.config = read(text)
+        self.control._on_config()
+
+    def _host(self, name: str) -> Agent:
+        return self.agents.setdefault(name, Agent(name, enrolled=False))
+
+    def _send(self, agent: Agent) -> None:
+        self.sent[agent.name] = [entry.id for entry in self.control.share_of(agent.name)]
+
+    def come(self, name: str, version: int = 2) -> None:
+        agent = self.agents.setdefault(name, Agent(name))
+        agent.link = SimpleNamespace(version=version)  # type: ignore[assignment]
+        self.sessions.attached(agent)
+        self.sessions.delivery.scheduled(agent, ())
+
+    def go(self, name: str) -> None:
+        self.agents[name].link = None
+        self.sessions.detached(self.agents[name])
+
+    def pass_time(self, seconds: float) -> None:
+        """Let so many seconds pass, with a look each second and one at the end."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(self.now + 1.0, end)
+            self.control.tick()
+        self.control.tick()
+
+    @property
+    def runner(self) -> str | None:
+        return self.control.runner("switch-1")
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_one_agent_at_a_time(stage: Stage) -> None:
+    """It alone is sent the checks, and its results alone count; an agent that claims the lease has none by that."""
+    for name in (FIRST, SECOND, "web-1"):
+        stage.come(name)
+    stage.pass_time(1.0)
+    assert (stage.runner, stage.sent) == (FIRST, {FIRST: [WIRE]})
+    assert [stage.control.counts(name, WIRE) for name in (FIRST, SECOND, "web-1")] == [True, False, False]
+    assert not stage.control.counts(FIRST, wire_id("switch-2", "ping"))
+    assert stage.control.share_of(FIRST)[0].args == {"host": "10.0.3.1"}
+    assert stage.control.rules_of("switch-1")["ping"].depends == (f"{FIRST}/equus:link",)
+
+
+def test_it_hands_over_and_gets_it_back(stage: Stage) -> None:
+    """After ten seconds without it; its late results count for nothing; a minute after its return it looks again."""
+    for name in (FIRST, SECOND):
+        stage.come(name)
+    stage.pass_time(1.0)
+    stage.go(FIRST)
+    stage.pass_time(HOLD_SECONDS - 1.0)
+    assert stage.runner == FIRST
+    stage.pass_time(1.0)
+    assert (stage.runner, stage.sent[SECOND]) == (SECOND, [WIRE])
+    assert [stage.control.counts(name, WIRE) for name in (FIRST, SECOND)] == [False, True]
+    stage.come(FIRST)
+    stage.pass_time(SETTLE_SECONDS - 1.0)
+    assert stage.runner == SECOND
+    stage.pass_time(1.0)
+    assert (stage.runner, stage.sent) == (FIRST, {FIRST: [WIRE], SECOND: []})
+
+
+def test_a_start_waits_for_agents_that_were_there() -> None:
+    """A restart of Helen moves no lease if they come back; without them the next one looks after half a minute."""
+    stage = Stage(FIRST, SECOND)
+    assert stage.runner is None
+    stage.pass_time(START_SECONDS - 1.0)
+    stage.come(FIRST)
+    stage.pass_time(0.0)
+    assert stage.runner == FIRST
+    late = Stage(FIRST, SECOND)
+    late.come(SECOND)
+    late.pass_time(0.0)
+    assert late.runner == SECOND
+    late.pass_time(START_SECONDS)
+    assert late.runner == SECOND
+
+
+def test_who_may_not_look(stage: Stage) -> None:
+    """Agents of version 1, others than `via` says, and one that was revoked; a name that an agent has is no target."""
+    stage.come(FIRST, version=1)
+    stage.pass_time(START_SECONDS)
+    assert stage.runner is None
+    assert stage.control.faults() == ["switch-1: no agent fits its via, probe-*"]
+    stage.come(SECOND)
+    stage.pass_time(0.0)
+    assert (stage.runner, stage.control.faults()) == (SECOND, [])
+    stage.agents["switch-1"] = Agent("switch-1")
+    stage.control.look_again()
+    stage.pass_time(0.0)
+    assert (stage.runner, stage.control.rules_of("switch-1"), stage.control.share_of(SECOND)) == (None, {}, ())
+    assert stage.control.faults() == ["switch-1 is an agent: a target needs a name of its own"]
+
+
+def test_files_that_change(stage: Stage) -> None:
+    """Another `via` moves a lease at once; a target that is taken out is looked at no more, and is restated."""
+    for name in (FIRST, SECOND):
+        stage.come(name)
+    stage.pass_time(0.0)
+    stage.write(TARGETS.replace("probe-*", SECOND))
+    stage.pass_time(0.0)
+    assert (stage.runner, stage.sent) == (SECOND, {FIRST: [], SECOND: [WIRE]})
+    stage.restated.clear()
+    stage.write("")
+    stage.pass_time(0.0)
+    assert (stage.runner, stage.sent[SECOND], stage.restated) == (None, [], ["switch-1"])
+    assert not stage.control.counts(SECOND, WIRE)
+
+
+def test_other_assignments(stage: Stage) -> None:
+    """They reach the agent that looks, in one message; without any it has nothing to do."""
+    stage.come(FIRST)
+    stage.pass_time(0.0)
+    stage.sessions.delivery.assignments = read_assignments("")
+    stage.control.look_again()
+    stage.pass_time(0.0)
+    assert (stage.runner, stage.sent[FIRST], stage.control.rules_of("switch-1")) == (FIRST, [], {})
+    assert stage.control.run_of("switch-1", "ping") is None
+    stage.sessions.delivery.assignments = read_assignments(PING)
+    stage.control.look_again()
+    stage.pass_time(0.0)
+    found = stage.control.run_of("switch-1", "ping")
+    assert found is not None and (found[0], found[1].id) == (FIRST, WIRE)

@@ -1,6 +1,6 @@
 """How fast the pipeline takes results in, what it costs at a fleet's pace, and how it compares with DuckDB.
 
-    python bench/lake.py [--results 2000000] [--agents 1000] [--checks 20] [--minutes 0] [--keep DIR]
+    python bench/lake.py [--results 2000000] [--agents 1000] [--checks 20] [--minutes 0] [--engines] [--keep DIR]
 
 Makes a history of synthetic segments (seeded: two metrics a result, one series in five has a counter as well, outages,
 some late results), then in one run:
@@ -11,6 +11,8 @@ some late results), then in one run:
 - with --minutes N: one segment each 10 s at the pace of the fleet for N minutes: CPU share, and the time from a closed
   segment to its published rows
 - the five-minute sums again by DuckDB from the same Parquet files, both from files to files
+- with --engines: small pieces of work by this process and by Spark's workers (`--engine spark`), each the third time of
+  three: a segment taken in, hours that follow it, a day put together, a day summed up again
 - how each check spent its days, from the results of the lake, by the report's job and by DuckDB
 
 The host's load before it began is in the output: on a machine that others use wall times say little.
@@ -43,14 +45,17 @@ from helen.journal import segments
 from helen.journal.columns import RESULTS
 from helen.journal.series import SERIES
 from helen.pipeline.driver import Driver, Settings
+from helen.pipeline.engine import ENGINES, SETTING
 from helen.pipeline.ingest.task import Task
 from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.levels import H1
 from helen.pipeline.lake.local_days import local_days
 from helen.pipeline.lake.schema import WRITTEN
 from helen.pipeline.reports.availability import availability, choose
 from helen.pipeline.rollup.following import cascade
+from helen.pipeline.rollup.rebuild import sum_again
 from helen.pipeline.spark import start_spark
-from helen.pipeline.upkeep import compact, gather
+from helen.pipeline.upkeep import compact, compact_day, gather
 
 SEGMENT = 20_000
 START = 1_790_000_000
@@ -249,6 +254,33 @@ def ingest(
     return lake
 
 
+def both_ways(spark: SparkSession, folder: Path, figures: dict[str, dict[str, float]]) -> None:
+    """What is little, by this process and by Spark's workers."""
+    for way in ENGINES:
+        spark.conf.set(SETTING, way)
+        fleet = Fleet(100, 10)
+        history, lake = History(folder / way / "history", fleet), Lake(folder / way / "lake")
+        driver = Driver(spark, lake, [history.folder], Settings(once=True, upkeep=False))
+        for _ in range(3):
+            history.add(fleet.take(SEGMENT))
+            with timed(figures, f"{way}: a segment"):
+                driver.run()
+            lake.lock()
+            with timed(figures, f"{way}: hours follow"):
+                cascade(spark, lake, [H1])
+            lake.unlock()
+        day = min(file.day for file in lake.files("results") if file.day is not None)
+        lake.lock()
+        for _ in range(3):
+            with timed(figures, f"{way}: a day put together"):
+                files = lake.files("results", (day, day))
+                compact_day(spark, lake, lake.tables["results"], files)
+            with timed(figures, f"{way}: a day summed up"):
+                sum_again(spark, lake, day)
+        lake.unlock()
+    spark.conf.unset(SETTING)
+
+
 def json_lines(table: pa.Table) -> bytes:
     """The rows as a plain log would have them, without `raw`, which would say everything twice."""
     rows = table.drop_columns(["raw", "truncated"]).to_pylist()
@@ -398,6 +430,7 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=1000)
     parser.add_argument("--checks", type=int, default=20)
     parser.add_argument("--minutes", type=int, default=0)
+    parser.add_argument("--engines", action="store_true")
     parser.add_argument("--keep", type=Path, help="work here and leave everything")
     options = parser.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp(prefix="lake-"))
@@ -409,6 +442,8 @@ def main() -> None:
         lake = ingest(spark, folder, options, figures)
         against_duckdb(spark, lake, folder, figures)
         availability_against_duckdb(spark, lake, figures)
+        if options.engines:
+            both_ways(spark, folder, figures)
         if options.minutes:
             pace(spark, folder, options, figures)
         spark.stop()

@@ -19,9 +19,11 @@ from twisted.conch.ssh import common, keys, transport, userauth
 from twisted.conch.ssh.factory import SSHFactory
 from twisted.cred.error import UnauthorizedLogin
 from twisted.internet import defer, reactor
+from twisted.internet.interfaces import IPushProducer
 from twisted.internet.task import LoopingCall
 from twisted.logger import globalLogBeginner
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 from equus.policy.shell import AUDITOR
 from equus.shell.account import Account
@@ -37,6 +39,8 @@ from groundwork.safe_text import safe_line
 LOGIN_SECONDS = 60  # to show a key that is good
 TRIES = 6  # keys that a client may show
 LOOK_SECONDS = 5.0  # between two looks at the file of keys
+HANG_UP_SECONDS = 5.0  # that a client has to take what is left
+MOST_BLOCKED = 2_000  # packets that wait for the end of a change of keys; a window has 64
 MOST_CHANNELS = 10  # of one connection, as OpenSSH has it
 SIGNATURES = frozenset({b"ssh-ed25519", b"ecdsa-sha2-nistp256", b"ecdsa-sha2-nistp384", b"ecdsa-sha2-nistp521",
                         b"rsa-sha2-256", b"rsa-sha2-512"})  # fmt: skip
@@ -140,10 +144,46 @@ class Transport(transport.SSHServerTransport):
         transport.SSHServerTransport.supportedKeyExchanges, b"mlkem768x25519-", b"curve25519-", b"ecdh-sha2-"
     )
 
+    def connectionMade(self) -> None:
+        """Begin, and read nothing of a client that does not read: its answers would wait here without a bound."""
+        super().connectionMade()
+        self.transport.registerProducer(ClientPace(self.transport), True)
+
+    def sendPacket(self, messageType: int, payload: bytes) -> None:
+        """Send a packet. Whoever lets too many wait by a change of keys that does not end is cut."""
+        super().sendPacket(messageType, payload)
+        if len(self._blockedByKeyExchange or ()) > MOST_BLOCKED:
+            self.transport.abortConnection()
+
+    def sendDisconnect(self, reason: int, desc: bytes) -> None:
+        """Tell the client why, and hang up; one that does not read is cut."""
+        self._let_go()
+        super().sendDisconnect(reason, desc)
+
+    def ssh_DISCONNECT(self, packet: bytes) -> None:
+        """Hang up: the client does."""
+        self._let_go()
+        super().ssh_DISCONNECT(packet)
+
+    def _let_go(self) -> None:
+        self.transport.unregisterProducer()  # one that waits would keep the connection open
+        self.factory.clock.callLater(HANG_UP_SECONDS, self.transport.abortConnection)
+
     def connectionLost(self, reason: Failure) -> None:
         """End the process, once all programs have heard of it."""
         super().connectionLost(reason)
         self.factory.over()
+
+
+@implementer(IPushProducer)
+class ClientPace:
+    """Reads nothing of a client while what is to be sent to it waits."""
+
+    def __init__(self, connection: Any) -> None:
+        self.pauseProducing, self.resumeProducing = connection.pauseProducing, connection.resumeProducing
+
+    def stopProducing(self) -> None:
+        """Do nothing: the end of the connection is told in another way."""
 
 
 class Server(SSHFactory):
@@ -158,7 +198,7 @@ class Server(SSHFactory):
         self.settings, self.over = settings, over
         self.publicKeys, self.privateKeys = {b"ssh-ed25519": key.public()}, {b"ssh-ed25519": key}
         self.primes = None
-        self._clock, self._wall = clock, wall
+        self.clock, self._wall = clock, wall
         self._touched_at = self._began = clock.seconds()
         self._user: User | Auditor | None = None
         self._connection: Any = None
@@ -193,7 +233,7 @@ class Server(SSHFactory):
 
     def touched(self) -> None:
         """Take note that a byte has moved."""
-        self._touched_at = self._clock.seconds()
+        self._touched_at = self.clock.seconds()
 
     def note(self, what: str) -> None:
         """Write a line for the agent's log: who, for whom by Helen's word, and what."""
@@ -212,7 +252,7 @@ class Server(SSHFactory):
             self._connection.sendDisconnect(transport.DISCONNECT_BY_APPLICATION, why.encode())
 
     def _why_over(self) -> str | None:
-        now, user = self._clock.seconds(), self._user
+        now, user = self.clock.seconds(), self._user
         if now - self._began >= self.settings.most:
             return f"the longest time of a session, {self.settings.most:g} s, is over"
         if now - self._touched_at >= self.settings.idle:

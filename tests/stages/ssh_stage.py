@@ -41,6 +41,7 @@ class Door:
         self.known.write_text(f"web-1 {self.host.line}\n")
         self.processes: list[subprocess.Popen[bytes]] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)  # so that little waits in the kernel
         self.port = self._listener.getsockname()[1]
         self._threads: list[threading.Thread] = []
         self._run(self._accept)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import struct
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -69,32 +71,61 @@ def test_a_destination_that_takes_nothing_costs_no_memory(stage: Door) -> None:
         listener.settimeout(PATIENCE)
         words = stage.ssh("-W", f"127.0.0.1:{listener.getsockname()[1]}")
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            target, _ = listener.accept()
-            with target:
-                server = children(stage.processes[-1].pid)[0]
-                target.settimeout(PATIENCE)
-                assert process.stdin is not None and process.stdout is not None
-                before = resident(server)
-                flood(process.stdin.fileno())
-                assert resident(server) < before + 16 * MIB
-                flood(target.fileno())
-                assert resident(server) < before + 24 * MIB
-            process.kill()
+            try:
+                target, _ = listener.accept()
+                with target:
+                    server = children(stage.processes[-1].pid)[0]
+                    assert process.stdin is not None and process.stdout is not None
+                    before = resident(server)
+                    flood(process.stdin.fileno())
+                    assert resident(server) < before + 16 * MIB
+                    flood(target.fileno())
+                    assert resident(server) < before + 24 * MIB
+            finally:
+                process.kill()
 
 
-def flood(descriptor: int) -> None:
+def flood(descriptor: int, data: bytes = bytes(65_536)) -> None:
     """Write until nothing is taken any more for some seconds, at most 64 MiB."""
     os.set_blocking(descriptor, False)
     refused = threading.Event()
+    rest = b""
     for _ in range(64 * 16):
         for _ in range(30):
             try:
-                os.write(descriptor, bytes(65_536))
+                rest = rest or data
+                rest = rest[os.write(descriptor, rest) :]
                 break
             except BlockingIOError:
                 refused.wait(0.1)
         else:
             return
+
+
+def test_packets_without_an_end_before_a_login(stage: Door) -> None:
+    """Each is answered, and nobody reads the answers: the server reads no more, and its memory stays."""
+    packet = struct.pack(">IBB", 12, 10, 192) + bytes(10)  # of a kind that there is not
+    with socket.create_connection(("127.0.0.1", stage.port), PATIENCE) as client:
+        client.sendall(b"SSH-2.0-x\r\n")
+        assert client.recv(3) == b"SSH"
+        server = children(stage.processes[-1].pid)[0]
+        before = resident(server)
+        flood(client.fileno(), packet * 4_096)
+        assert resident(server) < before + 16 * MIB
+    wait_until_gone([server])
+
+
+def test_a_client_that_reads_nothing_can_not_stay(tmp_path: Path) -> None:
+    """The longest time of a session is its end, though what it is told has no place on the connection."""
+    with door(tmp_path, most=10.0) as made:
+        words = made.ssh("echo in; sleep 2; cat /dev/zero")
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout is not None and process.stdout.read(3) == b"in\n"
+                process.send_signal(signal.SIGSTOP)
+                assert made.processes[-1].wait(PATIENCE) == 0
+            finally:
+                process.kill()
 
 
 def test_what_a_login_may_not_ask_for(stage: Door) -> None:

@@ -28,6 +28,9 @@ from equus_protocol.conversation import Conversation, Role
 from equus_protocol.tunnel_streams import TunnelStream, TunnelStreams
 from helen.cli.local.processes import Local
 
+NOTHING, FROM_AGENT, TO_AGENT = "nothing", "from the agent", "to the agent"
+PHASES = (NOTHING, FROM_AGENT, TO_AGENT) * 2
+WARM_SECONDS = 15.0  # until Helen has sealed its first segment, which loads what it needs for that
 PING_SECONDS, REPORT_SECONDS = 0.01, 0.02
 SOME = b"y\n" * 8_192
 TUNNEL = [sys.executable, "-c", "from helen.cli.main import main; main()", "tunnel", "web-1", "--state"]
@@ -140,7 +143,7 @@ def show(what: str, agent: Agent, moved: int, seconds: float, resident: int) -> 
     for name, delays in agent.delays.items():
         last = statistics.quantiles(delays, n=100)[98]
         said.append(f"{name} {statistics.median(delays):6.2f} {last:7.2f}")
-    print(f"{what:12} {'   '.join(said)}   {moved / seconds / 1e6:7.1f} MB/s   {resident / 2**20:6.1f} MiB", flush=True)
+    print(f"{what:14} {'   '.join(said)}   {moved / seconds / 1e6:7.1f} MB/s   {resident / 2**20:6.1f} MiB", flush=True)
 
 
 def resident(pid: int) -> int:
@@ -163,12 +166,12 @@ def main() -> None:
 
 def measure(local: Local, seconds: float) -> None:
     agent, pid = Agent(local.run["agents"]), local.run["pid"]
-    print("             ping p50     p99   result p50    p99")
-    agent.run(3.0)
-    for what in ("nothing", "us -> there", "there -> us", "nothing2", "there -> us"):
+    print("               ping p50     p99   result p50    p99")
+    agent.run(WARM_SECONDS)
+    for what in PHASES:
         process = None
-        if "->" in what:
-            agent.brings = what == "there -> us"
+        if what != NOTHING:
+            agent.brings = what == FROM_AGENT
             source = None if agent.brings else subprocess.Popen(["yes"], stdout=subprocess.PIPE)
             given: Any = subprocess.DEVNULL if source is None else source.stdout
             if agent.brings:

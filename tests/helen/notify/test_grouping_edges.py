@@ -92,6 +92,19 @@ def test_a_shorter_timing_counts_from_the_next_change_on() -> None:
     assert (groups.due(), told(groups, 6.0)) == (WALL + 6.0, ["a/c! b/c!"])
 
 
+def test_a_new_timing_is_stored_though_it_changes_no_time() -> None:
+    """The next start goes by it."""
+    groups, key = Groups(), group_key("hook", "r", ())
+    put(groups)
+    groups.changed()
+    put(groups, "b/c", 0.0, Timing(10.0, 99.0, 700.0))
+    changed = groups.changed()
+    assert ((changed.groups[key] or {})["timing"], [name for _, name in changed.entries]) == (
+        [10.0, 99.0, 700.0],
+        ["b/c"],
+    )
+
+
 def test_nothing_is_due_where_nothing_is() -> None:
     """No group, no time."""
     groups = Groups()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from helen.journal.values import Change, JournalError, StoredChange
 from helen.notify import rows
 from helen.notify.attempt import Accepted, SendFailed
 from helen.notify.messages import Message
-from helen.notify.notifier import API_TIMING, MUTED
+from helen.notify.notifier import API_TIMING, MUTED, Notifier
 from helen.notify.routing import Timing
 from helen.storage.database import StoreClosed
 
@@ -329,6 +330,18 @@ def test_a_history_that_takes_nothing_stops_nobody(life: Life) -> None:
         life.sit(11)
     assert [each[2] for each in life.sent] == [["a/c+"]]
     assert [(each["agent"], each["check"]) for each in logged if "error" in each] == [("a", "c")] * 2
+
+
+def test_a_fault_of_our_own_ends_no_commits(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is logged, and the next batch is committed."""
+    faults: list[Any] = []
+    monkeypatch.setattr(Notifier, "log", SimpleNamespace(failure=lambda _, failure: faults.append(failure.value)))
+    with monkeypatch.context() as patched:
+        patched.setattr(life.notifier.outbox, "committed", lambda messages: dict[str, int]()["x"])
+        life.decide()
+    assert [str(each) for each in faults] == ["'x'"]
+    life.decide("b/c")
+    assert stored_cursor(life) == "2"
 
 
 def test_a_mirror_knows_labels_and_is_never_spared(life: Life) -> None:

@@ -201,3 +201,20 @@ def test_an_answer_is_written_whole_whatever_a_pipe_takes_at_once() -> None:
     (size,) = worker_process.HEAD.unpack_from(pipe.taken)
     assert json.loads(pipe.taken[worker_process.HEAD.size :]) == {"result": "abcdefg"}
     assert len(pipe.taken) == worker_process.HEAD.size + size
+
+
+@pytest.mark.parametrize(("value", "said"), [
+    ("x" * 8, None), ("x" * 9, "a result of 11 bytes, more than 10; store it elsewhere and return where it is"),
+    (object(), "the result is not JSON: "), (float("nan"), "the result is not JSON: "),
+    ({(1, 2): 3}, "the result is not JSON: "),
+])  # fmt: skip
+def test_a_result_that_cannot_be_told(value: object, said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no JSON, or too long: another try would come to the same."""
+    monkeypatch.setattr(worker_process, "MAX_BODY", 10)
+    if said is None:
+        assert worker_process._encoded(value) == b'"xxxxxxxx"'
+        return
+    with pytest.raises(errors.TaskFailed) as caught:
+        worker_process._encoded(value)
+    assert (caught.value.code, caught.value.retry) == (errors.FUNCTION_RAISED, False)
+    assert caught.value.message.startswith(said)

@@ -59,6 +59,17 @@ def test_a_first_start_stores_where_it_begins_and_later_ones_store_nothing(life:
     assert (stored_cursor(after), after.store.calls.count("commit")) == ("0", 0)
 
 
+def test_without_a_word_of_a_step_there_was_none(life: Life) -> None:
+    """Nothing is moved, and so nothing is stored."""
+    life.decide()
+    life.notifier.stop()
+    life.store.db.close()
+    after = Life(life.folder, life.clock, starts=False)
+    Deferred.fromCoroutine(after.notifier.start(0, lambda at: succeed([])))
+    assert (after.store.calls.count("commit"), stored_due(after)) == (0, [10.0])
+    assert [group.due for group in after.notifier.groups.groups.values()] == [WALL + 10.0]
+
+
 def test_a_start_after_a_step_of_the_clock_stores_the_moved_times(life: Life) -> None:
     """So that a kill right after it moves nothing twice."""
     life.decide()

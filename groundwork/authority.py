@@ -11,9 +11,10 @@ lists its own actions; the entries of all of them are compared with these lists 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 
 from attrs import field, frozen
+
+from groundwork.globs import fits_glob
 
 # What a caller may be given. `read`: look. `operate`: acknowledge, silence, ask agents. `push`: publish checks.
 # `metrics`: /metrics alone, for Prometheus. `admin`: everything of an operator, other tokens and certificates included.
@@ -107,8 +108,8 @@ def fits(pattern: str, target: Target) -> bool:
     """Return True if an agent fits a pattern of its name, or `KEY=PATTERN` of one of its labels."""
     key, is_label, value = pattern.partition("=")
     if not is_label:
-        return bool(target.agent) and fnmatchcase(target.agent, pattern)
-    return key in target.labels and fnmatchcase(target.labels[key], value)
+        return bool(target.agent) and fits_glob(target.agent, pattern)
+    return key in target.labels and fits_glob(target.labels[key], value)
 
 
 def decide(caller: Caller, action: Action, target: Target = Target()) -> Refusal | None:  # it is frozen

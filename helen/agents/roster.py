@@ -14,7 +14,8 @@ import msgspec
 from attrs import define, field
 from msgspec.structs import replace
 
-from equus_protocol.one_off import fits, reader_of
+from equus_protocol.one_off import fits
+from groundwork.globs import reader_of_all
 from helen.quotas.budget import Budget
 
 CONFLICT_SECONDS = 5.0  # that the older of two connections has to answer a ping
@@ -241,12 +242,8 @@ class Roster:
 
     def matching(self, patterns: Iterable[str], revoked: bool = False) -> list[Agent]:
         """Return the agents with a name that fits one of the patterns, or with a label that fits `KEY=GLOB`."""
-        fitting = [reader_of(pattern) for pattern in patterns]
-        if len(fitting) == 1:  # nearly always; 10,000 agents take some milliseconds, and the reactor waits
-            is_meant = fitting[0]
-            found = [agent for agent in self.agents.values() if is_meant(agent.name, agent.labels)]
-        else:
-            found = [agent for agent in self.agents.values() if any(each(agent.name, agent.labels) for each in fitting)]
+        is_meant = reader_of_all(patterns)  # 10,000 agents take some milliseconds, and the reactor waits
+        found = [agent for agent in self.agents.values() if is_meant(agent.name, agent.labels)]
         return found if revoked else [agent for agent in found if agent.revoked_at is None]
 
     def askable(self, patterns: Iterable[str]) -> list[Agent]:

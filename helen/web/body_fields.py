@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from attrs import frozen
 
 from groundwork.durations import parse_duration
+from groundwork.globs import why_too_much
 from helen.library.push_request import read_files
 from helen.queries.live_queries import MAX_ASKED_SECONDS
 from helen.web.json_types import Scope
@@ -81,6 +82,8 @@ def read_patterns(body: Json, name: str) -> list[str]:
     patterns = [patterns] if isinstance(patterns, str) else patterns
     if not isinstance(patterns, list) or not patterns or not all(isinstance(pattern, str) for pattern in patterns):
         raise bad_request(f"`{name}` is a name, a pattern such as web*, KEY=VALUE, or a list of them")
+    if why := why_too_much(patterns):
+        raise bad_request(f"`{name}` {why}")
     return patterns
 
 

@@ -21,6 +21,7 @@ from helen.web.request import ApiRequest
 
 T = TypeVar("T")
 MOST = 1_000  # rows of a page: half a megabyte of JSON
+GREATEST = 2**63  # of a number: the database has no greater ones
 MOST_CURSOR = 2_000  # characters; names and check ids have 255 bytes each
 
 
@@ -85,4 +86,17 @@ def _read_cursor(request: ApiRequest, mark: str, shape: tuple[type, ...]) -> tup
 def _fits(value: object, kind: type) -> bool:
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, str) and kind is str:
+        return value.isascii() or _is_text(value)
+    if isinstance(value, int) and kind is int:
+        return type(value) is int and -GREATEST <= value < GREATEST
     return type(value) is kind
+
+
+def _is_text(value: str) -> bool:
+    """Return False for a half of a letter, which no database takes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from groundwork.durations import parse_duration
+from groundwork.globs import why_too_much
 from helen.web.problems import bad_request
 from helen.web.request import ApiRequest
 
@@ -20,6 +21,14 @@ def texts(request: ApiRequest, name: str) -> list[str]:
 def first_text(request: ApiRequest, name: str) -> str | None:
     """Return the first value of a parameter, or None if it is not given."""
     return next(iter(texts(request, name)), None)
+
+
+def patterns_in(request: ApiRequest, name: str = "on") -> list[str]:
+    """Return the names and patterns of a parameter. Raises Problem for more than can be compared in a moment."""
+    given = texts(request, name)
+    if why := why_too_much(given):
+        raise bad_request(f"`{name}` {why}")
+    return given
 
 
 def read_moment(name: str, text: str | None, now: float, default: float) -> float:

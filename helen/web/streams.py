@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, TypedDict
 
 from attrs import evolve, frozen
@@ -21,6 +20,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from groundwork.globs import fits_glob
 from helen.agents.sight import Sight
 from helen.evaluation.event_log import EventLog, Line, TooOld
 from helen.journal.values import CHANGE_KINDS, StoredResult
@@ -78,7 +78,7 @@ class EventFilter:
         if self.agents and line.agent is not None and not self._is_agent(line.agent):
             return False
         check = line.check_id
-        return not self.checks or check is None or any(fnmatchcase(check, pattern) for pattern in self.checks)
+        return not self.checks or check is None or any(fits_glob(check, pattern) for pattern in self.checks)
 
     def shown(self, line: Line) -> Line:
         """Return an event that fits as the caller sees it."""
@@ -88,9 +88,9 @@ class EventFilter:
         for pattern in self.agents:
             key, is_label, value = pattern.partition("=")
             if not is_label:
-                if fnmatchcase(agent, pattern):
+                if fits_glob(agent, pattern):
                     return True
-            elif fnmatchcase(self.labels(agent).get(key, ""), value) and key in self.labels(agent):
+            elif fits_glob(self.labels(agent).get(key, ""), value) and key in self.labels(agent):
                 return True
         return False
 

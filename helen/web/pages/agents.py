@@ -13,8 +13,8 @@ from typing import Any
 from attrs import asdict, frozen
 from twisted.internet.threads import deferToThread
 
-from equus_protocol.one_off import fits
 from groundwork.authority import decide
+from groundwork.globs import reader_of_all
 from helen.actions import AUDIT
 from helen.agents.roster import Agent
 from helen.agents.sight import Sight, seen
@@ -78,8 +78,8 @@ def choose(parts: Parts, agents: list[Agent], sight: Sight | None, patterns: lis
 
     10,000 agents take 100 ms, so this is for a thread.
     """
-    known = seen(sight, agents)
-    fitting = [each for each in known if not patterns or any(fits(one, each.name, each.labels) for one in patterns)]
+    known, is_meant = seen(sight, agents), reader_of_all(patterns or ["*"])
+    fitting = [each for each in known if is_meant(each.name, each.labels)]
     having = {name: [agent for agent in fitting if has_fault(parts, agent, name)] for name in FAULTS}
     found = sorted(having.get(which, fitting), key=place_of)
     return Listed(found, len(known), len(fitting), {name: len(each) for name, each in having.items()})

@@ -30,7 +30,7 @@ from helen.web.connections.paced_answers import write_rows
 from helen.web.cursors import read_page
 from helen.web.json_types import Object
 from helen.web.problems import Problem
-from helen.web.query import texts
+from helen.web.query import patterns_in
 from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Routes
 from helen.web.state_rows import StateJson, show_state
@@ -97,7 +97,7 @@ class Forgotten(TypedDict):
 @routes.get(f"{V1}/agents", "read", "The agents, connected or not", answer=AgentsJson, query=(ON,), paged=True)
 def list_agents(parts: Parts, request: ApiRequest) -> Deferred[bytes]:
     """Answer with agents by name, all or those of `?on=`."""
-    patterns = texts(request, "on")
+    patterns = patterns_in(request)
     page = read_page(request, "agents", (str,), patterns)
     rows, following = page.cut(sorted_agents(parts, patterns, parts.visible(request.caller)), place_of)
 

@@ -11,7 +11,7 @@ from helen.journal.values import CHANGE_KINDS
 from helen.parts import Parts
 from helen.web.json_types import EventKind, words
 from helen.web.problems import Problem, bad_request
-from helen.web.query import first_text, texts
+from helen.web.query import first_text, patterns_in, texts
 from helen.web.request import ApiRequest
 from helen.web.route import ON, STREAM, V1, Query, Routes
 from helen.web.routes.rows import read_wanted
@@ -20,7 +20,6 @@ from helen.web.streams import MOST_STREAMS, STREAMS_OF_TOKEN, EventFilter
 from helen.web.web_parts import WebParts
 
 routes = Routes()
-MOST_PATTERNS = 100  # of one stream: each is tried on each event
 MOST_FOLLOWED = 20  # agents of which one stream sends each result
 NO_KIND = "none"  # a stream of rows alone
 RETRY_AFTER = "5"  # seconds, for a stream too many
@@ -75,14 +74,12 @@ def read_results(request: ApiRequest) -> ResultView | None:
 
 def read_filter(parts: Parts, request: ApiRequest) -> EventFilter:
     """Return the events that a request asks for. Raises Problem."""
-    kinds, agents, checks = texts(request, "kind"), texts(request, "on"), texts(request, "check")
+    kinds, agents, checks = texts(request, "kind"), patterns_in(request), patterns_in(request, "check")
     if kinds == [NO_KIND]:
         return EventFilter(frozenset((NO_KIND,)), sight=parts.visible(request.caller))
     unknown = sorted(set(kinds) - set(CHANGE_KINDS))
     if unknown:
         raise bad_request(f"no event is a {unknown[0]!r}: {', '.join(CHANGE_KINDS)}")
-    if max(len(agents), len(checks)) > MOST_PATTERNS:
-        raise bad_request(f"at most {MOST_PATTERNS} patterns each of `on` and `check`")
     roster = parts.sessions.roster
 
     def labels_of(agent: str) -> dict[str, str]:

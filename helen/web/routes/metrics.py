@@ -13,7 +13,7 @@ from twisted.internet.threads import deferToThread
 from helen.web.connections.short_turns import take_turns
 from helen.web.figures.exposition import OPEN_METRICS, TEXT, write
 from helen.web.figures.metric_families import count_states, gather, gather_seen, look_at_process
-from helen.web.query import texts
+from helen.web.query import patterns_in
 from helen.web.request import ApiRequest
 from helen.web.route import ON, PLAIN, Routes
 from helen.web.web_parts import WebParts
@@ -31,7 +31,7 @@ async def get_metrics(parts: WebParts, request: ApiRequest) -> bytes:
     request.setHeader("content-type", OPEN_METRICS if is_open else TEXT)
     gone: list[object] = []
     request.notifyFinish().addErrback(gone.append)
-    on = texts(request, "on")
+    on = patterns_in(request)
     if sight is None:
         families = gather(parts, on, process, counts, time.time())
     else:

@@ -18,7 +18,7 @@ from helen.web.bodies import Body
 from helen.web.body_fields import Duration, Flag, Patterns
 from helen.web.json_types import words
 from helen.web.problems import Problem, bad_request
-from helen.web.query import texts
+from helen.web.query import patterns_in, texts
 from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Query, Routes
 
@@ -98,7 +98,7 @@ class _Row:
 def get_renewals(parts: Parts, request: ApiRequest) -> bytes:
     """Answer with the grace, and with the agents whose certificate has expired or ends soon."""
     now = time.time()
-    rows = _rows(parts, request, texts(request, "on") or ["*"], now, texts(request, "all")[-1:] in (["1"], ["true"]))
+    rows = _rows(parts, request, patterns_in(request) or ["*"], now, texts(request, "all")[-1:] in (["1"], ["true"]))
     shown: RenewalsJson = {"grace": parts.authority.grace, "agents": [_show(row, now) for row in rows]}
     return write_json(request, shown)
 

@@ -14,7 +14,7 @@ from helen.web.agent_views import LatestJson, show_latest
 from helen.web.connections.paced_answers import write_rows
 from helen.web.cursors import read_page
 from helen.web.problems import bad_request
-from helen.web.query import first_text, texts
+from helen.web.query import first_text, patterns_in, texts
 from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Query, Routes
 
@@ -48,7 +48,7 @@ async def list_results(parts: Parts, request: ApiRequest) -> bytes:
         since = float(given)
     except ValueError as error:
         raise bad_request("`since` is a number of unix seconds") from error
-    patterns = texts(request, "on")
+    patterns = patterns_in(request)
     page = read_page(request, "results", (float, str, str), [given, *patterns])
     found = seen(parts.visible(request.caller), parts.sessions.roster.matching(patterns or ["*"]))
     new = await deferToThread(newer_results, found, since, texts(request, "kept") == ["1"])

@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.threads import deferToThread
 
+from groundwork.globs import why_too_much
 from helen.agents.sight import Sight
 from helen.evaluation.evaluator import Evaluator
 from helen.parts import Parts
@@ -181,6 +182,9 @@ async def open_window(parts: WebParts, request: ApiRequest) -> bytes:
         window = read_window(body, now)
     except WindowRefused as error:
         raise Problem(400, "window refused", str(error)) from error
+    for field in (window.scope.agents, window.scope.checks):  # not in read_window: older ones are read as they are
+        if why := why_too_much(field):
+            raise Problem(400, "window refused", f"one of `agents` and `checks` {why}")
     if window.until is not None and window.until <= now:
         raise Problem(400, "window refused", "`until` lies in the past")
     request.subject = window.id

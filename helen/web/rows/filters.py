@@ -6,9 +6,9 @@ static/board.js has a twin of it, and one table of cases, tests/helen/web/rows/f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
 
 from groundwork.durations import parse_duration
+from groundwork.globs import fits_glob
 from helen.web.rows.row import LETTERS, Row
 
 Fits = Callable[[Row, float], bool]
@@ -38,7 +38,7 @@ def _test(word: str) -> Fits:
         return _NAMED[name](value)
     key, is_label, pattern = word.partition("=")
     if is_label and key:
-        return lambda row, now: key in row.labels and fnmatchcase(row.labels[key], pattern)
+        return lambda row, now: key in row.labels and fits_glob(row.labels[key], pattern)
     wanted = word.lower()
     return lambda row, now: wanted in f"{row.agent}/{row.shown_check} {row.summary}".lower()
 
@@ -76,6 +76,6 @@ _NAMED: dict[str, Callable[[str], Fits]] = {
     "state": _by_state,
     "is": _by_flag,
     "since": _since,
-    "agent": lambda value: lambda row, now: fnmatchcase(row.agent, value),
-    "check": lambda value: lambda row, now: fnmatchcase(row.shown_check, value),
+    "agent": lambda value: lambda row, now: fits_glob(row.agent, value),
+    "check": lambda value: lambda row, now: fits_glob(row.shown_check, value),
 }

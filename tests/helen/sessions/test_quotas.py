@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
+import session_stage
 from helen_parts import Peer
 from session_stage import Home
 from twisted.internet.task import Clock
@@ -236,6 +238,74 @@ def test_answers_count_as_results_do(clock: Clock) -> None:
     (asked,) = peer.hear()
     peer.say(m.Result(asked.message_id, "cpu", b'{"status": "ok"}'))
     assert (home.targets, slugs(peer)) == ([("web-1", "answered")], [f"overloaded;retry-after={RETRY_LEAST}"])
+
+
+@pytest.mark.parametrize("step", [30 * 86_400.0, -30 * 86_400.0])
+def test_a_clock_that_is_set_gives_and_takes_nothing(
+    clock: Clock, step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Helen's own, by a month: what is used up stays so, and comes back with the time that has passed (14)."""
+    home = Home(clock, "results=2/60", "bytes=2MiB/1MiB", "disk=2MiB/1MiB")
+    peer = home.agent()
+    report(peer, 1, 2, 3)
+    assert slugs(peer)[-1:] == [f"overloaded;retry-after={RETRY_LEAST}"]
+    peer.hang_up()
+    monkeypatch.setattr(session_stage, "WALL", session_stage.WALL + step)
+    early = Peer(home.house, clock).hello()
+    assert slugs(early) == [f"overloaded;retry-after={RETRY_LEAST}"]
+    early.hang_up()
+    home.turn(RETRY_LEAST)
+    peer = home.agent()
+    report(peer, 3, 4, 5)
+    assert slugs(peer)[-1:] == [f"overloaded;retry-after={RETRY_LEAST}"]
+    assert [entry.sequence for entry in home.journal.entries] == [1, 2, 3, 4]
+
+
+def test_connections_one_after_the_other_share_what_there_is(clock: Clock) -> None:
+    """An agent that hangs up and comes back has what was left, of results and of bytes (14)."""
+    home = Home(clock, "results=5/1", "bytes=2MiB/1")
+    for number in range(1, 6):
+        peer = home.agent()
+        report(peer, number)
+        assert [each for each in slugs(peer) if each] == []
+        peer.hang_up()
+    peer = home.agent()
+    report(peer, 6)
+    assert slugs(peer)[-1:] == [f"overloaded;retry-after={60}"]
+    assert [entry.sequence for entry in home.journal.entries] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("letter", ["x", "noise"])
+def test_bytes_count_as_they_come(clock: Clock, letter: str) -> None:
+    """A mebibyte of one letter, which the disk packs into nothing, costs what a mebibyte of noise does (14)."""
+    home = Home(clock, "bytes=2MiB/1", "disk=2MiB/1")
+    chance = random.Random(7)
+    peer = home.agent()
+    for number in range(1, 4):
+        text = letter if len(letter) == 1 else "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=4_096))
+        blob = json.dumps({"status": "ok", "summary": (text * 1_048_576)[: 1_048_576 - 31]}).encode()
+        assert len(blob) == 1_048_576
+        if not peer.connection.closing:
+            peer.say(m.Report("s", number, "cpu", blob))
+            clock.advance(0.0)
+    assert slugs(peer)[-1:] == [f"overloaded;retry-after={RETRY_MOST}"]
+    assert [entry.sequence for entry in home.journal.entries] == [1, 2]
+
+
+def test_questions_of_a_connection_that_has_gone(clock: Clock) -> None:
+    """They have failed, and the next connection of the agent has room for as many; no answer is waited for twice."""
+    home = Home(clock, "questions=2")
+    peer = home.agent()
+    home.ask("web-1")
+    home.ask("web-1")
+    peer.hang_up()
+    assert home.targets == [("web-1", "failed")] * 2
+    peer = home.agent()
+    peer.hear()
+    for _ in range(3):
+        home.ask("web-1")
+    assert home.targets[2:] == [("web-1", "refused")]
+    assert len([message for message in peer.hear() if isinstance(message, m.Check)]) == 2
 
 
 # ---------------------------------------------------------------------------------------------- telling

@@ -95,6 +95,11 @@ class ApiRequest(Request):
         if self.transport is not None:
             self.transport.abortConnection()
 
+    def later(self, seconds: float, call: Callable[[], object]) -> Any:
+        """Call the function after some seconds, by the clock of the site; return Twisted's delayed call."""
+        channel: Any = self.channel
+        return channel.site.reactor.callLater(seconds, call)
+
     def hold(self, release: Release) -> None:
         """Keep the answer back until the Deferred that `release(answer)` returns has fired."""
         self._held, self._release = [], release

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IPushProducer
@@ -25,24 +25,31 @@ Write = Callable[[bytes], object]
 Pieces = Callable[[Write, Callable[[], bool]], Iterator[None]]
 
 
+TAKE_SECONDS = 60.0  # that a client may take for a piece, some 64 KiB: it has one of the connections of all
+
+
 @implementer(IPushProducer)
 class Pace:
-    """Lets a task go on while the connection takes what it writes."""
+    """Lets a task go on while the connection takes what it writes, and cuts one that takes no piece in TAKE_SECONDS."""
 
-    def __init__(self, task: CooperativeTask[Iterator[None]]) -> None:
-        self._task = task
+    def __init__(self, task: CooperativeTask[Iterator[None]], request: ApiRequest) -> None:
+        self._task, self._request = task, request
         self._is_paused = False
+        self._cut: Any = None
 
     def pauseProducing(self) -> None:
         """Pause the task: the connection takes no more."""
         if not self._is_paused:
             self._is_paused = True
+            self._cut = self._request.later(TAKE_SECONDS, self._request.cut)
             self._task.pause()
 
     def resumeProducing(self) -> None:
         """Let the task go on."""
         if self._is_paused:
             self._is_paused = False
+            if self._cut.active():
+                self._cut.cancel()
             self._task.resume()
 
     def stopProducing(self) -> None:
@@ -70,7 +77,7 @@ def write_pieces(request: ApiRequest, pieces: Pieces, whole: bool, kind: str = "
     kept: list[bytes] = []
     task = cooperate(pieces(kept.append if whole else request.write, lambda: bool(gone)))
     if not whole:
-        request.registerProducer(Pace(task), True)
+        request.registerProducer(Pace(task, request), True)
 
     def finish(_: object) -> bytes:
         if not whole and not gone:

@@ -11,7 +11,7 @@ from twisted.internet.task import Clock, Cooperator
 from twisted.python.failure import Failure
 
 from helen.web.connections import paced_answers
-from helen.web.connections.paced_answers import write_rows
+from helen.web.connections.paced_answers import TAKE_SECONDS, write_rows
 from helen.web.connections.short_turns import ROWS_A_STEP
 
 
@@ -24,6 +24,17 @@ class Reader:
         self.got, self.room = b"", room
         self.producer: Any = None
         self.finished: list[Deferred[None]] = []
+        self.clock = Clock()
+        self.is_cut = False
+
+    def later(self, seconds: float, call: Any) -> Any:
+        return self.clock.callLater(seconds, call)
+
+    def cut(self) -> None:
+        self.is_cut = True
+        for each in self.finished:
+            each.errback(Failure(ConnectionError()))
+        self.producer.stopProducing()
 
     def setHeader(self, name: str, value: str) -> None:
         """Not looked at."""
@@ -53,6 +64,24 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Clock:
     ))  # fmt: skip
     monkeypatch.setattr(paced_answers, "cooperate", cooperator.cooperate)
     return clock
+
+
+def test_one_that_takes_nothing_is_cut(turns: Clock) -> None:
+    """It has one of the connections of all (14); one that takes a little now and then goes on."""
+    reader, told = Reader(room=1_000), []
+    write_rows(reader, "rows", THINGS, lambda thing: {"n": thing}, {"next": None}).addBoth(told.append)
+    pump(turns)
+    for _ in range(3):
+        reader.clock.advance(TAKE_SECONDS - 1.0)
+        reader.room = len(reader.got) + 10
+        reader.producer.resumeProducing()
+        pump(turns)
+    assert not reader.is_cut
+    reader.clock.advance(TAKE_SECONDS - 1.0)
+    assert not reader.is_cut
+    reader.clock.advance(1.0)
+    pump(turns)
+    assert (reader.is_cut, len(told), reader.clock.getDelayedCalls()) == (True, 1, [])
 
 
 THINGS = range(20 * ROWS_A_STEP)

@@ -23,6 +23,7 @@ from helen.web.connections.clients import (
     STRANGERS_OF_NETWORK,
     network_of,
 )
+from helen.web.connections.paced_answers import TAKE_SECONDS, write_rows
 from helen.web.site import REQUEST_SECONDS, QuietSite
 
 
@@ -269,3 +270,16 @@ def test_a_length_that_is_no_number(
     channel.dataReceived(f"POST /login HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n".encode())
     assert channel.stage_transport.value().startswith(f"HTTP/1.1 {status} ".encode())
     assert channel.stage_transport.disconnecting
+
+
+def test_one_of_256_that_takes_nothing_of_its_answer(site: QuietSite) -> None:
+    """It is busy for ever, so that nobody makes room in its place: it is cut by the clock of the site."""
+    channel = connect(site, "192.0.2.1")
+    request = ask(channel)
+    write_rows(request, "rows", range(3), lambda thing: {"n": thing})
+    assert channel.stage_transport.producer is not None
+    request.channel.pauseProducing()
+    site.reactor.advance(TAKE_SECONDS - 0.1)
+    assert cut([channel]) == []
+    site.reactor.advance(0.1)
+    assert cut([channel]) == [0]

@@ -14,6 +14,13 @@ from equus import label_source
 from equus.label_source import MAX_BYTES, LabelSource, LabelSourceError, parse
 from equus.settings import MAX_LABELS
 
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long to start an interpreter."""
+    monkeypatch.setattr(label_source, "RUN_SECONDS", 120.0)
+
+
 KUBERNETES = 'app="web"\napp.kubernetes.io/name="a \\"b\\""\n\n# written by hand\npod-template-hash=5d4\n'
 
 

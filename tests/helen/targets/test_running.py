@@ -46,6 +46,7 @@ args = { limit = 5 }
 check = "look"
 targets = ["switch-*", "web-*"]
 every = "2s"
+stale = "10m"
 """
 
 
@@ -74,6 +75,11 @@ class Stage:
 
     def state(self, key: str = "switch-1/look") -> dict[str, Any]:
         return dict(self.helen.client.get(f"/api/v1/states/{key}"))
+
+    def confirmed(self, key: str) -> tuple[str, str | None] | None:
+        """The status and its reason, once results have confirmed them; a check without any is unknown, and pending."""
+        state = self.state(key)
+        return (state["status"], state["reason"]) if state["attempt"] == 0 else None
 
     def told(self) -> list[Any]:
         found = self.helen.client.get("/api/v1/changes?kind=decision&on=switch-1&limit=1000")["changes"]
@@ -143,8 +149,7 @@ def test_a_network_that_the_host_forbids(stage: Stage) -> None:
     stage.command("assign", "tcp", "--targets", "far", "--every", "2s", "--id", "door", "--args", '{"port": 9}')
     wait_until(lambda: "far" in stage.command("targets"), "target")
     wait_until(lambda: stage.helen.client.get("/api/v1/agents/far")["results"], "result", 120.0)
-    state = wait_until(lambda: (found := stage.state("far/door"))["attempt"] == 0 and found, "confirmed state")
-    assert (state["status"], state["reason"]) == ("unknown", "denied")
+    wait_until(lambda: stage.confirmed("far/door") == ("unknown", "denied"), "confirmed state", 120.0)
     (found,) = stage.helen.client.get("/api/v1/agents/far")["results"]
     assert "192.0.2.7 port 9 is not granted to tcp" in found["summary"]
     changes = stage.helen.client.get("/api/v1/changes?kind=transition&on=far&limit=1000")["changes"]
@@ -195,4 +200,4 @@ def test_a_target_that_is_taken_out(stage: Stage) -> None:
     stage.command("targets", "--file", stage.write("none.toml", ""))
     wait_until(lambda: "switch-1" not in stage.names(), "end of the target")
     assert "No targets yet" in stage.command("targets")
-    assert stage.helen.client.get("/api/v1/states?agent=switch-1")["states"] == []
+    wait_until(lambda: not stage.helen.client.get("/api/v1/states?agent=switch-1")["states"], "end of its states")

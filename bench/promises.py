@@ -53,12 +53,12 @@ def percentile(values: Iterable[float], part: float) -> float:
 
 
 class Bench:
-    """A Helen, identities, and the floor of its disk."""
+    """A Helen, identities, and the floor of its disk; `flags` are of `twistd helen`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
         self.folder, self.local = folder, Local(folder)
         (self.local.state / "checks").mkdir(parents=True)
-        self.local.start_helen("127.0.0.1:0", "off")
+        self.local.start_helen("127.0.0.1:0", "off", *flags)
         self.local.wait_for_helen()
         self.identities = Identities(self.local, folder)
         self.pid, self.port = self.local.run["pid"], int(self.local.run["agents"].rpartition(":")[2])

@@ -67,6 +67,9 @@ class NoLabels:
     def of(self, name: str) -> dict[str, str]:
         return {}
 
+    def ephemeral(self, name: str) -> None:
+        """Let no agent end with its connection."""
+
     def on_changed(self, tell: Any) -> None:
         """Nothing ever changes."""
 

@@ -87,6 +87,8 @@ class HubTransport:
     def read(self) -> None:
         """Take what has come, and give it to the protocol; called when the socket has bytes or has ended."""
         if not self.is_reading or not self.is_open:
+            if self.is_open:
+                self._place.watch(self)  # it was paused since it is waited for: from now on it is not
             return
         try:
             size = self._socket.recv_into(calls.received)
@@ -392,10 +394,11 @@ class HubTransport:
             self._say_end()
 
     def pauseProducing(self) -> None:
-        """Read nothing more for now; what has come out of TLS has been given to the protocol."""
-        if self.is_reading:
-            self.is_reading = False
-            self._place.watch(self)
+        """Read nothing more for now; what has come out of TLS has been given to the protocol.
+
+        The set goes on to wait for bytes until some come: most pauses are over before, and cost no system call.
+        """
+        self.is_reading = False
 
     def resumeProducing(self) -> None:
         """Read again."""

@@ -116,6 +116,43 @@ def test_an_agent_is_known_by_its_certificate_and_acknowledged(authority: Author
     home.close()
 
 
+class CountedSet:
+    """The set of the hub, with the changes of what is waited for."""
+
+    def __init__(self, real: Any) -> None:
+        self._real, self.changes = real, 0
+
+    def modify(self, descriptor: int, events: int) -> None:
+        self.changes += 1
+        self._real.modify(descriptor, events)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def test_a_short_pause_costs_no_system_call(home: Home) -> None:
+    """Nothing is changed before bytes come within the pause; then they wait in the kernel, and nobody turns for them."""
+    (client,) = home.join(1)
+    transport, recorder = home.listener.made[0].transport, home.listener.made[0]
+    counted: Any = CountedSet(home.hub._epoll)
+    home.hub._epoll = counted
+    for _ in range(3):
+        transport.pauseProducing()
+        transport.resumeProducing()
+        home.say(client, b"x")
+        home.hub.doRead()
+    assert (recorder.heard, counted.changes) == (b"xxx", 0)
+    transport.pauseProducing()
+    home.say(client, b"y")
+    home.hub.doRead()
+    home.hub.doRead()
+    assert (recorder.heard, counted.changes) == (b"xxx", 1)
+    assert not select.select([home.hub.fileno()], [], [], 0)[0]
+    transport.resumeProducing()
+    home.hub.doRead()
+    assert (recorder.heard, counted.changes) == (b"xxxy", 2)
+
+
 def test_turns_go_round(home: Home) -> None:
     """One agent that takes all the time of a turn is served once, then the others are, then it again."""
     first, second, third = home.join(3)

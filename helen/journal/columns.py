@@ -51,8 +51,7 @@ CHANGES = pa.schema(
 )
 
 # One Arrow batch: conversion holds the interpreter's lock about 4 us per row, and the reactor must not wait for 10 ms.
-# Fewer rows pay for a column more often; more have left the processor's cache when they are converted: 4,000 cost a
-# result 2.5 us more than 1,000.
+# Four times as many rows cost a result as much: bench/journal.py.
 BATCH_ROWS = 1000
 BATCH_BYTES = 4 * 1024 * 1024
 

@@ -131,7 +131,7 @@ class CountedSet:
 
 
 def test_a_short_pause_costs_no_system_call(home: Home) -> None:
-    """Nothing is changed before bytes come within the pause; then they wait in the kernel, and nobody turns for them."""
+    """Nothing is changed before bytes come within the pause; then they wait in the kernel, and no turn is for them."""
     (client,) = home.join(1)
     transport, recorder = home.listener.made[0].transport, home.listener.made[0]
     counted: Any = CountedSet(home.hub._epoll)

@@ -117,7 +117,7 @@ def test_packets_without_an_end_before_a_login(stage: Door) -> None:
 
 def test_a_client_that_reads_nothing_can_not_stay(tmp_path: Path) -> None:
     """The longest time of a session is its end, though what it is told has no place on the connection."""
-    with door(tmp_path, most=10.0) as made:
+    with door(tmp_path, most=20.0) as made:
         words = made.ssh("echo in; sleep 2; cat /dev/zero")
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             try:

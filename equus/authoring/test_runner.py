@@ -63,7 +63,7 @@ def run_once(files: CheckFiles, check: str, args: Resolved, policy: Path | None,
     """Run one check; return its result document with secrets hidden. Raises PolicyError if the policy is invalid."""
     hide = Redaction(args.values)
     job = evolve(job_of(files, check, args.args), secrets=args.values, bound=args.bound)
-    with Sandbox(policy, state, log=lambda name, text: log(name, hide.text(text))) as sandbox:
+    with Sandbox(policy, state, log=lambda name, text: log(name, hide.text(text)), warm=False) as sandbox:
         return redact_result(hide, check, sandbox.run(job))
 
 
@@ -94,7 +94,7 @@ def _run_all(test_runs: list[_TestRun]) -> dict[int, dict[str, Any]]:
     results: dict[int, dict[str, Any]] = {}
     if not test_runs:
         return results
-    with Sandbox(log=lambda _check, _text: None) as sandbox:
+    with Sandbox(log=lambda _check, _text: None, warm=False) as sandbox:
         for one in test_runs:
 
             def done(blob: bytes, key: int = id(one)) -> None:

@@ -12,6 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -107,7 +108,7 @@ class Policy:
             settings.shell,
         )
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the settings: equal for hosts that allow the same, however their files are written."""
         document = asdict(self, recurse=True)

@@ -19,6 +19,7 @@ from equus.sandbox.job import Job
 from equus.sandbox.processes import Processes
 from equus.sandbox.run import Answer
 from equus.sandbox.runner import Runner
+from equus.sandbox.spares import SPARES
 
 
 @define(order=True)
@@ -125,11 +126,13 @@ class Sandbox:
         registry: str = "equus.capabilities.registry",
         python_path: tuple[Path, ...] = (),
         log: Callable[[str, str], None] | None = None,
+        warm: bool = True,
     ) -> None:
+        """Start the processes. warm: many runs follow, so that it pays to make them cheap (docs/sandbox.rst)."""
         policy = Policy.load(policy_path)
         self.loop = SelectLoop()
-        self.processes = Processes.start(policy_path, state, registry, python_path)
-        self.runner = Runner(self.loop, self.processes, policy, log=log)
+        self.processes = Processes.start(policy_path, state, registry, python_path, warm=warm)
+        self.runner = Runner(self.loop, self.processes, policy, log=log, spares=SPARES if warm else 0)
         self._longest = policy.limits.timeout_max + 60
 
     def __enter__(self) -> Sandbox:

@@ -18,6 +18,8 @@ import struct
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT
 
 LENGTH = struct.Struct("!I")
+# The argument of a zygote whose few runs are not worth a rehearsal.
+COLD = "cold"
 
 # agent -> zygote. LAUNCH: run id, bytes of address space, seconds of CPU.
 LAUNCH = struct.Struct("!BQQI")

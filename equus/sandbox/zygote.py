@@ -56,7 +56,9 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     interpreter = Interpreter()
     codecs.lookup("ascii")  # as another user the process may not be able to read Python's own files
-    rehearse()
+    is_warm = frames.COLD not in sys.argv[3:]
+    if is_warm:
+        rehearse()
     gc.collect()
     gc.freeze()
     gc.disable()  # a collection would copy every page it looks at, in each worker
@@ -64,7 +66,7 @@ def main() -> None:
     base = address_space()
     drop_privileges(*user)
     die_with_parent(int(sys.argv[2]))  # after the change of user, which takes it back
-    Zygote(control, interpreter, Confinement(os.getpid(), base, Filter())).serve()
+    Zygote(control, interpreter, Confinement(os.getpid(), base, Filter()), is_warm).serve()
 
 
 def address_space() -> int:
@@ -99,13 +101,16 @@ def drop_privileges(user: int, group: int) -> None:
 class Zygote:
     """Forks workers on the agent's request, and reaps them."""
 
-    def __init__(self, control: socket.socket, interpreter: Interpreter, confinement: Confinement) -> None:
+    def __init__(
+        self, control: socket.socket, interpreter: Interpreter, confinement: Confinement, is_warm: bool
+    ) -> None:
         self._control = control
         self._lua = interpreter
         self._children: dict[int, _Child] = {}  # by pidfd
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         self._confinement = confinement
+        self._is_warm = is_warm
         self._pins: int | None = None
         self._peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         if not self._filter_works():
@@ -144,7 +149,8 @@ class Zygote:
             if message[0] == frames.CALLS_KIND:
                 for name, capability in json.loads(message[1:]).items():
                     self._lua.offer(name, capability)
-                self._pin_pages()
+                if self._is_warm:
+                    self._pin_pages()
             else:
                 _kind, run, memory, cpu = frames.LAUNCH.unpack(message)
                 self._launch(run, memory, cpu, *descriptors)

@@ -83,13 +83,16 @@ class Session:
         """Handle a message. The first one of version 2 is followed by `loaded`."""
         self._handlers[type(message)](message)
         if self._last_loaded is None and self.speaks_v2:
-            self._send_loaded()
+            self._send_loaded(self._load_state())
             self._agent.begin_version_2(self.connection)
 
     def code_changed(self) -> None:
         """Send `loaded` if the set or the report has changed, or as the answer to a `reload`."""
-        if self.speaks_v2 and (self._must_answer_reload or self._last_loaded != self._load_state()):
-            self._send_loaded()
+        if not self.speaks_v2:
+            return
+        state = self._load_state()
+        if self._must_answer_reload or self._last_loaded != state:
+            self._send_loaded(state)
 
     def report_changed(self) -> None:
         """Send `loaded` if the report has changed, but never in place of the answer to a `reload`."""
@@ -101,7 +104,7 @@ class Session:
         if self._sender is None or not self.speaks_v2:
             return
         if self._sender.spool != self._agent.writer.state.id:
-            self._send_loaded()
+            self._send_loaded(self._load_state())
         self._sender.pump()
 
     def writable(self) -> None:
@@ -131,14 +134,15 @@ class Session:
         """Return digest and report. A set that was signed again has the same files, and still another digest."""
         return self._agent.updater.checks.digest, self._agent.load_report()
 
-    def _send_loaded(self) -> None:
-        self._last_loaded, self._must_answer_reload = self._load_state(), False
-        state = self._agent.writer.state
-        spool = {"id": state.id, "depth": state.depth, "first": state.first}
-        digest, report = self._last_loaded
-        self.connection.send(m.Loaded(digest, encode_report({**report, "spool": spool})))
+    def _send_loaded(self, state: tuple[str, dict[str, Any]]) -> None:
+        """Send `loaded` with digest and report as `_load_state` has returned them just now."""
+        self._last_loaded, self._must_answer_reload = state, False
+        digest, report = state
+        spool = self._agent.writer.state
+        place = {"id": spool.id, "depth": spool.depth, "first": spool.first}
+        self.connection.send(m.Loaded(digest, encode_report({**report, "spool": place})))
         self._agent.has_loaded()
-        if self._sender is None or self._sender.spool != state.id:
+        if self._sender is None or self._sender.spool != spool.id:
             self._sender = ReportSender(self.connection, self._agent.writer)
             self._sender.pump()
 

@@ -8,6 +8,7 @@ from twisted.internet.defer import succeed
 from equus.agent import TICK
 from equus.code.library import hash_of
 from equus.link.connection import MAX_ID
+from equus.policy import policy
 from equus_protocol import messages as m
 
 LOAD = {"id": "load-1", "check": "load", "every": 1, "offset": 0}
@@ -224,6 +225,24 @@ def test_a_running_check_keeps_its_code(memory_agent, folder, runner):
     helen.say(m.Reload(), m.Check("load", 2, b""))
     assert [run.job.source for run in runner.running] != [b"return {}"] * 2
     assert runner.running[1].job.source == b"return {}"
+
+
+def test_an_update_makes_one_report_and_no_digest_of_the_policy(memory_agent, folder, monkeypatch):
+    """What `loaded` says is made once for each update, and the policy is hashed once for all of them."""
+    memory_agent = memory_agent(checks=folder)
+    helen = memory_agent.meet()
+    helen.say(EMPTY)
+    made, hashed, report, dump = [], [], memory_agent.agent.load_report, policy.asdict
+    monkeypatch.setattr(memory_agent.agent, "load_report", lambda: made.append(1) or report())
+    monkeypatch.setattr(policy, "asdict", lambda *given, **more: hashed.append(1) or dump(*given, **more))
+    for number in range(5):
+        (folder / "load.lua").write_text(f"return {{ {number} }}")
+        [loaded] = helen.say(m.Reload())
+        assert document(loaded)["files"]["load.lua"]["state"] == "active"
+    assert (len(made), hashed) == (5, [])
+    memory_agent.agent.reread(lambda: policy.Policy.parse(b"[caps.host]\nallow = false\n", None))
+    [loaded] = helen.hear()
+    assert document(loaded)["policy"] == policy.Policy.parse(b"[caps.host]\nallow = false\n", None).digest
 
 
 def test_version_1_reloads_on_the_same_connection_and_says_nothing_of_it(memory_agent, folder, runner):

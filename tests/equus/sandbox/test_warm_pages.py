@@ -1,12 +1,14 @@
 """The zygote is warm before it forks: Python has rewritten what it rewrites, and what workers write to is pinned."""
 
 import ctypes
+import json
 import mmap
 import os
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from equus.policy.policy import Limits
 from equus.processes.process import python_environment
 from equus.sandbox import pinned_pages, rehearsal
+from equus.sandbox.blocking import Sandbox
 from equus.sandbox.job import Job
 from equus.sandbox.pinned_pages import PAGE, pages_written_by, pin
 from equus.sandbox.rehearsal import RehearsalFailed, rehearse
@@ -68,6 +71,15 @@ def test_a_sandbox_that_gives_wrong_results_does_not_start(monkeypatch: pytest.M
     monkeypatch.setattr(rehearsal, "SOURCE", rehearsal.SOURCE.replace(b"warn = args.warn", b'warn = "10"'))
     with pytest.raises(RehearsalFailed, match="'status': 'warning'"):
         rehearse(1)
+
+
+def test_a_cold_sandbox_runs_checks_as_well(new_sandbox: Callable[..., Sandbox], job: Callable[..., Job]) -> None:
+    """For a few runs nothing is rehearsed, pinned or kept ready; results and isolation are the same."""
+    with new_sandbox(warm=False) as sandbox:
+        assert json.loads(sandbox.run(job("return 'ok', host.echo('x')[1]")))["summary"] == "x"
+        assert (sandbox.runner.isolation, sandbox.runner.spare, sandbox.runner._spares._waiting) == ("strong", 0, {})
+        held = [os.readlink(link) for link in Path(f"/proc/{sandbox.processes.zygote.pid}/fd").iterdir()]
+        assert [name for name in held if "io_uring" in name] == []
 
 
 def test_a_check_sees_nothing_of_it(outcome: Outcome) -> None:

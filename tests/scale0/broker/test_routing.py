@@ -401,6 +401,19 @@ def test_a_request_waits_spill_ms_for_a_worker_here(group: Stage) -> None:
     group.check()
 
 
+@pytest.mark.parametrize(("waited", "passed"), [(0.2999, 0), (0.3001, 1)])
+def test_spill_ms_are_milliseconds(group: Stage, waited: float, passed: int) -> None:
+    """Both sides of the 300, finer than timers are."""
+    b2, client = peer(group, "b2", {"tea": [1, 1, 0]}), group.client(b"c")
+    group.worker(b"w", "tea")
+    group.ask(client, "tea", id="1")
+    group.ask(client, "tea", id="2")
+    context = group.broker.context
+    context.now += waited
+    group.broker.routing.spill("tea")
+    assert len(forwards(group, b2)) == passed
+
+
 def test_requests_that_are_barred_from_a_peer_are_passed_over(group: Stage) -> None:
     b2, client = peer(group, "b2", {"tea": [9, 9, 0]}), group.client(b"c")
     for number in range(3):

@@ -19,7 +19,7 @@ from helen.evaluation.event_log import EventLog, Line, TooOld
 from helen.evaluation.replay import HistoryRecord, changes_since, record_of, series_names, since, to_microsecond
 from helen.evaluation.segment_footers import first_at, first_from, last_at, newest, oldest
 from helen.journal.document import read_document
-from helen.journal.values import Change, Entry, Origin, StoredChange, StoredResult
+from helen.journal.values import Batch, Change, Entry, Origin, StoredChange, StoredResult
 from helen.states.inputs import Result
 
 EPOCH = "0a1b2c3d"
@@ -35,6 +35,10 @@ def result(at: int, agent: str = "a") -> StoredResult:
     blob = b'{"status": "warning", "started": 1799999999.5, "took_ms": 250.0, "summary": "so"}'
     entry = Entry(agent, "c", None, "s", at, Origin.SCHEDULED, DAY + at, blob)
     return StoredResult(at, entry, read_document("c", blob))
+
+
+def batch(*records: StoredResult | StoredChange) -> Batch:
+    return Batch(records=records)
 
 
 def segment(folder: Path, number: int, ats: Sequence[int], statistics: bool = True, groups: int = 1_000) -> Path:
@@ -72,10 +76,10 @@ def test_what_comes_in(tmp_path: Path) -> None:
     """Listeners hear of changes alone; a record that is there already is passed over; results count for `newest`."""
     log, heard = EventLog(EPOCH, tmp_path, lambda: 0, newest=0), list[int]()
     log.listeners.append(lambda: heard.append(log.newest))
-    log.take([result(1)])
+    log.take(batch(result(1)))
     assert (heard, log.newest) == ([], 1)
-    log.take([stored(2), result(3), stored(4)])
-    log.take([stored(4), stored(2), stored(3)])
+    log.take(batch(stored(2), result(3), stored(4)))
+    log.take(batch(stored(4), stored(2), stored(3)))
     assert (heard, log.newest, [line.at for line in log.after(0, 9)]) == ([4], 4, [2, 4])
     assert [line.at for line in log.after(2, 9)] == [4]
     assert [line.at for line in log.after(0, 1)] == [2]
@@ -86,7 +90,7 @@ def test_who_follows_an_agent_hears_of_its_results(tmp_path: Path) -> None:
     """Of no other agent's, and of no changes."""
     log, heard = EventLog(EPOCH, tmp_path, lambda: 0, newest=0), list[int]()
     log.watched["a"] = [lambda record: heard.append(record.at), lambda record: heard.append(-record.at)]
-    log.take([result(1), result(2, "b"), stored(3), result(4)])
+    log.take(batch(result(1), result(2, "b"), stored(3), result(4)))
     assert heard == [1, -1, 4, -4]
 
 
@@ -119,7 +123,7 @@ def test_lines_above_the_limit_are_dropped_seldom(tmp_path: Path, monkeypatch: p
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
     kept = []
     for at in range(1, 11):
-        log.take([stored(at)])
+        log.take(batch(stored(at)))
         kept.append(len(log.kept_above(0)))
         assert log._bytes == sum(len(line.frame) for line in log.kept_above(0))
         assert log.floor == at - kept[-1]
@@ -129,24 +133,24 @@ def test_lines_above_the_limit_are_dropped_seldom(tmp_path: Path, monkeypatch: p
 def test_bytes_above_the_limit_are_dropped_to_three_quarters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exactly the limit is still kept."""
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
-    log.take([stored(1)])
+    log.take(batch(stored(1)))
     size = log._bytes
     monkeypatch.setattr(event_log, "MOST_BYTES", 8 * size)
     kept = [1]
     for at in range(2, 10):
-        log.take([stored(at)])
+        log.take(batch(stored(at)))
         kept.append(len(log.kept_above(0)))
     assert kept == [1, 2, 3, 4, 5, 6, 7, 8, 6]
     assert (log.floor, log._bytes) == (3, 6 * size)
     monkeypatch.setattr(event_log, "MOST_BYTES", 10)
-    log.take([stored(10)])
+    log.take(batch(stored(10)))
     assert (log.kept_above(0), log.floor, log._bytes) == ([], 10, 0)
 
 
 def test_a_line_letter_for_letter(tmp_path: Path) -> None:
     """What a client gets, and the JSON in it; times to the microsecond."""
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
-    log.take([stored(7, b'{"x": 1}', received=DAY + 0.12345678, check_id="c")])
+    log.take(batch(stored(7, b'{"x": 1}', received=DAY + 0.12345678, check_id="c")))
     [line] = log.kept_above(0)
     data = b'{"kind": "link", "received": 1800000000.123457, "agent": "a", "check_id": "c", "document": {"x": 1}}'
     assert line == Line(7, "link", "a", "c", b"id: 0a1b2c3d.7\nevent: link\ndata: " + data + b"\n\n", DAY + 0.123457)
@@ -342,7 +346,7 @@ def test_a_result_as_a_segment_will_have_it(started: float | None, took: float |
     assert found.result.ended == ended
     assert found == HistoryRecord(
         3, DAY + 0.123457, "result", "a", "c", Result(DAY + 0.123457, 1, ended, "s", 7, None, None, "so"), 2,
-        metrics=found.metrics,
+        metrics=found.metrics, started=started, took_ms=took,
     )  # fmt: skip
     change = record_of(StoredChange(4, Change("link", DAY + 0.12345678, "a", None, b'{"x": 1}')))
     assert change == HistoryRecord(4, DAY + 0.123457, "link", "a", None, document='{"x": 1}')

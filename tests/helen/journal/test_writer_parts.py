@@ -16,7 +16,7 @@ from helen.journal.disk import Disk
 from helen.journal.folder import Folder
 from helen.journal.intake import RECORD_OVERHEAD, Intake
 from helen.journal.limits import Limits
-from helen.journal.marks import Marks, Verdict
+from helen.journal.marks import Marks
 from helen.journal.recovery import State
 from helen.journal.retention import Retention
 from helen.journal.sealer import Sealer, _SegmentList
@@ -156,7 +156,8 @@ def test_what_cannot_be_counted_is_dropped_and_said_once(stage: Any) -> None:
         Trouble("A sequence of web1's spool s1 can't be counted: dropped, and not acknowledged.", part=REFUSING)
     ]
     assert [each.part for each in one.troubles] == [REFUSING]
-    assert one.writer._count(change()) is Verdict.NEW
+    one.turn(change(), entry(2))
+    assert (one.writer.refused, one.records()) == (2, [1, 2, 3])
 
 
 @pytest.mark.parametrize(("most", "sizes"), [(1, [1, 1, 1, 1, 1]), (2, [2, 2, 1]), (5, [5]), (6, [5])])

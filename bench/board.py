@@ -97,8 +97,9 @@ class Api:
         await self.reader.readexactly(2)
         return b"".join(parts)
 
-    async def begin(self, path: str) -> None:
-        head = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {self._token}\r\n\r\n"
+    async def begin(self, path: str, more: str = "") -> None:
+        """Ask; `more` are further lines of the head."""
+        head = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {self._token}\r\n{more}\r\n"
         self._writer.write(head.encode())
         status = await self.reader.readline()
         if b" 200 " not in status:

@@ -10,8 +10,24 @@ from helen.agents.sight import Sight
 from helen.evaluation.replay import record_of
 from helen.journal.values import Origin, StoredResult
 from helen.web.agent_views import show_result
+from helen.web.connections.packed import block_of
 from helen.web.rows.row_feed import RowFeed
 from helen.web.rows.selection import ENCODER, FIELDS, Wanted, encode
+
+
+class RowFrame:
+    """Holds a frame of rows, and `look`, that of the feed up to which it goes."""
+
+    def __init__(self, data: bytes, look: int) -> None:
+        self.data, self.look = data, look
+        self._packed: bytes | None = None
+
+    @property
+    def packed(self) -> bytes:
+        """Return the frame as blocks of gzip; it is packed once, however many streams send it."""
+        if self._packed is None:
+            self._packed = block_of(self.data)
+        return self._packed
 
 
 @frozen
@@ -20,8 +36,11 @@ class RowView:
 
     wanted: Wanted
 
-    def frame(self, feed: RowFeed, look: int, where: bytes, now: float) -> bytes | None:
-        """Return the frame of what was found after a look; None if that can't be known. `now`: unix seconds."""
+    def frame(self, feed: RowFeed, look: int, where: bytes, now: float, counts: dict[str, int]) -> RowFrame | None:
+        """Return the frame of what was found after a look, or of the first of it; None if that can't be known.
+
+        `now`: unix seconds. `counts`: of all rows in sight.
+        """
         change = feed.since(look)
         if change is None:
             return None
@@ -29,9 +48,10 @@ class RowView:
         fitting = {row.key for row in rows}
         left = [row.key for row in change.rows if row.key not in fitting and (sight is None or sight(row.agent))]
         gone = [list(key) for key in dict.fromkeys((*change.gone_from(sight), *left))]
-        more = ENCODER.encode({"gone": gone, "counts": feed.counts_in(sight), "at": where.decode()})
+        told = {"gone": gone, "counts": counts, "at": where.decode(), "look": feed.name_of(change.look)}
+        more = ENCODER.encode(told)
         body = f'{{"fields":{ENCODER.encode(FIELDS)},"rows":[{encode(rows)}],{more[1:]}'.encode("utf-8", "replace")
-        return b"id: %b\nevent: rows\ndata: %b\n\n" % (where, body)
+        return RowFrame(b"id: %b\nevent: rows\ndata: %b\n\n" % (where, body), change.look)
 
 
 @frozen

@@ -25,11 +25,13 @@ from helen.agents.sight import Sight
 from helen.evaluation.event_log import EventLog, Line, TooOld
 from helen.journal.values import CHANGE_KINDS, StoredResult
 from helen.web.access import Caller
+from helen.web.connections.packed import Packing
+from helen.web.connections.short_turns import budget, cooperate
 from helen.web.json_types import words
 from helen.web.request import ApiRequest
 from helen.web.rows.row_feed import RowFeed
 from helen.web.sight.redaction import KINDS, redacted
-from helen.web.stream_views import ResultView, RowView
+from helen.web.stream_views import ResultView, RowFrame, RowView
 
 MOST_STREAMS = 100  # open at once: of 256 connections that a site takes
 STREAMS_OF_TOKEN = 50  # of these, with all its sessions: no token takes the room of others
@@ -103,12 +105,13 @@ class Stream:
 
     def __init__(
         self, streams: Streams, request: ApiRequest, wanted: EventFilter, place: int, caller: Caller,
-        view: RowView | None = None, results: ResultView | None = None, look: int = 0,
+        view: RowView | None = None, results: ResultView | None = None, look: int = 0, packing: Packing | None = None,
     ) -> None:  # fmt: skip
         self.place = place
         self.caller = caller
         self._view, self._results = view, results
         self._look = look  # of the feed, the rows of which were sent
+        self._packing = packing  # None: it is sent as it is
         self.done: Deferred[bytes] = Deferred()
         self.paused_at: float | None = None  # monotonic seconds
         self._streams = streams
@@ -123,7 +126,7 @@ class Stream:
         """Begin to send; with a reason for a reset if the place that was asked for is none any more."""
         self._request.notifyFinish().addBoth(self._gone)
         self._request.registerProducer(self, True)
-        self._request.write(b"retry: %d\nid: %b\n\n" % (RETRY_MS, self._streams.id_of(self.place)))
+        self._write(b"retry: %d\nid: %b\n\n" % (RETRY_MS, self._streams.id_of(self.place)))
         if why_reset is not None:
             self._reset(why_reset)
         for agent in self._results.agents if self._results is not None else ():
@@ -134,7 +137,11 @@ class Stream:
         if self.paused_at is None and not self.done.called:
             frame = ResultView.frame(record, self._streams.id_of(self.place), self._wanted.sight)
             if frame is not None:
-                self._request.write(frame)
+                self._write(frame)
+
+    def _write(self, data: bytes, packed: bytes | None = None) -> None:
+        """Send data; `packed` is the same as blocks of gzip, if they have been made already."""
+        self._request.write(data if self._packing is None else self._packing.block(data, packed))
 
     def unwatch(self) -> None:
         """Follow no results any more."""
@@ -154,6 +161,8 @@ class Stream:
     def end(self) -> None:
         """Let the client go; what is written already still goes out."""
         if not self.done.called:
+            if self._packing is not None:
+                self._request.write(self._packing.end())
             self._request.unregisterProducer()
             self._streams.forget(self)
             self.done.callback(b"")
@@ -207,15 +216,17 @@ class Stream:
 
     def _send_rows(self) -> None:
         """Send the rows that have changed; the id of the frame is the place of the events, which are sent before."""
-        if self._view is None or self._look >= self._streams.feed.look:
+        if self._view is None or self._look >= self._streams.feed.look or not self._streams.has_counted(self._view):
             return
         frame = self._streams.row_frame(self._view, self._look, self.place)
         if frame is None:
-            self._reset("rows that are gone since then are not known any more")
+            self._reset("what has changed since then is not known any more, or too much to tell one by one")
             return
-        self._look = self._streams.feed.look
+        self._look = frame.look
         self._told = self.place
-        self._request.write(frame)
+        self._write(frame.data, frame.packed if self._packing is not None else None)
+        if self._look < self._streams.feed.look:
+            self._again(0)
 
     def _again(self, seconds: float) -> None:
         self._is_busy = True
@@ -228,7 +239,7 @@ class Stream:
         fitting = [line for line in lines if self._wanted.fits(line)]
         if fitting:
             self._told = fitting[-1].at
-            self._request.write(b"".join(self._wanted.shown(line).frame for line in fitting))
+            self._write(b"".join(self._wanted.shown(line).frame for line in fitting))
 
     def _replayed(self, found: tuple[list[Line], int] | None) -> None:
         self._is_busy = False
@@ -257,7 +268,7 @@ class Stream:
         self._look = self._streams.feed.look
         where = self._streams.id_of(self.place)
         data = json.dumps({"why": why, "id": where.decode()}).encode()
-        self._request.write(b"id: %b\nevent: reset\ndata: %b\n\n" % (where, data))
+        self._write(b"id: %b\nevent: reset\ndata: %b\n\n" % (where, data))
 
     def keep_alive(self) -> None:
         """Send a comment, and the newest place: events that the client doesn't want needn't be replayed either."""
@@ -270,7 +281,7 @@ class Stream:
         if self.place > self._told and not self._is_busy:
             self._told = self.place
             where = b"id: %b\n" % self._streams.id_of(self.place)
-        self._request.write(b": still here\n%b\n" % where)
+        self._write(b": still here\n%b\n" % where)
 
 
 class Streams:
@@ -279,13 +290,14 @@ class Streams:
     def __init__(self, reactor: Any, events: EventLog, count_cut: Callable[[], None], feed: RowFeed) -> None:
         self.events = events
         self.feed = feed
-        self._row_frames: dict[tuple[RowView, int, int], bytes | None] = {}  # of this look: streams share them
+        self._row_frames: dict[tuple[RowView, int, int], RowFrame | None] = {}  # of this look: streams share them
+        self._counting: set[RowView] = set()  # those of callers whose rows are being counted
         self.count_cut = count_cut
         self.now: Callable[[], float] = reactor.seconds
         self._reactor = reactor
         self._streams: dict[Stream, None] = {}
         self._replays = DeferredSemaphore(REPLAYS)
-        self._is_waking = False
+        self._due: dict[Stream, None] = {}  # which are to be woken
         self._alive = LoopingCall(self._keep_alive)
         self._alive.clock = reactor
         events.listeners.append(self._wake)
@@ -301,9 +313,13 @@ class Streams:
 
     def open(
         self, request: ApiRequest, wanted: EventFilter, since: str | None, caller: Caller,
-        view: RowView | None = None, results: ResultView | None = None,
+        view: RowView | None = None, results: ResultView | None = None, rows_since: str | None = None,
+        packing: Packing | None = None,
     ) -> Deferred[bytes]:  # fmt: skip
-        """Serve a client from after the event `since` on, without it from now on; fires at the end of the stream."""
+        """Serve a client from after the event `since` on, without it from now on; fires at the end of the stream.
+
+        `rows_since` names a look, the rows of which the client has.
+        """
         place, look, why = self.events.newest, self.feed.look, None
         if since is not None:
             try:
@@ -311,18 +327,35 @@ class Streams:
                 look = self.feed.look_before(place)
             except TooOld as error:
                 why = str(error)
-        stream = Stream(self, request, wanted, place, caller, view, results, look)
+        if rows_since is not None and view is not None:
+            named = self.feed.look_of(rows_since)
+            look = look if named is None else min(look, named)
+            why = why or (None if named is not None else "`rows_since` is of another run of Helen")
+        stream = Stream(self, request, wanted, place, caller, view, results, look, packing)
         self._streams[stream] = None
         if not self._alive.running:
             self._alive.start(ALIVE_SECONDS, now=False)
         stream.begin(why)
         return stream.done
 
-    def row_frame(self, view: RowView, look: int, place: int) -> bytes | None:
+    def has_counted(self, view: RowView) -> bool:
+        """Return True if the rows of a caller have been counted; else that begins, and streams are woken after it."""
+        if self.feed.counts_in(view.wanted.sight) is not None:
+            return True
+        if view not in self._counting:
+            self._counting.add(view)
+            cooperate(self.feed.count(view.wanted.sight)).whenDone().addBoth(lambda _: self._counted(view))
+        return False
+
+    def _counted(self, view: RowView) -> None:
+        self._counting.discard(view)
+        self._wake()
+
+    def row_frame(self, view: RowView, look: int, place: int) -> RowFrame | None:
         """Return the frame of the rows that were found after a look; streams that are equally far share it."""
-        key = view, look, place
+        key, counts = (view, look, place), self.feed.counts_in(view.wanted.sight)
         if key not in self._row_frames:
-            self._row_frames[key] = view.frame(self.feed, look, self.id_of(place), time.time())
+            self._row_frames[key] = view.frame(self.feed, look, self.id_of(place), time.time(), counts or {})
         return self._row_frames[key]
 
     def _rows_changed(self) -> None:
@@ -332,6 +365,7 @@ class Streams:
     def forget(self, stream: Stream) -> None:
         """Drop a stream that has ended."""
         stream.unwatch()
+        self._due.pop(stream, None)
         self._streams.pop(stream, None)
         if not self._streams and self._alive.running:
             self._alive.stop()
@@ -354,15 +388,22 @@ class Streams:
         return self._replays.run(deferToThread, self.events.older, place)
 
     def _wake(self) -> None:
-        """Wake all streams in the next turn, however many batches come until then."""
-        if not self._is_waking and self._streams:
-            self._is_waking = True
-            self._reactor.callLater(0, self._wake_all)
+        """Wake all streams in the next turns, however many batches come until then."""
+        if not self._due and self._streams:
+            self._reactor.callLater(0, self._wake_some)
+        self._due.update(self._streams)
 
-    def _wake_all(self) -> None:
-        self._is_waking = False
-        for stream in list(self._streams):
+    def _wake_some(self) -> None:
+        """Wake as many streams as a turn has time for: each may want other rows, which are written for it alone."""
+        is_over = budget(self.now)
+        while self._due:
+            stream = next(iter(self._due))
+            del self._due[stream]
             stream.wake()
+            if is_over():
+                break
+        if self._due:
+            self._reactor.callLater(0, self._wake_some)
 
     def _keep_alive(self) -> None:
         for stream in list(self._streams):

@@ -142,3 +142,9 @@ def test_what_carries_the_connections_of_agents(
         assert said[0][1] == {"names": "SSL_read, _ssl"}
     listening.stopListening()
     assert (clock.readers, opened.is_listening) == (set(), False)
+
+
+def test_a_look_of_the_garbage_collector_is_a_short_one() -> None:
+    """It holds the reactor: 2,000 new objects take 2 ms, and 50,000 took 55. All of them are looked at as seldom."""
+    young, middle, old = service.COLLECT
+    assert young <= 2_000 and young * middle <= 20_000 and young * middle * old >= 50_000_000

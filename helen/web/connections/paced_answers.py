@@ -16,6 +16,7 @@ from twisted.internet.task import CooperativeTask
 from zope.interface import implementer
 
 from helen.web.answers import Document
+from helen.web.connections.packed import begin_packed
 from helen.web.connections.short_turns import ROWS_A_STEP, cooperate
 from helen.web.etags import answer_known, tag_of
 from helen.web.request import ApiRequest
@@ -69,17 +70,28 @@ def write_rows(
     return write_pieces(request, pieces, whole)
 
 
-def write_pieces(request: ApiRequest, pieces: Pieces, whole: bool, kind: str = "application/json") -> Deferred[bytes]:
-    """Answer with the text that `pieces(write, is_gone)` writes, a step of it a turn. With `whole` it gets a tag."""
+def write_pieces(
+    request: ApiRequest, pieces: Pieces, whole: bool, kind: str = "application/json", may_pack: bool = False
+) -> Deferred[bytes]:
+    """Answer with the text that `pieces(write, is_gone)` writes, a step of it a turn. With `whole` it gets a tag.
+
+    With `may_pack` it is sent as gzip to a client that takes that. Nothing that is secret may be in such an answer: who
+    sees its length, and can put text of theirs beside the secret, could find it out letter by letter.
+    """
     request.setHeader("content-type", kind)
     gone: list[object] = []
     request.notifyFinish().addErrback(gone.append)
     kept: list[bytes] = []
-    task = cooperate(pieces(kept.append if whole else request.write, lambda: bool(gone)))
+    send: Write = kept.append if whole else request.write
+    packing = begin_packed(request) if may_pack else None
+    write = send if packing is None else lambda piece: send(packing.block(piece))
+    task = cooperate(pieces(write, lambda: bool(gone)))
     if not whole:
         request.registerProducer(Pace(task, request), True)
 
     def finish(_: object) -> bytes:
+        if packing is not None and not gone:
+            send(packing.end())
         if not whole and not gone:
             request.unregisterProducer()
         body = b"".join(kept)

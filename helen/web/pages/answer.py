@@ -39,11 +39,14 @@ def write_page(parts: WebParts, request: ApiRequest, name: str, **values: Any) -
     if part is not None and f"part_{part}" not in template.blocks:
         raise Problem(404, "no such part", f"the page {name} has no part {part[:40]!r}")
     shared = shared_values(parts, request) | values
-    return write_pieces(request, _pieces(template, part, shared), True, HTML)
+    return write_pieces(request, _pieces(template, part, shared, parts), True, HTML)
 
 
 def shared_values(parts: WebParts, request: ApiRequest) -> dict[str, Any]:
-    """Return what every template may use: `now`, `caller`, `may`, `path`, `build`, `version`, `counts`, `csrf`."""
+    """Return what every template may use: `now`, `caller`, `may`, `path`, `build`, `version`, `csrf`.
+
+    `counts` are added when their turns are over.
+    """
     caller: Caller = request.caller
     return {
         "now": time.time(),
@@ -52,15 +55,17 @@ def shared_values(parts: WebParts, request: ApiRequest) -> dict[str, Any]:
         "path": request.path.decode("utf-8", "replace"),
         "build": assets().build,
         "version": parts.version,
-        "counts": parts.row_feed.counts_in(parts.visible(caller)),
         "csrf": csrf_token(request),
     }
 
 
 def _pieces(
-    template: Template, part: str | None, values: dict[str, Any]
+    template: Template, part: str | None, values: dict[str, Any], parts: WebParts
 ) -> Callable[[Write, Callable[[], bool]], Iterator[None]]:
     def pieces(write: Write, is_gone: Callable[[], bool]) -> Iterator[None]:
+        sight = parts.visible(values["caller"])
+        yield from parts.row_feed.count(sight)
+        values["counts"] = parts.row_feed.counts_in(sight)
         context = template.new_context(values)
         source = template.root_render_func(context) if part is None else template.blocks[f"part_{part}"](context)
         begun, held, length = time.monotonic(), list[str](), 0

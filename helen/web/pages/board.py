@@ -45,7 +45,7 @@ async def board(parts: WebParts, request: ApiRequest) -> bytes:
     await take_turns(labels.steps(list(parts.sessions.roster.agents.values()), sight))
     page = read_page(request, "board", SHAPES[wanted.sort], [wanted.text, wanted.sort], FIRST_ROWS)
     feed, now = parts.row_feed, time.time()
-    at = parts.events.id_of(feed.at)
+    at, look = parts.events.id_of(feed.at), feed.name_of(feed.look)
     try:
         selection = await selected(parts, wanted, now)
     except Problem as problem:
@@ -57,7 +57,7 @@ async def board(parts: WebParts, request: ApiRequest) -> bytes:
     return await write_page(
         parts, request, "board", wanted=wanted, fault=fault, rows=shown, selection=selection, at=at, here=here,
         following=following, sorts=SORTS, tiles=selection.groups[:MOST_TILES],
-        total=sum(feed.counts_in(sight).values()), labels=sorted(labels.keys), agents=labels.agents,
+        labels=sorted(labels.keys), agents=labels.agents, look=look,
         kiosk=first_text(request, "kiosk") == "1",
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 
 from helen.journal.values import CHANGE_KINDS
 from helen.parts import Parts
+from helen.web.connections.packed import begin_packed
 from helen.web.json_types import EventKind, words
 from helen.web.problems import Problem, bad_request
 from helen.web.query import first_text, patterns_in, texts
@@ -33,6 +34,7 @@ RETRY_AFTER = "5"  # seconds, for a stream too many
            Query("view", Annotated[str, words("rows")], "rows: rows of a board as they change, too"),
            Query("filter", str, "of rows: words as helen top takes them"),
            Query("all", bool, "of rows: those that are well, too"),
+           Query("rows_since", str, "of rows: the `look` of an answer of /rows: what was found after it"),
            Query("results", bool, "each result of the agents of `on`, exact names, too"),
            Query("result_of", str, "the same of these agents, whatever `on` says", many=True)),
     errors={503: "too many streams"},
@@ -48,9 +50,11 @@ def stream_events(parts: WebParts, request: ApiRequest) -> Deferred[bytes] | byt
     request.setHeader("content-type", "text/event-stream; charset=utf-8")
     request.setHeader("cache-control", "no-store")
     request.setHeader("x-accel-buffering", "no")  # nginx would collect it
+    packing = begin_packed(request)
     if request.method == b"HEAD":
         return b""
-    return parts.streams.open(request, wanted, since, request.caller, view, results)
+    rows_since = first_text(request, "rows_since")
+    return parts.streams.open(request, wanted, since, request.caller, view, results, rows_since, packing)
 
 
 def read_view(parts: Parts, request: ApiRequest) -> RowView | None:

@@ -37,7 +37,7 @@ SHAPES: dict[str, tuple[type, ...]] = {
 
 
 class RowsJson(TypedDict):
-    """Lists rows as arrays of the values that `fields` names; `at` joins them to the stream of events.
+    """Lists rows as arrays of the values that `fields` names; `at` and `look` join them to the stream of events.
 
     `status` is 0 ok, 1 warning, 2 critical, 3 unknown; `since` and `heard` are unix seconds; `soft` is such as 1/3;
     `marks` are letters: A acknowledged, D downtime, S silence, P parent bad, F flapping, R being tried.
@@ -48,6 +48,7 @@ class RowsJson(TypedDict):
     counts: Counts
     groups: list[GroupJson]
     at: str
+    look: str
     next: str | None
 
 
@@ -71,7 +72,7 @@ async def list_rows(parts: WebParts, request: ApiRequest) -> bytes:
     given = [wanted.text, str(wanted.all), wanted.sort, wanted.group]
     page = read_page(request, "rows", SHAPES[wanted.sort], given)
     feed, now = parts.row_feed, time.time()
-    at = parts.events.id_of(feed.at)
+    at, look = parts.events.id_of(feed.at), feed.name_of(feed.look)
     selection = await selected(parts, evolve(wanted, sight=parts.visible(request.caller)), now)
     rows, following = page.cut(selection.rows, lambda row: place_of(wanted.sort, row))
 
@@ -88,11 +89,12 @@ async def list_rows(parts: WebParts, request: ApiRequest) -> bytes:
                 write(held.encode("utf-8", "replace"))
                 held = ""
             yield
-        rest = {"counts": selection.counts, "groups": list(selection.groups), "at": at, "next": following}
+        rest = {"counts": selection.counts, "groups": list(selection.groups), "at": at, "look": look,
+                "next": following}  # fmt: skip
         write(f"{held}], {json.dumps(rest)[1:]}\n".encode("utf-8", "replace"))
         yield
 
-    return await write_pieces(request, pieces, whole=page.limit is not None)
+    return await write_pieces(request, pieces, whole=page.limit is not None, may_pack=True)
 
 
 async def selected(parts: WebParts, wanted: Wanted, now: float) -> Selection:

@@ -8,9 +8,11 @@ alone only where a check is not ok, and once in SUMMARY_SECONDS at most.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice, takewhile
+from typing import Any, TypeVar
 
 from attrs import frozen
 
@@ -25,18 +27,21 @@ from helen.web.rows.row import TEXT_OF_REASON, Key, Row, marks_of
 from helen.web.rows.strips import Strips
 from helen.web.rows.tallies import Tallies
 
+T = TypeVar("T")
 TICK_SECONDS = 0.25  # between two looks for changes: four frames a second at most
 SLICE_SECONDS = 0.003  # of the reactor's time for a look
 SLICE_KEYS = 50  # rows between two looks at the clock
 SUMMARY_SECONDS = 10.0  # between two changes of a row that only its summary makes
 GONE_SECONDS = 600.0  # for which the name of a row that is gone is kept
 MOST_GONE = 20_000
+ROWS_A_FRAME = 200  # that are told at once, of a look or several; a look finds some 150
+MOST_BEHIND = 5_000  # changes that are told one by one; after more it is cheaper to read all rows anew
 MOST_LOOKS = 4 * 600  # that found something, of which the newest record is kept: ten minutes of them
 
 
 @frozen
 class Change:
-    """Holds what is new since a look: rows as they are now, those that are gone or were relabelled, the newest look."""
+    """Holds what looks have found: rows as they are now, those that are gone or were relabelled, the last look."""
 
     rows: tuple[Row, ...]
     past: tuple[Row, ...]  # as they were before they went, or their agents got other labels
@@ -76,12 +81,12 @@ class RowFeed:
         self.changed: Event[[]] = Event()
         self.rows: dict[Key, Row] = {}  # by their last change, the newest at the end
         self.counts = dict.fromkeys(STATUS_WORDS, 0)
-        self._of_agents: dict[str, Counter[str]] = {}  # counts of each agent
         self.strips = Strips()
         self.orders = Orders()
         self._tallies = Tallies()
         self.at = 0  # of the last change
         self.look = 0  # that found it
+        self._run = secrets.token_hex(4)  # of this process: looks of another one are none of ours
         self._reactor = reactor
         self._timeline, self._place, self._newest, self._agents = timeline, place, newest, agents
         self._steady = steady
@@ -113,8 +118,6 @@ class RowFeed:
             timeline.changed.update(self.rows)
         before, until = self.look, self._steady() + SLICE_SECONDS
         is_done = self._take(timeline, until)
-        while is_done and self._tallies.build_on():
-            is_done = self._steady() < until
         self._forget_gone()
         self.orders.drop_unused(self._steady())
         self._tallies.drop_unused(self._steady())
@@ -153,8 +156,8 @@ class RowFeed:
             self._gone.append((look, self._steady(), held))
         if held is None or held.status != row.status:
             if held is not None:
-                self._count(held, -1)
-            self._count(row, 1)
+                self.counts[held.status] -= 1
+            self.counts[row.status] += 1
             self.strips.note(key, state.shown.status, state.shown.since, state.shown.known)
         return True
 
@@ -162,34 +165,19 @@ class RowFeed:
         del self.rows[key]
         self.orders.renew(held, None)
         self._tallies.renew(key, None)
-        self._count(held, -1)
+        self.counts[held.status] -= 1
         self.strips.forget(key)
         self._gone.append((look, self._steady(), held))
 
-    def _count(self, row: Row, by: int) -> None:
-        """Count a row in, or out, in all and of its agent."""
-        self.counts[row.status] += by
-        counted = self._of_agents.setdefault(row.agent, Counter())
-        counted[row.status] += by
-        if by < 0 and not any(counted.values()):
-            del self._of_agents[row.agent]
+    def counts_in(self, sight: Sight | None) -> dict[str, int] | None:
+        """Return how many rows have each status, of agents that are seen; None until `count` has counted them once."""
+        return self.counts if sight is None else self._tallies.counts(sight, self.rows, self._steady())
 
-    def counts_in(self, sight: Sight | None) -> dict[str, int]:
-        """Return how many rows have each status, of agents that are seen.
-
-        The first time that costs some microseconds for each agent; from the next looks on they are kept.
-        """
-        if sight is None:
-            return self.counts
-        kept = self._tallies.counts(sight, self.rows, self._steady())
-        if kept is not None:
-            return kept
-        summed = dict.fromkeys(STATUS_WORDS, 0)
-        for agent, counted in self._of_agents.items():
-            if sight(agent):
-                for status, number in counted.items():
-                    summed[status] += number
-        return summed
+    def count(self, sight: Sight | None) -> Iterator[None]:
+        """Count the rows of agents that are seen, some a step; from then on their counts are kept."""
+        while self.counts_in(sight) is None:
+            self._tallies.build_on()
+            yield
 
     @staticmethod
     def _is_news(held: Row, row: Row) -> bool:
@@ -239,17 +227,30 @@ class RowFeed:
         )  # fmt: skip
 
     def since(self, look: int) -> Change | None:
-        """Return what was found after a look; None if it is too long ago to know what is gone since then."""
-        if look < self._forgotten:
+        """Return what the looks after one have found, ROWS_A_FRAME or a look more at most; the rest is since the last.
+
+        None: it is too long ago to know what is gone since then, or more than MOST_BEHIND have changed.
+        """
+        rows = list(_after(look, ((row.look, row) for row in reversed(self.rows.values()))))
+        past = list(_after(look, ((each[0], each) for each in reversed(self._gone))))
+        if look < self._forgotten or len(rows) + len(past) > MOST_BEHIND:
             return None
-        rows = []
-        for row in reversed(self.rows.values()):
-            if row.look <= look:
-                break
-            rows.append(row)
-        past = tuple(row for found, _, row in self._gone if found > look)
-        here = frozenset(row.key for row in past if row.key in self.rows)
-        return Change(tuple(reversed(rows)), past, here, self.look)
+        until = self.look
+        if len(rows) + len(past) > ROWS_A_FRAME:
+            until = sorted([row.look for row in rows] + [found for found, _, _ in past])[ROWS_A_FRAME - 1]
+        told = tuple(row for row in reversed(rows) if row.look <= until)
+        were = tuple(row for found, _, row in reversed(past) if found <= until)
+        return Change(told, were, frozenset(row.key for row in were if row.key in self.rows), until)
+
+    def name_of(self, look: int) -> str:
+        """Return the name of a look, by which a client says what it has."""
+        return f"{self._run}.{look}"
+
+    def look_of(self, name: str) -> int | None:
+        """Return the look of a name; None if it is none of this process."""
+        run, _, number = name.partition(".")
+        is_ours = run == self._run and number.isascii() and number.isdigit() and len(number) < 16
+        return int(number) if is_ours and int(number) <= self.look else None
 
     def look_before(self, place: int) -> int:
         """Return a look of which a stream that has told the id of a record has surely sent all rows.
@@ -261,6 +262,11 @@ class RowFeed:
             return -1
         ended = [look for newest, look in self._looks if newest < place]
         return max(0, ended[-1] - 1) if ended else 0
+
+
+def _after(look: int, found: Iterable[tuple[int, T]]) -> Iterator[T]:
+    """Yield what looks after one have found, of what comes with the newest first; one more than MOST_BEHIND at most."""
+    return (each for _, each in islice(takewhile(lambda pair: pair[0] > look, found), MOST_BEHIND + 1))
 
 
 def _summary(latest: Latest | None, reason: str | None) -> str:

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from helen.journal.values import Batch, Change, Origin, StoredChange
 from helen.states.fleet_timeline import Timeline
 from helen.web import streams
 from helen.web.access import OWNER
+from helen.web.connections.packed import Packing
 from helen.web.rows.row_feed import RowFeed
 from helen.web.streams import ALIVE_SECONDS, SLOW_SECONDS, EventFilter, Streams
 
@@ -104,8 +106,8 @@ class House:
         self.log = EventLog(EPOCH, self.folder / "history", lambda: self.journal.sealed_at, newest)
         self.log.recall(recovery.records)
         timeline = Timeline()
-        feed = RowFeed(self.clock, lambda: timeline, lambda: 0, lambda: 0, {}, self.clock.seconds)
-        self.streams = Streams(self.clock, self.log, lambda: None, feed)
+        self.feed = RowFeed(self.clock, lambda: timeline, lambda: 0, lambda: 0, {}, self.clock.seconds)
+        self.streams = Streams(self.clock, self.log, lambda: None, self.feed)
 
     def _durable(self, batch: Any) -> None:
         self.log.take(batch)
@@ -217,6 +219,37 @@ def test_a_frame(house: House) -> None:
     again = follow(house, f"{EPOCH}.0")
     house.settle(1.1)
     assert again.got.partition(b"\n\n")[2] == reader.got.partition(b"\n\n")[2]
+
+
+def test_a_packed_stream_says_the_same(house: House) -> None:
+    """Letter for letter, and each frame as soon as it is sent; its end is the end of what is packed."""
+    plain, packed = follow(house), Reader()
+    house.streams.open(packed, EventFilter(), None, OWNER, packing=Packing())
+    reading, text = zlib.decompressobj(16 + zlib.MAX_WBITS), b""
+    for _ in range(3):
+        house.say(2)
+        house.settle(ALIVE_SECONDS)
+        text += reading.decompress(packed.got)
+        packed.got = b""
+        assert text == plain.got and not reading.eof
+    house.streams.stop()
+    assert reading.decompress(packed.got) == b"" and reading.eof
+
+
+def test_streams_are_woken_as_a_turn_has_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may want other rows: a turn wakes as many as it has time for, and none is left out or woken twice."""
+    readers, woken = [follow(house) for _ in range(5)], list[int]()
+    before = [len(reader.got) for reader in readers]
+
+    def a_turn(_: object) -> Callable[[], bool]:
+        woken.append(sum(len(reader.got) > size for reader, size in zip(readers, before, strict=True)))
+        return lambda: True
+
+    monkeypatch.setattr(streams, "budget", a_turn)
+    house.say(1)
+    house.settle()
+    assert woken == [0, 1, 2, 3, 4]
+    assert {len(list(frames(reader.got))) for reader in readers} == {2}
 
 
 def test_filters_and_how_far_it_has_come(house: House) -> None:

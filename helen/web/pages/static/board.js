@@ -1,6 +1,5 @@
 // Keeps the board live: all rows that fit, in order, 10,000 of them by a window of elements; choosing, and acting on many.
 import { read, Refused } from "./api.js";
-import { acknowledge, planDowntime, runNow } from "./acts.js";
 import { namesOf, rowOf, Rows } from "./board-rows.js";
 import { checkPath, Table } from "./board-table.js";
 import { isUnwell, ORDERS, readFilter } from "./filters.js";
@@ -96,13 +95,17 @@ async function load() {
   }
 }
 
+// The rows that the browser has asked for already, while it was reading the page.
+let preloaded = document.querySelector("link[data-rows]")?.getAttribute("href") ?? null;
+
 async function loadAll() {
   const wanted = view.text;
   if (fits.labels || view.group) await loadLabels();
   const asked = new URLSearchParams({ sort: view.sort, strips: "1" });
   if (view.text) asked.set("filter", view.text);
   if (view.all) asked.set("all", "1");
-  const answer = await read(`/api/v1/rows?${asked}`);
+  const answer = await read(preloaded ?? `/api/v1/rows?${asked}`);
+  preloaded = null;
   if (view.text !== wanted) return; // another filter was typed: load() begins anew
   isRead = true;
   rows.replace(answer.rows.map((values) => {
@@ -144,10 +147,11 @@ function release() {
   document.getElementById("fresh-rows").hidden = true;
   if (!rows.isSorted) rows.sort();
   if (table.at !== null && !rows.get(table.at)) table.at = null;
-  table.drawSoon();
+  if (isDrawn) table.drawSoon(); else table.draw();  // the first rows wait for no frame
 }
 
 const shown = document.getElementById("shown");
+let isDrawn = false;
 
 function showNumbers() {
   const total = Number(shown.dataset.total);
@@ -155,7 +159,10 @@ function showNumbers() {
   if (shown.textContent !== text) shown.textContent = text;
   document.querySelector(".more")?.remove();
   showChosen();
-  if (!performance.getEntriesByName("rows").length) performance.mark("rows");  // bench/pages.py looks when they are there
+  if (isDrawn) return;
+  isDrawn = true;
+  performance.mark("rows");  // bench/pages.py looks when they are there
+  setTimeout(() => import("./acts.js").catch(() => { /* Helen is not heard: it is asked for again when it is needed */ }));
 }
 
 // ---------------------------------------------------------------------------------------------- choosing and acting
@@ -205,11 +212,17 @@ function chooseNone() {
 
 const current = () => table?.at ?? null;
 const targets = () => (chosen.size ? [...chosen] : current() !== null ? [current()] : []).map(namesOf);
-const isAny = () => targets().length > 0;
+
+// What acts on checks is read once the rows are there: nobody acts before.
+async function act(name) {
+  const those = targets();
+  if (those.length) (await import("./acts.js"))[name](those);
+}
+
 const acts = {
-  ack: () => isAny() && acknowledge(targets()),
-  downtime: () => isAny() && planDowntime(targets()),
-  run: () => isAny() && runNow(targets()),
+  ack: () => act("acknowledge"),
+  downtime: () => act("planDowntime"),
+  run: () => act("runNow"),
   none: chooseNone,
 };
 
@@ -253,6 +266,7 @@ function refilter(text) {
     return;
   }
   view.text = text;
+  preloaded = null;
   if (text) query.set("q", text); else query.delete("q");
   history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
   load();
@@ -268,7 +282,11 @@ document.querySelector("form.filter")?.addEventListener("change", ({ target }) =
 let isReadable = true;
 try { fits = readFilter(view.text); } catch { isReadable = false; }  // the server has said so beside the field
 if (isReadable) {
-  listen({ rows: view.text || view.all ? "all" : "problems" }, take);
-  whenStateChanges((state) => { if (state === "live") load(); });
+  listen({ rows: view.text || view.all ? "all" : "problems", since: document.getElementById("over").dataset.look }, take);
+  let isLost = false;
+  whenStateChanges((state) => {
+    if (state === "live" && isLost) load();
+    isLost = state === "lost" || state === "out";
+  });
   load();
 }

@@ -2,9 +2,8 @@
 //
 // A part is <div data-live="transition notice" data-part="NAME" [data-on=AGENT] [data-check=CHECK]>; the server makes it
 // again for ?part=NAME. Focus, selection, open details and forms that were touched stay as they are.
-import { isWanted, SILENT_SECONDS, Stream, union } from "./stream.js";
+import { isWanted, SILENT_SECONDS, sinceOf, Stream, union } from "./stream.js";
 import { clock, learnClock, now, writeAges, writeTimes, zoneName } from "./time.js";
-import { Idiomorph } from "./vendor/idiomorph.js";
 
 const LOST_SECONDS = 40;
 const AGAIN_MS = 1000;
@@ -18,7 +17,8 @@ let isShownLive = false;
 
 // ---------------------------------------------------------------------------------------------- the stream
 
-// listen({kinds, rows, results}, call): call(kind, data, id) for each event of the stream that fits.
+// listen({kinds, rows, results, since}, call): call(kind, data, id) for each event of the stream that fits. `since` is
+// the look of the rows that the page was made with: what was found after it comes, however late the stream begins.
 export function listen(want, call) {
   listeners.push({ want, call });
   wants.push(want);
@@ -54,7 +54,7 @@ function connect() {
     addEventListener("pageshow", (event) => { if (event.persisted) post(); });
   } else {
     const stream = new Stream(take);
-    post = () => stream.want(document.hidden ? null : union(wants));
+    post = () => stream.want(document.hidden ? null : union(wants), stream.lastId ? null : sinceOf(wants));
     document.addEventListener("visibilitychange", post);
   }
   post();
@@ -133,12 +133,12 @@ export async function renew(part) {
   if (!answer || !answer.ok) return;
   learnClock(Date.parse(answer.headers.get("date")) / 1000);
   tags.set(part.dataset.part, answer.headers.get("etag"));
-  const text = await answer.text().catch(() => null);
+  const [text, morphs] = await Promise.all([answer.text(), import("./vendor/idiomorph.js")]).catch(() => [null]);
   if (text === null || isTouched(part)) return;
-  morph(part, text);
+  morph(morphs.Idiomorph, part, text);
 }
 
-export function morph(part, html) {
+function morph(Idiomorph, part, html) {
   const open = new Set([...part.querySelectorAll("details[open][id]")].map((each) => each.id));
   const parsed = new DOMParser().parseFromString(html, "text/html");
   for (const each of parsed.querySelectorAll("details[id]")) if (open.has(each.id)) each.setAttribute("open", "");
@@ -201,5 +201,6 @@ function tellTransitions() {
 writeTimes();
 watchParts();
 tellTransitions();
-connect();
+// Nothing that the first sight of a page needs waits for the stream: it says by itself what was missed until then
+if (document.readyState === "complete") connect(); else addEventListener("load", connect);
 setInterval(() => { showFreshness(); writeAges(); }, 1000);

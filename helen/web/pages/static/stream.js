@@ -8,24 +8,29 @@ export class Stream {
     this.tell = tell;
     this.query = null;
     this.lastId = "";
+    this.rowsSince = null; // the look of the rows that a page has read, until frames say how far it has come
     this.tries = 0;
     this.abort = null;
   }
 
-  // Opens the stream anew if another query is wanted; null closes it. The place in the events stays.
-  want(query) {
-    if (query === this.query) return;
+  // Opens the stream anew if another query is wanted; null closes it. The place in the events stays. With `since`, a
+  // look, rows that were found after it come as well. Returns true if it is opened.
+  want(query, since = null) {
+    if (query === this.query) return false;
     this.query = query;
+    this.rowsSince = since;
     this.abort?.abort();
     clearTimeout(this.timer);
     if (query !== null) this.open();
+    return query !== null;
   }
 
   async open() {
     const query = this.query;
+    const since = this.rowsSince ? `&rows_since=${this.rowsSince}` : "";
     this.abort = new AbortController();
     try {
-      const answer = await fetch(`/api/v1/events${query}`, {
+      const answer = await fetch(`/api/v1/events${query}${since}`, {
         signal: this.abort.signal, cache: "no-store", credentials: "same-origin",
         headers: { accept: "text/event-stream", ...(this.lastId ? { "last-event-id": this.lastId } : {}) },
       });
@@ -65,8 +70,10 @@ export class Stream {
     let kind = "message";
     let data = "";
     for (const line of frame.split("\n")) {
-      if (line.startsWith("id: ")) this.lastId = line.slice(4);
-      else if (line.startsWith("event: ")) kind = line.slice(7);
+      if (line.startsWith("id: ")) {
+        this.lastId = line.slice(4);
+        this.rowsSince = null;
+      } else if (line.startsWith("event: ")) kind = line.slice(7);
       else if (line.startsWith("data: ")) data += line.slice(6);
     }
     if (data) this.tell({ type: "event", kind, id: this.lastId, data: JSON.parse(data) });
@@ -78,6 +85,9 @@ export function isWanted(want, kind) {
   return kind === "reset" || (want.kinds ?? []).includes(kind)
     || (Boolean(want.rows) && kind === "rows") || (Boolean(want.results) && kind === "result");
 }
+
+// The look of the rows that a page had when it began to listen; undefined if it shows none.
+export const sinceOf = (wants) => wants.map((want) => want.since).find(Boolean);
 
 // One query for what several pages want. A page may get more than it asked for, and passes over what is not its own.
 export function union(wants) {

@@ -241,3 +241,73 @@ def test_a_row_that_became_well_leaves_a_board_of_problems() -> None:
     played.act(20.0, "ok")
     board.look()
     assert KEY not in [row.key for row in Wanted().fitting(board.feed.rows.values(), 0.0)]
+
+
+# ---------------------------------------------------------------------------------------------- work at once
+
+
+def flickered(agents: int, looks: int) -> Board:
+    """Return a board on which in each look all checks have become something else."""
+    played = Play({f"a{number}/c": Rule(attempts=1) for number in range(agents)})
+    board = Board(played.timeline)
+    for number in range(looks):
+        board.place += 1
+        for agent in range(agents):
+            played.act(10.0 + number, f"a{agent}/c {('critical', 'ok')[number % 2]}")
+        while played.timeline.changed:
+            board.look()
+    return board
+
+
+def test_who_is_far_behind_is_told_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of some looks each, and nothing twice: all together are everything that has changed since."""
+    monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
+    board = flickered(agents=500, looks=3)
+    look, told, sizes = 0, dict[Any, Row](), list[int]()
+    while look < board.feed.look:
+        change = board.feed.since(look)
+        assert change is not None and change.look > look and not told.keys() & {row.key for row in change.rows}
+        look, sizes = change.look, [*sizes, len(change.rows)]
+        told |= {row.key: row for row in change.rows}
+    assert told == board.feed.rows and len(told) == 1_000  # each agent has a state of its own link
+    assert len(sizes) > 3 and max(sizes) <= row_feed.ROWS_A_FRAME + row_feed.SLICE_KEYS
+
+
+def test_rows_that_are_gone_are_told_in_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They count as rows that have changed do."""
+    monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(row_feed, "ROWS_A_FRAME", 60)
+    board = flickered(agents=100, looks=1)
+    look, told = board.feed.look, list[Any]()
+    for agent in range(100):
+        run(board.timeline.forget(f"a{agent}"))
+    while board.timeline.changed:
+        board.look()
+    pieces = 0
+    while look < board.feed.look:
+        change = board.feed.since(look)
+        assert change is not None and len(change.past) <= 60 + row_feed.SLICE_KEYS
+        look, pieces = change.look, pieces + 1
+        told += change.gone
+    assert pieces > 1 and len(told) == len(set(told)) == 200
+
+
+def test_who_is_too_far_behind_reads_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of rows are read in turns, and cost less so."""
+    board = flickered(agents=20, looks=1)
+    monkeypatch.setattr(row_feed, "MOST_BEHIND", 39)
+    assert len(board.feed.rows) == 40 and board.feed.since(0) is None
+    monkeypatch.setattr(row_feed, "MOST_BEHIND", 40)
+    assert board.feed.since(0) is not None
+
+
+def test_a_look_has_a_name_that_is_good_in_this_process() -> None:
+    """Names of another Helen, of looks to come, and what is no name, are none."""
+    board, other = flickered(agents=2, looks=2), flickered(agents=2, looks=2)
+    look = board.feed.look
+    assert board.feed.look_of(board.feed.name_of(look)) == look > 1
+    assert board.feed.look_of(board.feed.name_of(0)) == 0
+    run_of = board.feed.name_of(0)[:-1]
+    for name in (other.feed.name_of(1), board.feed.name_of(look + 1), "", run_of, f"{run_of}-1", f"{run_of}²",
+                 f"{run_of}{'9' * 5_000}", f"{run_of}1 "):  # fmt: skip
+        assert board.feed.look_of(name) is None, name

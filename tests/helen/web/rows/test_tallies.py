@@ -71,7 +71,7 @@ def test_counts_that_nobody_asks_for_are_dropped() -> None:
 
 
 def test_a_feed_keeps_the_counts_of_a_caller() -> None:
-    """The first answer is added up, the next is kept; an agent with another label leaves with its next look."""
+    """Once its rows have been counted, in turns; an agent with another label leaves with its next look."""
     clock, timeline = Clock(), Timeline()
     agents = {name: Agent(name, labels={"role": "web"}) for name in ("a", "b")}
     feed = RowFeed(clock, lambda: timeline, lambda: 1, lambda: 1, agents, clock.seconds)
@@ -80,9 +80,12 @@ def test_a_feed_keeps_the_counts_of_a_caller() -> None:
             pass
     feed.start()
     sight = Sight(("role=web",), agents)
-    told = [feed.counts_in(sight)["ok"]]
-    clock.advance(0.25)
+    assert feed.counts_in(sight) is None and list(feed.count(None)) == []
+    assert len(list(feed.count(sight))) == 1 and list(feed.count(sight)) == []
     kept = feed.counts_in(sight)
+    assert kept is not None
+    told = [kept["ok"]]
+    clock.advance(0.25)
     told.append(kept["ok"])
     agents["a"].labels = {"role": "db"}
     timeline.changed.update(timeline.keys_of("a"))

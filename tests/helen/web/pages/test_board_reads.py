@@ -1,0 +1,109 @@
+"""What the board reads, and how often: rows once, and from then on what has changed, however late it can listen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from browser import Tab
+from crowd import HOSTS, SICK, Crowd, CrowdTab, a_crowd
+from helen_running import wait_until
+from playwright.sync_api import Browser, expect
+
+from helen.web.pages.assets import assets
+
+pytestmark = pytest.mark.integration
+
+WITHOUT_WORKER = "delete window.SharedWorker"
+WORKER = """async ([address, look]) => {
+    await import(address);
+    const told = {};
+    const connect = (name, since) => {
+        const channel = new MessageChannel();
+        told[name] = [];
+        channel.port1.onmessage = ({ data }) => {
+            if (data.type === "event" && ["rows", "reset"].includes(data.kind)) told[name].push(data);
+        };
+        window.onconnect({ ports: [channel.port2] });
+        channel.port1.postMessage({ type: "wants", wants: [{}, { rows: "all", since }] });
+    };
+    window.told = told;
+    window.connectTab = connect;
+    connect("first", look);
+}"""
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
+    made = a_crowd(tmp_path_factory.mktemp("crowd"))
+    yield made
+    made.helen.end()
+
+
+def asked(tab: Tab, path: str) -> list[str]:
+    """Note the addresses that a tab asks for under a path, from now on."""
+    found = list[str]()
+    tab.page.on("request", lambda request: found.append(request.url) if path in request.url else None)
+    return found
+
+
+@pytest.mark.parametrize("path", ["/", "/?all=1", "/?q=state%3Acritical+h1", "/?sort=since&group=role"])
+def test_rows_are_read_once(browser: Browser, crowd: Crowd, path: str) -> None:
+    """The browser asks for them while it reads the page, and the page takes that answer: no second one is asked for."""
+    with CrowdTab(browser, crowd) as tab:
+        found = asked(tab, "/api/v1/rows")
+        tab.open(path)
+        expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live", timeout=30_000)
+        tab.page.wait_for_function("() => performance.getEntriesByName('rows').length")
+        tab.page.wait_for_timeout(500)
+        assert len(found) == 1, found
+
+
+def test_what_changes_before_the_stream_begins_is_shown(browser: Browser, crowd: Crowd) -> None:
+    """The stream is asked for what was found after the rows of the page, and rows are not read again for that."""
+    with CrowdTab(browser, crowd) as tab:
+        tab.page.add_init_script(WITHOUT_WORKER)
+        held = list[Any]()
+        tab.page.route("**/api/v1/events?*", lambda route: held.append(route))
+        found = asked(tab, "/api/v1/rows")
+        tab.open("/")
+        expect(tab.page.locator("#board tbody tr[data-agent]")).to_have_count(HOSTS * SICK)
+        wait_until(lambda: bool(held or tab.page.wait_for_timeout(50)), "the stream")
+        crowd.report([("h0", "c-200", 2, "in between"), ("h1", "c-000", 0, "well again")])
+        wait_until(lambda: row_of(crowd, "h0", "c-200")[2] == 2 and row_of(crowd, "h1", "c-000")[2] == 0, "both")
+        assert tab.page.locator("tr[data-check='c-200']").count() == 0 and "rows_since=" in held[0].request.url
+        held[0].continue_()
+        expect(tab.page.locator("tr[data-check='c-200']")).to_be_visible(timeout=30_000)
+        expect(tab.page.locator("tr[data-agent=h1][data-check='c-000']")).to_have_count(0)
+        assert len(found) == 1
+        tab.page.unroute_all(behavior="ignoreErrors")
+    crowd.report([("h0", "c-200", 0, "fine"), ("h1", "c-000", 2, "bad")])
+    wait_until(lambda: row_of(crowd, "h1", "c-000")[2] == 2, "as before")
+
+
+def row_of(crowd: Crowd, agent: str, check: str) -> list[Any]:
+    rows: list[list[Any]] = crowd.helen.client.get(f"/api/v1/rows?all=1&filter=agent:{agent}%20check:{check}")["rows"]
+    return rows[0]
+
+
+def test_a_second_tab_gets_what_its_page_has_not(browser: Browser, crowd: Crowd) -> None:
+    """The one stream of a browser keeps its last frames: a tab whose page is older gets them, or reads anew."""
+    with CrowdTab(browser, crowd) as tab:
+        tab.open("/about")
+        look = str(crowd.helen.client.get("/api/v1/rows")["look"])
+        tab.page.evaluate(WORKER, [assets().path("stream-worker.js"), look])
+        crowd.report([("h2", "c-210", 1, "later")])
+        tab.page.wait_for_function(f"() => {HAS}('first', 'c-210')", timeout=30_000)
+        newest = tab.page.evaluate("() => told.first.at(-1).data.look")
+        for name, since in (("second", look), ("third", newest), ("strange", "ffffffff.1")):
+            tab.page.evaluate("([name, since]) => connectTab(name, since)", [name, since])
+        tab.page.wait_for_function(f"() => {HAS}('second', 'c-210') && told.strange.length", timeout=30_000)
+        crowd.report([("h2", "c-210", 0, "fine")])
+        tab.page.wait_for_function("() => told.third.length", timeout=30_000)
+        kinds = tab.page.evaluate("() => [told.strange[0].kind, told.second[0].kind, told.third[0].kind]")
+        assert kinds == ["reset", "rows", "rows"]
+        assert tab.page.evaluate(f"() => {HAS}('third', 'c-210') && told.third[0].data.look !== '{newest}'")
+
+
+HAS = "((name, check) => told[name].some((each) => each.data.rows?.some((row) => row[1] === check)))"

@@ -1,6 +1,8 @@
 """Makes the Jinja2 environment of pages: templates beside this file, and the filters that they write values with.
 
-All text is escaped by default: summaries, names and errors come from agents. Times are written in UTC, as `<time>`
+All text is escaped by default: summaries, names and errors come from agents. What is not printable is shown as an
+escape, so that it turns no line around, and a text that is copied from a page into a terminal does nothing there; a
+value that a script or a form gives back goes in whole, by the filter `e`. Times are written in UTC, as `<time>`
 elements; static/time.js writes them in the reader's zone.
 """
 
@@ -18,6 +20,7 @@ from markupsafe import Markup
 
 from equus_protocol.results import STATUS_WORDS
 from groundwork.durations import words_of
+from groundwork.safe_text import safe_text
 from helen.web.pages.assets import assets
 from helen.web.pages.strip_svg import strip_words
 
@@ -29,7 +32,7 @@ def environment() -> Environment:
     """Return the environment; templates are compiled once. Blocking where it reads them: call it at start."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, auto_reload=False,
+        lstrip_blocks=True, auto_reload=False, finalize=_shown,
     )  # fmt: skip
     made.filters.update(
         moment=moment,
@@ -44,9 +47,15 @@ def environment() -> Environment:
         host_words=host_words,
         local=local,
         words=words,
+        shortened=shortened,
     )
     made.globals.update(asset=assets().path)
     return made
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as it is shown; Markup has been made from values that were, or by `e`."""
+    return safe_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def compile_templates() -> None:
@@ -119,6 +128,13 @@ def query(fields: dict[str, object]) -> str:
     """Return the fields that are set as a query with its `?`; empty for none."""
     given = {name: value for name, value in fields.items() if value not in (None, "", False)}
     return f"?{urlencode(given, doseq=True)}" if given else ""
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text of an agent, or its beginning if it is long: a megabyte may stand in 20 rows of a page."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]} ... (the first {most:,} of {len(text):,} letters; the JSON has all of them)"
 
 
 def words(names: Iterable[str]) -> str:

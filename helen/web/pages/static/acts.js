@@ -1,6 +1,6 @@
 // What people do with checks: acknowledge, plan a downtime, run now. Each shows first what it would do.
 import { dryRun, lines, Refused, write } from "./api.js";
-import { many, plain as make } from "./dom.js";
+import { fill, many, plain as make } from "./dom.js";
 import { openDialog } from "./keys.js";
 import { moment } from "./time.js";
 
@@ -146,7 +146,7 @@ async function askOne(check, agents, list, signal) {
   try {
     for await (const line of lines("/api/v1/runs", { check: check.split("/")[0].split("@")[0], on: agents }, signal)) {
       const item = pending.get(line.agent);
-      if (item) item.textContent = `${line.agent} ${check}: ${line.status ?? line.outcome ?? ""} ${line.summary ?? line.why ?? ""}`;
+      if (item) fill(item, `${line.agent} ${check}: ${line.status ?? line.outcome ?? ""} ${line.summary ?? line.why ?? ""}`);
     }
   } catch (error) {
     if (error.name === "AbortError") return;

@@ -1,4 +1,6 @@
 // Keeps the answers to one question: which targets are accounted for, which answers are equal, and all of it as CSV. Pure.
+import { safe } from "./dom.js";
+
 export const OUTCOMES = ["answered", "failed", "refused", "offline", "expired"];
 export const OUTCOME_WORDS = { expired: "gone, no answer in time" };
 const STATUSES = ["ok", "warning", "critical", "unknown"];
@@ -83,20 +85,11 @@ const severity = (group) => (group.status ? [0, 1, 3, 2][STATUSES.indexOf(group.
 
 // ---------------------------------------------------------------------------------------------- CSV
 
-const UNPRINTABLE = /[\p{C}\p{Z}]/gu;
 const FORMULA = /^(?=[\t\n])|(?:^|(?<=[;\t\n]))(?=[ "]*[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212])/g;
-
-function escaped(letter) {
-  if (" \n\t".includes(letter)) return letter;
-  if (letter === "\r") return "\\r";
-  const code = letter.codePointAt(0);
-  const [mark, length] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
-  return `\\${mark}${code.toString(16).padStart(length, "0")}`;
-}
 
 // As cells of Helen's own CSV: what a spreadsheet would take for a formula gets a quote in front.
 export function cell(value) {
-  return String(value).replace(UNPRINTABLE, escaped).replace(FORMULA, "'");
+  return safe(String(value)).replace(FORMULA, "'");
 }
 
 const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

@@ -21,7 +21,8 @@ let expected = [];
 let timer = 0;
 let turn = 0;
 
-const isOwn = () => form.elements.check.value === "";
+// Without a field for code there is no code of one's own, also where no check can be chosen: none is published.
+const isOwn = () => Boolean(form.elements.code) && form.elements.check.value === "";
 const tableOf = () => tables.find((each) => each.name === form.elements.check.value);
 
 function readArgs() {
@@ -89,7 +90,7 @@ function showLine() {
   let args = {};
   try { args = readArgs(); } catch { /* told by the preview */ }
   const given = Object.keys(args).length ? ` --args ${quote(JSON.stringify(args))}` : "";
-  const what = isOwn() ? `--source ${fields.name.value}.lua` : fields.check.value;
+  const what = isOwn() ? `--source ${fields.name.value}.lua` : fields.check.value || "CHECK";
   const wait = fields.wait?.value.trim() ? ` --wait-for-offline ${fields.wait.value.trim()}` : "";
   $("line").textContent = `helen run ${what} ${readWords(fields.on.value).map((word) => `--on ${quote(word)}`).join(" ")}${given}${wait}`;
 }

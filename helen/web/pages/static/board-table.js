@@ -1,5 +1,5 @@
 // Draws the rows of a board that are in sight, once a frame: what is not in sight has no element, and costs nothing.
-import { stateOf, styled as make } from "./dom.js";
+import { safe, stateOf, styled as make } from "./dom.js";
 import { shownCheck } from "./filters.js";
 import { moment, now, span } from "./time.js";
 
@@ -63,7 +63,7 @@ function fill(element, row) {
   age.dataset.named = "1";
   since.replaceChildren(age);
   said.replaceChildren(make("span", "cut", row.summary));
-  said.title = row.summary;
+  said.title = safe(row.summary);
   if (row.strip && element.dataset.strip !== row.strip) {
     element.dataset.strip = row.strip;
     strip.replaceChildren(stripOf(row.strip));

@@ -1,6 +1,7 @@
 // The page of a check: plots of an hour up to a year, what changed, new results as they come, and acting on it.
 import { read, Refused } from "./api.js";
 import { acknowledge, planDowntime, runNow } from "./acts.js";
+import { fill, make, many } from "./dom.js";
 import { bind } from "./keys.js";
 import { listen, renew } from "./live.js";
 import { draw } from "./plot.js";
@@ -80,10 +81,18 @@ async function show() {
   const step = shown[0]?.step;
   document.getElementById("step").textContent = !step ? "" : span === "1h" ? "each result; gaps are hatched"
     : `one point is ${words(step)}: line mean, band lowest to highest; gaps are hatched; zero is included`;
-  if (!said && figures.length > shown.length) said = `${figures.length - shown.length} more figures: add ?metric=NAME to the address.`;
+  const others = said ? [] : figures.filter((each) => !shown.includes(each));
   if (!said && !figures.length) said = span === "1h" ? "No figures in the last hour." : NOT_YET[span];
-  note.textContent = said;
-  note.hidden = !said;
+  fill(note, said, ...(others.length ? [`${many(others.length, "more figure")}: `, ...others.flatMap(linkTo)] : []));
+  note.hidden = !said && !others.length;
+}
+
+// A figure that is not shown, as a link to it alone.
+function linkTo({ name }, index) {
+  const address = new URL(location.href);
+  address.searchParams.delete("metric");
+  address.searchParams.append("metric", name);
+  return [index ? ", " : "", make("a", { href: address.pathname + address.search }, name)];
 }
 
 const cause = (at) => {
@@ -139,7 +148,7 @@ async function showChanges() {
     time.textContent = moment(each.received);
     const text = document.createElement("span");
     text.className = "wrap";
-    text.textContent = tell(each);
+    fill(text, tell(each));
     item.append(time, text);
     list.append(item);
   }

@@ -1,11 +1,27 @@
-// Makes elements: text of agents and files goes in as text, never as markup.
+// Makes elements: text of agents and files goes in as text, never as markup, and what is not printable as an escape.
+const UNPRINTABLE = /[\p{C}\p{Z}]/gu;
+
+function escaped(letter) {
+  if (" \n\t".includes(letter)) return letter;
+  if (letter === "\r") return "\\r";
+  const code = letter.codePointAt(0);
+  const [mark, length] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+  return `\\${mark}${code.toString(16).padStart(length, "0")}`;
+}
+
+// As groundwork/safe_text.py has it.
+export const safe = (text) => text.replace(UNPRINTABLE, escaped);
+
+const isShown = (child) => child !== null && child !== undefined && child !== false;
+const asShown = (child) => (typeof child === "string" ? safe(child) : child);
+
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === true) element.setAttribute(key, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.filter(isShown).map(asShown));
   return element;
 }
 
@@ -15,7 +31,7 @@ export const styled = (name, className, ...children) => make(name, { class: clas
 
 // Puts children in the place of those that are there; what is null or false is left out.
 export function fill(element, ...children) {
-  element.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  element.replaceChildren(...children.filter(isShown).map(asShown));
 }
 
 export function stateOf(word, said = word) {

@@ -187,6 +187,10 @@ def test_fifty_figures_are_eight_plots(tab: Tab, stage: Stage) -> None:
     tab.open("/checks/nas/many")
     expect(tab.page.locator(".plot")).to_have_count(8)
     expect(tab.page.locator("#plot-note")).to_contain_text("42 more figures")
+    tab.page.get_by_role("link", name="m30", exact=True).click()
+    tab.page.wait_for_url("**/checks/nas/many?*metric=m30")
+    expect(tab.page.locator(".plot figcaption")).to_have_count(1)
+    expect(tab.page.locator(".plot figcaption")).to_contain_text("m30")
     tab.open("/checks/nas/many?metric=m49")
     expect(tab.page.locator(".plot figcaption")).to_contain_text("m49: now 49 %")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from browser import a_tab
 from helen_running import Running, wait_until
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
+from signing_in import signed_in
 
 pytestmark = pytest.mark.integration
 SCRIPT = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>\"'--></textarea><svg/onload=pwned=1>"
@@ -21,6 +21,19 @@ RESULT = {
     "code": "<i>" + "0" * 61,
     "metrics": [{"name": SCRIPT[:60], "value": 1, "unit": "<b>", "labels": {"<b>": SCRIPT[:60]}, "warn": "<i>9"}],
 }  # fmt: skip
+
+LOAD = {
+    "files": {SCRIPT: {"sha256": SCRIPT, "state": "refused", "error": SCRIPT}},
+    "labels": {"role": SCRIPT, "<b>": SCRIPT},
+    "host": {"os": SCRIPT, "kernel": SCRIPT, "arch": SCRIPT, "cpus": SCRIPT, "memory": SCRIPT, "<i>": SCRIPT},
+    "equus": SCRIPT, "isolation": SCRIPT, "policy": SCRIPT, "manifest": {"reason": SCRIPT, "text": SCRIPT},
+    "labels-from": SCRIPT, "upgrade": {"reason": SCRIPT, "text": SCRIPT}, "schedule": [SCRIPT], "tunnels": [SCRIPT],
+}  # fmt: skip
+ESCAPES = "\x1b[2J\x1b]0;x\x07\u202egnp.exe\u2028\x9b31m\u200b"
+SHOWN = "\\x1b[2J\\x1b]0;x\\x07\\u202egnp.exe\\u2028\\x9b31m\\u200b"
+PAGES = ("/", "/?all=1", "/?all=1&group=role", "/agents", "/agents/liar?links=1", "/checks", "/rollouts", "/windows",
+         "/windows/new?on=liar&check=*&for=2h", "/ask?on=liar", "/about")  # fmt: skip
+LONG = 1_000_000
 
 
 class Liar:
@@ -32,10 +45,19 @@ class Liar:
         self._socket.sendall(b"hello 2 <script>window.pwned=1</script>;name=liar\n")
         self.sequence = 0
 
+    def confirm(self, document: dict[str, object], check: str = CHECK) -> None:
+        """Report so often that what is broken is confirmed."""
+        for _ in range(4):
+            self.report(check, document)
+
     def report(self, check: str, document: dict[str, object]) -> None:
         self.sequence += 1
         blob = json.dumps(document).encode()
         self._socket.sendall(b"report s %d %s %d\n%s\n" % (self.sequence, check.encode(), len(blob), blob))
+
+    def load(self, document: dict[str, object]) -> None:
+        blob = json.dumps(document).encode()
+        self._socket.sendall(b"loaded none %d\n%s\n" % (len(blob), blob))
 
     def close(self) -> None:
         self._socket.close()
@@ -56,22 +78,69 @@ def test_text_of_agents_is_shown_as_text(helen: Running, browser: Browser) -> No
     """Nothing of it runs, nothing breaks the content policy, and people read it to the letter."""
     agent = Liar(helen)
     try:
-        for _ in range(4):  # attempts: what is broken is confirmed
-            agent.report(CHECK, RESULT)
+        agent.load(LOAD)
+        agent.confirm(RESULT)
         wait_until(lambda: CHECK in json.dumps(helen.client.get("/api/v1/states")), "state")
-        token = (helen.state / "web.token").read_text().strip()
-        signed_in = {"authorization": f"Bearer {token}"}
-        with a_tab(browser, f"http://{helen.run['web']}", signed_in) as tab:
+        wait_until(lambda: SCRIPT in helen.client.get("/api/v1/agents/liar")["host"].values(), "what it says of itself")
+        own = f"/checks/liar/{quote(CHECK, safe='')}"
+        with signed_in(browser, helen, ("operate",)) as tab:
             tab.expected = ("the server responded with a status of 404",)  # of the page that isn't there
-            for path in ("/", "/?all=1", f"/checks/liar/{quote(CHECK, safe='')}", f"/{quote(SCRIPT, safe='')}"):
+            for path in (*PAGES, own, f"{own}/why", f"/{quote(SCRIPT, safe='')}"):
                 tab.open(path)
                 tab.page.wait_for_timeout(300)  # scripts of the page fill in what they know
                 assert tab.page.evaluate("window.pwned") is None, path
                 assert tab.page.locator("img[src='x'], svg[onload]").count() == 0, path
                 assert "49" not in tab.page.title(), path
-            tab.open(f"/checks/liar/{quote(CHECK, safe='')}")
+            tab.open(own)
             body = tab.page.locator("body").inner_text()
             assert SCRIPT in body
             assert CHECK in body
+            tab.open("/agents/liar")
+            assert SCRIPT in tab.page.locator("main").inner_text()
+    finally:
+        agent.close()
+
+
+@pytest.mark.adversary(67)
+def test_what_is_not_printable_is_shown_as_an_escape(helen: Running, browser: Browser) -> None:
+    """It turns no line around, and what is copied into a terminal does nothing there; first HTML and scripts alike."""
+    agent = Liar(helen)
+    try:
+        agent.confirm(RESULT | {"summary": ESCAPES, "output": ESCAPES, "error": ESCAPES, "reason": ESCAPES}, "odd")
+        wait_until(lambda: "odd" in json.dumps(helen.client.get("/api/v1/states")), "state")
+        with signed_in(browser, helen, ("operate",)) as tab:
+            for path in ("/", "/agents/liar", "/checks/liar/odd", "/checks/liar/odd/why"):
+                tab.open(path)
+                html = tab.page.evaluate("() => fetch(location.href).then((answer) => answer.text())")
+                tab.page.wait_for_timeout(300)
+                for text in (html, tab.page.content()):
+                    assert [letter for letter in "\x1b\x07\u202e\u2028\x9b\u200b" if letter in text] == [], path
+                assert SHOWN in tab.page.locator("main").inner_text(), path
+            tab.open("/")
+            agent.confirm(RESULT | {"summary": ESCAPES}, "later")
+            row = tab.page.locator("tr[data-check=later] .said")  # which the script has made
+            expect(row).to_have_text(SHOWN, timeout=30_000)
+            assert row.get_attribute("title") == SHOWN
+    finally:
+        agent.close()
+
+
+def test_a_summary_of_a_megabyte_is_cut(helen: Running, browser: Browser) -> None:
+    """A row has its beginning, the page of its check more of it, and says how long it is."""
+    agent = Liar(helen)
+    try:
+        agent.confirm({"status": "critical", "summary": "x" * LONG}, "long")
+        wait_until(lambda: "long" in json.dumps(helen.client.get("/api/v1/states")), "state")
+        wait_until(lambda: helen.client.get("/api/v1/rows")["rows"], "row")
+        rows = helen.client.get("/api/v1/rows")["rows"]
+        assert [set(row[5]) for row in rows] == [{"x"}] and len(rows[0][5]) <= 200
+        with signed_in(browser, helen, ("operate",)) as tab:
+            for path in ("/", "/agents/liar", "/checks/liar/long", "/checks/liar/long/why"):
+                tab.open(path)
+                tab.page.wait_for_timeout(300)
+                assert len(tab.page.content()) < 100_000, path
+                assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+            tab.open("/checks/liar/long")
+            assert "the first 4,000 of 1,000,000 letters" in tab.page.locator("main").inner_text()
     finally:
         agent.close()

@@ -1,0 +1,194 @@
+"""Whole requests take turns: each is followed from its beginning to its answer, and rows are counted in each turn.
+
+No clock is looked at. A row counts once in a turn, however often it is asked for something; a walk over all of them at
+once, wherever it is made, is a turn with as many rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from acting import Play
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock, Cooperator
+from twisted.python.failure import Failure
+from twisted.web.test.requesthelper import DummyChannel
+
+from helen.agents.roster import Agent
+from helen.agents.sight import Sight
+from helen.states.model import Rule
+from helen.web.access import OWNER
+from helen.web.connections import short_turns
+from helen.web.connections.short_turns import ROWS_A_STEP
+from helen.web.pages.board import FIRST_ROWS, board
+from helen.web.request import ApiRequest
+from helen.web.routes.rows import list_rows
+from helen.web.rows import row_feed
+from helen.web.rows.row import Row
+from helen.web.rows.row_feed import ROWS_A_FRAME, SLICE_KEYS, RowFeed
+from helen.web.rows.selection import Wanted
+from helen.web.stream_views import RowView
+from helen.web.streams import EventFilter, Streams
+
+AGENTS, CHECKS = 40, 50
+MOST = FIRST_ROWS + 2 * ROWS_A_STEP  # rows of one turn: those of the first sight of a page, and a step before and after
+
+
+class TurnClock(Clock):
+    """A reactor in which everything that is put off takes place in a turn of its own."""
+
+    def callLater(self, delay: float, what: Callable[..., object], *args: object, **kwargs: object) -> Any:
+        return super().callLater(max(delay, 1.0), what, *args, **kwargs)
+
+
+class House:
+    """A feed of 2,000 rows, and which of them have been looked at in this turn."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock, self.touched = TurnClock(), set[int]()
+        touched = self.touched
+
+        class Counted(Row):
+            __slots__ = ()
+
+            def __getattribute__(self, name: str) -> Any:
+                if name != "look":  # alone, it is how a frame finds its first row: 5,000 take a millisecond
+                    touched.add(id(self))
+                return super().__getattribute__(name)
+
+        monkeypatch.setattr(row_feed, "Row", Counted)
+        made = Cooperator(lambda: lambda: True, lambda step: self.clock.callLater(1.0, step))  # a step is a turn
+        monkeypatch.setattr(short_turns, "_cooperator", made)
+        played = Play({f"a{agent}/c{check}": Rule(attempts=1) for agent in range(AGENTS) for check in range(CHECKS)})
+        for agent in range(AGENTS):
+            for check in range(CHECKS):
+                played.act(10.0, f"a{agent}/c{check} {'ok' if check else 'critical'}")
+        self.agents = {f"a{agent}": Agent(f"a{agent}", labels={"role": "db"}) for agent in range(AGENTS)}
+        self.feed = RowFeed(
+            Clock(), lambda: played.timeline, lambda: 1, lambda: 1, self.agents, lambda: float(self.clock.seconds())
+        )  # fmt: skip
+        monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
+        while played.timeline.changed:
+            self.feed.take_changes()
+
+    def parts(self, sight: Sight | None) -> Any:
+        """Return the parts that a request for rows needs; its caller sees what `sight` says."""
+        return SimpleNamespace(
+            row_feed=self.feed, visible=lambda caller: sight, version="1",
+            events=SimpleNamespace(id_of=lambda at: f"e.{at}"),
+            sessions=SimpleNamespace(roster=SimpleNamespace(agents=self.agents)),
+        )  # fmt: skip
+
+    def follow(self, begin: Callable[[], Deferred[Any]]) -> tuple[Any, list[int]]:
+        """Return the answer, and how many rows each turn looked at."""
+        sizes, done, self_touched = list[int](), list[Any](), self.touched
+        self_touched.clear()
+        begin().addBoth(done.append)
+        while not done:
+            sizes.append(len(self_touched))
+            self_touched.clear()
+            assert len(sizes) < 10_000
+            self.clock.advance(1.0)
+        if isinstance(done[0], Failure):
+            done[0].raiseException()
+        return done[0], [*sizes, len(self_touched)]
+
+
+@pytest.fixture
+def house(monkeypatch: pytest.MonkeyPatch) -> House:
+    return House(monkeypatch)
+
+
+def asked(path: str, query: dict[str, str], written: list[bytes]) -> ApiRequest:
+    request = ApiRequest(DummyChannel(), False)
+    request.method, request.uri, request.path, request.clientproto = b"GET", path.encode(), path.encode(), b"HTTP/1.1"
+    request.args = {name.encode(): [value.encode()] for name, value in query.items()}
+    request.caller = OWNER
+    request.write = written.append
+    return request
+
+
+LIMITS: list[tuple[str, ...] | None] = [None, ("role=db",), ("a1*",)]
+QUERIES = [
+    {},
+    {"all": "1", "sort": "heard"},
+    {"all": "1", "filter": "c4", "group": "agent", "sort": "since"},
+]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: "-".join(query) or "problems")
+def test_rows_take_turns(house: House, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
+    """Also the first time that a caller with a limit asks, and in an order that has to be made for it."""
+    sight, written = None if limit is None else Sight(limit, house.agents), list[bytes]()
+    request = asked("/api/v1/rows", query | {"strips": "1"}, written)
+    _, sizes = house.follow(lambda: Deferred.fromCoroutine(list_rows(house.parts(sight), request)))
+    told = json.loads(b"".join(written))
+    seen = {"None": AGENTS, "('role=db',)": AGENTS, "('a1*',)": 11}[str(limit)]
+    each = 11 if "filter" in query else CHECKS + 1 if query else 1  # c4 and c40 to c49; the link has a state, too
+    assert len(told["rows"]) == seen * each
+    assert max(sizes) <= MOST, sizes
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: "-".join(query) or "problems")
+def test_a_page_takes_turns(house: House, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
+    """The board, with the counts in its head."""
+    sight, written = None if limit is None else Sight(limit, house.agents), list[bytes]()
+    wanted = {"q" if name == "filter" else name: value for name, value in query.items()}
+    answer, sizes = house.follow(
+        lambda: Deferred.fromCoroutine(board(house.parts(sight), asked("/", wanted, written)))
+    )  # fmt: skip
+    assert b'<tr data-agent="a1' in answer
+    assert (b'data-count="critical">%d<' % (AGENTS if limit != ("a1*",) else 11)) in answer
+    assert max(sizes) <= MOST, sizes
+    assert len(sizes) >= (AGENTS * CHECKS / ROWS_A_STEP if limit is not None or "all" in query else 1)
+
+
+class Reader:
+    """A client of a stream, and what it has got."""
+
+    def __init__(self) -> None:
+        self.got = b""
+        self.registerProducer = self.unregisterProducer = lambda *_: None
+
+    def write(self, data: bytes) -> None:
+        self.got += data
+
+    def notifyFinish(self) -> Deferred[None]:
+        return Deferred()
+
+
+def changed(got: bytes) -> Iterator[dict[str, Any]]:
+    for frame in got.split(b"\n\n"):
+        if b"event: rows" in frame:
+            yield json.loads(frame.partition(b"data: ")[2])
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+def test_a_stream_takes_turns(house: House, limit: tuple[str, ...] | None) -> None:
+    """A client that is far behind, with others that want other rows: a turn is some rows of one of them."""
+    sight = None if limit is None else Sight(limit, house.agents)
+    log = SimpleNamespace(listeners=[], newest=0, floor=0, after=lambda *_: [], id_of=lambda at: f"e.{at}", watched={})
+    streams = Streams(house.clock, cast(Any, log), lambda: None, house.feed)
+    readers = [Reader() for _ in range(3)]
+    for number, reader in enumerate(readers):
+        view = RowView(Wanted(all=True, text=f"c{number}" if number else "", sight=sight))
+        house.touched.clear()
+        streams.open(cast(Any, reader), EventFilter(frozenset(("none",))), None, OWNER, view,
+                     rows_since=house.feed.name_of(0))  # fmt: skip
+        assert len(house.touched) <= ROWS_A_FRAME + SLICE_KEYS
+    sizes = list[int]()
+    for _ in range(300):
+        house.touched.clear()
+        house.clock.advance(1.0)
+        sizes.append(len(house.touched))
+    streams.stop()
+    told = {(row[0], row[1]) for frame in changed(readers[0].got) for row in frame["rows"]}
+    assert len(told) == (AGENTS if limit != ("a1*",) else 11) * (CHECKS + 1)
+    # Streams that are woken by themselves may share a turn; each tells as many rows as a frame holds
+    assert max(sizes) <= len(readers) * (ROWS_A_FRAME + SLICE_KEYS), sizes

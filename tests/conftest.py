@@ -17,6 +17,7 @@ settings.register_profile("search", deadline=None, max_examples=1_000)
 settings.load_profile("same")
 
 CASES = range(1, 71)  # of docs/security.rst
+LONGEST_ID = 60  # characters of a value in the name of a test
 ONE_PIECE = ("pipeline",)  # folders whose files share something dear: a Spark of their own would cost 10 s each
 
 
@@ -27,6 +28,11 @@ class Pieces(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         room = file.split("/")[-2]
         return room if room in ONE_PIECE else file
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name long texts by their argument: signatures and compressed bytes are others in each process of a run."""
+    return argname if isinstance(val, str | bytes) and len(val) > LONGEST_ID else None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,8 +15,9 @@ from helen.assignments.schedule import (
     Assignments,
     AssignmentsError,
     CheckTable,
+    by_id,
+    covering_entries,
     defaults_for,
-    entries_of,
     merged_args,
     schedule,
 )
@@ -98,7 +99,7 @@ def test_only_defaults_that_cover_an_agent() -> None:
     found = {agent: schedule(made, TABLES, agent, labels)[0].args for agent, labels in
              (("db-1", {}), ("web-1", {"role": "web"}), ("x", {}))}  # fmt: skip
     assert found == {"db-1": {"a": 1}, "web-1": {"a": 2}, "x": {}}
-    assert list(entries_of(made, TABLES, "x", {})) == ["disk"]
+    assert list(by_id(covering_entries(made, "x", {}), TABLES)) == ["disk"]
 
 
 def test_where_values_come_from() -> None:

@@ -8,7 +8,7 @@ import socket
 from typing import Any, ClassVar
 
 from attrs import frozen
-from OpenSSL import SSL
+from OpenSSL import SSL, crypto
 from twisted.internet import ssl
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
@@ -69,10 +69,7 @@ class Syslog(ChannelKind):
         Over TLS that takes its own end of TLS, as RFC 5425 has it; one that is cut is sent again.
         """
         reactor = attempt.reactor
-        endpoint: Any = HostnameEndpoint(reactor, self.host.encode(), self.port, timeout=attempt.timeout)
-        if self.via == "tls":
-            roots = await attempt.in_thread(self._roots)
-            endpoint = wrapClientTLS(ssl.optionsForClientTLS(self.host, trustRoot=roots), endpoint)
+        endpoint = await self._endpoint(attempt)
         sender = _Sender(b"".join(map(framed, found)))
         done = Deferred.fromCoroutine(_converse(endpoint, sender))
         late = SendFailed(f"not handed over within {attempt.timeout:g} s")
@@ -84,6 +81,17 @@ class Syslog(ChannelKind):
             raise
         except Exception as error:
             raise SendFailed(f"no connection to {self.host} port {self.port}: {_reason(error)}") from error
+
+    async def _endpoint(self, attempt: Attempt) -> Any:
+        endpoint: Any = HostnameEndpoint(attempt.reactor, self.host.encode(), self.port, timeout=attempt.timeout)
+        if self.via == "tcp":
+            return endpoint
+        roots = await attempt.in_thread(self._roots)
+        try:
+            options = ssl.optionsForClientTLS(self.host, trustRoot=roots)
+        except ValueError as error:
+            raise SendFailed(f"{self.host} is no name that a certificate can have: {error}") from error
+        return wrapClientTLS(options, endpoint)
 
     def _as_datagrams(self, found: list[bytes], timeout: float) -> None:
         """Send each by itself. Blocks: a look-up, and a socket of this machine that is full."""
@@ -115,7 +123,7 @@ class Syslog(ChannelKind):
         try:
             with open(self.ca, "rb") as file:
                 return ssl.trustRootFromCertificates([ssl.Certificate.loadPEM(file.read(MAX_READ))])
-        except (OSError, SSL.Error, ValueError) as error:
+        except (OSError, SSL.Error, crypto.Error, ValueError) as error:
             raise SendFailed(f"the authority {self.ca} can't be read: {error}") from error
 
     def show(self) -> dict[str, Any]:

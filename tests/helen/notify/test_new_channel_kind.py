@@ -8,6 +8,7 @@ import pytest
 from attrs import frozen
 from telling import WALL, Pump, alert
 from twisted.internet.defer import succeed
+from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 
 from helen.files.toml_table import Table, Text
@@ -90,3 +91,18 @@ def test_it_sends() -> None:
         assert (failed.value.text, failed.value.retry_after) == (f"{MASK} can't leave", 7.0)
     finally:
         pump.close()
+
+
+def test_an_error_of_its_own_is_a_failed_try(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the message would be tried for ever, with a traceback each time; secrets are masked in it, too."""
+
+    async def broken(self: Pigeon, attempt: Attempt) -> str:
+        raise ZeroDivisionError(f"{attempt.secrets.text(self.ring or '')} / 0")
+
+    monkeypatch.setattr(Pigeon, "send", broken)
+    channel = read(FILE).channels["x"]
+    with capturedLogs() as logs:
+        found = pump.run(send(pump.reactor, channel, Message("id", "g", "x", "r", {}, WALL, (alert(),)), ""))
+    assert isinstance(found, Failure) and found.check(SendFailed)
+    assert found.value.text == f"a fault of Helen's, which its log has: ZeroDivisionError: {MASK} / 0"
+    assert [each["log_failure"].type for each in logs if "log_failure" in each] == [ZeroDivisionError]

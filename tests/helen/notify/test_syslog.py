@@ -172,6 +172,8 @@ def test_over_tls(pump: Pump, tmp_path: Path) -> None:
         said = told(pump, evolve(via, ca=None))
         assert said.startswith(f"failed no connection to 127.0.0.1 port {server.port}: ") and "verify failed" in said
         assert told(pump, evolve(via, ca="/nowhere")).startswith("failed the authority /nowhere can't be read")
+        (tmp_path / "no.pem").write_text("no certificate")
+        assert told(pump, evolve(via, ca=str(tmp_path / "no.pem"))).startswith("failed the authority ")
         assert len(server.got) == 1
     finally:
         server.end()
@@ -247,8 +249,14 @@ def test_faults_of_its_settings(text: str, fault: str) -> None:
     assert fault in str(caught.value)
 
 
-def test_types(pump: Any) -> None:
-    """Nothing is sent to a channel of which nothing has changed but a repeat."""
+def test_a_host_that_no_certificate_names(pump: Pump) -> None:
+    """A label of more than 63 characters: a sentence, not an error of another library's."""
+    long = "x" * 80
+    assert told(pump, Syslog("tls", long, 6514)).startswith(f"failed {long} is no name that a certificate can have")
+
+
+def test_what_has_not_changed_is_not_sent(pump: Any) -> None:
+    """An alert that came along for the text of others."""
     given = Message("id1", "g", "x", "r", {}, WALL, (FIRES,), frozenset(("other/check",)))
     found = pump.run(send(pump.reactor, Channel("x", Syslog("udp", "127.0.0.1", 9), 5.0), given, ""))
     assert found.text == "0 sent; udp tells nobody whether they arrived"

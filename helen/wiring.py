@@ -289,6 +289,7 @@ def _subscribe(ground: _Ground, parts: Parts) -> None:
     parts.published.subscribe(parts.sessions.delivery.on_published)
     ground.durable.subscribe(lambda batch: parts.telemetry.durable(batch.results))
     ground.durable.subscribe(parts.sessions.results.on_durable)
+    parts.sessions.results.unevaluated = parts.evaluator.waiting
     ground.durable.subscribe(lambda batch: parts.evaluator.durable(batch.records))
     ground.durable.subscribe(
         lambda batch: drop_late(parts.sessions.roster, parts.evaluator.timeline.retired, batch.results)

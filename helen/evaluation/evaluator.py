@@ -12,7 +12,7 @@ import itertools
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,11 @@ class Evaluator:
             self._queue.append((record, stored) if isinstance(stored, StoredChange) else record)
         if self._next_turn is None:
             self._work()
+
+    @property
+    def waiting(self) -> Sized:
+        """Return the records that are durable and not evaluated, as they are at any later moment, too."""
+        return self._queue
 
     def when_evaluated(self, at: int) -> Deferred[None]:
         """Return a Deferred that fires once the record with this number is evaluated; at once if it was already."""

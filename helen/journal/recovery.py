@@ -14,6 +14,7 @@ from attrs import define, evolve, field
 from equus_protocol.result_fields import GAP_CHECK_ID
 from groundwork.counts import count as count_of
 from groundwork.counts import is_or_are
+from groundwork.target_ids import source_of
 from helen.journal import lazy_parquet as pq
 from helen.journal import segments
 from helen.journal import snapshot as snapshots
@@ -191,7 +192,8 @@ class _Recovery:
             entry_at = row["at"]
             self._at = max(self._at, entry_at)
             raw = row["raw"] if check_id == GAP_CHECK_ID else b""
-            value = Entry(agent, check_id, None, row["spool"], row["sequence"], Origin.SCHEDULED, 0.0, raw)
+            agent, spool = source_of(agent, row["spool"])  # a target's result is one of its agent's spool
+            value = Entry(agent, check_id, None, spool, row["sequence"], Origin.SCHEDULED, 0.0, raw)
             count(self._marks, value, entry_at)
 
     def _read_change_ats(self, number: int) -> None:

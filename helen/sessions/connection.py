@@ -173,7 +173,7 @@ class AgentConnection(Protocol):
     @property
     def held(self) -> bool:
         """True while reading is paused; then silence means nothing, and deadlines do not run."""
-        return bool(self.holds)
+        return bool(self.holds) or self._reading_paused
 
     def _enter(self, phase: Phase, now: float) -> None:
         self.phase = phase
@@ -276,7 +276,7 @@ class AgentConnection(Protocol):
             if self.closing or self.holds:
                 return
             if self._cheap >= CHEAP_MESSAGES or steady() >= until:
-                is_cut = True
+                is_cut = self.conversation.unread > 0  # else it has taken its time, and has said no more
                 break
         if is_cut or self.conversation.more:
             self._busy_until = until + BUSY_SECONDS
@@ -375,11 +375,17 @@ class AgentConnection(Protocol):
         return True
 
     def _pause(self) -> None:
-        self._reading_paused = True
+        if not self._reading_paused:
+            self._reading_paused = True
+            self._reassured_at = max(self._reassured_at, self._read_at)
         self.transport.pauseProducing()
 
     def _go_on_reading(self) -> None:
+        """Read again. The time in which nothing was read is not the peer's: it may have waited for its slice."""
         if self._reading_paused and not self.holds:
+            now = self.owner.steady()
+            self._part.shift(now - self._read_at)
+            self._read_at = now
             self._reading_paused = False
             self.transport.resumeProducing()
 
@@ -486,7 +492,7 @@ class AgentConnection(Protocol):
             return
         elif self.identity is not None and self.identity.not_after <= wall:
             self.refuse("not-enrolled", "its certificate has expired while it was connected")
-        elif self.holds:
+        elif self.holds or self._reading_paused:
             self._reassure(now)
         elif self._part.is_due(now):
             if (fault := self._part.fault(now)) is not None:

@@ -7,7 +7,7 @@ durable. Connections are held while the journal is full.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sized
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -30,6 +30,7 @@ from helen.sessions.v1_scheduler import V1Scheduler
 
 OVERLOAD_RETRY = 5  # seconds that an agent shall stay away when the journal takes nothing more
 WARNED_MOST = 1_000  # agents of which the log says that they speak for others
+MOST_UNEVALUATED = 20_000  # durable records that wait for the states, some 20 MB
 CLOCK_SAMPLES = 20  # results by which the offset of an agent's clock is estimated
 
 
@@ -39,7 +40,9 @@ class ResultIntake:
     `counts` has reports, results, passive, acks, late (results that no query waits for) and foreign (an agent's
     results of checks that only report from outside, or of targets whose lease another agent has).
     `is_outside(agent, check_id)` tells which checks those are. `is_of_target(agent, check_id)` returns whether an
-    agent has the lease of the target that an id of its results names.
+    agent has the lease of the target that an id of its results names, and `is_target(name)` whether a target of that
+    name is declared still. `unevaluated` holds the durable records that no state has seen: connections wait while there
+    are more than MOST_UNEVALUATED.
     """
 
     log = Logger()
@@ -58,6 +61,8 @@ class ResultIntake:
         self.is_outside: Callable[[str, str], bool] = lambda agent, check_id: False
         self.declared: Collection[str] = ()  # names of which any check may be outside: most agents are none of them
         self.is_of_target: Callable[[str, str], bool] = lambda agent, check_id: False
+        self.is_target: Callable[[str], bool] = lambda name: True  # before targets are read all of them are
+        self.unevaluated: Sized = ()
         self._warned: set[str] = set()  # agents with foreign results: one line in the log for each
         self._journal, self._roster, self._queries = journal, roster, queries
         self._v1_scheduler, self._turns, self._wall = v1_scheduler, turns, wall
@@ -98,7 +103,7 @@ class ResultIntake:
             self._refuse_foreign(connection.name, report.check, is_leased is False)
         if not self._journal.append(entry):
             self._refuse(connection)
-        elif self._journal.full:
+        elif self._journal.full or len(self.unevaluated) > MOST_UNEVALUATED:
             self._hold_back(connection)
 
     def _refuse_foreign(self, name: str, check_id: str, of_target: bool) -> None:
@@ -167,14 +172,17 @@ class ResultIntake:
         """Forget a connection that has gone."""
         self._held_back.discard(connection)
 
+    def _is_full(self) -> bool:
+        return self._journal.full or len(self.unevaluated) > MOST_UNEVALUATED
+
     def release_held(self) -> None:
-        """Read on from held connections if the journal has room, one by one: they may fill it again."""
-        if self._held_back and not self._journal.full:
+        """Read on from held connections, one by one, if the journal has room and the states keep up."""
+        if self._held_back and not self._is_full():
             waiting, self._held_back = self._held_back, set()
             self._turns.walk(waiting, self._release_one)
 
     def _release_one(self, connection: AgentConnection) -> None:
-        if self._journal.full:
+        if self._is_full():
             self._held_back.add(connection)
         elif not connection.closing:
             connection.go_on(Hold.JOURNAL)
@@ -211,6 +219,8 @@ class ResultIntake:
             elif entry.origin is Origin.ASKED:
                 self._answer(record)
                 continue
+            elif entry.origin is Origin.TARGET and not self.is_target(entry.agent):
+                continue  # it was on its way to the disk when the target was taken out
             else:
                 agent = self._roster.host(entry.agent)
             check_id, status = entry.check_id, STATUS_NUMBERS[document.word]

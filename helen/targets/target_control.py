@@ -86,6 +86,7 @@ class TargetControl:
     def begin(self) -> None:
         """Put the declarations into force, now and at each change; called once schedules are known."""
         self._has_begun = True
+        self._sessions.results.is_target = lambda name: self.find(name) is not None
         now, roster = self._steady(), self._sessions.roster
         for agent in roster.agents.values():
             if agent.link is None and agent.enrolled and agent.revoked_at is None:

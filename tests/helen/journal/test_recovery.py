@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from journal_running import Running, blob, entry, mark_of
+from msgspec.structs import replace
 
+from groundwork.target_ids import wire_id
 from helen.journal.limits import Limits
 from helen.journal.record import HEADER_SIZE, Sound, scan
 from helen.journal.values import Ack, JournalDamaged, Origin
@@ -341,3 +343,21 @@ def test_the_header_is_all_there_is(left: Path, start: Callable[..., Running]) -
     with wal(left).open("r+b") as file:
         file.truncate(HEADER_SIZE)
     assert start().recovery.sentences == ()
+
+
+def test_marks_know_results_of_targets_again(start: Callable[..., Running]) -> None:
+    """They stand under the target's name in segments, and are of the spool of the agent that has looked at it."""
+    running = start()
+    running.journal.append(entry(1))
+    running.journal.append(replace(entry(2, check_id=wire_id("switch-1", "ping")), origin=Origin.TARGET))
+    running.journal.append(entry(3))
+    running.until_records(3)
+    running.journal.close()
+    start().journal.close()
+    (running.state / "journal" / "marks.json").unlink()
+    again = start()
+    assert mark_of(again.journal, "web1", "s1") == (3, [])
+    assert mark_of(again.journal, "switch-1", "web1 s1") == (0, [])
+    again.journal.append(replace(entry(2, check_id=wire_id("switch-1", "ping")), origin=Origin.TARGET))
+    again.until(lambda: again.high() == 3)
+    assert again.records == [], "it is known"

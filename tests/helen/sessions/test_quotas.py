@@ -14,10 +14,16 @@ from twisted.internet.task import Clock
 
 from equus_protocol import messages as m
 from equus_protocol.results import CRITICAL, OK, WARNING
+from groundwork.target_ids import wire_id
 from helen.sessions.agent_troubles import COPY, QUIET_SECONDS, QUOTA
-from helen.sessions.connection import CHEAP_MESSAGES
+from helen.sessions.connection import CHEAP_MESSAGES, Hold
+from helen.sessions.deadlines import DEAD_SECONDS
+from helen.sessions.deadlines import QUIET_SECONDS as SILENT_SECONDS
 from helen.sessions.fair_turns import BUSY_SECONDS, REST_MOST, SLICE_SECONDS
 from helen.sessions.quota_control import LOOK_SECONDS, RETRY_LEAST, RETRY_MOST, Level
+from helen.sessions.result_intake import MOST_UNEVALUATED
+
+QUIET_LIMIT = SILENT_SECONDS + DEAD_SECONDS + 2.0
 
 
 def slugs(peer: Peer) -> list[str]:
@@ -184,6 +190,73 @@ def test_results_take_one_slice(clock: Clock) -> None:
     peer.say(m.Report("s", 12, "cpu", b"{}"))
     assert len(home.journal.entries) == 12
     assert not peer.connection.is_busy
+
+
+def test_one_slow_message_makes_nobody_busy(clock: Clock) -> None:
+    """Helen lost the processor for a moment: what comes after it is heard at once, before all that flood."""
+    home = Home(clock)
+    peer = home.agent()
+    peer.hear()
+    append = home.journal.append
+
+    def slow(entry: Any) -> bool:
+        clock.rightNow += 2 * SLICE_SECONDS
+        return append(entry)
+
+    home.journal.append = slow  # type: ignore[method-assign]
+    peer.say(m.Report("s", 1, "cpu", b"{}"))
+    assert not peer.connection.is_busy
+    peer.say(m.Ping(7))
+    assert [type(each) for each in peer.hear()] == [m.Pong]
+
+
+def test_one_that_waits_for_its_slice_is_not_silent(clock: Clock) -> None:
+    """What it says lies in the kernel meanwhile: no deadline runs, it is pinged so that it doesn't leave."""
+    home = Home(clock)
+    peer = home.agent()
+    peer.hear()
+    home.house.fair_turns.later = lambda speaker: None  # type: ignore[method-assign,assignment]  # a slice far away
+    peer.say(*(m.Ping(number) for number in range(CHEAP_MESSAGES + 1)))
+    peer.hear()
+    assert peer.connection.held
+    peer.pass_time(QUIET_LIMIT)
+    assert peer.transport.ended is None and not peer.connection.closing
+    assert m.Ping in {type(each) for each in peer.hear()}
+    peer.connection.listen()
+    assert not peer.connection.held
+    peer.pass_time(1.0)
+    assert peer.transport.ended is None and not peer.connection.closing
+
+
+def test_agents_wait_while_states_are_behind(clock: Clock) -> None:
+    """What is acknowledged and not evaluated would else grow without a bound; they go on once there is room."""
+    home = Home(clock)
+    peer = home.agent()
+    behind = home.house.results.unevaluated = [None] * (MOST_UNEVALUATED + 1)
+    peer.say(m.Report("s", 1, "cpu", b"{}"))
+    assert peer.connection.holds == {Hold.JOURNAL}
+    home.house.results.release_held()
+    clock.advance(1.0)
+    assert peer.connection.holds == {Hold.JOURNAL}
+    behind.pop()
+    home.house.results.release_held()
+    clock.advance(1.0)
+    assert peer.connection.holds == set()
+    peer.say(m.Report("s", 2, "cpu", b"{}"))
+    assert [entry.sequence for entry in home.journal.entries] == [1, 2]
+    assert peer.connection.holds == set()
+
+
+def test_a_target_that_is_gone_is_not_made_again(clock: Clock) -> None:
+    """Its last result was on its way to the disk when it was taken out of the file."""
+    home = Home(clock)
+    peer = home.agent()
+    results = home.house.results
+    results.is_of_target = lambda agent, check_id: True
+    peer.say(m.Report("s", 1, wire_id("switch-1", "ping"), b"{}"))
+    results.is_target = lambda name: False
+    home.journal.fsync()
+    assert set(home.house.roster.agents) == {peer.name}
 
 
 @pytest.mark.parametrize(("number", "errors"), [(3, 0), (4, 1)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import select
 import signal
 import socket
 from collections.abc import Callable
@@ -60,9 +61,16 @@ class Spares:
         return sum(worker.pidfd is not None for worker in self._waiting.values())
 
     def take(self) -> Worker:
-        """Return the oldest spare, or a new worker if there is none. Raises OSError if no descriptors are left."""
-        if self._waiting:
-            return self._waiting.pop(next(iter(self._waiting)))
+        """Return the oldest spare that lives, or a new worker if there is none.
+
+        The kernel kills spares first where memory is short, and says so later. Raises OSError if no descriptors are
+        left.
+        """
+        while self._waiting:
+            worker = self._waiting.pop(next(iter(self._waiting)))
+            if worker.pidfd is None or not _has_ended(worker.pidfd):
+                return worker
+            worker.close()
         return self._make()
 
     def fill(self) -> None:
@@ -113,3 +121,9 @@ class Spares:
             with its_calls:
                 number = next(self._numbers)
                 return Worker(number, job, calls, self._launch(number, its_job.fileno(), its_calls.fileno()))
+
+
+def _has_ended(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))

@@ -6,6 +6,7 @@ It ends with its connection. supervisor.py starts it, and ends what it leaves be
 from __future__ import annotations
 
 import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -137,6 +138,7 @@ class Transport(transport.SSHServerTransport):
     """
 
     ourVersionString = b"SSH-2.0-Equus"
+    has_ended = False
     supportedCompressions = [b"none"]
     supportedCiphers = _those(transport.SSHServerTransport.supportedCiphers, b"-ctr")
     supportedMACs = _those(transport.SSHServerTransport.supportedMACs, b"hmac-sha2-")
@@ -155,10 +157,26 @@ class Transport(transport.SSHServerTransport):
         if len(self._blockedByKeyExchange or ()) > MOST_BLOCKED:
             self.transport.abortConnection()
 
+    def dataReceived(self, data: bytes) -> None:
+        """Take bytes; throw them away once this side has ended."""
+        if not self.has_ended:
+            super().dataReceived(data)
+
     def sendDisconnect(self, reason: int, desc: bytes) -> None:
-        """Tell the client why, and hang up; one that does not read is cut."""
-        self._let_go()
-        super().sendDisconnect(reason, desc)
+        """Tell the client why, and end this side; one that does not read is cut.
+
+        The other side is read to its end: a socket that is closed with unread bytes resets the connection, and the
+        client would lose the reason.
+        """
+        if not self.has_ended:
+            self._let_go()
+            words = struct.pack(">L", reason) + common.NS(desc) + common.NS(b"")
+            self.sendPacket(transport.MSG_DISCONNECT, words)
+            self.has_ended = True
+            service, self.service = self.service, None
+            if service is not None:
+                service.serviceStopped()  # all programs hear of it now: the client may take its time
+            self.transport.loseWriteConnection()
 
     def ssh_DISCONNECT(self, packet: bytes) -> None:
         """Hang up: the client does."""

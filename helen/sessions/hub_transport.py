@@ -145,8 +145,10 @@ class HubTransport:
         for at in range(0, size, PART):
             part = min(PART, size - at)
             calls.bio_write(self._into_ssl, calls.received_at + at, part)
-            if self.is_trusted or self._shake_hands():
-                self._balance.fed(part)
+            is_data = self.is_trusted  # the part that ends the handshake holds none, and need not
+            if is_data or self._shake_hands():
+                if is_data:
+                    self._balance.fed(part)
                 error = self._answered(self._decrypt(parts))
             if not self.is_open or self._is_leaving or error not in calls.WAITING:
                 break

@@ -57,20 +57,29 @@ class Door:
                 client, _ = self._listener.accept()
                 started = start(self.settings, self.record_most)
                 self.processes.append(started.process)
-                self._run(self._carry, client, started.ours)
-                self._run(self._carry, started.ours, client, started.process)
+                self._run(self._relay, client, started)
 
-    def _carry(self, one: socket.socket, other: socket.socket, process: Any = None) -> None:
+    def _relay(self, client: socket.socket, started: Any) -> None:
+        """Carry both directions to their ends: a socket that is closed with unread bytes takes back what was sent."""
+        back = threading.Thread(target=self._carry, args=(started.ours, client), daemon=True)
+        back.start()
+        self._carry(client, started.ours)
+        back.join()
+        finish(started.process)
+        client.close()
+        started.ours.close()
+
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        is_taken = True
         with contextlib.suppress(OSError):
             while data := one.recv(65_536):
-                other.sendall(data)
-        for each in (one, other):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        if process is not None:
-            finish(process)
-            one.close()
-            other.close()
+                try:
+                    if is_taken:
+                        other.sendall(data)
+                except OSError:
+                    is_taken = False
+        with contextlib.suppress(OSError):
+            other.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)

@@ -2,8 +2,10 @@
 
 import json
 import os
+import select
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,10 +58,18 @@ def limit_of(pid: int, name: str) -> str:
     return Path(f"/proc/{pid}/limits").read_text().split(f"Max {name} ")[1].split()[1]
 
 
+def lives(pid: int) -> bool:
+    """Return False for one that has ended, also where nobody has reaped it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def are_gone(pids: list[int]) -> None:
     """Wait until these processes have ended."""
     deadline = time.monotonic() + PATIENCE
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+    while any(map(lives, pids)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -215,3 +225,24 @@ def test_one_that_was_not_made_is_no_spare() -> None:
     worker.close()
     few.discard()
     assert few._waiting == {}
+
+
+def test_a_spare_that_was_just_killed_is_not_given_out() -> None:
+    """Before anybody has told that it ended: the run gets the next one, and all dead ones are passed over."""
+    kept = Spares(lambda number, job, calls: True)
+    kept.fill()
+    first, second = list(kept._waiting)
+    ended = subprocess.Popen(["/bin/true"])
+    pidfd = os.pidfd_open(ended.pid)
+    assert select.select([pidfd], [], [], PATIENCE)[0]
+    assert kept.started(first, pidfd)
+    taken = kept.take()
+    assert (taken.number, list(kept._waiting)) == (second, [])
+    kept.fill()
+    for number in list(kept._waiting):
+        kept.started(number, os.pidfd_open(ended.pid))
+    new = kept.take()
+    assert new.pidfd is None and not kept._waiting
+    ended.wait()
+    for worker in (taken, new):
+        worker.close()

@@ -2,7 +2,8 @@
 
 A level notes in each entry of its log how far it has seen its source. Replaced rows leave the files that count in the
 same entry, so every reader sees each bucket once. A file of the level that can't be read is no reason to stop: its day
-is made anew as a whole, as long as the source has it.
+is made anew as a whole, as long as the source has it. A level of an older format is brought up once all of its
+rows count.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
+from itertools import pairwise
 
 from attrs import frozen
 from pyspark.sql import SparkSession
@@ -17,6 +19,7 @@ from pyspark.sql import SparkSession
 from helen.pipeline.lake.damaged_files import Damage, unreadable
 from helen.pipeline.lake.delta_log import note_format
 from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.lake_files import held
 from helen.pipeline.lake.levels import Level, derived
 from helen.pipeline.lake.log_entries import File, Kept
 from helen.pipeline.rollup.job import Made, make, stage
@@ -29,18 +32,22 @@ def cascade(
 ) -> dict[str, int]:
     """Bring these levels, by default all, up to their sources. Returns the rows made: {"h1": 60, "d1": 12}.
 
-    Files of a source that can't be read are left out, and named at the end. Raises LakeDamaged.
+    Files of a source that can't be read are left out, and named at the end. So are those of a level of an older format,
+    which stays as it is until they are mended; the other levels go on. Raises LakeDamaged.
     """
     chosen, damage = derived(lake.levels) if levels is None else levels, Damage()
     for level in derived(lake.levels):
-        make_live(spark, lake, level, say)
-    found = {level.name: _follow(spark, lake, level, damage, say) for level in chosen}
+        make_live(spark, lake, level, damage, say)
+    found = {level.name: _follow(spark, lake, level, damage, say) for level in chosen if _is_ready(lake, level)}
     damage.tell()
     return found
 
 
-def make_live(spark: SparkSession, lake: Lake, level: Level, say: Say = lambda line: None) -> None:
-    """Take the rows that don't count out of a level's table of an older format. A day with one file has none."""
+def make_live(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: Say = lambda line: None) -> None:
+    """Take the rows that don't count out of a level's table of an older format.
+
+    A day with files that can't be read stays as it is, and the table keeps its format until they are mended.
+    """
     by_day: dict[date, list[File]] = defaultdict(list)
     with lake.turn:
         opened = lake.open(level.name)
@@ -48,15 +55,34 @@ def make_live(spark: SparkSession, lake: Lake, level: Level, say: Say = lambda l
             return
         for file in lake.files(level.name):
             by_day[file.day or date.min].append(file)
+    is_whole = True
     for day, files in sorted(by_day.items()):
-        if len(files) > 1:
+        if _may_repeat(lake, level, files):
             say(f"{level.name} {day}: rows that don't count any more are taken out")
-            staged = stage(spark, lake, level.name, level.name, files)
-            with lake.turn:
-                unseen = any(is_unseen(lake, level, file) for file in files)
-                lake.publish(level.name, staged, {}, files, fresh=unseen)
+            done = damage.without(lake, level.name, files, lambda found: _put_together(spark, lake, level, found))
+            is_whole = is_whole and done is not None
+    if is_whole:
+        with lake.turn:
+            note_format(opened)
+
+
+def _may_repeat(lake: Lake, level: Level, files: Iterable[File]) -> bool:
+    """Return True if two files of a day may have rows of one bucket: they have series in common. One file has none."""
+    ranges = sorted((file.lowest, file.highest) for file in held(lake, level.name, files))
+    return any(lowest <= highest for (_, highest), (lowest, _) in pairwise(ranges))
+
+
+def _put_together(spark: SparkSession, lake: Lake, level: Level, files: Sequence[File]) -> int:
+    """Replace the files of a day by the rows of them that count. Returns how many these are."""
+    staged = stage(spark, lake, level.name, level.name, files)
     with lake.turn:
-        note_format(opened)
+        unseen = any(is_unseen(lake, level, file) for file in files)
+        return lake.publish(level.name, staged, {}, files, fresh=unseen)
+
+
+def _is_ready(lake: Lake, level: Level) -> bool:
+    """Return True if each row of a level and of the level that it follows counts."""
+    return all(lake.is_live(each.name) for each in derived(lake.levels) if each.name in (level.name, level.source))
 
 
 @frozen

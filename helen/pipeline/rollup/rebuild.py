@@ -22,10 +22,10 @@ from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, between, held, read
-from helen.pipeline.lake.levels import Level, derived
+from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.schema import HELENS, RESULTS, SUMS, WRITTEN
 from helen.pipeline.rollup.counters import COLUMNS, DAYS, as_rows, changed_steps, stretches
-from helen.pipeline.rollup.following import cascade, make_live
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.job import bounds_of, stage
 from helen.pipeline.rollup.segment_rows import sums_of
 
@@ -91,14 +91,12 @@ def rebuild(spark: SparkSession, lake: Lake, table: str, days: Sequence[date], s
     source = RESULTS.name if level.source is None else level.source
     check_kept(lake, source, days)
     check_even(lake)
-    for each in derived(lake.levels):
-        make_live(spark, lake, each, say)
     count = 0
     for day in days if level.source is not None else [*days, *days_behind(lake, days)]:
         rows = sum_again(spark, lake, day) if level.source is None else _rebuild_level(spark, lake, level, day)
         say(f"{table} {day}: {rows} rows")
         count += rows
-    cascade(spark, lake)
+    cascade(spark, lake, say=say)  # puts levels of an older format in order, too: by now damaged files have gone
     return count
 
 

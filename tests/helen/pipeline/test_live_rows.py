@@ -19,6 +19,7 @@ from helen.pipeline.lake.levels import D1, H1
 from helen.pipeline.reports.sql_views import view
 from helen.pipeline.rollup import job
 from helen.pipeline.rollup.following import cascade
+from helen.pipeline.rollup.rebuild import rebuild
 from helen.pipeline.upkeep import compact
 from helen.pipeline.verify import verify_days
 
@@ -169,6 +170,60 @@ def damaged(lake: Lake, table: str, day: date) -> None:
     (file,) = lake.files(table, (day, day))
     path = lake.path(table) / file.path
     path.write_bytes(path.read_bytes()[: file.size // 2])
+
+
+@pytest.mark.parametrize("table", ["h1", "d1"])
+def test_a_damaged_file_in_a_lake_of_an_older_format(lake: Lake, history: Any, take_in: Any, table: str) -> None:
+    """The level waits for it, the other one becomes right; `rebuild`, as the error says, makes the first one right."""
+    rng, day = random.Random(6), date(2026, 9, 22)
+    some(history, rng, T, 60)
+    some(history, rng, T + 2 * DAY, 60)
+    take_in(lake, history.state)
+    follow(lake)
+    for name in ("h1", "d1"):
+        rows = everything(lake, name)
+        older(lake, name, "lake of Helen, format 2", [row | {"version": 0, "n": row["n"] + 7} for row in rows])
+    bad = lake.path(table) / lake.files(table, (day, day))[0].path
+    bad.write_bytes(bad.read_bytes()[:100])
+    some(history, rng, T + 2 * DAY + HOUR, 9)
+    take_in(lake, history.state)
+    found: list[list[str]] = []
+    for _ in range(2):
+        lake.lock()
+        with pytest.raises(LakeDamaged, match=f"{bad} can't be read .*helen pipeline rebuild {table} --from {day}`"):
+            cascade(None, lake)  # type: ignore[arg-type]
+        lake.unlock()
+        found.append([file.path for name in ("h1", "d1") for file in lake.files(name)])
+        assert not lake.is_live(table)
+        assert len(lake.files(table, (day + timedelta(days=1), date.max))) == 1
+    assert found[0] == found[1]
+    assert lake.is_live("d1" if table == "h1" else "h1")
+    assert total(lake, "d1" if table == "h1" else "h1") == (120 if table == "h1" else 129)
+    lake.lock()
+    rebuild(None, lake, table, [day])  # type: ignore[arg-type]
+    lake.unlock()
+    assert (lake.is_live("h1"), lake.is_live("d1")) == (True, True)
+    assert (total(lake, "h1"), total(lake, "d1")) == (129, 129)
+    assert [each.faults for each in verify_days(lake)] == [[], []]
+
+
+@pytest.mark.parametrize(("table", "other"), [("h1", "d1"), ("d1", "h1")])
+def test_days_of_an_older_format_are_made_anew_from_what_counts(
+    lake: Lake, history: Any, take_in: Any, table: str, other: str
+) -> None:
+    """`rebuild` comes before the level is put in order; rows that don't count come into none of the sums."""
+    some(history, random.Random(7), T, 60)
+    take_in(lake, history.state)
+    follow(lake)
+    for name in (table, other):
+        rows = everything(lake, name)
+        older(lake, name, "lake of Helen, format 2", [row | {"version": 0, "n": row["n"] + 7} for row in rows])
+    lake.lock()
+    said: list[str] = []
+    rebuild(None, lake, table, [date(2026, 9, 22)], said.append)  # type: ignore[arg-type]
+    lake.unlock()
+    assert f"{other} 2026-09-22: rows that don't count any more are taken out" in said
+    assert (total(lake, table), total(lake, other)) == (60, 60)
 
 
 def test_a_day_with_a_file_that_cannot_be_read_is_made_anew(lake: Lake, history: Any, take_in: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count as numbers
 from typing import Any
 
 import pyarrow as pa
@@ -79,7 +80,8 @@ class Questions:
         if self._limit and rows.num_rows > self._limit:
             rows = rows.slice(0, self._limit)
             notes = [f"Only the first {count(self._limit, 'row')}: --limit gives more."]
-        return Answer(Report("SQL", frame.columns, rows.to_pylist(), notes), rows)
+        rows = rows.rename_columns(distinct(rows.column_names))
+        return Answer(Report("SQL", rows.column_names, rows.to_pylist(), notes), rows)
 
     def _dotted(self, words: Sequence[str]) -> Answer:
         if words == [".tables"]:
@@ -87,6 +89,19 @@ class Questions:
         if words[0] == ".schema" and len(words) == 2:
             return _answer(f"Columns of {words[1]}", list(columns(self._lake, words[1])))
         raise PipelineError(f"{words[0]} is neither .tables nor .schema TABLE; SQL has no dot in front.")
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Return names of columns, each once: of `n, n` the second one is `n_2`. Rows would show one value under both."""
+    found: list[str] = []
+    taken = set(names)
+    for name in names:
+        given = name
+        if name in found:
+            given = next(new for number in numbers(2) if (new := f"{name}_{number}") not in taken)
+            taken.add(given)
+        found.append(given)
+    return found
 
 
 def tables(lake: Lake) -> Iterator[dict[str, Any]]:

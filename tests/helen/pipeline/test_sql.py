@@ -19,7 +19,7 @@ from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.schema import TABLES
 from helen.pipeline.reports import command_options, sql_command
-from helen.pipeline.reports.sql_statements import WHAT, Questions, columns, is_whole, statements
+from helen.pipeline.reports.sql_statements import WHAT, Questions, columns, distinct, is_whole, statements
 from helen.pipeline.reports.sql_views import CHANGES, changes, view
 
 T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
@@ -108,6 +108,24 @@ def test_answers_in_files(say: Say, tmp_path: Path) -> None:
     ):
         failed = say(*words, stdin=stdin, starts=0)
         assert (failed.exit_code, sentence in failed.stderr) == (2, True)
+
+
+def test_columns_of_one_name(say: Say, tmp_path: Path) -> None:
+    """A join or two sums without names: each value is there, in each format."""
+    asked = "select 1 as n, 2 as n, 3 as n_2, 4 as n"
+    assert json.loads(say(asked, "--output", "json").stdout)["rows"] == [{"n": 1, "n_3": 2, "n_2": 3, "n_4": 4}]
+    assert say(asked, "--output", "csv").stdout == "n,n_3,n_2,n_4\n1,2,3,4\n"
+    out = tmp_path / "out.parquet"
+    joined = "select * from series a join series b on a.series = b.series and a.agent = 'web3'"
+    assert say(joined, "--output", "parquet", "--out", out).exit_code == 0
+    assert pq.read_table(out).select(["agent", "agent_2"]).to_pylist() == [{"agent": "web3", "agent_2": "web3"}]
+
+
+def test_distinct_names() -> None:
+    """A name that is there once stays, wherever it stands; the others get the next number that is free."""
+    assert distinct(["a", "b"]) == ["a", "b"]
+    assert distinct(["n", "n", "n"]) == ["n", "n_2", "n_3"]
+    assert distinct(["n", "n", "n_2", "n_2"]) == ["n", "n_3", "n_2", "n_2_2"]
 
 
 def test_statements_of_stdin(say: Say) -> None:

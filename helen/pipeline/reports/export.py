@@ -84,9 +84,9 @@ def export(
 
     Raises PipelineError for a target that is not empty, and LakeDamaged at the end if files couldn't be read.
     """
-    names, damage = Names.of(lake, agents), Damage()
-    chosen = [lake.tables[name] for name in tables or lake.tables if _has(lake.tables[name], names)]
+    chosen = [lake.tables[name] for name in tables or lake.tables if _has(lake.tables[name], agents)]
     listed = {table.name: lake.files(table.name, days) for table in chosen}
+    names, damage = Names.of(lake, agents), Damage()  # behind the files: a series has its name before its first row
     writer = _writer(target, form)
     written: dict[str, dict[str, Any]] = {}
     for table in chosen:
@@ -109,8 +109,8 @@ def export(
     return {name: each["rows"] for name, each in written.items()}
 
 
-def _has(table: Table, names: Names) -> bool:
-    return names.chosen is None or "series" in table.columns.names
+def _has(table: Table, agents: Collection[str]) -> bool:
+    return not agents or "series" in table.columns.names
 
 
 def _file_name(day: date | None, form: str) -> str:

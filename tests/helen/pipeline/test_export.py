@@ -110,6 +110,26 @@ def test_csv_of_some_agents_and_days(lake: Lake, tmp_path: Path) -> None:
     assert {row["n"] for row in read_csv(target / "d1")} == {"9"}
 
 
+def test_an_agent_that_is_new_meanwhile_has_its_name(
+    lake: Lake, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that comes in just before the files are listed has rows of series that were unknown until then."""
+    given = lake.files
+    coming = [lambda: take_in(Lake(lake.folder), history.state)]
+    history.segment(history.result("new/disk", T + DAY + 900))
+
+    def files(*words: Any) -> Any:
+        if coming:
+            coming.pop()()
+        return given(*words)
+
+    monkeypatch.setattr(lake, "files", files)
+    found = export(lake, str(tmp_path / "out"), "parquet", [], ALWAYS)
+    assert (found["results"], found["series"]) == (37, 4)
+    (row,) = [each for each in read_parquet(tmp_path / "out" / "results").to_pylist() if each["series"] == 3]
+    assert (row["agent"], row["check_id"]) == ("new", "disk")
+
+
 CELLS: dict[str, tuple[Any, Any]] = {
     "bytes that are no text": (b"\xff=", "\\xff="),
     "a list": ([{"a": 1}], '[{"a": 1}]'),

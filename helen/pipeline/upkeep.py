@@ -60,7 +60,9 @@ def compact(
         cascade(spark, lake, say=say)
     except LakeDamaged as error:
         damage.sentences.append(str(error))
-    damage.without(lake, CHANGES.name, lake.files(CHANGES.name), lambda _: bring_up(spark, lake, today, say))
+    with lake.turn:
+        changes = lake.files(CHANGES.name)
+    damage.without(lake, CHANGES.name, changes, lambda _: bring_up(spark, lake, today, say))
     rewritten = 0
     try:
         rewritten = gather(spark, lake, LIVELY_FILES, now, all_days, say=say)

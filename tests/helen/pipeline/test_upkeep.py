@@ -131,6 +131,46 @@ def test_what_makes_room_comes_first(spark: Any, history: Any, take_in: Any, tmp
     lake.unlock()
 
 
+def test_upkeep_looks_at_the_log_in_its_turn(
+    history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches publish meanwhile, from another thread: each listing of files takes turns with them."""
+    lake = Lake(tmp_path / "lake")
+    some(history, random.Random(1), T, 20)
+    history.segment(history.change("link", T, "web1", event="up"))
+    take_in(lake, history.state)
+    listed: dict[str, list[bool]] = {}
+    given = lake.files
+
+    def files(name: str, *words: Any) -> Any:
+        listed.setdefault(name, []).append(is_taken(lake.turn))
+        return given(name, *words)
+
+    monkeypatch.setattr(lake, "files", files)
+    lake.lock()
+    compact(None, lake, all_days=True)  # type: ignore[arg-type]
+    expire(lake, date(2026, 9, 23))
+    sweep(lake)
+    lake.unlock()
+    assert {"results", "m5", "h1", "d1", "changes", "standing"} <= set(listed)
+    assert {name: each.count(False) for name, each in listed.items()} == dict.fromkeys(listed, 0)
+
+
+def is_taken(turn: Any) -> bool:
+    """Return True if another thread would have to wait."""
+    found: list[bool] = []
+
+    def attempt() -> None:
+        found.append(not turn.acquire(blocking=False))
+        if not found[0]:
+            turn.release()
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
 def test_nothing_stays_in_the_staging_folder(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
     """Taken in, put together, compacted: folders of attempts would use up a disk's inodes in months."""
     lake = Lake(tmp_path / "lake")

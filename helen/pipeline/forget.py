@@ -1,4 +1,4 @@
-"""Takes everything about an agent out of the lake, and leaves all else as it is.
+"""Takes all rows of an agent out of the lake, and leaves all else as it is. It counts rows of others that name it.
 
 Files with rows of the agent are written anew without them, table by table, each in one entry of the log. The list of
 segments gets rows that take its results back, so that `verify` still proves what is left. The names go last: a run that
@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 from attrs import field, frozen
 from pyspark.sql import SparkSession
 
+from groundwork.target_ids import kept_spool
 from helen.pipeline.engine import run_parts
 from helen.pipeline.ingest.series_names import NUMBERS
 from helen.pipeline.ingest.taken import FORGOTTEN, NEEDED, taken_back
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.lake_files import Held, held, read
+from helen.pipeline.lake.lake_files import Held, batches, held, read
 from helen.pipeline.lake.log_entries import File, Kept
 from helen.pipeline.lake.schema import CHANGES, RESULTS, SERIES, SPOOLS, STANDING, TAKEN, WRITTEN, Table
 from helen.pipeline.rollup.following import is_unseen
@@ -93,10 +94,14 @@ def names_it(documents: pa.Array, agent: str) -> Array:
 
 @frozen
 class Forgotten:
-    """Says what went: rows by table, and how many changes about several agents still name this one."""
+    """Says what went: rows by table, and what still names the agent.
+
+    `mentions` are changes about several agents; `runs` are rows of targets that it ran, by table: {"results": 12}.
+    """
 
     rows: dict[str, int] = field(factory=dict)
     mentions: int = 0
+    runs: dict[str, int] = field(factory=dict)
 
 
 def forget(
@@ -117,14 +122,15 @@ def forget(
         if table.by_day and "series" in table.columns.names:
             rows[name] = _take_out(spark, lake, table, (agent, series), dry_run)
             say(f"{name}: {rows[name]} rows")
+    tables = [lake.tables[name] for name in rows]
     rows |= {SPOOLS.name: spools, SERIES.name: len(series)}
+    found = Forgotten(rows, _mentions(lake, agent), _runs(lake, (agent, series)))
     if not dry_run:
-        _take_names(lake, agent)
-        tables = [lake.tables[name] for name in rows if lake.tables[name].by_day]
         left = {table.name: _count(spark, lake, table, (agent, series)) for table in tables}
         if any(left.values()):
             raise PipelineError(f"Rows of {agent!r} are left ({left}): begin again with the same command.")
-    return Forgotten(rows, _mentions(lake, agent))
+        _take_names(lake, agent)
+    return found
 
 
 def _files(lake: Lake, table: Table, series: Sequence[int]) -> dict[str, tuple[Held, File]]:
@@ -201,3 +207,14 @@ def _mentions(lake: Lake, agent: str) -> int:
     documents = read(CHANGES, paths, ["document"], pc.field("series").is_null())["document"]
     named = [chunk[at].as_py() for chunk in documents.chunks for at in np.flatnonzero(names_it(chunk, agent)).tolist()]
     return sum(json.loads(document).get("agent") != agent for document in named)
+
+
+def _runs(lake: Lake, whom: Whom) -> dict[str, int]:
+    """Return how many rows of others have the name of an agent in front of their spool: it ran them for targets."""
+    agent, series = whom
+    front = kept_spool(agent, "")
+    paths = [file.path for file in held(lake, RESULTS.name, lake.files(RESULTS.name))]
+    wanted = pc.starts_with(pc.field("spool"), front) & ~pc.field("series").isin(list(series))
+    results = sum(batch.num_rows for batch in batches(RESULTS, paths, ["series"], wanted))
+    spools = sum(row["spool"].startswith(front) and row["agent"] != agent for row in lake.rows(SPOOLS.name))
+    return {RESULTS.name: results, SPOOLS.name: spools}

@@ -36,6 +36,9 @@ def forget_command(common: CommonOptions, agent: str, dry_run: bool, purge: bool
     notes = ["Nothing was taken out." if dry_run else "No row of it is left in these tables."]
     if found.mentions:
         notes.append(f"It is named in {count(found.mentions, 'change')} about several agents: these stay.")
+    named = [f"{count(number, 'row')} of {name}" for name, number in found.runs.items() if number]
+    if named:
+        notes.append(f"It ran targets: its name stays in the spools of {' and '.join(named)}.")
     if swept is not None:
         notes.append(f"{count(swept, 'replaced file was', 'replaced files were')} deleted.")
     elif not dry_run:

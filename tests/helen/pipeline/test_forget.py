@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from groundwork.target_ids import kept_spool
 from helen.pipeline.commands import main
 from helen.pipeline.forget import Forgotten, forget
 from helen.pipeline.lake.errors import PipelineError
@@ -158,11 +159,55 @@ def test_a_run_that_was_ended_is_begun_again(lake: Lake, monkeypatch: pytest.Mon
     assert taken == [-4] * 6
 
 
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands do all of it in this process: it is little, so no job is handed out."""
+    settings = SimpleNamespace(get=lambda name, usual: {"spark.master": "local[2]"}.get(name, usual))
+    here = SimpleNamespace(conf=settings, stop=lambda: None)
+    monkeypatch.setattr(command_options, "start_spark", lambda *_: here)
+
+
+def test_rows_that_are_left_keep_the_name(lake: Lake) -> None:
+    """The error says to begin again, so the lake must still know the agent then."""
+    before = of_others(lake)
+    with pytest.MonkeyPatch.context() as patched:
+        given = lake.publish
+        patched.setattr(lake, "publish", lambda name, *words, **more: name != "h1" and given(name, *words, **more))
+        with pytest.raises(PipelineError, match=r"are left \(.*'h1': [1-9].*begin again with the same command"):
+            do(lake)
+    assert sum(row["agent"] == GONE for row in lake.rows("series")) == 2
+    do(lake)
+    check(lake, before)
+
+
+def test_what_it_ran_for_targets_is_counted(
+    lake: Lake, history: Any, new_history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The targets keep these results, with its name; no other agent's count, and a dry run says the same."""
+    other = new_history(tmp_path / "other")
+    for helen in (history, other):
+        begin = T + DAY + (7200 if helen is history else 10_800)
+        helen.segment(
+            *(helen.result("switch-1/ping", begin + n, spool=kept_spool(GONE, "s1"), sequence=n + 1) for n in range(3)),
+            helen.result("switch-2/ping", begin, spool=kept_spool(f"{GONE}.org", "s1")),
+            helen.result("switch-2/ping", begin + 1, spool=kept_spool("web1", "s1")),
+            helen.result(f"{GONE}/c0", begin, spool="s1"),
+        )
+    take_in(lake, history.state, other.state)
+    assert do(lake, dry_run=True).runs == {"results": 3, "spools": 2}  # both Helens had the three from one spool
+    without_spark(monkeypatch)
+    run = CliRunner().invoke(main, ["forget", GONE, "--lake", str(lake.folder), "--output", "json"])
+    note = "It ran targets: its name stays in the spools of 3 rows of results and 2 rows of spools."
+    assert note in json.loads(run.stdout)["notes"]
+    assert [sum(row["spool"].startswith(f"{GONE} ") for row in lake.rows(name)) for name in ("results", "spools")] == [
+        3,
+        2,
+    ]
+    assert verify_segments(lake) == []
+
+
 def test_the_command(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dry run changes nothing; the real one says what went, and --purge deletes files at once."""
-    settings = SimpleNamespace(get=lambda name, usual: {"spark.master": "local[2]"}.get(name, usual))
-    here = SimpleNamespace(conf=settings, stop=lambda: None)  # all of it is little, so no job is handed out
-    monkeypatch.setattr(command_options, "start_spark", lambda *_: here)
+    without_spark(monkeypatch)
     versions = {table: len(lake.rows(table)) for table in TABLES}
     run = CliRunner().invoke(main, ["forget", GONE, "--lake", str(lake.folder), "--dry-run", "--output", "json"])
     said = json.loads(run.stdout)

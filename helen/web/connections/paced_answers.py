@@ -35,12 +35,12 @@ class Pace:
 
     def __init__(self, task: CooperativeTask[Iterator[None]], request: ApiRequest) -> None:
         self._task, self._request = task, request
-        self._is_paused = False
+        self._is_paused = self._is_over = False
         self._cut: Any = None
 
     def pauseProducing(self) -> None:
         """Pause the task: the connection takes no more."""
-        if not self._is_paused:
+        if not self._is_paused and not self._is_over:
             self._is_paused = True
             self._cut = self._request.later(TAKE_SECONDS, self._request.cut)
             self._task.pause()
@@ -48,14 +48,23 @@ class Pace:
     def resumeProducing(self) -> None:
         """Let the task go on."""
         if self._is_paused:
-            self._is_paused = False
-            if self._cut.active():
-                self._cut.cancel()
+            self._stop_waiting()
             self._task.resume()
 
     def stopProducing(self) -> None:
         """Let the task go on: it finds by itself that the connection is gone, and ends."""
         self.resumeProducing()
+
+    def end(self) -> None:
+        """Cut nothing any more: the task is done, and what the connection brings next is another request's."""
+        self._is_over = True
+        if self._is_paused:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        self._is_paused = False
+        if self._cut.active():
+            self._cut.cancel()
 
 
 def write_rows(
@@ -86,10 +95,12 @@ def write_pieces(
     packing = begin_packed(request) if may_pack else None
     write = send if packing is None else lambda piece: send(packing.block(piece))
     task = cooperate(pieces(write, lambda: bool(gone)))
+    pace = Pace(task, request)
     if not whole:
-        request.registerProducer(Pace(task, request), True)
+        request.registerProducer(pace, True)
 
     def finish(_: object) -> bytes:
+        pace.end()
         if packing is not None and not gone:
             send(packing.end())
         if not whole and not gone:

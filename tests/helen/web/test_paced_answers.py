@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from gzip import decompress as gunzip
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from twisted.internet.task import Clock, Cooperator
 from twisted.python.failure import Failure
 
 from helen.web.connections import paced_answers
-from helen.web.connections.paced_answers import TAKE_SECONDS, write_rows
+from helen.web.connections.paced_answers import TAKE_SECONDS, Write, write_pieces, write_rows
 from helen.web.connections.short_turns import ROWS_A_STEP
 
 
@@ -35,6 +37,9 @@ class Reader:
         for each in self.finished:
             each.errback(Failure(ConnectionError()))
         self.producer.stopProducing()
+
+    def getHeader(self, name: bytes) -> bytes:
+        return b"gzip"
 
     def setHeader(self, name: str, value: str) -> None:
         """Not looked at."""
@@ -106,6 +111,33 @@ def test_no_faster_than_it_is_read(turns: Clock) -> None:
             pump(turns)
     assert (told, reader.producer) == ([b""], None)
     assert json.loads(reader.got) == {"rows": [{"n": thing} for thing in THINGS], "next": None}
+
+
+def test_an_answer_that_ends_while_its_reader_waits(turns: Clock) -> None:
+    """Its last piece was too much for the connection: nothing cuts that later, in the middle of another request."""
+    whole, reader, told = Reader(), Reader(), []
+    write_rows(whole, "rows", range(3), lambda thing: {"n": thing})
+    pump(turns)
+    reader.room = len(whole.got) - 1
+    write_rows(reader, "rows", range(3), lambda thing: {"n": thing}).addBoth(told.append)
+    pump(turns)
+    assert (reader.got, told, reader.producer) == (whole.got, [b""], None)
+    assert (reader.clock.getDelayedCalls(), reader.is_cut) == ([], False)
+
+
+def test_the_end_of_a_packed_answer_is_too_much(turns: Clock) -> None:
+    """The bytes that end it come behind the task, which can't be paused any more."""
+
+    def pieces(write: Write, is_gone: Callable[[], bool]) -> Iterator[None]:
+        write(b"rows")
+        reader.room = len(reader.got)
+        yield
+
+    reader, told = Reader(), []
+    write_pieces(reader, pieces, whole=False, may_pack=True).addBoth(told.append)
+    pump(turns)
+    assert (gunzip(reader.got), told, reader.producer) == (b"rows", [b""], None)
+    assert reader.clock.getDelayedCalls() == []
 
 
 def test_whoever_hangs_up_ends_it(turns: Clock) -> None:

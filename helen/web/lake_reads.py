@@ -18,7 +18,9 @@ from typing import Any, TypeVar
 from twisted.internet.defer import DeferredSemaphore
 from twisted.internet.threads import deferToThread
 
+from helen.agents.sight import Sight
 from helen.web.problems import Problem, bad_request
+from helen.web.sight.redaction import seen_history
 
 T = TypeVar("T")
 AT_ONCE = 2  # readers of the lake: each takes a core, and some 10 ms to 1 s
@@ -56,10 +58,11 @@ def demand_reader() -> None:
         )  # fmt: skip
 
 
-def read_lake(lake: Path, fields: Mapping[str, Any]) -> bytes:
+def read_lake(lake: Path, fields: Mapping[str, Any], sight: Sight | None = None) -> bytes:
     """Return the history as JSON. In a thread; `fields` are those of `HistoryRequest`, times in microseconds.
 
-    Raises Problem for a lake that isn't there, a check that it doesn't know, and what can't be answered.
+    With `sight` it is as a limited caller sees it. Raises Problem for a lake that isn't there, a check that it doesn't
+    know, and what can't be answered.
     """
     reader = importlib.import_module(READER)
     if not (lake / "series" / "_delta_log").is_dir():
@@ -68,7 +71,7 @@ def read_lake(lake: Path, fields: Mapping[str, Any]) -> bytes:
             " history, and goes on with it",
         )  # fmt: skip
     try:
-        document = reader.read_history(lake, reader.HistoryRequest.of(**fields))
+        document = seen_history(reader.read_history(lake, reader.HistoryRequest.of(**fields)), sight)
     except reader.NotInLake as error:
         raise Problem(404, "not found", str(error)) from error
     except (reader.BadRequest, reader.TooMuch) as error:

@@ -13,6 +13,7 @@ from helen.web.agent_views import show_result
 from helen.web.connections.packed import block_of
 from helen.web.rows.row_feed import RowFeed
 from helen.web.rows.selection import ENCODER, FIELDS, Wanted, encode
+from helen.web.sight.redaction import seen_result
 
 
 class RowFrame:
@@ -66,7 +67,7 @@ class ResultView:
         past = record_of(record)
         if past.origin == Origin.ASKED or (sight is not None and not sight(past.agent)):
             return None
-        shown = {"agent": past.agent, "check_id": past.check_id, **show_result(past)}
+        shown = {"agent": past.agent, "check_id": past.check_id, **show_result(seen_result(past, sight))}
         return b"id: %b\nevent: result\ndata: %b\n\n" % (
             where,
             json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace"),

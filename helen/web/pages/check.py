@@ -18,7 +18,7 @@ from helen.web.route import Query, Routes
 from helen.web.routes.recent import newest_results, recent_of
 from helen.web.routes.states import known_key
 from helen.web.rows.row import shown_check
-from helen.web.sight.redaction import seen_state
+from helen.web.sight.redaction import seen_result, seen_state
 from helen.web.state_rows import show_state
 from helen.web.web_parts import WebParts
 
@@ -38,7 +38,7 @@ async def check_page(parts: WebParts, request: ApiRequest, agent: str, check: st
 
 async def write_check(parts: WebParts, request: ApiRequest, agent: str, check: str) -> bytes:
     """Write the page of a check; why.py does so for an id that ends with /why. Raises Problem 404."""
-    key = known_key(parts, agent, check)
+    key, sight = known_key(parts, agent, check), parts.visible(request.caller)
     recent = recent_of(parts, key)
     runs = await deferToThread(newest_results, parts.state / "history", recent, key, time.time(), RUNS)
     known = parts.sessions.roster.agents.get(agent)
@@ -47,9 +47,10 @@ async def write_check(parts: WebParts, request: ApiRequest, agent: str, check: s
     entry = next((each for each in entries if each.id == check), None)
     return await write_page(
         parts, request, "check", agent=agent, check=check, shown=shown_check(check), key=key,
-        state=show_state(parts.evaluator, *key, parts.visible(request.caller)),
+        state=show_state(parts.evaluator, *key, sight),
         latest=None if latest is None else show_latest(latest),
-        entry=None if entry is None else show_entry(entry), runs=[show_result(past) for past in runs], spans=SPANS,
+        entry=None if entry is None else show_entry(entry), spans=SPANS,
+        runs=[show_result(seen_result(past, sight)) for past in runs],
         is_code_known=latest is not None and latest.code is not None, holds=_holds(parts, request, key),
         connected=known is not None and known.link is not None,
     )  # fmt: skip

@@ -31,7 +31,7 @@ async def get_history(parts: WebParts, request: ApiRequest) -> bytes:
     """Answer with rows of one check between two times, as helen/pipeline/reports/check_history.py reads them."""
     fields = read_fields(request.args, time.time())
     demand_reader()
-    answer = await parts.lake_reads.ask(read_lake, parts.pipeline.lake, fields)
+    answer = await parts.lake_reads.ask(read_lake, parts.pipeline.lake, fields, parts.visible(request.caller))
     request.setHeader("content-type", "application/json")
     return answer
 

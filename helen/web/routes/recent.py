@@ -21,6 +21,7 @@ from helen.web.query import first_text
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Query, Routes
 from helen.web.routes.states import known_key
+from helen.web.sight.redaction import seen_result
 from helen.web.web_parts import WebParts
 
 routes = Routes()
@@ -47,7 +48,8 @@ async def list_recent(parts: WebParts, request: ApiRequest) -> bytes:
         raise bad_request(f"`limit` is a number from 1 to {MOST}")
     recent = recent_of(parts, key)
     found = await deferToThread(newest_results, parts.state / "history", recent, key, time.time(), int(text))
-    return write_json(request, {"results": [show_result(past) for past in found]})
+    sight = parts.visible(request.caller)
+    return write_json(request, {"results": [show_result(seen_result(past, sight)) for past in found]})
 
 
 def recent_of(parts: Parts, key: Key) -> list[HistoryRecord]:

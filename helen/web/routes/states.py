@@ -30,7 +30,7 @@ from helen.web.problems import Problem, bad_request
 from helen.web.query import first_text, texts
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Query, Routes
-from helen.web.sight.redaction import seen_changes, seen_facts
+from helen.web.sight.redaction import seen_changes, seen_facts, seen_result
 from helen.web.state_rows import ConditionJson, StateFilter, StateJson, show_state, write_states
 from helen.web.web_parts import WebParts
 
@@ -219,7 +219,8 @@ def _look_back(state: Path, facts: Facts, recent: list[HistoryRecord], sight: Si
     told = [changes[at] for at in sorted(changes)]
     if sight is not None:
         facts, told = seen_facts(facts, sight), list(seen_changes(told, sight))
+    newest = [results[at] for at in sorted(results, reverse=True)][:RESULTS_SHOWN]
     return facts.with_history(
-        told, [results[at] for at in sorted(results, reverse=True)][:RESULTS_SHOWN],
+        told, [seen_result(past, sight) for past in newest],
         [runs[at] for at in sorted(runs)], until,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 from attrs import evolve
 from msgspec.structs import replace
 
+from groundwork.target_ids import kept_spool, source_of
 from helen.agents.sight import Sight
 from helen.evaluation.event_log import Line
 from helen.evaluation.replay import HistoryRecord
@@ -21,6 +22,7 @@ from helen.explain.explain import Facts
 from helen.states.model import AWAITING, DEPENDENCY, ROLLOUT, Hold, State
 
 HIDDEN = "another check"  # what stands in the place of a check on an agent out of sight
+HIDDEN_AGENT = "hidden"  # what stands in the place of an agent out of sight that looks at a target
 SAID_ELSEWHERE = "the reason is on an agent out of your sight"
 SAID_HIDDEN = "a check that it depends on is not well, on an agent out of your sight"
 SAID_TRIED = "a version of the checks is being tried on it"
@@ -59,7 +61,32 @@ def seen_facts(facts: Facts, sight: Sight) -> Facts:
     """Return what an explanation is made from, as it is now, without other agents that are out of sight."""
     state = None if facts.state is None else seen_state(facts.state, sight)
     ignored = tuple(each if sight.sees_check(each) else HIDDEN for each in facts.ignored)
-    return evolve(facts, state=state, ignored=ignored)
+    runner = facts.runner if facts.runner is None or sight(facts.runner) else HIDDEN_AGENT
+    return evolve(facts, state=state, ignored=ignored, runner=runner)
+
+
+def seen_result(past: HistoryRecord, sight: Sight | None) -> HistoryRecord:
+    """Return a result as a caller sees it: without the agent that looked at a target, if that is out of sight."""
+    if sight is None or past.result is None or past.agent is None:
+        return past
+    spool = _seen_spool(past.agent, past.result.spool, sight)
+    return past if spool == past.result.spool else replace(past, result=evolve(past.result, spool=spool))
+
+
+def seen_history(answer: Mapping[str, Any], sight: Sight | None) -> dict[str, Any]:
+    """Return what the lake has of a check as a caller sees it: its raw results name the agent that ran them."""
+    if sight is None or "results" not in answer:
+        return dict(answer)
+    name = answer["agent"]
+    return {**answer, "results": [
+        row if row["spool"] is None else {**row, "spool": _seen_spool(name, row["spool"], sight)}
+        for row in answer["results"]
+    ]}  # fmt: skip
+
+
+def _seen_spool(name: str, spool: str, sight: Sight) -> str:
+    ran, own = source_of(name, spool)
+    return spool if ran == name or sight(ran) else kept_spool(HIDDEN_AGENT, own)
 
 
 def seen_changes(changes: Iterable[HistoryRecord], sight: Sight) -> Iterator[HistoryRecord]:

@@ -1,0 +1,159 @@
+"""A limited caller is not told which agent looks at a target, if it does not see that one: by no answer of results."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred, succeed
+
+from equus_protocol.results import OK, ResultDocument
+from groundwork.check_notes import NO_NOTES
+from groundwork.target_ids import kept_spool
+from helen.agents.roster import Agent
+from helen.agents.sight import Sight
+from helen.evaluation.replay import HistoryRecord, record_of
+from helen.explain.explain import Facts, explain
+from helen.journal.document import from_result
+from helen.journal.values import Entry, Origin, StoredResult
+from helen.states.model import Rule
+from helen.web import lake_reads
+from helen.web.pages import check as check_pages
+from helen.web.routes import history as history_routes
+from helen.web.routes import recent as recent_routes
+from helen.web.routes import states as state_routes
+from helen.web.sight.redaction import seen_result
+from helen.web.stream_views import ResultView
+
+NOW = 1_700_000_000.0
+AGENTS = {"switch-1": Agent("switch-1", labels={"role": "switch"}), "probe-1": Agent("probe-1")}
+SIGHTS = [
+    (None, "probe-1"),
+    (Sight(("role=switch",), AGENTS), "hidden"),
+    (Sight(("role=switch", "probe-*"), AGENTS), "probe-1"),
+]
+each_sight = pytest.mark.parametrize(("sight", "ran"), SIGHTS, ids=["no limit", "out of sight", "in sight"])
+
+
+def stored(agent: str, spool: str, at: int = 1) -> StoredResult:
+    entry = Entry(agent, "ping", "ping", spool, at, Origin.TARGET, NOW - 60.0 + at, b"")
+    return StoredResult(at, entry, from_result(ResultDocument(OK, summary="up", started=NOW - 61.0)))
+
+
+OF_TARGET = stored("switch-1", kept_spool("probe-1", "a1b2"))
+OF_AGENT = stored("switch-1", "c3d4", 2)  # as if it ran on it: no other agent is in it
+RECORDS = [record_of(OF_TARGET), record_of(OF_AGENT)]
+
+
+class Request:
+    """A GET for one check, by a caller that `Parts` knows the sight of."""
+
+    method, caller, responseHeaders = b"GET", None, SimpleNamespace(getRawHeaders=lambda name: ["a"])
+
+    def __init__(self, **given: str) -> None:
+        self.args = {name.encode(): [value.encode()] for name, value in given.items()}
+
+    def setResponseCode(self, status: int) -> None: ...
+
+    def setHeader(self, name: str, value: str) -> None: ...
+
+
+def parts_of(sight: Sight | None, folder: Path) -> Any:
+    timeline = SimpleNamespace(states={("switch-1", "ping"): None})
+    delivery = SimpleNamespace(schedule_of=lambda agent: ())
+    return SimpleNamespace(
+        visible=lambda caller: sight, state=folder, evaluator=SimpleNamespace(timeline=timeline, recent=RECORDS),
+        sessions=SimpleNamespace(roster=SimpleNamespace(agents=AGENTS), delivery=delivery),
+        lake_reads=SimpleNamespace(ask=lambda call, *given: succeed(call(*given))),
+        pipeline=SimpleNamespace(lake=folder),
+    )  # fmt: skip
+
+
+def finished(work: Coroutine[Any, Any, Any]) -> Any:
+    found: list[Any] = []
+    Deferred.fromCoroutine(work).addBoth(found.append)
+    return found[0]
+
+
+@each_sight
+def test_the_newest_results(sight: Sight | None, ran: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent_routes, "deferToThread", lambda call, *given: succeed(RECORDS))
+    request: Any = Request(agent="switch-1", check="ping")
+    monkeypatch.setattr(recent_routes, "write_json", lambda request, answer: answer)
+    answer = finished(recent_routes.list_recent(parts_of(sight, tmp_path), request))
+    assert [each["ran"] for each in answer["results"]] == [ran, None]
+
+
+@each_sight
+def test_the_page_of_a_check(sight: Sight | None, ran: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+
+    async def write_page(parts: Any, request: Any, name: str, **shown: Any) -> bytes:
+        written.append(shown)
+        return b""
+
+    monkeypatch.setattr(check_pages, "deferToThread", lambda call, *given: succeed(RECORDS))
+    monkeypatch.setattr(check_pages, "write_page", write_page)
+    monkeypatch.setattr(check_pages, "show_state", lambda *_: None)
+    monkeypatch.setattr(check_pages, "_holds", lambda *_: [])
+    request: Any = Request()
+    finished(check_pages.write_check(parts_of(sight, tmp_path), request, "switch-1", "ping"))
+    assert [each["ran"] for each in written[0]["runs"]] == [ran, None]
+
+
+@each_sight
+def test_a_stream_of_results(sight: Sight | None, ran: str) -> None:
+    frames = [ResultView.frame(record, b"1", sight) for record in (OF_TARGET, OF_AGENT)]
+    assert [json.loads(frame.partition(b"data: ")[2])["ran"] for frame in frames if frame is not None] == [ran, None]
+
+
+@each_sight
+def test_an_explanation(sight: Sight | None, ran: str, tmp_path: Path) -> None:
+    """It tells of the agent that looks now, and of the one that ran the last result."""
+    rule = Rule(attempts=1, passive=True)
+    entry: Any = SimpleNamespace(every=60.0, timeout=5.0, notes=NO_NOTES)
+    facts = Facts("switch-1", "ping", NOW, None, rule, entry, runner="probe-1")
+    found = explain(state_routes._look_back(tmp_path, facts, RECORDS[:1], sight))
+    assert f"the last result, by {ran} says ok \N{EN DASH} up" in texts(found["why_state"])
+    assert f"{ran} looks at it" in texts(found["why_not_run"])
+    assert ("probe-1" in json.dumps(found)) is (ran == "probe-1")
+
+
+def texts(lines: Sequence[dict[str, Any]]) -> list[str]:
+    return [line["text"] for line in lines]
+
+
+@each_sight
+def test_raw_history(sight: Sight | None, ran: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows have the spool of each result; those of a rollup have none."""
+
+    class Never(Exception):
+        """Is not raised."""
+
+    raw = [{"spool": each.entry.spool, "summary": "up"} for each in (OF_TARGET, OF_AGENT)] + [{"spool": None}]
+    answers = [{"agent": "switch-1", "results": raw}, {"agent": "switch-1", "metrics": []}]
+    reader = SimpleNamespace(
+        NotInLake=Never, BadRequest=Never, TooMuch=Never, LakeUnreadable=Never, read_history=lambda *_: answers.pop(0),
+        HistoryRequest=SimpleNamespace(of=lambda **given: given),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "reader_of_this_test", reader)
+    monkeypatch.setattr(lake_reads, "READER", "reader_of_this_test")
+    monkeypatch.setattr(history_routes, "demand_reader", lambda: None)
+    (tmp_path / "series" / "_delta_log").mkdir(parents=True)
+    request: Any = Request(agent="switch-1", check="ping")
+    parts = parts_of(sight, tmp_path)
+    found = json.loads(finished(history_routes.get_history(parts, request)))
+    assert [each["spool"] for each in found["results"]] == [f"{ran} a1b2", "c3d4", None]
+    assert json.loads(finished(history_routes.get_history(parts, request))) == {"agent": "switch-1", "metrics": []}
+
+
+def test_a_record_of_no_agent() -> None:
+    """Or of no result: it is as it was."""
+    sight = Sight((), AGENTS)
+    for past in (HistoryRecord(1, NOW, "node", None, None), HistoryRecord(2, NOW, "link", "probe-1", "equus:link")):
+        assert seen_result(past, sight) is past

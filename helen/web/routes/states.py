@@ -13,6 +13,7 @@ from twisted.internet.threads import deferToThread
 
 from equus_protocol.results import STATUS_WORDS
 from groundwork.durations import words_of
+from helen.agents.roster import Agent
 from helen.agents.sight import Sight
 from helen.evaluation.replay import HistoryRecord
 from helen.explain.explain import AROUND, DAY, Facts, explain
@@ -185,7 +186,7 @@ def _facts(parts: Parts, key: Key, at: float, is_now: bool) -> Facts:
     runner = parts.targets.runner(key[0])
     listed = (*sessions.delivery.schedule_of(agent), *parts.targets.entries_of(key[0]))
     entry = next((each for each in listed if each.id == key[1]), None)
-    link = agent if runner is None else sessions.roster.know(runner)
+    link = agent if runner is None else sessions.roster.agents.get(runner, Agent(runner))
     return Facts(
         *key, at, timeline.states.get(key) if is_now else None, timeline.rule(key), entry, link.connected_at,
         link.last_seen, None if clock is None else clock.offset, timeline.dependencies.ignored.get(key, ()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase, translate
 from typing import Any
 
@@ -22,6 +22,7 @@ from helen.states.model import USUAL, Rule
 DEFAULT_TIMEOUT = 10.0  # seconds, for a check without a timeout of its own
 SHORTEST = 1.0  # seconds between two runs: below it a fork per run is no longer cheap
 MAX_SCHEDULE = 1_048_576  # bytes
+MAX_ENTRIES = 4_096  # of one schedule: an agent refuses all of a longer one
 PATTERN = frozenset("*?[")
 
 
@@ -202,15 +203,36 @@ def defaults_for(given: Assignment, check: str, table: CheckTable | None) -> dic
 
 def to_json(entries: Iterable[ScheduleEntry]) -> bytes:
     """Return the blob of a `schedule` message. Raises AssignmentsError if it would be more than one blob holds."""
-    listed = [
-        {"id": e.id, "check": e.check, "every": e.every, "offset": e.offset, "timeout": e.timeout, "args": e.args,
-         "overlap": e.overlap}
-        for e in entries
-    ]  # fmt: skip
-    blob = json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode()
-    if len(blob) > MAX_SCHEDULE:
-        raise AssignmentsError(f"the schedule of one agent takes {len(blob)} bytes; {MAX_SCHEDULE} is the most")
-    return blob
+    return with_further(entries, ())[0]
+
+
+def with_further(own: Iterable[ScheduleEntry], further: Sequence[ScheduleEntry]) -> tuple[bytes, tuple[str, ...]]:
+    """Return the blob of a `schedule` message with as many further entries as fit behind an agent's own ones.
+
+    Behind it are the ids of those that were left out: an agent refuses the whole of a schedule that is too long, its
+    own checks, too. Raises AssignmentsError if its own ones alone are more than one blob holds.
+    """
+    pieces = [_entry_json(entry) for entry in own]
+    size = 1 + sum(len(piece) + 1 for piece in pieces) + (not pieces)
+    if size > MAX_SCHEDULE:
+        raise AssignmentsError(f"the schedule of one agent takes {size} bytes; {MAX_SCHEDULE} is the most")
+    for at, entry in enumerate(further):
+        piece = _entry_json(entry)
+        size += len(piece) + bool(pieces)
+        if size > MAX_SCHEDULE or len(pieces) >= MAX_ENTRIES:
+            return _joined(pieces), tuple(each.id for each in further[at:])
+        pieces.append(piece)
+    return _joined(pieces), ()
+
+
+def _joined(pieces: Iterable[bytes]) -> bytes:
+    return b"[%b]" % b",".join(pieces)
+
+
+def _entry_json(entry: ScheduleEntry) -> bytes:
+    document = {"id": entry.id, "check": entry.check, "every": entry.every, "offset": entry.offset,
+                "timeout": entry.timeout, "args": entry.args, "overlap": entry.overlap}  # fmt: skip
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def unknown_checks(assignments: Assignments, tables: Mapping[str, CheckTable]) -> list[str]:

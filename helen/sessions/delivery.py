@@ -49,6 +49,7 @@ class Outgoing:
     """
 
     schedule: bytes | None = None  # as it was sent last
+    left_out: tuple[str, ...] = ()  # ids of what it was to run for targets, and its schedule had no room for
     reload_sent_for: str | None = None  # the digest of the set that `reload` was last sent for
     requests: deque[m.AskManifest | m.Fetch] = field(factory=deque)  # not answered yet
 
@@ -207,14 +208,19 @@ class Delivery:
             self._set_timer()
             return
         try:
-            blob = schedules.to_json((*entries, *self.further(agent.name)))
+            blob, left_out = schedules.with_further(entries, self.further(agent.name))
         except AssignmentsError as error:
             self.log.error("{name} keeps its old schedule: {error}", name=agent.name, error=error)
             return
         outgoing = self._outgoing[connection]
+        outgoing.left_out = left_out
         if outgoing.schedule != blob:
             outgoing.schedule = blob
             connection.send(m.Schedule(connection.next_id(), blob))
+
+    def left_out(self) -> dict[str, tuple[str, ...]]:
+        """Return, by agent, the ids of what it was to run for targets and does not: its schedule is full."""
+        return {link.name: outgoing.left_out for link, outgoing in self._outgoing.items() if outgoing.left_out}
 
     def _set_timer(self) -> None:
         """Use one timer for all version 1 agents."""

@@ -17,7 +17,8 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from equus_protocol.one_off import fits
-from groundwork.target_ids import wire_id
+from groundwork.counts import count
+from groundwork.target_ids import parsed, wire_id
 from helen.agents.roster import Agent
 from helen.assignments.schedule import CheckTable, ScheduleEntry
 from helen.assignments.target_schedule import of_runner, rule_of, schedule_of_target
@@ -121,13 +122,14 @@ class TargetControl:
         return "a target" if name in self.config else ""
 
     def faults(self) -> list[str]:
-        """Return a sentence for each target that is not looked at because of its declaration."""
+        """Return a sentence for each target, and each agent with too many of them, where a declaration is at fault."""
         taken = [name for name in self.config if self.find(name) is None]
         lonely = [name for group in self._groups.values() if not group.agents for name in group.targets]
         return [
             *(f"{name} is an agent: a target needs a name of its own" for name in sorted(taken)),
             *(f"{name}: no agent fits its via, {', '.join(self.config[name].via)}" for name in sorted(lonely)
               if name in self.config),
+            *(_said_left_out(agent, ids) for agent, ids in sorted(self._sessions.delivery.left_out().items())),
         ]  # fmt: skip
 
     def _on_config(self) -> None:
@@ -290,3 +292,11 @@ class TargetControl:
             return {}
         agent = self._holders.get(name)
         return {entry.id: rule_of(entry, agent) for entry in self._entries.get(name, ())}
+
+
+def _said_left_out(agent: str, ids: tuple[str, ...]) -> str:
+    first = "/".join(parsed(ids[0]) or ids[:1])
+    return (
+        f"{agent} has no room in its schedule for {count(len(ids), 'check')} of targets, {first} first: let more agents"
+        " fit their via"
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from equus.schedule import document
 from groundwork.check_notes import NO_NOTES, CheckNotes
 from helen.agents.roster import Agent
 from helen.assignments import assignments_text
@@ -15,6 +16,8 @@ from helen.assignments.assignments_text import read
 from helen.assignments.known_notes import KnownNotes
 from helen.assignments.password_arguments import _is_named_so, _is_random, _suspects, password_warnings
 from helen.assignments.schedule import (
+    MAX_ENTRIES,
+    MAX_SCHEDULE,
     Assignment,
     Assignments,
     AssignmentsError,
@@ -24,6 +27,7 @@ from helen.assignments.schedule import (
     schedule,
     to_json,
     unknown_checks,
+    with_further,
 )
 from helen.assignments.state_rules import NO_SETTINGS, RuleSettings, link_rule, read_defaults, read_settings, rule_for
 from helen.states.model import USUAL, Rule
@@ -351,3 +355,33 @@ def test_notes_of_agents() -> None:
     assert (list(known.owners("a")), list(known.owners("b"))) == ([("c", "ops")], [])
     known.take(Agent("a"), [])
     assert (known.of("a", "c"), known._by_agent) == (NO_NOTES, {})
+
+
+def an_entry(name: str, size: int = 0) -> ScheduleEntry:
+    return ScheduleEntry(name, "c", 60.0, 0.0, 5.0, {"a": "x" * size})
+
+
+@pytest.mark.parametrize("own", [0, 1, 4_095, 4_096, 4_097])
+def test_further_entries_up_to_what_an_agent_takes(own: int) -> None:
+    """Its own ones come first; a schedule with one entry more than 4,096 would be refused with all that is in it."""
+    assert MAX_ENTRIES == document.MAX_ENTRIES
+    mine, others = [an_entry(f"i{n}") for n in range(own)], [an_entry(f"t{n}") for n in range(4_099)]
+    blob, left_out = with_further(mine, others)
+    room = max(0, 4_096 - own)
+    assert [each["id"] for each in json.loads(blob)] == [each.id for each in (*mine, *others[:room])]
+    assert left_out == tuple(each.id for each in others[room:])
+    if own <= 4_096:
+        assert [len(document.parse(blob).entries), document.parse(blob).refused] == [4_096, ()]
+
+
+@pytest.mark.parametrize("own", [0, 2])
+def test_further_entries_up_to_a_blob(own: int) -> None:
+    """To the byte; those behind one that has no room are left out, too."""
+    mine, first = [an_entry(f"i{n}") for n in range(own)], an_entry("a", 500)
+    spare = MAX_SCHEDULE - len(to_json([*mine, first, an_entry("b")]))
+    others = [first, an_entry("b", spare), an_entry("c")]
+    assert with_further(mine, others[:2]) == (to_json([*mine, *others[:2]]), ())
+    assert len(with_further(mine, others)[0]) == MAX_SCHEDULE
+    assert with_further(mine, others)[1] == ("c",)
+    others[1] = an_entry("b", spare + 1)
+    assert with_further(mine, others) == (to_json([*mine, first]), ("b", "c"))

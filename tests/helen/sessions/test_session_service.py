@@ -17,6 +17,7 @@ from equus_protocol import messages as m
 from equus_protocol import one_off
 from groundwork.target_ids import wire_id
 from helen.assignments.assignments_text import read
+from helen.assignments.schedule import ScheduleEntry
 from helen.identity.authority import Identity
 from helen.identity.enrolment_documents import Enrolled
 from helen.journal.values import Entry, Origin
@@ -561,3 +562,24 @@ def test_results_of_targets(home: Home) -> None:
     }  # fmt: skip
     assert (agents["switch-1"].latest["ping"].summary, agents["switch-1"].is_host) == ("by probe-1", True)
     assert home.house.counts["foreign"] == 1
+
+
+# ---------------------------------------------------------------------------------------------- targets
+
+
+def test_more_targets_than_an_agent_has_room_for(home: Home) -> None:
+    """It gets its own checks and as many others as it takes; what is left out is known while it is connected."""
+    peer, delivery = home.agent(), home.house.delivery
+    peer.hear()
+    further = tuple(ScheduleEntry(f"t{n}", "cpu", 60.0, 0.0, 5.0, {}) for n in range(5_000))
+    delivery.further = lambda agent: further
+    delivery.send_again(home.house.roster.agents["web-1"])
+    home.turn()
+    [sent] = peer.hear()
+    ids = [each["id"] for each in json.loads(sent.blob)]
+    own = len(ids) - ids.index("t0")
+    assert (len(ids), ids[-1]) == (4_096, f"t{own - 1}")
+    assert delivery.left_out() == {"web-1": tuple(each.id for each in further[own:])}
+    delivery.further = lambda agent: further[:5]
+    delivery.send_again(home.house.roster.agents["web-1"])
+    assert delivery.left_out() == {}

@@ -31,7 +31,10 @@ class Stage:
         self.now, self.restated, self.sent = 1_000.0, [], dict[str, list[str]]()
         self.agents = {name: Agent(name) for name in known}
         roster = SimpleNamespace(agents=self.agents, host=self._host)
-        delivery = SimpleNamespace(scheduled=Event(), send_again=self._send, assignments=read_assignments(PING))
+        self.left_out: dict[str, tuple[str, ...]] = {}
+        delivery = SimpleNamespace(
+            scheduled=Event(), send_again=self._send, assignments=read_assignments(PING), left_out=lambda: self.left_out
+        )
         self.sessions: Any = SimpleNamespace(
             roster=roster, delivery=delivery, attached=Event(), detached=Event(), store=None, results=SimpleNamespace(),
             fair_turns=SimpleNamespace(walk=lambda things, each: [each(thing) for thing in list(things)]),
@@ -173,3 +176,13 @@ def test_other_assignments(stage: Stage) -> None:
     stage.pass_time(0.0)
     found = stage.control.run_of("switch-1", "ping")
     assert found is not None and (found[0], found[1].id) == (FIRST, WIRE)
+
+
+def test_more_than_an_agent_can_run(stage: Stage) -> None:
+    """What its schedule has no room for is said, with what to do."""
+    stage.come(FIRST)
+    stage.left_out = {FIRST: (WIRE, wire_id("switch-2", "ping"))}
+    assert stage.control.faults() == [
+        f"{FIRST} has no room in its schedule for 2 checks of targets, switch-1/ping first:"
+        " let more agents fit their via"
+    ]

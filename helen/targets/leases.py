@@ -34,6 +34,10 @@ class Presence:
         self.up.pop(name, None)
         self.lost[name] = now + hold
 
+    def is_usable(self, name: str) -> bool:
+        """Return True if an agent is connected or keeps its leases: it may be chosen."""
+        return name in self.up or name in self.lost
+
     def expire(self, now: float) -> list[str]:
         """Forget agents that were away for longer than they keep a lease; return their names."""
         over = [name for name, until in self.lost.items() if until <= now]
@@ -53,7 +57,7 @@ def choose(target: str, held: str | None, agents: Iterable[str], presence: Prese
     `agents` may look at it. Without one that is connected or keeps its leases the last one has it still: nobody runs
     it, and its alerts are held back by the link of that agent.
     """
-    usable = [name for name in agents if name in presence.up or name in presence.lost]
+    usable = [name for name in agents if presence.is_usable(name)]
     if not usable:
         return held
     best = max(usable, key=lambda name: (rank(target, name), name))

@@ -7,6 +7,7 @@ are the target's. What another one sends, late or made up, is in the history and
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -29,7 +30,7 @@ from helen.targets.declarations import Target, Targets, TargetsError, read
 from helen.targets.leases import SETTLE_SECONDS, START_SECONDS, Presence, choose
 
 FILE = "targets.toml"
-MOST_AGENTS = 100  # of one `via` that are considered, the first by name: each is held against each of its targets
+MOST_AGENTS = 100  # of one `via` that are considered: each is held against each of its targets
 
 
 @define(eq=False)
@@ -40,9 +41,12 @@ class Group:
     targets: list[str] = field(factory=list)
     agents: set[str] = field(factory=set)
 
-    def considered(self) -> list[str]:
-        """Return the agents between which leases are decided."""
-        return sorted(self.agents)[:MOST_AGENTS]
+    def considered(self, presence: Presence) -> list[str]:
+        """Return the agents between which leases are decided: the first by name that are connected, or just were.
+
+        One that is away for long is never chosen, so it takes no place.
+        """
+        return heapq.nsmallest(MOST_AGENTS, (name for name in self.agents if presence.is_usable(name)))
 
 
 class TargetControl:
@@ -211,7 +215,7 @@ class TargetControl:
         groups = [self._groups[via] for via in self._dirty if via in self._groups]
         self._dirty.clear()
         for group in groups:
-            agents = group.considered()
+            agents = group.considered(self._presence)
             self._sessions.fair_turns.walk(list(group.targets), lambda name, agents=agents: self._settle(name, agents))
         if self._unsent:
             unsent, self._unsent = self._unsent, set()

@@ -15,7 +15,7 @@ from helen.assignments.assignments_text import read as read_assignments
 from helen.assignments.schedule import CheckTable
 from helen.targets.declarations import read
 from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, rank
-from helen.targets.target_control import TargetControl
+from helen.targets.target_control import MOST_AGENTS, TargetControl
 
 TARGETS = '[[target]]\nname = "switch-1"\naddress = "10.0.3.1"\nvia = ["probe-*"]\n'
 PING = '[[assign]]\ncheck = "ping"\ntargets = "switch-*"\nevery = "1m"\n'
@@ -186,3 +186,20 @@ def test_more_than_an_agent_can_run(stage: Stage) -> None:
         f"{FIRST} has no room in its schedule for 2 checks of targets, switch-1/ping first:"
         " let more agents fit their via"
     ]
+
+
+def test_more_agents_than_are_considered() -> None:
+    """Those that are away take no place of one that is connected, however early their names are."""
+    away = [f"probe-{number:03}" for number in range(MOST_AGENTS + 1)]
+    stage = Stage(*away)
+    for name in away:
+        stage.sessions.delivery.scheduled(stage.agents[name], ())
+    stage.come("probe-late")
+    stage.pass_time(START_SECONDS)
+    assert (stage.runner, stage.sent) == ("probe-late", {"probe-late": [WIRE]})
+    for name in away:
+        stage.come(name)
+    stage.pass_time(SETTLE_SECONDS)
+    considered = stage.control._groups[("probe-*",)].considered(stage.control._presence)
+    assert considered == away[:MOST_AGENTS]
+    assert stage.runner == max(considered, key=lambda name: rank("switch-1", name))

@@ -19,7 +19,7 @@ from twisted.logger import Logger
 
 from equus_protocol.one_off import fits
 from groundwork.counts import count
-from groundwork.target_ids import parsed, wire_id
+from groundwork.target_ids import parsed
 from helen.agents.roster import Agent
 from helen.assignments.schedule import CheckTable, ScheduleEntry
 from helen.assignments.target_schedule import of_runner, rule_of, schedule_of_target
@@ -70,7 +70,7 @@ class TargetControl:
         self._entries: dict[str, tuple[ScheduleEntry, ...]] = {}  # target -> what is to be looked at
         self._holders: dict[str, str] = {}  # target -> the agent with its lease
         self._held: defaultdict[str, set[str]] = defaultdict(set)  # agent -> its targets
-        self._wire: dict[str, frozenset[str]] = {}  # agent -> ids under which its results count
+        self._ids: dict[str, frozenset[str]] = {}  # target -> the ids of what is to be looked at
         self._unsent: set[str] = set()  # agents with another share than they were sent
         self._dirty: set[tuple[str, ...]] = set()  # groups to decide about anew
         self._settling: dict[str, float] = {}  # agents that have just come -> when they may take leases over
@@ -163,6 +163,7 @@ class TargetControl:
     def _drop(self, name: str) -> None:
         if name not in self.config:
             self._entries.pop(name, None)
+            self._ids.pop(name, None)
             self._give(name, None)
             self._sessions.roster.host(name)  # so that its states are closed, too, if it was taken out meanwhile
             self._restate(name)
@@ -175,7 +176,7 @@ class TargetControl:
             assignments, self._tables(), name, target.labels, target.address
         )  # fmt: skip
         if made != self._entries.get(name):
-            self._entries[name] = made
+            self._entries[name], self._ids[name] = made, frozenset(entry.id for entry in made)
             self._changed(self._holders.get(name))
         self._restate(name)
 
@@ -240,6 +241,8 @@ class TargetControl:
         held = self._holders.pop(name, None)
         if held is not None:
             self._held[held].discard(name)
+            if not self._held[held]:
+                del self._held[held]
             self._changed(held)
         if agent is not None:
             self._holders[name] = agent
@@ -247,18 +250,9 @@ class TargetControl:
             self._changed(agent)
 
     def _changed(self, agent: str | None) -> None:
-        """Take note that an agent has another share: from now on its results count for that one."""
-        if agent is None:
-            return
-        names = self._held.get(agent)
-        if not names:
-            self._held.pop(agent, None)
-            self._wire.pop(agent, None)
-        else:
-            self._wire[agent] = frozenset(
-                wire_id(name, entry.id) for name in names for entry in self._entries.get(name, ())
-            )
-        self._unsent.add(agent)
+        """Take note that an agent has another share than it was sent."""
+        if agent is not None:
+            self._unsent.add(agent)
 
     def _send(self, name: str) -> None:
         agent = self._sessions.roster.agents.get(name)
@@ -288,7 +282,8 @@ class TargetControl:
 
     def counts(self, agent: str, check_id: str) -> bool:
         """Return True for a result of a target by the agent with its lease, and False by another."""
-        return check_id in self._wire.get(agent, ())
+        found = parsed(check_id)
+        return found is not None and self._holders.get(found[0]) == agent and found[1] in self._ids.get(found[0], ())
 
     def rules_of(self, name: str) -> dict[str, Rule]:
         """Return the rules by which results of a target's checks are judged, by their ids."""

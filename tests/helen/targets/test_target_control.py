@@ -18,6 +18,7 @@ from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, ra
 from helen.targets.target_control import MOST_AGENTS, TargetControl
 
 TARGETS = '[[target]]\nname = "switch-1"\naddress = "10.0.3.1"\nvia = ["probe-*"]\n'
+MANY = "".join(TARGETS.replace("switch-1", f"switch-{number}") for number in range(300))
 PING = '[[assign]]\ncheck = "ping"\ntargets = "switch-*"\nevery = "1m"\n'
 TABLES = {"ping": CheckTable("ping", None, 5.0, args={"host": {"type": "string"}})}
 FIRST, SECOND, THIRD = sorted(("probe-1", "probe-2", "probe-3"), key=lambda name: rank("switch-1", name), reverse=True)
@@ -203,3 +204,39 @@ def test_more_agents_than_are_considered() -> None:
     considered = stage.control._groups[("probe-*",)].considered(stage.control._presence)
     assert considered == away[:MOST_AGENTS]
     assert stage.runner == max(considered, key=lambda name: rank("switch-1", name))
+
+
+class Counting(dict[str, Any]):
+    """Entries of targets that count how often they are asked for."""
+
+    asked = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked += 1
+        return super().get(key, default)
+
+
+def test_many_targets_of_one_agent(stage: Stage) -> None:
+    """Each lease that it gets costs the same, however many it has; so does each result."""
+    stage.write(MANY)
+    stage.come(FIRST)
+    entries = stage.control._entries = Counting(stage.control._entries)
+    stage.pass_time(0.0)
+    assert len(stage.sent[FIRST]) == 300
+    assert entries.asked <= 5 * 300
+    entries.asked = 0
+    assert all(stage.control.counts(FIRST, wire_id(f"switch-{number}", "ping")) for number in range(300))
+    assert entries.asked == 0
+
+
+def test_ids_that_count_for_nothing(stage: Stage) -> None:
+    """No check of its own, none that the target does not have, and no half of an id."""
+    stage.come(FIRST)
+    stage.pass_time(0.0)
+    refused = ["ping", "switch-1/ping", wire_id("switch-1", "disk"), wire_id("switch-1", ""), wire_id("", "ping"), ""]
+    assert [stage.control.counts(FIRST, each) for each in (*refused, WIRE)] == [False] * len(refused) + [True]
+    stage.go(FIRST)
+    stage.write("")
+    stage.pass_time(0.0)
+    assert not stage.control.counts(FIRST, WIRE)
+    assert (stage.control._ids, stage.control._held, stage.control._holders) == ({}, {}, {})

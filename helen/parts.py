@@ -40,8 +40,11 @@ from helen.telemetry import Telemetry
 class FarTunnels(Protocol):
     """Describes helen.cluster.far_tunnels.FarTunnels."""
 
-    def open(self, agent: str, kind: str, described: dict[str, str]) -> Deferred[Any]:
-        """Open a tunnel to an agent of another Helen. Fails with TunnelRefused, NotThere among them."""
+    def open(self, agent: str, kind: str, described: dict[str, str], token: str = "") -> Deferred[Any]:
+        """Open a tunnel to an agent of another Helen. Fails with TunnelRefused, NotThere among them.
+
+        `token` is the name of the caller's, empty for the operator.
+        """
 
     def host_key(self, agent: str) -> Deferred[dict[str, str]]:
         """Return what an agent of another Helen has said of its SSH host key, {} if there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from helen.agents.load_report import read_object, read_shell
 from helen.cluster.network_key import NetworkKey
 from helen.cluster.served_tunnels import END, MORE, PIECE, WAIT, WAIT_SECONDS
 from helen.cluster.tunnel_orders import TunnelOrder
-from helen.tunnels.tunnels import ANSWER_SECONDS, MOST, NotThere, TunnelRefused
+from helen.tunnels.tunnels import ANSWER_SECONDS, MOST, OF_TOKEN, NotThere, TunnelRefused
 from scale0.endpoint.requests import NotAnswered
 
 ASK_SECONDS = WAIT_SECONDS + 10.0  # that the other Helen has for one answer
@@ -36,25 +37,31 @@ class FarTunnels:
     ) -> None:  # fmt: skip
         self._reactor, self._identity, self._key, self._wall = reactor, identity, key, wall
         self._ask, self._others = ask, others
-        self._count = 0
+        self._open_of: Counter[str] = Counter()  # tunnels by the token of their callers
 
-    def open(self, agent: str, kind: str, described: Mapping[str, str]) -> Deferred[FarTunnel]:
-        """Ask the others for a tunnel to an agent, one by one. Fails with TunnelRefused if none of them opens it."""
-        return Deferred.fromCoroutine(self._open(agent, kind, described))
+    def open(self, agent: str, kind: str, described: Mapping[str, str], token: str = "") -> Deferred[FarTunnel]:
+        """Ask the others for a tunnel to an agent, one by one. Fails with TunnelRefused if none of them opens it.
 
-    async def _open(self, agent: str, kind: str, described: Mapping[str, str]) -> FarTunnel:
-        if self._count >= MOST:
+        `token` is the name of the caller's, empty for the operator.
+        """
+        return Deferred.fromCoroutine(self._open(agent, kind, described, token))
+
+    async def _open(self, agent: str, kind: str, described: Mapping[str, str], token: str) -> FarTunnel:
+        if token and self._open_of[token] >= OF_TOKEN:
+            raise TunnelRefused(f"the token {token} has {OF_TOKEN} tunnels to agents of others open already: end one")
+        if self._open_of.total() >= MOST:
             raise TunnelRefused(f"this Helen has {MOST} tunnels to agents of others open already: wait until one ends")
-        self._count += 1
+        self._open_of[token] += 1
+        ended = partial(self._ended, token)
         try:
             for other in self._others():
                 number = await self._opened_at(other, agent, kind, described)
                 if number is not None:
-                    return FarTunnel(self._reactor, partial(self._request, other), number, self._ended)
+                    return FarTunnel(self._reactor, partial(self._request, other), number, ended)
         except BaseException:
-            self._ended()
+            ended()
             raise
-        self._ended()
+        ended()
         raise NotThere(f"{agent} is not connected to this Helen, nor to another one of its network that answers")
 
     def host_key(self, agent: str) -> Deferred[dict[str, str]]:
@@ -93,8 +100,10 @@ class FarTunnels:
             raise TunnelRefused(f"{other}: {said[:500].decode('utf-8', 'replace')}")
         return None
 
-    def _ended(self) -> None:
-        self._count -= 1
+    def _ended(self, token: str) -> None:
+        self._open_of[token] -= 1
+        if not self._open_of[token]:
+            del self._open_of[token]
 
 
 class FarTunnel:

@@ -61,15 +61,15 @@ def far_tunnels(parts: Parts, name: str) -> FarTunnels | None:
 
 async def open_here_or_there(parts: Parts, request: ApiRequest, far: FarTunnels | None, name: str, kind: str) -> Tunnel:
     """Return a tunnel to an agent of another Helen, or of this one. Raises Problem 404 and TunnelRefused."""
-    described = {"caller": request.caller.actor, "address": _address_of(request)}
+    described, token = {"caller": request.caller.actor, "address": _address_of(request)}, request.caller.token or ""
     if far is not None:
         try:
-            opened: Tunnel = await far.open(name, kind, described)
+            opened: Tunnel = await far.open(name, kind, described, token)
         except NotThere:
             pass  # the sentence of this Helen says the same, and since when it is away
         else:
             return opened
-    return await parts.sessions.tunnels.open(find_agent(parts, name), kind, described, request.caller.token or "")
+    return await parts.sessions.tunnels.open(find_agent(parts, name), kind, described, token)
 
 
 def _address_of(request: ApiRequest) -> str:

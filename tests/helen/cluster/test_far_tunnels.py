@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from helen.cluster.far_tunnels import TRIED_SECONDS, FarTunnel, FarTunnels, NotT
 from helen.cluster.network_key import NetworkKey
 from helen.cluster.served_tunnels import FULL, LOST_SECONDS, PIECE, WAIT_SECONDS, ServedTunnels
 from helen.cluster.tunnel_orders import LIFE, OrderRefused, Orders, TunnelOrder
-from helen.tunnels.tunnels import MOST, TunnelRefused
+from helen.tunnels.tunnels import MOST, OF_TOKEN, TunnelRefused
+from helen.web.routes.tunnels import open_here_or_there
 from scale0.endpoint.requests import NotAnswered
 
 NOW = 1_700_000_000.0
@@ -100,9 +102,9 @@ class Stage:
             return fail(self.broken)
         return self.served.answer(body)
 
-    def open(self) -> tuple[FarTunnel, CallerSide, list[str]]:
+    def open(self, token: str = "") -> tuple[FarTunnel, CallerSide, list[str]]:
         found: list[Any] = []
-        self.far.open("web-1", "ssh", {"caller": "token ops", "address": "192.0.2.7"}).addBoth(found.append)
+        self.far.open("web-1", "ssh", {"caller": "token ops", "address": "192.0.2.7"}, token).addBoth(found.append)
         [tunnel] = found
         assert isinstance(tunnel, FarTunnel), tunnel
         caller, ends = CallerSide(), []
@@ -110,9 +112,9 @@ class Stage:
         tunnel.attach(caller)
         return tunnel, caller, ends
 
-    def why_not(self) -> Exception:
+    def why_not(self, token: str = "") -> Exception:
         found: list[Any] = []
-        self.far.open("web-1", "ssh", {"caller": "token ops", "address": "192.0.2.7"}).addErrback(found.append)
+        self.far.open("web-1", "ssh", {"caller": "token ops", "address": "192.0.2.7"}, token).addErrback(found.append)
         error: Exception = found[0].value
         return error
 
@@ -295,3 +297,32 @@ def test_requests_of_others_do_nothing(body: list[bytes]) -> None:
     assert found[0][0] in (b"end", b"refused")
     assert (len(stage.served), ends, bytes(stage.agent.came)) == (1, [], b"")
     tunnel.close("done")
+
+
+def test_a_token_has_a_share_of_the_tunnels_to_others() -> None:
+    """Another token and the operator have room beside one that opens all it can; a refusal counts for nothing."""
+    stage = Stage()
+    tunnels = [stage.open("greedy")[0] for _ in range(OF_TOKEN)]
+    for _ in range(3):
+        assert "the token greedy has 32 tunnels to agents of others open already" in str(stage.why_not("greedy"))
+    stage.open("other")
+    stage.open()
+    tunnels[0].close("done")
+    stage.broken = NotAnswered(404, "unknown_service")
+    assert isinstance(stage.why_not("greedy"), NotThere)
+    stage.broken = None
+    stage.open("greedy")
+    assert "the token greedy has 32" in str(stage.why_not("greedy"))
+
+
+def test_the_api_says_whose_tunnel_it_is() -> None:
+    """A token by its name; the operator has none, and no share."""
+    stage, found = Stage(), list[Any]()
+    for token in [*["greedy"] * (OF_TOKEN + 1), *[None] * (OF_TOKEN - 1)]:
+        caller = SimpleNamespace(actor="token ops", token=token)
+        request: Any = SimpleNamespace(caller=caller, getClientAddress=lambda: None)
+        parts: Any = None  # of this Helen nothing is asked
+        opening = Deferred.fromCoroutine(open_here_or_there(parts, request, stage.far, "web-1", "ssh"))
+        opening.addErrback(lambda failure: failure.value).addCallback(found.append)
+    refused = [at for at, each in enumerate(found) if isinstance(each, TunnelRefused)]
+    assert (refused, len(found)) == ([OF_TOKEN], 2 * OF_TOKEN)

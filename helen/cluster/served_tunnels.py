@@ -30,6 +30,7 @@ from helen.tunnels.tunnels import TunnelRefused
 PIECE = 131_072  # bytes of one answer, and of one request
 FULL = 2 * PIECE  # bytes that wait for the other Helen, from which on the agent is allowed no more
 WAIT_SECONDS = 20.0  # that a read may wait for bytes
+MOST_DIGITS = 18  # of an offset
 LOST_SECONDS = 60.0  # without a read: the other Helen is gone
 MORE, WAIT, END = b"more", b"wait", b"end"
 
@@ -61,11 +62,12 @@ class ServedTunnels:
         end = self._ends.get(parts[0]) if parts else None
         if end is None:
             return succeed((END, b"connection-lost"))
-        if word == b"tunnel-read" and len(parts) == 2 and parts[1].isdigit():
+        if word == b"tunnel-read" and len(parts) == 2 and _is_offset(parts[1]):
             return end.give(int(parts[1]))
-        if word == b"tunnel-write" and len(parts) == 3 and parts[1].isdigit():
+        if word == b"tunnel-write" and len(parts) == 3 and _is_offset(parts[1]):
             return end.take(int(parts[1]), parts[2])
-        end.hang_up(parts[1].decode("utf-8", "replace")[:60] if len(parts) == 2 else "failed")
+        is_close = word == b"tunnel-close" and len(parts) == 2
+        end.hang_up(parts[1].decode("utf-8", "replace")[:60] if is_close else "failed")
         return succeed((END, b"done"))
 
     async def _open(self, parts: Sequence[bytes]) -> Answer:
@@ -219,6 +221,10 @@ class FarEnd:
             self._lost.cancel()
             self._forget()
         return END, self._reason.encode()
+
+
+def _is_offset(text: bytes) -> bool:
+    return text.isdigit() and len(text) <= MOST_DIGITS
 
 
 def _cancel(timer: Any) -> None:

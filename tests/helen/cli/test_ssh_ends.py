@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,10 +43,18 @@ def session(fleet: Fleet) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def answers(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the answer to a word that is typed; one that does not come is a failure, and no test without an end."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(b"word")
     process.stdin.flush()
-    assert process.stdout.read(4) == b"word"
+    read, until = b"", time.monotonic() + PATIENCE
+    while len(read) < 4:
+        [ready] = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))[0] or [None]
+        assert ready is not None, f"no answer within {PATIENCE} s, but {read!r}"
+        piece = os.read(process.stdout.fileno(), 4 - len(read))
+        assert piece, f"the session has ended behind {read!r}"
+        read += piece
+    assert read == b"word"
 
 
 def reasons(fleet: Fleet) -> list[str]:

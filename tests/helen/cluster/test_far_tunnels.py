@@ -326,3 +326,16 @@ def test_the_api_says_whose_tunnel_it_is() -> None:
         opening.addErrback(lambda failure: failure.value).addCallback(found.append)
     refused = [at for at, each in enumerate(found) if isinstance(each, TunnelRefused)]
     assert (refused, len(found)) == ([OF_TOKEN], 2 * OF_TOKEN)
+
+
+@pytest.mark.parametrize("offset", [b"", b"-1", b"x", b"\xb2", b"9" * 18, b"9" * 19, b"9" * 5_000, b"0" * 5_000])
+@pytest.mark.parametrize("word", [b"tunnel-read", b"tunnel-write"])
+def test_offsets_that_no_byte_has(word: bytes, offset: bytes) -> None:
+    """The other Helen has lost its way: its tunnel ends, and its requests are answered."""
+    stage, answers = Stage(), list[Any]()
+    stage.open()
+    number = next(iter(stage.served._ends))
+    more = [b"data"] if word == b"tunnel-write" else []
+    stage.served.answer([word, number, offset, *more]).addBoth(answers.append)
+    assert [answer[0] for answer in answers] == [b"end"]
+    assert (stage.agent.reason, bytes(stage.agent.came)) == ("failed", b"")

@@ -68,14 +68,14 @@ def test_what_changes_before_the_stream_begins_is_shown(browser: Browser, crowd:
         tab.page.route("**/api/v1/events?*", lambda route: held.append(route))
         found = asked(tab, "/api/v1/rows")
         tab.open("/")
-        expect(tab.page.locator("#board tbody tr[data-agent]")).to_have_count(HOSTS * SICK)
+        expect(tab.page.locator("#board tbody tr[data-agent]")).to_have_count(HOSTS * SICK, timeout=30_000)
         wait_until(lambda: bool(held or tab.page.wait_for_timeout(50)), "the stream")
         crowd.report([("h0", "c-200", 2, "in between"), ("h1", "c-000", 0, "well again")])
         wait_until(lambda: row_of(crowd, "h0", "c-200")[2] == 2 and row_of(crowd, "h1", "c-000")[2] == 0, "both")
         assert tab.page.locator("tr[data-check='c-200']").count() == 0 and "rows_since=" in held[0].request.url
         held[0].continue_()
         expect(tab.page.locator("tr[data-check='c-200']")).to_be_visible(timeout=30_000)
-        expect(tab.page.locator("tr[data-agent=h1][data-check='c-000']")).to_have_count(0)
+        expect(tab.page.locator("tr[data-agent=h1][data-check='c-000']")).to_have_count(0, timeout=30_000)
         assert len(found) == 1
         tab.page.unroute_all(behavior="ignoreErrors")
     crowd.report([("h0", "c-200", 0, "fine"), ("h1", "c-000", 2, "bad")])

@@ -15,6 +15,7 @@ is what keeps its bytes.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,6 +33,7 @@ FULL = 2 * PIECE  # bytes that wait for the other Helen, from which on the agent
 WAIT_SECONDS = 20.0  # that a read may wait for bytes
 MOST_DIGITS = 18  # of an offset
 LOST_SECONDS = 60.0  # without a read: the other Helen is gone
+REASON = re.compile(rb"[a-z0-9-]{1,60}")  # of a close: the agent is told, and other texts have no place on its line
 MORE, WAIT, END = b"more", b"wait", b"end"
 
 Answer = Sequence[bytes]
@@ -66,8 +68,8 @@ class ServedTunnels:
             return end.give(int(parts[1]))
         if word == b"tunnel-write" and len(parts) == 3 and _is_offset(parts[1]):
             return end.take(int(parts[1]), parts[2])
-        is_close = word == b"tunnel-close" and len(parts) == 2
-        end.hang_up(parts[1].decode("utf-8", "replace")[:60] if is_close else "failed")
+        is_word = word == b"tunnel-close" and len(parts) == 2 and REASON.fullmatch(parts[1])
+        end.hang_up(parts[1].decode() if is_word else "failed")
         return succeed((END, b"done"))
 
     async def _open(self, parts: Sequence[bytes]) -> Answer:

@@ -339,3 +339,16 @@ def test_offsets_that_no_byte_has(word: bytes, offset: bytes) -> None:
     stage.served.answer([word, number, offset, *more]).addBoth(answers.append)
     assert [answer[0] for answer in answers] == [b"end"]
     assert (stage.agent.reason, bytes(stage.agent.came)) == ("failed", b"")
+
+
+@pytest.mark.parametrize("said", [[], [b""], [b"a b"], [b"done\n"], [b"\xff"], [b"d" * 61], [b"done", b"done"]])
+def test_reasons_that_no_agent_can_be_told(said: list[bytes]) -> None:
+    """A line of the protocol has no place for them; the tunnel ends all the same."""
+    stage, answers = Stage(), list[Any]()
+    for reason in (said, [b"done"]):
+        stage.open()
+        number = next(iter(stage.served._ends))
+        stage.served.answer([b"tunnel-close", number, *reason]).addBoth(answers.append)
+        answers.append(stage.agent.reason)
+    assert answers == [(b"end", b"done"), "failed", (b"end", b"done"), "done"]
+    assert len(stage.served) == 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from helen.evaluation.event_log import EventLog, Line
+from helen.journal.values import Batch
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.reports import lake_changes
 from helen.queries import past_changes
@@ -37,7 +38,7 @@ class Past:
         self.lake = folder / "lake"
         take_in(Lake(self.lake), self.written.state, most=1)
         self.log = EventLog(EPOCH, self.written.folder, lambda: SEALED, SEALED)
-        self.log.take(changes[SEALED:])
+        self.log.take(Batch(records=tuple(changes[SEALED:])))
 
     def _change(self, number: int) -> Any:
         kind = ("transition", "link", "silence")[number % 3]

@@ -65,7 +65,11 @@ class JoinTokens:
         return made.addCallback(lambda _: tokens)
 
     def _new(self) -> str:
-        return f"{self._ca_sha256()}.{secrets.token_urlsafe(SECRET_BYTES)}"
+        """Return a new token. Its id is the begin of its secret, and no command takes one that begins with a dash."""
+        secret = "-"
+        while secret.startswith("-"):
+            secret = secrets.token_urlsafe(SECRET_BYTES)
+        return f"{self._ca_sha256()}.{secret}"
 
     def checked(self, terms: Terms, ttl: float) -> Terms:
         """Return the terms as they will be written. `ttl`: seconds. Raises BadRequest if no such token can be made."""

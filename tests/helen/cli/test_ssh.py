@@ -106,11 +106,9 @@ def test_a_reader_that_stops_costs_neither_helen_nor_the_agent_memory(fleet: Fle
             assert process.stdout is not None and len(process.stdout.read(10_000_000)) == 10_000_000
             pids = (fleet.helen.run["pid"], fleet.agent.process.pid)
             before = [resident(pid) for pid in pids]
-            time.sleep(3)
-            assert [resident(pid) < held + 16 * 1_048_576 for pid, held in zip(pids, before, strict=True)] == [
-                True,
-                True,
-            ]
+            time.sleep(5)
+            more = [(resident(pid) - held) // 1_048_576 for pid, held in zip(pids, before, strict=True)]
+            assert max(more) < 64, more  # Helen's first segment takes some by itself; a stream without windows hundreds
             assert fleet.ssh("root@web-1", *fleet.options(), "echo on").stdout == b"on\n"
         finally:
             process.kill()

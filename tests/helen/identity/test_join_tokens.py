@@ -146,6 +146,13 @@ def test_tokens_are_listed_and_revoked(stage: Any, now: float) -> None:
         stage.wait(stage.authority.tokens.revoke("xyz", now, "anna"))
 
 
+def test_no_id_looks_like_an_option(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`helen tokens revoke -x...` would be a fault of usage: one in 64 secrets begins so, and another is drawn."""
+    drawn = iter(("-" + "a" * 42, "-" + "b" * 42, "c-" + "c" * 41))
+    monkeypatch.setattr("helen.identity.join_tokens.secrets.token_urlsafe", lambda size: next(drawn))
+    assert stage.token().partition(".")[2] == "c-" + "c" * 41
+
+
 @pytest.mark.parametrize(
     ("terms", "words"),
     [({"uses": 0}, "1 to 10,000 agents, not 0"), ({"uses": MOST_USES + 1}, "not 10,001"),

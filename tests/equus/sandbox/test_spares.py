@@ -207,7 +207,7 @@ def test_no_descriptors_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert few._waiting == {}
     with pytest.raises(OSError, match="Too many open files"):
         few.take()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_one_that_was_not_made_is_no_spare() -> None:

@@ -167,4 +167,4 @@ def test_a_kernel_that_pins_nothing(memory, monkeypatch: pytest.MonkeyPatch) -> 
             assert pin([(first, PAGE)]) is None
     assert pin([(first, PAGE)] * (pinned_pages.MOST_RANGES + 1)) is None
     assert pin([(first, (pinned_pages.MOST_PAGES + 1) * PAGE)]) is None
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before

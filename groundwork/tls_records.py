@@ -60,9 +60,10 @@ class CarefulConnection(SSL.Connection):
         return len(buf)
 
     def bio_shutdown(self) -> None:
-        """Give TLS the rest: nothing more will come."""
-        super().bio_write(bytes(self._waiting))
-        self._waiting.clear()
+        """Give TLS the rest, if there is any: nothing more will come."""
+        if self._waiting:
+            super().bio_write(bytes(self._waiting))
+            self._waiting.clear()
         super().bio_shutdown()
 
     def bio_read(self, bufsiz: int) -> bytes:

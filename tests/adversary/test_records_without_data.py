@@ -14,10 +14,12 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from raw_records import RawRecords, recorded
 from tls_talk import Side
+from twisted.internet.error import ConnectionLost
 from twisted.internet.protocol import Factory
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.python.failure import Failure
 
 from equus.identity.identity import Token
 from equus.link.trust import by_token
@@ -38,8 +40,8 @@ class Peer:
 
     def __init__(self, folder: Path, creator: Any, is_server: bool) -> None:
         factory = TLSMemoryBIOFactory(creator, is_server, Factory.forProtocol(Side), clock=Clock())
-        self._ours: Any = factory.buildProtocol(None)
-        self.side, self.wire = self._ours.wrappedProtocol, StringTransport()
+        self.ours: Any = factory.buildProtocol(None)
+        self.side, self.wire = self.ours.wrappedProtocol, StringTransport()
         self._into, self._out_of = ssl.MemoryBIO(), ssl.MemoryBIO()
         log = folder / "secrets"
         if is_server:
@@ -50,7 +52,7 @@ class Peer:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         tls = recorded(context, log).wrap_bio(self._into, self._out_of, server_side=is_server)
-        self._ours.makeConnection(self.wire)
+        self.ours.makeConnection(self.wire)
         for _ in range(6):
             with contextlib.suppress(ssl.SSLWantReadError):
                 tls.do_handshake()
@@ -65,7 +67,7 @@ class Peer:
     def say(self, data: bytes) -> None:
         """Have our end hear these bytes, unless it has hung up."""
         if data and not self.wire.disconnecting:
-            self._ours.dataReceived(data)
+            self.ours.dataReceived(data)
 
 
 @pytest.fixture(params=["agents", "pages", "Equus"])
@@ -129,3 +131,19 @@ def test_honest_records(meet: Callable[[], Peer]) -> None:
     peer.say(b"".join(peer.records.record(b"y") for _ in range(2_500)))
     assert peer.side.received == said + b"x" * 16_384 * 20 + b"y" * 2_500
     assert not peer.wire.disconnecting
+
+
+@pytest.mark.parametrize(
+    ("left", "heard"), [(b"", b"hello"), (b"a word", b"helloa word"), (None, b"hello")], ids=["nothing", "all", "part"]
+)
+def test_a_peer_that_goes_without_a_word(meet: Callable[[], Peer], left: bytes | None, heard: bytes) -> None:
+    """Our end hears of it, whether TLS has had all bytes, has some yet or has a part of a record: agents dial again."""
+    peer = meet()
+    peer.say(peer.records.record(b"hello"))
+    if left is None:
+        peer.say(peer.records.record(b"never whole")[:-3])
+    elif left:
+        peer.say(peer.records.record(left))
+    assert peer.side.end is None
+    peer.ours.connectionLost(Failure(ConnectionLost()))
+    assert (peer.side.received, type(peer.side.end)) == (heard, ConnectionLost)

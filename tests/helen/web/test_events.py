@@ -307,5 +307,5 @@ def test_a_token_has_a_share_of_the_streams(fleet: Running) -> None:
 def test_wrong_filters(fleet: Running) -> None:
     """Before the stream begins."""
     assert ask(fleet, "GET", "/api/v1/events?kind=x").problem[:2] == (400, "bad request")
-    many = "&".join(f"on={number}" for number in range(101))
+    many = "&".join(f"on={number}*" for number in range(101))
     assert ask(fleet, "GET", f"/api/v1/events?{many}").problem[:2] == (400, "bad request")

@@ -255,7 +255,7 @@ def ingest(
 
 
 def both_ways(spark: SparkSession, folder: Path, figures: dict[str, dict[str, float]]) -> None:
-    """What is little, by this process and by Spark's workers."""
+    """Measure small batches by this process and by Spark's workers, and add the CPU of both to `figures`."""
     for way in ENGINES:
         spark.conf.set(SETTING, way)
         fleet = Fleet(100, 10)

@@ -35,7 +35,7 @@ class Stream(Protocol):
 
 
 class Tunnel(Protocol):
-    """Describes a tunnel for whoever joins its local side: a TunnelStream, or one that another Helen has."""
+    """Describes a tunnel to the code that joins its local side: a TunnelStream, or a tunnel of another Helen."""
 
     sent: int
     received: int

@@ -152,7 +152,7 @@ class Transport(transport.SSHServerTransport):
         self.transport.registerProducer(ClientPace(self.transport), True)
 
     def sendPacket(self, messageType: int, payload: bytes) -> None:
-        """Send a packet. Whoever lets too many wait by a change of keys that does not end is cut."""
+        """Send a packet. A client is cut if its change of keys does not end and too many packets wait for that."""
         super().sendPacket(messageType, payload)
         if len(self._blockedByKeyExchange or ()) > MOST_BLOCKED:
             self.transport.abortConnection()

@@ -275,7 +275,7 @@ class TargetControl:
         return tuple(of_runner(name, entry) for name in names for entry in self._entries.get(name, ()))
 
     def run_of(self, name: str, check_id: str) -> tuple[str, ScheduleEntry] | None:
-        """Return the agent that looks at a target, and the entry of a check as it runs it; None if nobody does."""
+        """Return the agent that looks at a target, and the entry of a check as it runs it; None without a lease."""
         agent = self._holders.get(name)
         found = [entry for entry in self._entries.get(name, ()) if entry.id == check_id]
         return (agent, of_runner(name, found[0])) if agent is not None and found else None

@@ -29,7 +29,7 @@ class TargetJson(TypedDict):
 
 
 class TargetsJson(TypedDict):
-    """Lists targets by name, the text of targets.toml, and sentences about targets that nobody looks at."""
+    """Lists targets by name, the text of targets.toml, and sentences about targets that no agent looks at."""
 
     text: str | None
     version: NotRequired[str]

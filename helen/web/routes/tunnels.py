@@ -33,7 +33,7 @@ class OpenTunnel(Body, frozen=True, kw_only=True):
 
 
 class SshHostKey(TypedDict):
-    """Holds `host_key`, `signature` and `certificate`, as an agent has said them; {}: it lets nobody in."""
+    """Holds `host_key`, `signature` and `certificate`, as an agent has said them; {}: its policy lets in no user."""
 
     shell: dict[str, str]
 

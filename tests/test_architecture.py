@@ -93,6 +93,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.cli.base",),
     ("helen.cli.local",),
     ("helen.cli",),
+    ("helen.cli.access",),
     ("helen.cli.top",),
     ("helen.cli.main",),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from klein import Klein
 from twisted.python.failure import Failure
 
 from helen.web import openapi
-from helen.web.access_routes import browsers, login, web_tokens
+from helen.web.access_routes import browsers, enrolment, keys, login, renewals, web_tokens
 from helen.web.answers import refuse_error, write_json
 from helen.web.bodies import read_body
 from helen.web.foreign_routes import alertmanager_alerts, alertmanager_silences, foreign_results, pings
@@ -29,12 +29,10 @@ from helen.web.routes import (
     checks,
     code,
     drain,
-    enrolment,
     events,
     health,
     history,
     jobs,
-    keys,
     many_acks,
     metrics,
     notifications,
@@ -42,7 +40,6 @@ from helen.web.routes import (
     passive,
     pushes,
     recent,
-    renewals,
     results,
     rollouts,
     rows,

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from helen_running import Running
 from web_client import Web, ask
 
-from helen.cli import open as module
+from helen.cli.access import open as module
 from helen.cli.base import session_link
 from helen.cli.main import main
 

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from helen_running import Running, wait_until
 from web_client import Web, ask
 
+from helen.cli.access.web_token import SCOPES as CLI_SCOPES
 from helen.cli.main import main
-from helen.cli.web_token import SCOPES as CLI_SCOPES
 from helen.storage import schema, web_token_rows
 from helen.storage.web_token_rows import TokenRefused, WebToken
 from helen.web.access import INCLUDES, SCOPES, Caller, including

@@ -12,10 +12,10 @@ import click
 from groundwork.counts import count
 from groundwork.durations import parse_duration
 from groundwork.terminal import echo
+from helen.cli.access.join_tokens import SAFER
 from helen.cli.base.client import Client
 from helen.cli.base.options import for_a_helen, output, plain, print_json, table
 from helen.cli.downtimes import moment
-from helen.cli.join_tokens import SAFER
 from helen.cli.show import ago
 
 NEXT = {"good": "it renews it by itself", "grace": "renewed when it comes, until", "over": "it needs a token"}

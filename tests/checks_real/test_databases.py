@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import socket
 import struct
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -133,12 +135,21 @@ def check(up: dict[str, Up], checking: Any) -> Check:
 GOOD, BAD = {"secret": "good"}, {"secret": "bad"}
 
 
+def once_it_counts(clients: int, name: str, ask: Callable[[], Any]) -> Any:
+    """Ask until the server counts so many clients: it hears of the end of one later than that one does."""
+    deadline = time.monotonic() + 60.0
+    while (found := ask()).metrics.get(name) != clients and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
 # ------------------------------------------------------------------------------------------------ PostgreSQL
 
 
 def test_postgresql(up: dict[str, Up], check: Check) -> None:
     """SCRAM over TCP: version, figures and their units are the server's own."""
-    found = check("postgresql", port=up["postgresql"].port, user="watch", password=GOOD)
+    port = up["postgresql"].port
+    found = once_it_counts(1, "connections", lambda: check("postgresql", port=port, user="watch", password=GOOD))
     assert (found.status, found.summary) == ("ok", f"version {version(up)}, primary, 1 of 10 connections"), found
     assert found.metrics["connections"] == 1
     assert found.metrics["connections_used"] == 10
@@ -160,7 +171,8 @@ def version(up: dict[str, Up]) -> str:
 @pytest.mark.parametrize("user", ["old", "told", "idle"])
 def test_postgresql_logins(up: dict[str, Up], check: Check, user: str) -> None:
     """MD5, the password itself (over loopback), none at all; whoever is no member of pg_monitor sees enough, too."""
-    found = check("postgresql", port=up["postgresql"].port, user=user, password=GOOD)
+    port = up["postgresql"].port
+    found = once_it_counts(1, "connections", lambda: check("postgresql", port=port, user=user, password=GOOD))
     assert found.status == "ok", found
     assert found.metrics["connections"] == 1
 
@@ -210,12 +222,14 @@ def test_postgresql_that_is_full(up: dict[str, Up], check: Check) -> None:
         held = [stack.enter_context(idle_in_postgresql(port)) for _ in range(8)]
         held[0].sendall(b"Q\0\0\0\nBEGIN\0")
         assert held[0].recv(4096)
-        found = check("postgresql", port=port, user="watch", password=GOOD, oldest_warn="0:0")
+        words = {"port": port, "user": "watch", "password": GOOD}
+        found = once_it_counts(9, "connections", lambda: check("postgresql", oldest_warn="0:0", **words))
         assert (found.status, found.metrics["connections"]) == ("warning", 9), found
         assert found.metrics["oldest_transaction"] > 0
         held += [stack.enter_context(idle_in_postgresql(port)) for _ in range(2)]
         found = check("postgresql", port=port, user="watch", password=GOOD)
         assert (found.status, "connection slots are reserved" in found.summary) == ("critical", True), found
+    assert once_it_counts(1, "connections", lambda: check("postgresql", **words)).metrics["connections"] == 1
 
 
 # ------------------------------------------------------------------------------------------------ MariaDB
@@ -223,7 +237,8 @@ def test_postgresql_that_is_full(up: dict[str, Up], check: Check) -> None:
 
 def test_mariadb(up: dict[str, Up], check: Check) -> None:
     """mysql_native_password over TCP."""
-    found = check("mysql", port=up["mariadb"].port, user="watch", password=GOOD)
+    port = up["mariadb"].port
+    found = once_it_counts(1, "connections", lambda: check("mysql", port=port, user="watch", password=GOOD))
     assert found.status == "ok", found
     assert re.fullmatch(r"version [\d.]+-MariaDB\S*, 1 of 10 connections", found.summary), found
     assert (found.metrics["connections"], found.metrics["connections_used"]) == (1, 10)
@@ -268,12 +283,14 @@ def test_mariadb_that_is_full(up: dict[str, Up], check: Check) -> None:
     with ExitStack() as stack:
         for _ in range(8):
             assert stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)).recv(4)
-        found = check("mysql", port=port, user="watch", password=GOOD)
+        words = {"port": port, "user": "watch", "password": GOOD}
+        found = once_it_counts(9, "connections", lambda: check("mysql", **words))
         assert (found.status, found.metrics["connections"]) == ("warning", 9), found
         for _ in range(3):
             assert stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)).recv(4)
         found = check("mysql", port=port, user="watch", password=GOOD)
         assert (found.status, found.summary) == ("critical", "the server refuses: Too many connections (1040)")
+    assert once_it_counts(1, "connections", lambda: check("mysql", **words)).metrics["connections"] == 1
 
 
 @pytest.mark.parametrize(("name", "server"), [("postgresql", "postgresql"), ("mysql", "mariadb")])
@@ -301,7 +318,8 @@ def talk(port: int, said: bytes) -> bytes:
 def test_redis(up: dict[str, Up], check: Check) -> None:
     """With a password, as an account that may do nothing but tell; memory that fills up."""
     port, secret = up["redis"].port, {"secret": "redis"}
-    found = check("redis", port=port, user="watch", password=secret, warn="70")
+    words = {"port": port, "user": "watch", "password": secret, "warn": "70"}
+    found = once_it_counts(1, "clients", lambda: check("redis", **words))
     assert found.status == "ok", found
     assert found.summary.startswith("version ") and ", master, " in found.summary
     assert found.metrics["clients"] == 1

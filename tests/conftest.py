@@ -29,6 +29,17 @@ class Pieces(LoadScopeScheduling):
         room = file.split("/")[-2]
         return room if room in ONE_PIECE else file
 
+    def remove_node(self, node: Any) -> str | None:
+        """Give what an ended process had left to others, but not the test that ended it: it would end each of them."""
+        pieces = self.assigned_work.get(node, {})
+        ended_by = super().remove_node(node)
+        for scope, tests in pieces.items():
+            if ended_by in tests:
+                tests[ended_by] = True
+            if all(tests.values()):
+                self.workqueue.pop(scope, None)
+        return ended_by
+
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name long texts by their argument: signatures and compressed bytes are others in each process of a run."""

@@ -94,7 +94,8 @@ def test_no_descriptor_is_left(start: Callable[..., Running]) -> None:
             honest.settimeout(40)
             heard = b""
             while b"ping " not in heard:  # 20 s after hello: it is served all the while
-                heard += honest.recv(65_536)
+                heard += (more := honest.recv(65_536))
+                assert more, f"Helen has ended the connection behind {heard!r}"
             honest.sendall(b"pong " + heard.rpartition(b"ping ")[2])
             assert cpu(helen) - computed < max(1.0, (time.monotonic() - began) / 4)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (most + 100, most + 100))

@@ -204,15 +204,34 @@ def test_postgresql_that_is_not_as_expected(up: dict[str, Up], check: Check) -> 
     assert found.status == "critical" and found.summary.endswith("it should be a standby")
 
 
+def once_there_is_room(port: int, said: bytes, greeted: Callable[[bytes], bool]) -> socket.socket:
+    """Connect until the server lets one in: for a moment it counts clients that are gone."""
+    deadline = time.monotonic() + 60.0
+    while True:
+        connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+        connection.sendall(said)
+        heard = b""
+        while not greeted(heard):
+            if not (more := connection.recv(4096)):
+                break
+            heard += more
+        else:
+            return connection
+        connection.close()
+        assert time.monotonic() < deadline, heard
+        time.sleep(0.05)
+
+
 def idle_in_postgresql(port: int) -> socket.socket:
     """A connection that is logged in and does nothing."""
     words = b"user\0idle\0database\0postgres\0\0"
-    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
-    connection.sendall(struct.pack(">II", len(words) + 8, 196608) + words)
-    data = b""
-    while not data.endswith(b"Z\0\0\0\5I"):
-        data += connection.recv(4096)
-    return connection
+    said = struct.pack(">II", len(words) + 8, 196608) + words
+    return once_there_is_room(port, said, lambda heard: heard.endswith(b"Z\0\0\0\5I"))
+
+
+def idle_in_mariadb(port: int) -> socket.socket:
+    """A connection that was greeted and says nothing; an error in place of a greeting begins with 0xff."""
+    return once_there_is_room(port, b"", lambda heard: len(heard) > 4 and heard[4] != 0xFF)
 
 
 def test_postgresql_that_is_full(up: dict[str, Up], check: Check) -> None:
@@ -282,7 +301,7 @@ def test_mariadb_that_is_full(up: dict[str, Up], check: Check) -> None:
     port = up["mariadb"].port
     with ExitStack() as stack:
         for _ in range(8):
-            assert stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)).recv(4)
+            stack.enter_context(idle_in_mariadb(port))
         words = {"port": port, "user": "watch", "password": GOOD}
         found = once_it_counts(9, "connections", lambda: check("mysql", **words))
         assert (found.status, found.metrics["connections"]) == ("warning", 9), found

@@ -222,5 +222,6 @@ def test_a_full_disk(start: Callable[..., Running]) -> None:
         agent.settimeout(20.0)
         heard = b""
         while b"ack s 1\n" not in heard:
-            heard += agent.recv(65_536)
+            heard += (more := agent.recv(65_536))
+            assert more, f"Helen has ended the connection behind {heard!r}"
         wait_until(lambda: helen.client.get("/api/v1/status")["journal"]["trouble"] is None, "end of the trouble")

@@ -214,7 +214,9 @@ class HostileHelen:
         with client, contextlib.suppress(OSError):
             head = b""  # and the body, which may come by itself
             while not (head.startswith(b"GET") and head.endswith(b"\r\n\r\n")) and not head.endswith(b"}"):
-                head += client.recv(1)
+                if not (more := client.recv(1)):
+                    return
+                head += more
             if b"/tunnel" not in head.split(b"\r\n")[0]:
                 body = json.dumps({"shell": {"host_key": self.says, "signature": "", "certificate": ""}}).encode()
                 client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)

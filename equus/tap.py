@@ -147,8 +147,8 @@ def run(settings: Settings, processes: Processes, policy: Policy) -> tuple[int, 
     if settings.insecure_plaintext:
         log.warn("--insecure-plaintext: everything is readable and changeable on the way. Never use it on a network.")
     _tell_unbound(secrets.unbound)
-    if run_as_root([plugin.user for plugin in policy.plugins.values()]):
-        told = "plugins without a `user` run as root: name one for each in {policy}, or make an account {account}"
+    if run_as_root([each.user for each in (*policy.plugins.values(), *policy.programs.values())]):
+        told = "programs without a `user` run as root: name one for each in {policy}, or make an account {account}"
         log.warn(told, policy=policy.path, account=PLUGINS)
     process = AgentProcess(settings, processes, policy, secrets)
     status = process.run()

@@ -5,6 +5,7 @@ fields) or raises CallFailed, which Lua sees as `nil, code, text`. The broker ch
 performs a call.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -107,6 +108,13 @@ class Context:
         except OSError as fault:
             raise CallFailed("failed", f"{absolute} cannot be read: {fault.strerror}") from None
 
+    def read_some(self, absolute: str) -> str:
+        """Read a system file as `read` does, but return an empty text for one that many hosts don't have."""
+        try:
+            return self.read(absolute)
+        except CallFailed:
+            return ""
+
     def read_line(self, absolute: str) -> str | None:
         """Read one line of /sys, stripped, or return None: many of its files come and go, or answer EINVAL."""
         try:
@@ -174,6 +182,18 @@ def whole_argument(call: str, name: str, value: Any, default: int | None, low: i
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value != int(value):
         raise bad(f"{call}: {name} must be a whole number from {low} to {high}")
     return int(value)
+
+
+def json_value(text: str, what: str) -> Any:
+    """Return the value of a JSON text, which errors call `what`. Raises CallFailed("protocol") if it is no JSON."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise CallFailed("protocol", f"{what} is not JSON") from None
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(text)  # NaN and Infinity are no JSON
 
 
 class Fields:

@@ -3,13 +3,12 @@
 No proxy, no cookies, no cache, no keep-alive. Each redirect is resolved and judged by the policy as the first URL was.
 """
 
-import json
 from typing import Any
 
 from attrs import field, frozen
 
 from equus.capabilities.address import endpoints
-from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad, json_value
 from equus.capabilities.http_body import read_body
 from equus.capabilities.http_message import Exchange, Head, Target, check_headers, follow, parse_url
 from equus.capabilities.streams.stream import Stream
@@ -162,14 +161,7 @@ def _body(exchange: Exchange, limit: int) -> tuple[bytes, bool]:
 def _json(answer: dict[str, Any]) -> Any:
     if answer.get("body_fault"):
         raise CallFailed("unsupported", f"the body of {answer['url']} cannot be read: {answer['body_fault']}")
-    try:
-        return json.loads(answer["body"], parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        raise CallFailed("protocol", f"the body of {answer['url']} is not JSON") from None
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(text)  # NaN and Infinity are no JSON
+    return json_value(answer["body"], f"the body of {answer['url']}")
 
 
 CALLS: dict[str, Perform] = {"http": http}

@@ -1,4 +1,4 @@
-"""Build the command lines of plugins: programs that a policy lets checks run, as a template with typed slots. Pure.
+"""Build the command lines of plugins and programs that a policy lets checks run: templates with typed slots. Pure.
 
 There is no shell on the way, and still a value never becomes an option: it may not begin with "-", and holds no
 control character. The type of a slot says which values it takes; there is no list of forbidden ones.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
@@ -77,25 +77,33 @@ class Plugin:
     slots: Mapping[str, Slot] = field(factory=dict)
     user: str | None = None
     timeout: float = 30.0
+    kind: ClassVar[str] = "plugin"  # how sentences, and the section of the policy, call it
 
     def argv(self, values: Mapping[str, Any]) -> list[str]:
         """Return the command line for values by slot. Raises ValueError if one is missing, unknown or wrong."""
         for name in values:
             if name not in self.slots:
                 known = ", ".join(self.slots) or "none"
-                raise ValueError(f"plugin {self.name} has no slot {name!r}; it has {known}")
+                raise ValueError(f"{self.kind} {self.name} has no slot {name!r}; it has {known}")
         texts = {name: self._text(name, slot, values.get(name)) for name, slot in self.slots.items()}
         return [_PLACE.sub(lambda place: texts[place[1]], argument) for argument in self.command]
 
     def _text(self, name: str, slot: Slot, value: Any) -> str:
         if value is None:
             if slot.default is None:
-                raise ValueError(f"plugin {self.name} needs a value for {name}")
+                raise ValueError(f"{self.kind} {self.name} needs a value for {name}")
             return slot.default
         try:
             return slot.text(value)
         except ValueError as fault:
-            raise ValueError(f"plugin {self.name}: {name} {fault}") from None
+            raise ValueError(f"{self.kind} {self.name}: {name} {fault}") from None
+
+
+@frozen
+class Program(Plugin):
+    """One program whose output is returned as it is, and not read as a plugin's."""
+
+    kind: ClassVar[str] = "program"
 
 
 def slots_in(command: tuple[str, ...]) -> set[str]:

@@ -22,7 +22,7 @@ from equus.policy import networks as policy_networks
 from equus.policy.file_ownership import ownership_fault
 from equus.policy.host_names import canonical, fits
 from equus.policy.networks import Network
-from equus.policy.plugin_templates import Plugin, is_beneath
+from equus.policy.plugin_templates import Plugin, Program, is_beneath
 from equus.policy.policy_text import PolicyError, read_policy
 from equus.policy.shell import ShellPolicy
 
@@ -38,6 +38,7 @@ _EXAMPLES = {
     "unix": 'paths = ["/run/docker.sock"]',
     "systemd": 'units = ["nginx.service"]',
     "plugin": 'names = ["check_ntp"]',
+    "program": 'names = ["smartctl"]',
     **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), 'networks = [{ cidr = "10.0.0.0/8" }]'),
 }
 
@@ -49,7 +50,7 @@ class Grant:
     paths: tuple[str, ...] = ()
     networks: tuple[Network, ...] = ()
     units: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()  # of plugins; of hosts that may be looked up, beside `networks`
+    names: tuple[str, ...] = ()  # of plugins and programs; of hosts that may be looked up, beside `networks`
     command_lines: bool = False
     owners: tuple[str, ...] = ()  # users and groups that may change the granted folders, beside root and the agent's
 
@@ -80,6 +81,7 @@ class Policy:
     plugins: Mapping[str, Plugin] = field(factory=dict)
     upgrade: bool = False  # the agent may replace itself by a version that a signed manifest brings
     shell: ShellPolicy | None = None  # people who may log in; None: nobody
+    programs: Mapping[str, Program] = field(factory=dict)  # those whose output checks read themselves
 
     @classmethod
     def load(cls, path: Path | str | None = None) -> Policy:
@@ -106,6 +108,7 @@ class Policy:
             settings.plugins,
             settings.upgrade,
             settings.shell,
+            settings.programs,
         )
 
     @cached_property
@@ -115,6 +118,8 @@ class Policy:
         del document["path"]
         if self.shell is None:  # hosts that let nobody in keep the digest that they had before this existed
             del document["shell"]
+        if not self.programs:
+            del document["programs"]
         for grant in document["grants"].values():
             if not grant["owners"]:  # hosts that don't use it keep the digest that they had before it existed
                 del grant["owners"]
@@ -204,10 +209,19 @@ class Policy:
 
     def plugin(self, name: str) -> Plugin | None:
         """Return the plugin of this name, or None if checks may not run it."""
-        if not self.granted("plugin"):
-            return None
-        names = self.grants["plugin"].names
-        return self.plugins.get(name) if not names or name in names else None
+        return self.plugins.get(name) if self._may_run("plugin", name) else None
+
+    def program(self, name: str) -> Program | None:
+        """Return the program of this name, or None if checks may not run it."""
+        return self.programs.get(name) if self._may_run("program", name) else None
+
+    def named_programs(self, kind: str) -> Collection[str]:
+        """Return the names of all "plugin"s or "program"s that are written down, granted or not."""
+        return self.plugins if kind == "plugin" else self.programs
+
+    def _may_run(self, capability: str, name: str) -> bool:
+        grant = self.grants.get(capability)
+        return grant is not None and (not grant.names or name in grant.names)
 
     def pushed_code_refusal(self, isolation: str) -> str | None:
         """Return a sentence if no code from the network runs here, else None. `isolation` is the Runner's."""

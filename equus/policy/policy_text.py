@@ -8,16 +8,18 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from ipaddress import ip_network
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
 from equus.policy.host_names import read_pattern
 from equus.policy.networks import LOOPBACK, Network
-from equus.policy.plugin_templates import SLOT_TYPES, Plugin, Slot, slots_in
+from equus.policy.plugin_templates import SLOT_TYPES, Plugin, Program, Slot, slots_in
 from equus.policy.shell import AUDITOR, ShellPolicy
 from groundwork.durations import parse_duration
 from groundwork.figures import is_double
+
+Template = TypeVar("Template", bound=Plugin)
 
 # A list in a policy is written by hand.
 MOST_ENTRIES = 1000
@@ -37,6 +39,7 @@ class Settings:
     limits: dict[str, Any]
     grants: dict[str, dict[str, Any]]
     plugins: dict[str, Plugin]
+    programs: dict[str, Program]
     upgrade: bool
     shell: ShellPolicy | None
 
@@ -59,12 +62,14 @@ def read_policy(text: bytes, file: str) -> Settings:
     upgrade.done()
     shell = _shell(top.table("shell"))
     grants = _grants(top.table("caps"))
-    plugins = {name: _plugin(name, top.inner("plugins", name, value)) for name, value in top.named("plugins")}
+    plugins = _templates(top, "plugins", Plugin)
+    programs = _templates(top, "programs", Program)
     top.done()
     # A program that is written down is meant to run; [caps.plugin] is for taking some of them back.
-    if plugins and "plugin" not in document.get("caps", {}):
-        grants["plugin"] = {}
-    return Settings(isolation, pushed_code, one_shot, limits, grants, plugins, may_upgrade, shell)
+    for capability, named in (("plugin", plugins), ("program", programs)):
+        if named and capability not in document.get("caps", {}):
+            grants[capability] = {}
+    return Settings(isolation, pushed_code, one_shot, limits, grants, plugins, programs, may_upgrade, shell)
 
 
 @define
@@ -236,7 +241,7 @@ _SETTINGS: Mapping[str, Callable[[Any], Any]] = {
 }
 # Each capability: the settings it has, and what the default policy grants of it (None: nothing).
 _CAPABILITIES: Mapping[str, tuple[tuple[str, ...], dict[str, Any] | None]] = {
-    **dict.fromkeys(("host", "cpu", "mem", "load", "disk_io", "net_io", "state", "log", "crypto"), ((), {})),
+    **dict.fromkeys(("host", "cpu", "mem", "load", "disk_io", "net_io", "kernel", "state", "log", "crypto"), ((), {})),
     "disk": (("paths",), {"paths": ("/",)}),
     "procs": (("command_lines",), {}),
     **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), (("networks", "names"), {"networks": LOOPBACK})),
@@ -244,6 +249,7 @@ _CAPABILITIES: Mapping[str, tuple[tuple[str, ...], dict[str, Any] | None]] = {
     "unix": (("paths",), None),
     "systemd": (("units",), None),
     "plugin": (("names",), None),
+    "program": (("names",), None),
 }
 CAPABILITIES = tuple(_CAPABILITIES)
 
@@ -306,10 +312,15 @@ def _shell(table: _Table) -> ShellPolicy | None:
     return ShellPolicy(**{key: value for key, value in given.items() if value is not None})
 
 
-def _plugin(name: str, table: _Table) -> Plugin:
+def _templates(top: _Table, section: str, kind: type[Template]) -> dict[str, Template]:
+    """Return the programs of a section by name."""
+    return {name: _template(name, top.inner(section, name, value), kind) for name, value in top.named(section)}
+
+
+def _template(name: str, table: _Table, kind: type[Template]) -> Template:
     command = table.take("command", _list(_text), ())
     slots = {slot: _slot(table.inner("slots", slot, value)) for slot, value in table.named("slots")}
-    plugin = Plugin(
+    template = kind(
         name, command, slots, table.take("user", _text, None), table.take("timeout", _duration(0.1, 3600), 30.0)
     )
     table.done()
@@ -318,7 +329,7 @@ def _plugin(name: str, table: _Table) -> Plugin:
     for missing in sorted(slots_in(command) ^ slots.keys()):
         what = "names no slot of" if missing in slots else "names a slot that is missing from"
         raise PolicyError(f"{table.file}: {table.name}.command {what} [{table.name}.slots]: {missing}")
-    return plugin
+    return template
 
 
 def _slot(table: _Table) -> Slot:

@@ -39,7 +39,9 @@ from equus.secrets.redaction import Redaction
 # their run is over. Beyond this number, runs are refused until some threads have ended.
 MOST_THREADS = 300
 STATE_CALLS = ("state.get", "state.put")
-PROGRAMS = ("plugin", "systemd")  # capabilities whose calls start a program with arguments of the check
+# Capabilities whose calls start a program with arguments of the check, and those of them where it may be any program.
+PROGRAMS = ("plugin", "program", "systemd")
+FREE_PROGRAMS = ("plugin", "program")
 NO_ARGUMENT = "a secret is never an argument of a program: every user of this host can read those"
 NO_PROGRAM = "this run holds a secret with destinations, which are never programs: those connect where they like"
 
@@ -124,7 +126,7 @@ class Broker:
             left = policy.limits.moved_mib * 1_048_576 - usage.moved
             if capability in PROGRAMS and _contain_secret(args, run.secrets):
                 raise CallFailed("denied", NO_ARGUMENT)
-            if capability == "plugin" and run.bound:
+            if capability in FREE_PROGRAMS and run.bound:
                 raise CallFailed("denied", NO_PROGRAM)
             context = Context(
                 run.check,

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from equus.capabilities import systemd
+from equus.capabilities.programs import systemd
 from equus.policy.policy import Policy
 from equus.processes.spawn import close_spawner
 

@@ -23,7 +23,7 @@ def test_the_default() -> None:
     """Figures of this host, and its loopback network; nothing of files, sockets, units, programs."""
     assert dict(DEFAULT.grants) == {
         **dict.fromkeys(
-            ("host", "cpu", "mem", "load", "disk_io", "net_io", "procs", "state", "log", "crypto"), Grant()
+            ("host", "cpu", "mem", "load", "disk_io", "net_io", "kernel", "procs", "state", "log", "crypto"), Grant()
         ),
         "disk": Grant(paths=("/",)),
         **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), Grant(networks=LOOPBACK)),
@@ -34,7 +34,7 @@ def test_the_default() -> None:
         Limits(8, 1000, 300.0, 300.0, 64, 200, 8),
         {},
     )
-    assert set(CAPABILITIES) - DEFAULT.grants.keys() == {"file", "unix", "systemd", "plugin"}
+    assert set(CAPABILITIES) - DEFAULT.grants.keys() == {"file", "unix", "systemd", "plugin", "program"}
 
 
 def test_every_setting() -> None:
@@ -158,10 +158,21 @@ def test_programs() -> None:
     assert policy(text + "[caps.plugin]\nallow = false\n").plugin("b") is None
 
 
+def test_programs_and_plugins_are_two_lists() -> None:
+    """A name of one is none of the other, so that no program is run for a call that its author didn't mean."""
+    text = '[plugins.a]\ncommand = ["/bin/a"]\n[programs.b]\ncommand = ["/bin/b"]\n'
+    assert (DEFAULT.program("b"), DEFAULT.granted("program")) == (None, False)
+    found = policy(text)
+    assert [found.plugin(name) is not None for name in "ab"] == [True, False]
+    assert [found.program(name) is not None for name in "ab"] == [False, True]
+    assert policy(text + "[caps.program]\nallow = false\n").program("b") is None
+    assert policy(text + '[caps.program]\nnames = ["c"]\n').program("b") is None
+
+
 FAULTS = [
-    ("x = 1", "p.toml: x is not a setting; allowed here: isolation, pushed_code, one_shot, limits, upgrade, shell, caps, plugins"),
-    ("[caps.fil]\n", "p.toml: caps.fil is not a setting; allowed here: host, cpu, mem, load, disk_io, net_io, state, log, "
-     "crypto, disk, procs, tcp, udp, icmp, tls, http, dns, file, unix, systemd, plugin"),
+    ("x = 1", "p.toml: x is not a setting; allowed here: isolation, pushed_code, one_shot, limits, upgrade, shell, caps, plugins, programs"),
+    ("[caps.fil]\n", "p.toml: caps.fil is not a setting; allowed here: host, cpu, mem, load, disk_io, net_io, kernel, state, log, "
+     "crypto, disk, procs, tcp, udp, icmp, tls, http, dns, file, unix, systemd, plugin, program"),
     ("[caps.http]\nnetwork = []\n", "p.toml: caps.http.network is not a setting; allowed here: allow, networks, names"),
     ("[limits]\nparallel = 0\n", "p.toml: limits.parallel must be a whole number from 1 to 256"),
     ("[limits]\nparallel = 257\n", "p.toml: limits.parallel must be a whole number from 1 to 256"),
@@ -201,6 +212,10 @@ FAULTS = [
      "setting; allowed here: type, default"),
     ('[plugins.a]\ncommand = ["/a", "{x}"]\nslots.x = { type = "number", min = 1' + "0" * 400 + " }", "p.toml: "
      "plugins.a.slots.x.min must be a number"),
+    ('[programs.a]\ncommand = ["a"]', "p.toml: programs.a.command must begin with the absolute path of a program"),
+    ('[programs.a]\ncommand = ["/a", "{x}"]', "p.toml: programs.a.command names a slot that is missing from "
+     "[programs.a.slots]: x"),
+    ("[programs]\na = 1", "p.toml: programs.a must be a table, [programs.a]"),
     ("isolation =", "p.toml: Invalid value (at end of document)"),
 ]  # fmt: skip
 
@@ -232,9 +247,11 @@ def test_the_digest_is_of_the_meaning() -> None:
         policy('caps.tcp.networks = [{cidr = "10.0.0.0/8", ports = [1]}]'),
         policy('[plugins.a]\ncommand = ["/a"]'),
         policy('[plugins.a]\ncommand = ["/a", "b"]'),
+        policy('[programs.a]\ncommand = ["/a"]'),
+        policy("[caps.kernel]\nallow = false"),
         policy("limits.calls = 3"),
     ]
-    assert len({found.digest for found in [a, *others]}) == 8
+    assert len({found.digest for found in [a, *others]}) == 10
 
 
 @pytest.mark.parametrize(

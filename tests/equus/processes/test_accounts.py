@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from equus.capabilities.calls import CallFailed, Context
-from equus.capabilities.plugin import plugin
+from equus.capabilities.programs.plugin import plugin
 from equus.policy.policy import Policy
 from equus.processes import accounts
 from equus.processes.accounts import plugin_user, run_as_root, worker_user

@@ -291,7 +291,7 @@ def test_arguments_that_come_again_are_resolved_once(tmp_path, monkeypatch):
 
 # ---------------------------------------------------------------------------------------------------- in the sandbox
 
-LEAKS = """return { summary = "leaks", needs = { "log", "file", "plugin", "state", "systemd" },
+LEAKS = """return { summary = "leaks", needs = { "log", "file", "plugin", "program", "state", "systemd" },
 args = { password = { type = "string", required = true }, way = { type = "string", required = true } },
 run = function(args, host)
   local p = args.password
@@ -303,6 +303,7 @@ run = function(args, host)
   if args.way == "denied" then return "unknown", select(3, host.file.read("/" .. p)) end
   if args.way == "plugin" then return "unknown", select(3, host.plugin("echo", { text = p })) end
   if args.way == "inner" then return "unknown", select(3, host.plugin("echo", { text = "x" .. p .. "y" })) end
+  if args.way == "program" then return "unknown", select(3, host.program { name = "say", args = { text = p } }) end
   if args.way == "unit" then return "unknown", select(3, host.systemd(p .. ".service")) end
   if args.way == "long" then return "ok", string.rep("z", 65536 - 8) .. p end
   return "ok", "said " .. p
@@ -313,6 +314,9 @@ paths = ["/nowhere"]
 [caps.systemd]
 units = ["*"]
 [plugins.echo]
+command = ["/bin/echo", "{text}"]
+slots.text = { type = "word" }
+[programs.say]
 command = ["/bin/echo", "{text}"]
 slots.text = { type = "word" }
 """
@@ -330,7 +334,7 @@ def leaking(tmp_path_factory):
         yield sandbox, folder, logged
 
 
-@pytest.mark.parametrize("way", ["error", "status", "denied", "plugin", "inner", "unit", "long", "fine"])
+@pytest.mark.parametrize("way", ["error", "status", "denied", "plugin", "program", "inner", "unit", "long", "fine"])
 def test_no_way_out_of_a_real_sandbox(leaking, tmp_path, way):
     """Summary, output, metrics, errors, and the audit of what was denied; a program is never given a secret."""
     sandbox, folder, _ = leaking
@@ -345,7 +349,7 @@ def test_no_way_out_of_a_real_sandbox(leaking, tmp_path, way):
     assert b"hunter2" not in results[0]
     document = json.loads(results[0])
     assert MASK in document["output"] and document["check"] == "leaks"
-    if way in ("plugin", "inner", "unit"):
+    if way in ("plugin", "program", "inner", "unit"):
         assert "a secret is never an argument of a program" in document["summary"]
     if way == "long":
         assert document["truncated"]["summary"] == 65_536 - 8 + len(PASSWORD)
@@ -444,7 +448,7 @@ def test_no_process_shows_it(leaking, tmp_path):
 
 # ---------------------------------------------------------------------------------------------------- destinations
 
-SENDS = """return { summary = "sends", needs = { "tcp", "udp", "unix", "plugin", "http", "dns", "icmp" },
+SENDS = """return { summary = "sends", needs = { "tcp", "udp", "unix", "plugin", "program", "http", "dns", "icmp" },
 args = { password = { type = "string", required = true }, call = { type = "string" }, host = { type = "string" },
   port = { type = "integer" }, path = { type = "string" } },
 run = function(args, host)
@@ -463,6 +467,7 @@ run = function(args, host)
   end
   if args.call == "unix" then answer, code, text = host.unix { path = args.path, send = p, timeout = 5 } end
   if args.call == "plugin" then answer, code, text = host.plugin("echo", { text = "x" }) end
+  if args.call == "program" then answer, code, text = host.program { name = "say" } end
   return "ok", answer and "done" or code .. ": " .. text
 end }
 """
@@ -493,7 +498,9 @@ def sending(tmp_path_factory):
     """A real sandbox whose policy grants loopback, a socket of this host and a program."""
     folder = tmp_path_factory.mktemp("sending")
     grants = f'[caps.unix]\npaths = ["{folder}/s"]\n[plugins.echo]\ncommand = ["/bin/echo", "{{text}}"]\n'
-    (folder / "policy.toml").write_text(grants + 'slots.text = { type = "word" }\n')
+    (folder / "policy.toml").write_text(
+        grants + 'slots.text = { type = "word" }\n[programs.say]\ncommand = ["/bin/echo"]\n'
+    )
     with Sandbox(folder / "policy.toml", None) as sandbox:
         yield sandbox, folder
 
@@ -548,6 +555,8 @@ def test_a_bound_secret_and_sockets_and_programs_of_this_host(sending, tmp_path)
     assert sent(sandbox, bound(tmp_path, path), call="unix", path=path).startswith("failed: ")  # there is none
     assert sent(sandbox, bound(tmp_path, path), call="plugin").startswith("denied: this run holds a secret")
     assert sent(sandbox, known(tmp_path, f'redis = "{PASSWORD}"'), call="plugin") == "done"
+    assert sent(sandbox, bound(tmp_path, path), call="program").startswith("denied: this run holds a secret")
+    assert sent(sandbox, known(tmp_path, f'redis = "{PASSWORD}"'), call="program") == "done"
 
 
 @pytest.mark.parametrize(

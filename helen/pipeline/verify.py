@@ -24,9 +24,9 @@ from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.merging import MERGING, Merging, columns_of
 from helen.pipeline.lake.schema import CHECK, RESULTS, SUMS, TAKEN
 from helen.pipeline.rollup.arrow import merge, newest
-from helen.pipeline.rollup.counters import DAYS
 from helen.pipeline.rollup.job import bounds_of
 from helen.pipeline.rollup.rebuild import sums_of_raw
+from helen.pipeline.rollup.steps import DAYS
 
 PART_ROWS = 500_000  # of results that are summed up at once
 EXACT = (*columns_of(Merging.COUNT), "first_at", "last_at")
@@ -201,9 +201,14 @@ def _same(column: str, one: Any, other: Any, row: dict[str, Any]) -> bool:
 
 
 def _size(column: str, row: dict[str, Any]) -> float:
-    """Return what rounding is measured by: of a sum the sum of absolute values, at most, since they may cancel out."""
+    """Return what rounding is measured by: of a sum the sum of absolute values, at most, since they may cancel out.
+
+    What a counter gained may be a difference between values: those are exact to 1e-16 of them.
+    """
     if column == "sum" and row["sumsq"] is not None:
         return float(np.sqrt(max(row["sumsq"], 0.0) * max(row["values"], 1)))
+    if column == "increase" and row["max"] is not None:  # steps that were taken back again were as large as a value
+        return 1e-5 * max(abs(row["min"]), abs(row["max"]))
     return 0.0
 
 

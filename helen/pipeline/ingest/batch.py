@@ -34,8 +34,10 @@ from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import BadSegment, NoSuchSeries
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.schema import CHANGES, RESULTS, SEGMENTS, SOURCE, SUMS, TAKEN, WRITTEN
-from helen.pipeline.rollup.counters import COLUMNS, Counters
+from helen.pipeline.rollup.counters import Counters
+from helen.pipeline.rollup.overlaps import OF_RESULTS, OF_SUMS
 from helen.pipeline.rollup.segment_rows import micros, rows_of, sums_of
+from helen.pipeline.rollup.steps import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +47,7 @@ CHANGES_AT_ONCE = 500  # segments of changes per entry: a transition is 300 byte
 LITTLE_SEGMENTS, LITTLE_BYTES = 2, 16 << 20
 # The sums first: see above. The list of segments says what comes into `results`, so it is there before.
 IN_ORDER = (SUMS.name, TAKEN.name, RESULTS.name)
-_OF_COUNTERS = [*COLUMNS, "kind"]
+_OF_COUNTERS = [*dict.fromkeys((*COLUMNS, *OF_SUMS))]
 POINTS = ("begun", "written", "named", *(f"{table}-published" for table in (*IN_ORDER, CHANGES.name)))
 
 
@@ -158,21 +160,28 @@ class Sink:
                 files = [Path(row["path"]) for row in written if row["table"] == table]
                 transactions = self._transactions(ends, before, histories.RESULTS)
                 if table == SUMS.name:
-                    count = self._publish_sums(files, transactions, carry is None)
+                    raw = [row["path"] for row in written if row["table"] == RESULTS.name]
+                    count = self._publish_sums(files, transactions, raw if carry is None else None)
                 else:
                     count = self._lake.publish(table, files, transactions)
                 self._reached(f"{table}-published")
             self._lake.discard(staged[table])
         return count
 
-    def _publish_sums(self, files: Sequence[Path], transactions: Mapping[str, int], carry: bool) -> int:
-        """Publish rows of m5 with the steps of counters between them, and remember the last values."""
+    def _publish_sums(
+        self, files: Sequence[Path], transactions: Mapping[str, int], results: Sequence[str] | None
+    ) -> int:
+        """Publish rows of m5 with the steps of counters between them, and remember the last values.
+
+        `results` are the files of raw rows that the lake doesn't have yet; None where the steps are among the rows.
+        """
         try:
-            steps = (
-                self._counters.carried([pq.read_table(path, columns=_OF_COUNTERS) for path in files])
-                if carry
-                else SUMS.arrow.empty_table()
-            )
+            steps = SUMS.arrow.empty_table()
+            if results is not None:
+                sums = [pq.read_table(path, columns=_OF_COUNTERS) for path in files]
+                steps = self._counters.carried(
+                    sums, lambda: [pq.read_table(path, columns=OF_RESULTS) for path in results]
+                )
             more = self._lake.stage_rows(SUMS.name, steps) if steps.num_rows else []
             count = self._lake.publish(SUMS.name, [*files, *more], transactions)
         except BaseException:
@@ -248,10 +257,12 @@ class Sink:
         staged = {table: self._lake.staging(table) for table in tables if not self._lake.done(table, name)}
         rows = self._rows_again(place, helen, kind, number, mapping)
         self._names.name(table["series"] for table in rows.values() if "series" in table.schema.names)
+        made = {}
         for table, folder in staged.items():
-            files = write_days(self._lake.tables[table], rows[table], folder)
+            made[table] = write_days(self._lake.tables[table], rows[table], folder)
+        for table, files in made.items():
             if table == SUMS.name:
-                self._publish_sums(files, {name: 1}, True)
+                self._publish_sums(files, {name: 1}, [*map(str, made[RESULTS.name])])
             else:
                 self._lake.publish(table, files, {name: 1})
 

@@ -11,13 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import field, frozen
 
-from helen.pipeline.ingest.histories import RESULTS, History
+from helen.pipeline.ingest import histories
+from helen.pipeline.ingest.histories import History
 from helen.pipeline.ingest.taken import taken_of
 from helen.pipeline.lake.day_files import write_days
-from helen.pipeline.lake.schema import SOURCE, SUMS, TABLES, TAKEN, WRITTEN
+from helen.pipeline.lake.schema import RESULTS, SOURCE, SUMS, TABLES, TAKEN, WRITTEN
 from helen.pipeline.rollup.segment_rows import rows_of, sums_of
 
 Place = tuple[int, int]  # Helen, segment
+Carry = Callable[[Sequence[pa.Table], Callable[[], Sequence[pa.Table]]], pa.Table]
 BAD = "bad"  # in place of a table's name: a segment that can't be read, with the reason in place of the path
 
 
@@ -32,9 +34,10 @@ class Task:
     done: Mapping[str, Mapping[int, int]]
     numbers: Mapping[int, Any]
     dropped: Mapping[Place, frozenset[int]] = field(factory=dict)
-    carry: Callable[[Sequence[pa.Table]], pa.Table] | None = None  # steps of counters, where the writer itself works
+    carry: Carry | None = None  # steps of counters, where the writer itself works
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Those of `results` are all that the lake doesn't have: that table is published after the sums.
         rows: dict[str, list[pa.Table]] = {table: [] for table in self.done}
         read: list[tuple[str | None, str | None, int, int, str]] = []
         for batch in batches:
@@ -52,7 +55,8 @@ class Task:
             target = Path(self.staged[table]) / uuid.uuid4().hex
             if table == SUMS.name:
                 whole = sums_of(whole)
-                whole = whole if self.carry is None else pa.concat_tables([whole, self.carry([whole])])
+                if self.carry is not None:
+                    whole = pa.concat_tables([whole, self.carry([whole], lambda: rows[RESULTS.name])])
             for path in write_days(TABLES[table], whole, target):
                 read.append((table, str(path), 0, 0, ""))
         columns = list(zip(*read, strict=True)) or [()] * len(WRITTEN.arrow)
@@ -64,7 +68,7 @@ class Task:
         wanted = [table for table, done in self.done.items() if segment > done[helen]]
         if not wanted:
             return
-        stored = pq.read_table(History(Path(folder)).path(RESULTS, segment), schema=SOURCE.stored)
+        stored = pq.read_table(History(Path(folder)).path(histories.RESULTS, segment), schema=SOURCE.stored)
         dropped = self.dropped.get((helen, segment), frozenset())
         results = rows_of(stored, helen, segment, self.numbers[helen], dropped)
         for table in wanted:

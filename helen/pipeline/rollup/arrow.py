@@ -80,13 +80,16 @@ def _keys(series: Array, place: Array, *words: Coded) -> Array:
 
 
 def _by_end(groups: Groups, ends: Array) -> Array:
-    """Return the row of each group that ends last; rows that follow each other are in this order already."""
+    """Return the row of each group that ends last, of several the last one given.
+
+    Rows that follow each other are in this order already.
+    """
     ordered = ends[groups.order]
-    later = ordered[1:] < ordered[:-1]
+    later = (ordered[1:] < ordered[:-1]) | ((ordered[1:] == ordered[:-1]) & (groups.order[1:] < groups.order[:-1]))
     later[groups.starts[1:] - 1] = False
     if later.any():
         of = np.repeat(np.arange(len(groups.starts)), np.diff(np.append(groups.starts, len(ordered))))
-        order = groups.order[np.lexsort((ordered, of))]
+        order = groups.order[np.lexsort((groups.order, ordered, of))]
     else:
         order = groups.order
     return order[np.append(groups.starts[1:], len(order)) - 1]

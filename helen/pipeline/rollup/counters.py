@@ -3,127 +3,36 @@
 A row of sums knows what a counter gained between its own first and last value. What it gained from the value before is
 a row of its own, with `increase` and `increase_s` alone: rows of one bucket add up. A value that comes late has a value
 before and one after it in the lake already, so the step between those two is taken back and given anew in two.
-
-Steps longer than CARRIED give nothing: whoever comes back after days may have counted anew, and a writer that starts
-need look no further back.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
 
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import between, held, instant, read
 from helen.pipeline.lake.levels import M5
 from helen.pipeline.lake.local_days import MICROS, date_of
 from helen.pipeline.lake.schema import COUNTER, SUMS
-
-CARRIED = 2 * 86_400 * MICROS  # a check that runs once a day is carried, however late it is
-DAYS = timedelta(days=2)
-COLUMNS = ("series", "metric", "unit", "bucket", "first", "first_at", "last", "last_at")
-Key = tuple[int, str, str]  # series, metric, unit
-_NO_SUMS = dict.fromkeys(("n", "ok", "warning", "critical", "unknown", "values", "cpu_runs"), 0)
-
-
-@frozen(order=True)
-class Stretch:
-    """Holds the first and last value of a counter in a row of sums. Times in microseconds since 1970."""
-
-    first_at: int
-    last_at: int
-    first: float
-    last: float
-
-    @property
-    def bucket(self) -> int:
-        """Where the bucket begins that the row belongs to."""
-        start: int = M5.start(self.first_at)
-        return start
-
-
-@frozen
-class Step:
-    """Holds what a counter gained from one row to the next: it belongs to the bucket of the second one."""
-
-    bucket: int
-    gain: float
-    seconds: float
-
-
-Steps = dict[Key, list[Step]]
-
-
-def gained(before: float, value: float) -> float:
-    """Return what a counter gained between two values; one below that before it began again at 0."""
-    found = value - before if value >= before else value
-    return found if math.isfinite(found) else 0.0
-
-
-def step_to(before: Stretch | None, row: Stretch) -> Step | None:
-    """Return the step from the row before; None if there is none, or it is too long ago."""
-    if before is None or not 0 <= row.first_at - before.last_at <= CARRIED:
-        return None
-    return Step(row.bucket, gained(before.last, row.first), (row.first_at - before.last_at) / MICROS)
-
-
-def steps_between(rows: Iterable[Stretch]) -> dict[Stretch, Step | None]:
-    """Return the step to each of these rows of one counter, in the order of time."""
-    found: dict[Stretch, Step | None] = {}
-    before: Stretch | None = None
-    for row in sorted(rows):
-        found[row] = step_to(before, row)
-        if before is None or row.last_at >= before.last_at:
-            before = row
-    return found
-
-
-def changed_steps(before: Iterable[Stretch], after: Iterable[Stretch], added: Iterable[Stretch]) -> list[Step]:
-    """Return the steps that make the sums right once these rows become those: whole ones for rows that are added.
-
-    A row that stays gets the difference, and none if the row before it is the same.
-    """
-    was, now, new = steps_between(before), steps_between(after), set(added)
-    found = []
-    for row, step in now.items():
-        old = None if row in new else was.get(row)
-        if step == old:
-            continue
-        (gain, seconds), (taken, taken_s) = _figures(step), _figures(old)
-        found.append(Step(row.bucket, gain - taken, seconds - taken_s))
-    return found
-
-
-def _figures(step: Step | None) -> tuple[float, float]:
-    return (0.0, 0.0) if step is None else (step.gain, step.seconds)
-
-
-def stretches(rows: pa.Table) -> defaultdict[Key, list[Stretch]]:
-    """Return the rows of counters with a value, by counter. Rows that carry a step alone have no value."""
-    chosen = rows.filter(pc.and_(pc.equal(rows["kind"], COUNTER), pc.is_valid(rows["first_at"])))
-    found: dict[Key, list[Stretch]] = defaultdict(list)
-    numbers = (chosen[name].cast(pa.int64()).to_pylist() for name in ("first_at", "last_at"))
-    values = (chosen[name].to_pylist() for name in ("series", "metric", "unit", "first", "last"))
-    for series, metric, unit, first, last, first_at, last_at in zip(*values, *numbers, strict=True):
-        found[series, metric, unit].append(Stretch(first_at, last_at, first, last))
-    return found
-
-
-def as_rows(steps: Mapping[Key, Sequence[Step]]) -> pa.Table:
-    """Return steps as rows of m5, `day` included, in the order of series, metric and bucket."""
-    rows = [
-        {"series": key[0], "metric": key[1], "unit": key[2], "kind": COUNTER, "bucket": step.bucket,
-         "increase": step.gain, "increase_s": step.seconds, "day": date_of(step.bucket), **_NO_SUMS}
-        for key in sorted(steps) for step in sorted(steps[key], key=lambda step: step.bucket)
-    ]  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=SUMS.arrow)
+from helen.pipeline.rollup.overlaps import Overlap, made_exact, overlapping
+from helen.pipeline.rollup.steps import (
+    CARRIED,
+    COLUMNS,
+    DAYS,
+    Key,
+    Steps,
+    Stretch,
+    as_rows,
+    changed_steps,
+    last_of,
+    stretches,
+)
 
 
 class Counters:
@@ -138,8 +47,11 @@ class Counters:
         self._next: dict[Key, Stretch] = {}
         self._known_from = 0  # a counter without a last value has none from here on; before, the lake is asked
 
-    def carried(self, sums: Sequence[pa.Table]) -> pa.Table:
-        """Return rows of m5 with the steps to and between these new rows of sums."""
+    def carried(self, sums: Sequence[pa.Table], results: Callable[[], Sequence[pa.Table]] = lambda: ()) -> pa.Table:
+        """Return rows of m5 with the steps to and between these new rows of sums.
+
+        `results` gives the raw rows that the lake doesn't have yet, those of `sums` among them.
+        """
         found: dict[Key, list[Stretch]] = defaultdict(list)
         for rows in sums:
             for key, stretch in stretches(rows).items():
@@ -152,13 +64,14 @@ class Counters:
         late: dict[Key, list[Stretch]] = {}
         for key, rows in found.items():
             known, begin = last.get(key), min(rows).first_at
-            if begin <= known.last_at if known is not None else begin < self._known_from:
+            is_late = begin <= known.last_at if known is not None else begin < self._known_from
+            if is_late or overlapping(rows):
                 late[key] = rows
                 continue
             all_of = rows if known is None else [known, *rows]
             steps[key] = changed_steps([] if known is None else [known], all_of, rows)
-            self._next[key] = max(all_of, key=lambda row: row.last_at)
-        steps |= self._late(late)
+            self._next[key] = last_of(all_of)
+        steps |= self._late(late, sums, results)
         return as_rows(steps)
 
     def settle(self) -> None:
@@ -179,25 +92,43 @@ class Counters:
             for file in held(self._lake, SUMS.name, [f for f in files if f.day is not None and f.day >= newest - DAYS]):
                 for key, rows in stretches(_read([file.path], None)).items():
                     known = self._last.get(key)
-                    self._last[key] = max([*rows, *([known] if known is not None else [])], key=lambda row: row.last_at)
+                    self._last[key] = last_of([*([known] if known is not None else []), *rows])
             if files:
                 self._known_from = (newest - DAYS - date(1970, 1, 1)).days * 86_400 * MICROS + CARRIED
         return self._last
 
-    def _late(self, late: Mapping[Key, list[Stretch]]) -> Steps:
-        """Return the steps of counters of which the lake has later values, or values that aren't kept in memory."""
+    def _late(
+        self,
+        late: Mapping[Key, list[Stretch]],
+        sums: Sequence[pa.Table],
+        results: Callable[[], Sequence[pa.Table]],
+    ) -> Steps:
+        """Return the steps of counters of which the lake has later values, or values that aren't kept in memory.
+
+        Those that overlap are among them.
+        """
         if not late:
             return {}
         everything = [row for rows in late.values() for row in rows]
         begin, end = min(everything).first_at - CARRIED, max(row.last_at for row in everything) + CARRIED
         near = rows_near(self._lake, sorted({key[0] for key in late}), begin, end)
         steps: Steps = {}
+        overlaps = {}
         for key, rows in late.items():
             there = near.get(key, [])
             steps[key] = changed_steps(there, [*there, *rows], rows)
-            known = (self._last or {}).get(key)
-            self._next[key] = max([*there, *rows, *([known] if known else [])], key=lambda row: row.last_at)
+            if overlapping([*there, *rows]):
+                overlaps[key] = Overlap(there, rows)
+            self._keep(key, [*there, *rows])
+        for key, exact in (made_exact(self._lake, overlaps, sums, results()) if overlaps else {}).items():
+            steps[key] = [*(step for step in steps[key] if step.bucket not in exact.buckets), *exact.steps]
+            self._keep(key, exact.rows)
         return steps
+
+    def _keep(self, key: Key, rows: Sequence[Stretch]) -> None:
+        """Keep the row that ends last, of these and what is published."""
+        known = (self._last or {}).get(key)
+        self._next[key] = last_of([*([known] if known else []), *rows])
 
 
 def rows_near(lake: Lake, series: Sequence[int], begin: int, end: int) -> dict[Key, list[Stretch]]:

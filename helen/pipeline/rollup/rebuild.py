@@ -24,13 +24,13 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, between, held, read
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.schema import HELENS, RESULTS, SUMS, WRITTEN
-from helen.pipeline.rollup.counters import COLUMNS, DAYS, as_rows, changed_steps, stretches
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.job import bounds_of, stage
+from helen.pipeline.rollup.overlaps import OF_RESULTS
 from helen.pipeline.rollup.segment_rows import sums_of
+from helen.pipeline.rollup.steps import COLUMNS, DAYS, as_rows, changed_steps, last_of, stretches
 
 ROWS_PER_PART = 1_000_000  # of results, without their blobs: 300 MB in a worker
-_NEEDED = ["series", "time", "at", "status", "origin", "took_ms", "cpu_ms", "peak_kib", "metrics"]
 LITTLE_ROWS = 150_000  # that are summed up in this process
 Say = Callable[[str], None]
 
@@ -56,11 +56,12 @@ class SumTask:
 
 def sums_of_raw(results: Sequence[Held], before: Sequence[Held], wanted: Any) -> pa.Table:
     """Return rows of m5 for results, with the steps of counters from the rows of m5 of the days `before`."""
-    rows = read(RESULTS, [file.path for file in results], _NEEDED, wanted)
+    rows = read(RESULTS, [file.path for file in results], OF_RESULTS, wanted)
     order = pc.sort_indices(rows, sort_keys=[("time", "ascending"), ("at", "ascending")])
     sums = sums_of(rows.take(order))
     there = stretches(read(SUMS, [file.path for file in before], [*COLUMNS, "kind"], wanted))
-    steps = {key: changed_steps(there[key], [*there[key], *new], new) for key, new in stretches(sums).items()}
+    last = {key: [last_of(rows)] for key, rows in there.items()}
+    steps = {key: changed_steps([], [*last.get(key, ()), *new], new) for key, new in stretches(sums).items()}
     return pa.concat_tables([sums, as_rows(steps)])
 
 

@@ -19,9 +19,9 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import held
 from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.reports.check_history import HistoryRequest, read_history
-from helen.pipeline.rollup.counters import CARRIED, Stretch, changed_steps
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import rebuild, rebuild_sums
+from helen.pipeline.rollup.steps import CARRIED, Stretch, changed_steps
 
 T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
 DAY = 86_400

@@ -20,10 +20,10 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import D1, H1, M5
 from helen.pipeline.lake.schema import RESULTS
 from helen.pipeline.reports.sql_views import view
-from helen.pipeline.rollup.counters import as_rows, changed_steps, stretches
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.frames import merged
 from helen.pipeline.rollup.segment_rows import sums_of
+from helen.pipeline.rollup.steps import as_rows, changed_steps, stretches
 from helen.pipeline.upkeep import KEEP, check_keep, compact, expire, sweep
 
 DAY = 86_400

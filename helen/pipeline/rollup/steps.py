@@ -1,0 +1,124 @@
+"""Defines what a counter gained from one row of sums to the next: a step, which is a row of its own.
+
+Steps longer than CARRIED give nothing: whoever comes back after days may have counted anew, and a writer that starts
+need look no further back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from helen.pipeline.lake.levels import M5
+from helen.pipeline.lake.local_days import MICROS, date_of
+from helen.pipeline.lake.schema import COUNTER, SUMS
+
+CARRIED = 2 * 86_400 * MICROS  # a check that runs once a day is carried, however late it is
+DAYS = timedelta(days=2)
+COLUMNS = ("series", "metric", "unit", "bucket", "first", "first_at", "last", "last_at")
+Key = tuple[int, str, str]  # series, metric, unit
+_NO_SUMS = dict.fromkeys(("n", "ok", "warning", "critical", "unknown", "values", "cpu_runs"), 0)
+
+
+@frozen(order=True)
+class Stretch:
+    """Holds the first and last value of a counter in a row of sums. Times in microseconds since 1970."""
+
+    first_at: int
+    last_at: int
+    first: float
+    last: float
+
+    @property
+    def bucket(self) -> int:
+        """Where the bucket begins that the row belongs to."""
+        start: int = M5.start(self.first_at)
+        return start
+
+
+@frozen
+class Step:
+    """Holds what a counter gained from one row to the next: it belongs to the bucket of the second one."""
+
+    bucket: int
+    gain: float
+    seconds: float
+
+
+Steps = dict[Key, list[Step]]
+
+
+def gained(before: float, value: float) -> float:
+    """Return what a counter gained between two values; one below that before it began again at 0."""
+    found = value - before if value >= before else value
+    return found if math.isfinite(found) else 0.0
+
+
+def step_to(before: Stretch | None, row: Stretch) -> Step | None:
+    """Return the step from the row before; None if there is none, or it is too long ago."""
+    if before is None or not 0 <= row.first_at - before.last_at <= CARRIED:
+        return None
+    return Step(row.bucket, gained(before.last, row.first), (row.first_at - before.last_at) / MICROS)
+
+
+def last_of(rows: Sequence[Stretch]) -> Stretch:
+    """Return the row that ends last; of several, as they were published, the one that came last."""
+    return max(reversed(rows), key=lambda row: row.last_at)
+
+
+def steps_between(rows: Iterable[Stretch]) -> dict[Stretch, Step | None]:
+    """Return the step to each of these rows of one counter, in the order of time."""
+    found: dict[Stretch, Step | None] = {}
+    before: Stretch | None = None
+    for row in sorted(rows):
+        found[row] = step_to(before, row)
+        if before is None or row.last_at >= before.last_at:
+            before = row
+    return found
+
+
+def changed_steps(before: Iterable[Stretch], after: Iterable[Stretch], added: Iterable[Stretch]) -> list[Step]:
+    """Return the steps that make the sums right once these rows become those: whole ones for rows that are added.
+
+    A row that stays gets the difference, and none if the row before it is the same.
+    """
+    was, now, new = steps_between(before), steps_between(after), set(added)
+    found = []
+    for row, step in now.items():
+        old = None if row in new else was.get(row)
+        if step == old:
+            continue
+        (gain, seconds), (taken, taken_s) = _figures(step), _figures(old)
+        found.append(Step(row.bucket, gain - taken, seconds - taken_s))
+    return found
+
+
+def _figures(step: Step | None) -> tuple[float, float]:
+    return (0.0, 0.0) if step is None else (step.gain, step.seconds)
+
+
+def stretches(rows: pa.Table) -> defaultdict[Key, list[Stretch]]:
+    """Return the rows of counters with a value, by counter. Rows that carry a step alone have no value."""
+    chosen = rows.filter(pc.and_(pc.equal(rows["kind"], COUNTER), pc.is_valid(rows["first_at"])))
+    found: dict[Key, list[Stretch]] = defaultdict(list)
+    numbers = (chosen[name].cast(pa.int64()).to_pylist() for name in ("first_at", "last_at"))
+    values = (chosen[name].to_pylist() for name in ("series", "metric", "unit", "first", "last"))
+    for series, metric, unit, first, last, first_at, last_at in zip(*values, *numbers, strict=True):
+        found[series, metric, unit].append(Stretch(first_at, last_at, first, last))
+    return found
+
+
+def as_rows(steps: Mapping[Key, Sequence[Step]]) -> pa.Table:
+    """Return steps as rows of m5, `day` included, in the order of series, metric and bucket."""
+    rows = [
+        {"series": key[0], "metric": key[1], "unit": key[2], "kind": COUNTER, "bucket": step.bucket,
+         "increase": step.gain, "increase_s": step.seconds, "day": date_of(step.bucket), **_NO_SUMS}
+        for key in sorted(steps) for step in sorted(steps[key], key=lambda step: step.bucket)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=SUMS.arrow)

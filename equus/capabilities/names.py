@@ -8,11 +8,11 @@ CAPABILITY_OF: dict[str, str] = {
     **dict.fromkeys(("info", "uptime", "users", "clock", "swap", "raid", "mail_queue", "certificate"), "host"),
     **dict.fromkeys(("disk", "mounts"), "disk"),
     **dict.fromkeys(("file.stat", "file.list", "file.read", "file.tail", "file.checksum"), "file"),
-    **dict.fromkeys(("systemd", "systemd_failed"), "systemd"),
+    **dict.fromkeys(("systemd", "systemd_failed", "systemd_running"), "systemd"),
     **{f"kernel.{name}": "kernel" for name in _OF_KERNEL},
     **dict.fromkeys(("crypto.digest", "crypto.hmac", "crypto.pbkdf2", "crypto.random"), "crypto"),
     **{name: name for name in ("cpu", "mem", "load", "disk_io", "net_io", "procs")},
-    **{name: name for name in ("tcp", "udp", "unix", "icmp", "tls", "http", "dns", "plugin", "program")},
+    **{name: name for name in ("tcp", "udp", "unix", "icmp", "tls", "http", "dns", "plugin", "program", "journal")},
 }
 # Answered by the worker itself, whatever a check needs.
 ALWAYS_THERE = ("metric", "log", "now", "state.get", "state.put")

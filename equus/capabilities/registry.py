@@ -23,14 +23,15 @@ from equus.capabilities import (
 from equus.capabilities.calls import Call, CallFailed, Context
 from equus.capabilities.kernel import bonds, counters, network, restart, sensors, storage
 from equus.capabilities.names import CAPABILITY_OF
-from equus.capabilities.programs import plugin, program, systemd
+from equus.capabilities.programs import journal, plugin, program, systemd
 from equus.capabilities.streams import sockets, tls
 
 __all__ = ["CALLS", "Call", "CallFailed", "Context"]
 
 _GROUPS = (
     machine, raid, mail_queue, certificate, cpu, disk, io_counters, processes, files, log_tail, sockets, icmp, tls,
-    http, dns, systemd, plugin, program, crypto, counters, network, sensors, bonds, restart, storage,
+    http, dns, systemd, plugin, program, journal, crypto, counters, network, sensors, bonds, restart,
+    storage,
 )  # fmt: skip
 
 CALLS: dict[str, Call] = {

@@ -36,7 +36,7 @@ _EXAMPLES = {
     "disk": 'paths = ["/"]',
     "file": 'paths = ["/var/log"]',
     "unix": 'paths = ["/run/docker.sock"]',
-    "systemd": 'units = ["nginx.service"]',
+    **dict.fromkeys(("systemd", "journal"), 'units = ["nginx.service"]'),
     "plugin": 'names = ["check_ntp"]',
     "program": 'names = ["smartctl"]',
     **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), 'networks = [{ cidr = "10.0.0.0/8" }]'),
@@ -196,7 +196,14 @@ class Policy:
 
     def may_see_unit(self, unit: str) -> bool:
         """Return True if `systemd` covers a unit, by its name or by a pattern that ends in `*`."""
-        units = self.grants["systemd"].units if self.granted("systemd") else ()
+        return self._covers_unit("systemd", unit)
+
+    def may_read_journal(self, unit: str) -> bool:
+        """Return True if `journal` covers the entries of a unit; "*" stands for those of all units together."""
+        return self._covers_unit("journal", unit)
+
+    def _covers_unit(self, capability: str, unit: str) -> bool:
+        units = self.grants[capability].units if self.granted(capability) else ()
         return any(unit == known or (known.endswith("*") and unit.startswith(known[:-1])) for known in units)
 
     def file_root(self, path: str) -> str | None:

@@ -247,7 +247,7 @@ _CAPABILITIES: Mapping[str, tuple[tuple[str, ...], dict[str, Any] | None]] = {
     **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), (("networks", "names"), {"networks": LOOPBACK})),
     "file": (("paths", "owners"), None),
     "unix": (("paths",), None),
-    "systemd": (("units",), None),
+    **dict.fromkeys(("systemd", "journal"), (("units",), None)),
     "plugin": (("names",), None),
     "program": (("names",), None),
 }

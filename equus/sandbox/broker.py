@@ -40,7 +40,7 @@ from equus.secrets.redaction import Redaction
 MOST_THREADS = 300
 STATE_CALLS = ("state.get", "state.put")
 # Capabilities whose calls start a program with arguments of the check, and those of them where it may be any program.
-PROGRAMS = ("plugin", "program", "systemd")
+PROGRAMS = ("plugin", "program", "systemd", "journal")
 FREE_PROGRAMS = ("plugin", "program")
 NO_ARGUMENT = "a secret is never an argument of a program: every user of this host can read those"
 NO_PROGRAM = "this run holds a secret with destinations, which are never programs: those connect where they like"

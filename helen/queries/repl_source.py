@@ -18,8 +18,8 @@ TIMEOUT = "60s"  # of one line, unless the host's policy says less
 MOST_KEPT = 49_152  # bytes of kept values: they are the summary of a result, which has 64 KiB
 # All that a host may grant; its policy says what it does grant. Kept in step by tests/helen/cli/test_trying.py.
 CAPABILITIES = (
-    "cpu", "crypto", "disk", "disk_io", "dns", "file", "host", "http", "icmp", "kernel", "load", "log", "mem", "net_io",
-    "plugin", "procs", "program", "state", "systemd", "tcp", "tls", "udp", "unix",
+    "cpu", "crypto", "disk", "disk_io", "dns", "file", "host", "http", "icmp", "journal", "kernel", "load", "log",
+    "mem", "net_io", "plugin", "procs", "program", "state", "systemd", "tcp", "tls", "udp", "unix",
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFINITION = re.compile(r"\s*function\s+([A-Za-z_][A-Za-z0-9_]*)\s*\(")

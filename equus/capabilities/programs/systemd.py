@@ -13,7 +13,7 @@ OUTPUT_BYTES = 262_144
 MOST_FAILED = 200
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0", "TZ": "UTC"}
 # The names of mounts are made of paths: "-.mount" is that of /, and "\\x2e" stands for a dot at the begin.
-_UNIT = re.compile(r"(?:[A-Za-z0-9_:\\]|-(?!-))[A-Za-z0-9:_.@\\-]{0,254}")
+UNIT = re.compile(r"(?:[A-Za-z0-9_:\\]|-(?!-))[A-Za-z0-9:_.@\\-]{0,254}")
 _TEXTS = {
     "load_state": "LoadState", "active_state": "ActiveState", "sub_state": "SubState",
     "unit_file_state": "UnitFileState",
@@ -22,6 +22,13 @@ _TEXTS = {
 _NUMBERS = {"main_pid": "MainPID", "restarts": "NRestarts", "memory_bytes": "MemoryCurrent", "tasks": "TasksCurrent"}
 # systemd's "not set" is the largest number of 64 bits.
 _UNSET = (1 << 64) - 1
+
+MOST_RUNNING = 1000
+
+
+def full_name(unit: str) -> str:
+    """Return the name of a unit with its kind; systemd takes one without for a service."""
+    return unit if "." in unit else f"{unit}.service"
 
 
 def systemctl(arguments: list[str], context: Context) -> str:
@@ -49,9 +56,9 @@ def properties(text: str) -> dict[str, str]:
 def systemd(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
     """Perform host.systemd: return the state of one unit. Raises CallFailed if it is unknown or denied."""
     unit = text_argument("host.systemd", "unit", positional("host.systemd", args, "unit")[0], limit=255)
-    if not _UNIT.fullmatch(unit):
+    if not UNIT.fullmatch(unit):
         raise bad("host.systemd: unit must be the name of a unit, such as nginx.service")
-    unit = unit if "." in unit else f"{unit}.service"
+    unit = full_name(unit)
     if not policy.may_see_unit(unit):
         raise CallFailed("denied", policy.refusal("systemd", unit, f'units = ["{unit}"]'))
     asked = ",".join([*_TEXTS.values(), *_NUMBERS.values(), "StateChangeTimestampMonotonic"])
@@ -84,4 +91,17 @@ def systemd_failed(args: list[Any], policy: Any, context: Context) -> dict[str, 
     return {"units": seen[:MOST_FAILED], "count": len(seen)}
 
 
-CALLS: dict[str, Perform] = {"systemd": systemd, "systemd_failed": systemd_failed}
+def systemd_running(args: list[Any], policy: Any, context: Context) -> dict[str, Any]:
+    """Perform host.systemd_running: return the services that run, as far as the policy lets checks see them."""
+    positional("host.systemd_running", args)
+    asked = ["list-units", "--type=service", "--state=running", "--plain", "--no-legend", "--full"]
+    names = [line.split()[0] for line in systemctl(asked, context).splitlines() if line.strip()]
+    seen = [name for name in names if policy.may_see_unit(name)]
+    return {"units": seen[:MOST_RUNNING], "count": len(seen)}
+
+
+CALLS: dict[str, Perform] = {
+    "systemd": systemd,
+    "systemd_failed": systemd_failed,
+    "systemd_running": systemd_running,
+}

@@ -101,6 +101,16 @@ def test_units_need_a_grant(failure, call, script, monkeypatch):
     assert call("systemd_failed", policy=SEES_ALL)["count"] == 2
 
 
+def test_services_that_run(call, script, monkeypatch):
+    """Those that the policy lets checks see, by name."""
+    listed = "nginx.service loaded active running Web\nssh.service loaded active running OpenBSD\n"
+    text = f"""[ "$*" = "list-units --type=service --state=running --plain --no-legend --full" ] && printf '{listed}'"""
+    monkeypatch.setattr(systemd, "SYSTEMCTL", script(text))
+    assert call("systemd_running", policy=SEES_ALL) == {"units": ["nginx.service", "ssh.service"], "count": 2}
+    policy = Policy.parse(b'[caps.systemd]\nunits = ["ng*"]\n', None)
+    assert call("systemd_running", policy=policy) == {"units": ["nginx.service"], "count": 1}
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [

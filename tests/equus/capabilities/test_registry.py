@@ -54,7 +54,7 @@ def test_no_arguments_break_a_call(call, name, args):
         assert failed.text
 
 
-@pytest.mark.parametrize("name", ["tcp", "udp", "unix", "icmp", "tls", "http", "dns", "procs", "program"])
+@pytest.mark.parametrize("name", ["tcp", "udp", "unix", "icmp", "tls", "http", "dns", "procs", "program", "journal"])
 def test_calls_with_named_arguments_take_one_table(failure, name):
     """A list or a text in its place is refused; so is a second argument."""
     for args in (("x",), ([1],), ({}, {})):

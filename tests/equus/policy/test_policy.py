@@ -34,7 +34,7 @@ def test_the_default() -> None:
         Limits(8, 1000, 300.0, 300.0, 64, 200, 8),
         {},
     )
-    assert set(CAPABILITIES) - DEFAULT.grants.keys() == {"file", "unix", "systemd", "plugin", "program"}
+    assert set(CAPABILITIES) - DEFAULT.grants.keys() == {"file", "unix", "systemd", "journal", "plugin", "program"}
 
 
 def test_every_setting() -> None:
@@ -172,7 +172,7 @@ def test_programs_and_plugins_are_two_lists() -> None:
 FAULTS = [
     ("x = 1", "p.toml: x is not a setting; allowed here: isolation, pushed_code, one_shot, limits, upgrade, shell, caps, plugins, programs"),
     ("[caps.fil]\n", "p.toml: caps.fil is not a setting; allowed here: host, cpu, mem, load, disk_io, net_io, kernel, state, log, "
-     "crypto, disk, procs, tcp, udp, icmp, tls, http, dns, file, unix, systemd, plugin, program"),
+     "crypto, disk, procs, tcp, udp, icmp, tls, http, dns, file, unix, systemd, journal, plugin, program"),
     ("[caps.http]\nnetwork = []\n", "p.toml: caps.http.network is not a setting; allowed here: allow, networks, names"),
     ("[limits]\nparallel = 0\n", "p.toml: limits.parallel must be a whole number from 1 to 256"),
     ("[limits]\nparallel = 257\n", "p.toml: limits.parallel must be a whole number from 1 to 256"),

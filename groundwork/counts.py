@@ -5,6 +5,8 @@ The rule is that of English nouns: a noun that has another plural is written wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _HISSING = ("s", "x", "z", "ch", "sh")
 _VOWELS = "aeiou"
 
@@ -25,3 +27,8 @@ def plural_of(noun: str) -> str:
 def is_or_are(number: float) -> str:
     """Return the verb behind a number of things: `is` for 1 alone."""
     return "is" if number == 1 else "are"
+
+
+def all_of(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: `a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from equus_protocol.one_off import fits
 from groundwork.globs import reader_of_all
 from helen.quotas.budget import Budget
+from helen.states.quorum import status_of
 
 CONFLICT_SECONDS = 5.0  # that the older of two connections has to answer a ping
 MAX_SERIES = 2_000  # latest results kept of one agent: a bound on what a hostile agent can make Helen keep
@@ -104,6 +105,8 @@ class Agent:
     clock_offset: float | None = None  # seconds that its clock is ahead of ours, at best
     latest: dict[str, Latest] = field(factory=dict)
     kept: int = 0  # results in `latest` that were restored from before this start
+    quorum: tuple[int, tuple[str, ...]] | None = None  # of a target: how many of which agents have to see it bad
+    views: dict[str, dict[str, Latest]] = field(factory=dict)  # check_id -> agent -> what it saw last, of such a one
     enrolled: bool = True  # False: a host without an agent; its results are passive
 
     @property
@@ -143,17 +146,35 @@ class Agent:
         self.kept += latest.kept
         return latest
 
+    def take_view(self, runner: str, latest: Latest) -> None:
+        """Keep what one of several agents saw of a target; the latest is that of one which saw what they agree on."""
+        if self.quorum is None:
+            self.take(latest)
+            return
+        needed, runners = self.quorum
+        if runner not in runners:
+            return
+        before = self.views.get(latest.check_id, {})
+        views = self.views[latest.check_id] = {name: before[name] for name in runners if name in before}
+        views[runner] = latest
+        status = status_of((each.status for each in views.values()), needed, len(runners) - len(views))
+        agreed = [each for each in views.values() if each.status == status]
+        if agreed:
+            self.take(max(agreed, key=lambda each: each.received))
+
     def drop(self, check_id: str) -> None:
         """Forget the latest result of a check that is watched no more."""
+        self.views.pop(check_id, None)
         gone = self.latest.pop(check_id, None)
         if gone is not None:
             self.kept -= gone.kept
 
     def move(self, by: float, now: float) -> None:
         """Move the times of results by `by` seconds, and others that lie ahead of `now` (unix seconds): wrong ones."""
-        for check_id, latest in self.latest.items():
-            since = latest.since + by if latest.since > now else latest.since
-            self.latest[check_id] = replace(latest, received=min(now, latest.received + by), since=min(now, since))
+        for found in (self.latest, *self.views.values()):
+            for key, latest in found.items():
+                since = latest.since + by if latest.since > now else latest.since
+                found[key] = replace(latest, received=min(now, latest.received + by), since=min(now, since))
         self.connected_at = None if self.connected_at is None else min(self.connected_at, now)
         self.last_seen = None if self.last_seen is None else min(self.last_seen, now)
 

@@ -6,7 +6,7 @@ its address, if the check takes such a one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -33,14 +33,15 @@ def of_runner(target: str, entry: ScheduleEntry) -> ScheduleEntry:
     return evolve(entry, id=wire_id(target, entry.id))
 
 
-def rule_of(entry: ScheduleEntry, agent: str | None) -> Rule:
+def rule_of(entry: ScheduleEntry, runners: Sequence[str], needed: int = 0) -> Rule:
     """Return the rule by which results of a target's check are judged.
 
-    It has no link of its own: silence counts as long as Helen listens. While the agent that looks at it is away its
-    alerts are held back.
+    It has no link of its own: silence counts as long as Helen listens. `needed`: how many of the agents that look at it
+    have to agree; 0: there is one. While one is away without which nothing can be said, its alerts are held back.
     """
-    runner = () if agent is None else (f"{agent}/{LINK}",)
-    return evolve(entry.rule, passive=True, depends=(*entry.rule.depends, *runner))
+    links = tuple(f"{agent}/{LINK}" for agent in runners) if len(runners) <= max(1, needed) else ()
+    depends = (*entry.rule.depends, *links)
+    return evolve(entry.rule, passive=True, depends=depends, quorum=needed, runners=tuple(runners) if needed else ())
 
 
 def _filled(entry: ScheduleEntry, table: CheckTable | None, name: str, address: str) -> dict[str, Any]:

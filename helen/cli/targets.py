@@ -13,7 +13,7 @@ from helen.cli.assign import read_file
 from helen.cli.base.client import Client
 from helen.cli.base.labels import in_words
 from helen.cli.base.options import for_a_helen, output, plain, print_json, table
-from helen.targets.declarations import TargetsError, read
+from helen.targets.declarations import ONE, TargetsError, read
 
 
 @click.command()
@@ -44,9 +44,14 @@ def targets(client: Client, file: Path | None, dry_run: bool, as_json: bool) -> 
 
 def _row(target: dict[str, Any]) -> list[str]:
     return [
-        target["name"], target["address"], target["runner"] or "nobody yet", ", ".join(target["checks"]) or "none",
+        target["name"], target["address"], _looked_at_by(target), ", ".join(target["checks"]) or "none",
         in_words(target["labels"]), ", ".join(target["via"]),
     ]  # fmt: skip
+
+
+def _looked_at_by(target: dict[str, Any]) -> str:
+    runners = ", ".join(target["runners"]) or "nobody yet"
+    return runners if target["quorum"] == str(ONE) else f"{runners} ({target['quorum']})"
 
 
 def replace(client: Client, text: str, dry_run: bool, as_json: bool) -> None:

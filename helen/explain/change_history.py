@@ -35,6 +35,8 @@ _WORDS = {
     "away": ("its agent is away after {}", "its agent is never away"),
     "passive": ("results from outside: {}", ""),
     "missing": ("{} when none came in time", ""),
+    "quorum": ("agents that must see it bad: {}", ""),
+    "runners": ("looked at by {}", ""),
 }
 _SECONDS = frozenset(("retry", "stale", "away"))
 Line = dict[str, Any]

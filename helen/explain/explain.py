@@ -15,6 +15,7 @@ from attrs import asdict, evolve, field, frozen
 from equus_protocol.ranges import Range
 from equus_protocol.results import STATUS_WORDS
 from groundwork.check_notes import NO_NOTES
+from groundwork.counts import all_of
 from groundwork.durations import words_of
 from groundwork.figures import figure, limits
 from groundwork.target_ids import source_of
@@ -53,7 +54,7 @@ class Facts:
     results: Sequence[HistoryRecord] = field(factory=tuple)  # the newest first
     runs: Sequence[HistoryRecord] = field(factory=tuple)  # of all checks of the agent, before and after the moment
     runs_until: float | None = None  # unix seconds up to which `runs` has all that there are
-    runner: str | None = None  # of a target: the agent that looks at it
+    runners: tuple[str, ...] = ()  # of a target: the agents that look at it
 
     @property
     def is_now(self) -> bool:
@@ -166,16 +167,32 @@ def _result_lines(facts: Facts) -> list[Line]:
     record = facts.results[0]
     assert record.result is not None
     result = record.result
-    summary = f" \N{EN DASH} {result.summary}" if result.summary else ""
+    summary = _said(result.summary)
     ran, _ = source_of(facts.agent, result.spool)
     by = f", by {ran}" if ran != facts.agent else ""
-    lines = [_line(record.received, f"the last result{by} says {STATUS_WORDS[result.status]}{summary}")]
+    lines = [*_views(facts), _line(record.received, f"the last result{by} says {STATUS_WORDS[result.status]}{summary}")]
     if result.reason:
         lines.append(_line(record.received, f"the status is not the check's own: {result.reason}"))
     lines += [_line(record.received, text) for metric in record.metrics if (text := _beyond(metric))]
     if result.code:
         lines.append(_line(record.received, f"by the code {result.code[:12]}"))
     return lines[:MOST]
+
+
+def _views(facts: Facts) -> list[Line]:
+    """Return what each agent saw last, where several look at one target, but for the last result of all."""
+    newest: dict[str, HistoryRecord] = {}
+    for record in facts.results if facts.rule.runners else ():
+        assert record.result is not None
+        newest.setdefault(source_of(facts.agent, record.result.spool)[0], record)
+    return [
+        _line(record.received, f"{ran} saw {STATUS_WORDS[record.result.status]}{_said(record.result.summary)}")
+        for ran, record in newest.items() if record.result is not None and record is not facts.results[0]
+    ]  # fmt: skip
+
+
+def _said(summary: str) -> str:
+    return f" \N{EN DASH} {summary}" if summary else ""
 
 
 def _beyond(metric: Any) -> str | None:
@@ -271,7 +288,7 @@ def _notice_text(said: dict[str, Any]) -> str:
 def _why_not_run(facts: Facts) -> list[Line]:
     if facts.rule.passive and facts.entry is None:
         return _why_not_reported(facts)
-    lines = [_line(None, f"{facts.runner or 'no agent yet'} looks at it")] if facts.rule.passive else []
+    lines = [_line(None, _who_looks(facts))] if facts.rule.passive else []
     if facts.entry is None:
         lines.append(_line(None, "it is not scheduled there" if facts.check_id != LINK else "a link is not run"))
     else:
@@ -290,6 +307,12 @@ def _why_not_run(facts: Facts) -> list[Line]:
         late = "" if record.result is None or record.result.ended is None else _lateness(facts, record)
         lines.append(_line(record.received, f"a result came{late}"))
     return lines
+
+
+def _who_looks(facts: Facts) -> str:
+    if len(facts.runners) < 2:
+        return f"{all_of(facts.runners) or 'no agent yet'} looks at it"
+    return f"{all_of(facts.runners)} look at it; {facts.rule.quorum} of them must see it bad"
 
 
 def _why_not_reported(facts: Facts) -> list[Line]:

@@ -76,7 +76,7 @@ class Delivery:
         self.scheduled: Event[[Agent, tuple[ScheduleEntry, ...]]] = Event()
         self.v1_scheduler = V1Scheduler(self._ask_scheduled)
         self.further: Callable[[str], tuple[ScheduleEntry, ...]] = lambda agent: ()  # what it runs for targets
-        self.runner_of: Callable[[str, str], tuple[str, ScheduleEntry] | None] = lambda name, check_id: None
+        self.runs_of: Callable[[str, str], list[tuple[str, ScheduleEntry]]] = lambda name, check_id: []
         self._reactor, self._roster, self._turns = reactor, roster, turns
         self._sets, self._add_statements, self._wall = sets, add_statements, wall
         self._outgoing: dict[AgentConnection, Outgoing] = {}
@@ -175,16 +175,14 @@ class Delivery:
         return schedules.schedule(self.assignments, tables, agent.name, agent.labels)
 
     def run_now(self, name: str, check_id: str) -> None:
-        """Ask for one run out of its turn; its result counts as scheduled. One of a target is asked of its agent."""
-        agent = self._roster.agents.get(name)
-        elsewhere = self.runner_of(name, check_id)
-        if elsewhere is not None:
-            agent = self._roster.agents.get(elsewhere[0])
-        if agent is None or not isinstance(agent.link, AgentConnection) or agent.link.closing:
-            return
-        for entry in self.schedule_of(agent) if elsewhere is None else [elsewhere[1]]:
-            if elsewhere is not None or entry.id == check_id:
-                self.v1_scheduler.run_now(agent.link, entry)
+        """Ask for one run out of its turn; its result counts as scheduled. One of a target is asked of its agents."""
+        agent, runs = self._roster.agents.get(name), self.runs_of(name, check_id)
+        if agent is not None and not runs:
+            runs = [(name, entry) for entry in self.schedule_of(agent) if entry.id == check_id]
+        for runner, entry in runs:
+            asked = self._roster.agents.get(runner)
+            if asked is not None and isinstance(asked.link, AgentConnection) and not asked.link.closing:
+                self.v1_scheduler.run_now(asked.link, entry)
 
     def schedule(self, agent: Agent) -> None:
         """Decide what an agent is to run, tell the subscribers of `scheduled`, and send it to the agent."""

@@ -17,7 +17,7 @@ from equus_protocol import messages as m
 from equus_protocol import one_off, results
 from equus_protocol.result_fields import STATUS_NUMBERS
 from groundwork.clock_watch import Jump
-from groundwork.target_ids import PREFIX, parsed
+from groundwork.target_ids import PREFIX, parsed, source_of
 from helen.agents.roster import Agent, Latest, Roster
 from helen.journal.journal import Journal
 from helen.journal.values import OWN_SPOOL, Batch, Entry, Origin, StoredResult
@@ -138,7 +138,7 @@ class ResultIntake:
         if found is not None:  # a run out of its turn, for a target
             if not self.is_of_target(name, check_id):
                 return
-            (name, check_id), origin = found, Origin.TARGET
+            origin = Origin.TARGET
         sequence = self._journal.append_own(name, check_id, result.name, origin, self._wall(), result.blob)
         if sequence is None:
             if answer is not None:
@@ -224,12 +224,15 @@ class ResultIntake:
             else:
                 agent = self._roster.host(entry.agent)
             check_id, status = entry.check_id, STATUS_NUMBERS[document.word]
-            agent.take(
-                Latest(
-                    check_id, status, document.summary, received, document.reason, document.code, document.took_ms,
-                    document.metrics, agent.since_when(check_id, status, received),
-                )
+            is_agreed = agent.quorum is not None  # several agents look at it, and what they agree on is the latest
+            latest = Latest(
+                check_id, status, document.summary, received, document.reason, document.code, document.took_ms,
+                document.metrics, 0.0 if is_agreed else agent.since_when(check_id, status, received),
             )  # fmt: skip
+            if is_agreed:
+                agent.take_view(source_of(entry.agent, entry.spool)[0], latest)
+            else:
+                agent.take(latest)
             if self._submitted:
                 self._confirm(entry)
 

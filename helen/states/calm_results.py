@@ -39,8 +39,10 @@ class CalmResults(ClockSteps):
         if state.notice.decided or state.holds or key not in self._deadlines.planned or check_id.startswith(RESERVED):
             return False
         now, ended, newest = at if at > self.clock else self.clock, given.ended, None
+        rule = self._rules.get(key, NO_RULE)
+        if rule.runners:
+            return False
         if ended is not None:
-            rule = self._rules.get(key, NO_RULE)
             if key in self.retired:
                 return False
             # A target's result has the agent that looked at it in its spool, and is dated by the clock of that one.

@@ -50,6 +50,10 @@ class ClockSteps(FleetStates):
         self.newest = {
             agent: evolve(newest, received=newest.received + silent) for agent, newest in self.newest.items()
         }
+        for number, key in enumerate(self.rounds):
+            if number % PAUSE_STATES == 0:
+                yield None
+            self.rounds[key] = self.rounds[key].moved(silent, stepped)
         for number, (key, state) in enumerate(self.states.items()):
             if number % PAUSE_STATES == 0:
                 yield None

@@ -23,6 +23,7 @@ from helen.states.events import Event
 from helen.states.inputs import AgentAway, AgentBack, Held, Input, Released, Retired
 from helen.states.machine import deadline, step
 from helen.states.model import AWAY, DEPENDENCY, LINK, Hold, Key, Rule, State, Trial
+from helen.states.quorum import Round
 from helen.states.rollout_trials import TrialScope
 
 MOST_STATES = 1_000  # checks with a state that an agent may have, beside those that Helen has rules for
@@ -59,6 +60,7 @@ class FleetStates:
         self.active: dict[str, float] = {}  # windows that are on -> until when
         self.clocks: dict[str, AgentClock] = {}
         self.newest: dict[str, Newest] = {}  # agent -> the last result in its spool
+        self.rounds: dict[Key, Round] = {}  # of checks that several agents run
         self.ended: deque[tuple[Window, float]] = deque(maxlen=ENDED_KEPT)  # windows that are no more, and since when
         self.dependencies = Dependencies()
         self.trial: TrialScope | None = None  # the ring that is open
@@ -160,6 +162,7 @@ class FleetStates:
         if state.trial is not None:
             self._forget_trial(key, state.trial.ref)
         self._deadlines.forget(key)
+        self.rounds.pop(key, None)
         self._checks[key[0]].discard(key[1])
         self._keys.pop(key[0], None)
 

@@ -42,6 +42,7 @@ from helen.states.inputs import (
 )
 from helen.states.machine import deadline, step
 from helen.states.model import LINK, Ack, Hold, Key, Rule, State
+from helen.states.quorum import NO_ROUND, take
 from helen.states.rollout_trials import BACK, OPEN, PASSED, UNDONE, TrialScope
 
 RETIRED_KEPT = 20_000  # checks whose results step no state, since they were retired: the newest
@@ -107,6 +108,11 @@ class Timeline(CalmResults):
             given = Result(
                 at, given.status, ended, given.spool, given.sequence, given.reason, given.code, given.summary
             )  # fmt: skip
+        if rule.runners:
+            judged = self._take_view(key, given, rule)
+            if judged is None:
+                return
+            given = judged
         state = self.states.get(key)
         if state is None:
             if not self.may_be_born(key):
@@ -123,6 +129,15 @@ class Timeline(CalmResults):
         # A deadline that was expected later than the rule's has an entry that is too late from now on.
         if events or stepped.shown is not state.shown or key not in self._deadlines or state.expected is not None:
             yield from self._after(key, state, stepped, events)
+
+    def _take_view(self, key: Key, given: Result, rule: Rule) -> Result | None:
+        """Take what one of several agents saw; return what steps the state, if its round is sure."""
+        runner, _ = source_of(key[0], given.spool)
+        before = self.rounds.get(key, NO_ROUND)
+        after, judged = take(before, runner, given, rule)
+        self.late_results += after is before
+        self.rounds[key] = after
+        return judged
 
     def _offset(self, agent: str, ended: float, given: Result) -> float:
         """Measure an agent's clock by one more result; return the seconds that it is ahead of Helen's."""
@@ -252,6 +267,8 @@ class Timeline(CalmResults):
     def _set_rule(self, key: Key, rule: Rule) -> Events:
         self._rules[key] = rule
         self.retired.pop(key, None)
+        if not rule.runners:
+            self.rounds.pop(key, None)
         self.dependencies.set_rule(key, rule)
         state = self.states.get(key)
         if state is None:

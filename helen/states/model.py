@@ -27,7 +27,10 @@ SUMMARY_MOST = 200  # characters of a summary that an event carries; the whole o
 
 @frozen
 class Rule:
-    """Says how results of one check are evaluated. Times in seconds; `depends` are other checks, as AGENT/CHECK."""
+    """Says how results of one check are evaluated. Times in seconds; `depends` are other checks, as AGENT/CHECK.
+
+    With `runners` the check is run by these agents, and `quorum` of them have to see it bad: helen/states/quorum.py.
+    """
 
     attempts: int = 3  # bad results in a row that confirm a problem
     recover: int = 1  # good results in a row that confirm a recovery
@@ -39,6 +42,8 @@ class Rule:
     away: float = 60.0  # seconds until a link that is down counts as away; a restart of agent or Helen takes less
     passive: bool = False  # results come from outside: a link of an agent of that name says nothing about the check
     missing: int = UNKNOWN  # the status when no result came in time
+    quorum: int = 0
+    runners: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that differ from USUAL: an agent's rules are one record of the journal, and few differ."""
@@ -47,7 +52,8 @@ class Rule:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Rule:
-        return cls(**{**document, "depends": tuple(document.get("depends", ()))})
+        lists = {name: tuple(document.get(name, ())) for name in ("depends", "runners")}
+        return cls(**{**document, **lists})
 
 
 USUAL = Rule()

@@ -12,6 +12,7 @@ from helen.states.downtimes import read_window
 from helen.states.fleet_states import MOST_STATES
 from helen.states.fleet_timeline import Timeline
 from helen.states.model import State, plain
+from helen.states.quorum import Round
 from helen.states.rollout_trials import TrialScope
 
 
@@ -20,7 +21,7 @@ def copy_of(timeline: Timeline) -> Timeline:
     copy = Timeline()
     copy.clock, copy.started, copy.late_results = timeline.clock, timeline.started, timeline.late_results
     copy.windows, copy.active, copy.clocks = dict(timeline.windows), dict(timeline.active), dict(timeline.clocks)
-    copy.ended, copy.newest = timeline.ended.copy(), dict(timeline.newest)
+    copy.ended, copy.newest, copy.rounds = timeline.ended.copy(), dict(timeline.newest), dict(timeline.rounds)
     copy.states, copy.rules, copy.connected = dict(timeline.states), dict(timeline.rules), dict(timeline.connected)
     copy.trial, copy.lag, copy.settles = timeline.trial, timeline.lag, timeline.settles
     copy.retired, copy.boot = dict(timeline.retired), timeline.boot
@@ -33,7 +34,7 @@ def header_of(timeline: Timeline) -> dict[str, Any]:
 
     Its keys: clock, started, windows, active, ended, up, clocks, newest, rules, history (the number of late
     results), trial, retired, most_states, left_out; boot, if it is known; lag and settles, if planned windows go by
-    the time before a step of the clock.
+    the time before a step of the clock; rounds, if several agents run a check.
     """
     return {
         "clock": timeline.clock,
@@ -51,6 +52,9 @@ def header_of(timeline: Timeline) -> dict[str, Any]:
         "most_states": timeline.most_states,
         "left_out": timeline.left_out,
         **({} if timeline.boot is None else {"boot": plain(timeline.boot)}),
+        **(
+            {} if not timeline.rounds else {"rounds": [[*key, each.to_json()] for key, each in timeline.rounds.items()]}
+        ),
         **({} if timeline.settles is None else {"lag": timeline.lag, "settles": timeline.settles}),
     }
 
@@ -65,6 +69,7 @@ def restore(header: Mapping[str, Any], states: Iterable[tuple[str, str, State]])
     made.lag, made.settles = header.get("lag", 0.0), header.get("settles")
     made.clocks = {agent: AgentClock.from_json(clock) for agent, clock in header["clocks"].items()}
     made.newest = {agent: Newest(**each) for agent, each in header.get("newest", {}).items()}
+    made.rounds = {(agent, check): Round.from_json(each) for agent, check, each in header.get("rounds", ())}
     made.retired = dict.fromkeys((agent, check_id) for agent, check_id in header.get("retired", ()))
     made.boot = None if header.get("boot") is None else Boot(**header["boot"])
     made.most_states = header.get("most_states", MOST_STATES)

@@ -5,6 +5,7 @@ Pure: text in, values out.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -18,11 +19,26 @@ MAX_TARGETS = 10_000
 MAX_VIA = 20  # patterns of one target
 MAX_GROUPS = 200  # different `via`: each agent is held against each of them whenever its schedule is decided
 MAX_ADDRESS = 255  # characters
-_KEYS = ("name", "address", "labels", "via")
+_KEYS = ("name", "address", "labels", "via", "quorum")
+_QUORUM = re.compile("([1-9]) of ([1-9])")
 
 
 class TargetsError(Exception):
     """The file can't be used; the text lists every fault, each with its place."""
+
+
+@frozen
+class Quorum:
+    """Says how many agents look at a target, and how many of them have to see it bad."""
+
+    needed: int = 1
+    runners: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.needed} of {self.runners}"
+
+
+ONE = Quorum()
 
 
 @frozen
@@ -33,6 +49,7 @@ class Target:
     address: str
     via: tuple[str, ...]
     labels: Mapping[str, str] = field(factory=dict)
+    quorum: Quorum = ONE
 
 
 Targets = dict[str, Target]
@@ -75,7 +92,8 @@ def _read_target(table: Any, place: str, faults: list[str]) -> Target | None:
         faults.append(f"{place}: address is {address!r:.80}: write a name or an address")
     via = _via(table.get("via"), place, faults)
     labels = _labels(table.get("labels", {}), place, faults)
-    return Target(name, address, via, labels) if len(faults) == before else None
+    quorum = _quorum(table.get("quorum", "1 of 1"), place, faults)
+    return Target(name, address, via, labels, quorum) if len(faults) == before else None
 
 
 def _name(value: Any, place: str, faults: list[str]) -> str:
@@ -93,6 +111,14 @@ def _via(value: Any, place: str, faults: list[str]) -> tuple[str, ...]:
         return tuple(value)
     faults.append(f"{place}: via is {value!r:.80}: write an agent's name, a pattern, KEY=PATTERN, or some of them")
     return ()
+
+
+def _quorum(value: Any, place: str, faults: list[str]) -> Quorum:
+    found = _QUORUM.fullmatch(value) if isinstance(value, str) else None
+    if found is None or int(found[1]) > int(found[2]):
+        faults.append(f'{place}: quorum is {value!r:.80}: write how many of how many agents, such as "2 of 3"')
+        return ONE
+    return Quorum(int(found[1]), int(found[2]))
 
 
 def _labels(value: Any, place: str, faults: list[str]) -> dict[str, str]:

@@ -1,16 +1,18 @@
-"""Chooses the one agent that looks at a target: the lease is Helen's word alone, and no agent can claim it. Pure.
+"""Chooses the agents that look at a target: a lease is Helen's word alone, and no agent can claim it. Pure.
 
-Of the agents that may, the same one is chosen by every Helen and after every restart: that with the greatest hash of
-both names. It keeps a lease through a short loss of its connection, and one that has just come waits before it takes a
-lease over. All times are monotonic seconds, so a step of the clock moves no lease.
+Of the agents that may, the same are chosen by every Helen and after every restart: those with the greatest hash of both
+names, one or as many as the quorum says. Each keeps a lease through a short loss of its connection, and one that has
+just come waits before it takes a lease over. All times are monotonic seconds, so a step of the clock moves no lease.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from attrs import define, field
+
+from helen.targets.declarations import ONE, Quorum
 
 HOLD_SECONDS = 10.0  # that an agent which lost its connection keeps its leases: a reconnect takes one or two
 START_SECONDS = 30.0  # the same for agents that are not back yet after a start of Helen
@@ -51,27 +53,23 @@ def rank(target: str, agent: str) -> bytes:
     return hashlib.blake2b(f"{target}\0{agent}".encode(), digest_size=8).digest()
 
 
-def choose(target: str, held: str | None, agents: Iterable[str], presence: Presence, now: float) -> str | None:
-    """Return the agent that looks at a target from now on; `held`: the one that did, None for none.
+def choose(
+    target: str, held: Sequence[str], agents: Iterable[str], presence: Presence, now: float, quorum: Quorum = ONE
+) -> tuple[str, ...]:
+    """Return the agents that look at a target from now on, by name; `held`: those that did.
 
-    `agents` may look at it. Without one that is connected or keeps its leases the last one has it still: nobody runs
-    it, and its alerts are held back by the link of that agent.
+    `agents` may look at it. Where fewer of them are usable than have to agree, some of the last ones have their leases
+    still: nobody runs those, and the target's alerts are held back by the links of these agents.
     """
-    usable = [name for name in agents if presence.is_usable(name)]
-    if not usable:
-        return held
-    best = max(usable, key=lambda name: (rank(target, name), name))
-    if best == held:
-        return held
-    is_held_well = held in usable
-    if best not in presence.up:  # it is lost, and may be back in a moment
-        return held if is_held_well else _best_connected(target, usable, presence)
-    if is_held_well and now - presence.up[best] < SETTLE_SECONDS:
-        return held
-    return best
-
-
-def _best_connected(target: str, usable: Iterable[str], presence: Presence) -> str | None:
-    """Return the best of those that are connected; None, to wait for those that are lost, if there is none."""
-    connected = [name for name in usable if name in presence.up]
-    return max(connected, key=lambda name: (rank(target, name), name), default=None)
+    usable = {name: (rank(target, name), name) for name in agents if presence.is_usable(name)}
+    seats = [name for name in held if name in usable]
+    best = sorted(usable, key=usable.__getitem__, reverse=True)
+    fresh = [name for name in best if name not in seats and name in presence.up]  # one that is lost may be back soon
+    seats += fresh[: max(0, quorum.runners - len(seats))]
+    for name in fresh:
+        settled = now - presence.up[name] >= SETTLE_SECONDS
+        if name not in seats and name in best[: quorum.runners] and settled:
+            seats[seats.index(min(seats, key=usable.__getitem__))] = name
+    seats = sorted(seats, key=usable.__getitem__, reverse=True)[: quorum.runners]
+    away = [name for name in held if name not in usable]
+    return tuple(sorted(seats + away[: max(0, quorum.needed - len(seats))]))

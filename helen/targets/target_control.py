@@ -1,15 +1,16 @@
 """Has agents look at targets: it grants leases, gives each agent its share, and says whose results count.
 
 A target is a host without an agent in roster and states. Of the agents that may look at it (`via`) one has its lease at
-a time, by Helen's word alone (helen/targets/leases.py): its schedule holds the target's checks, and its results alone
-are the target's. What another one sends, late or made up, is in the history and changes no state.
+a time, or as many as its quorum says, by Helen's word alone (helen/targets/leases.py): their schedules hold the
+target's checks, and their results alone are the target's. What another one sends, late or made up, is in the history
+and changes no state.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from equus_protocol.one_off import fits
-from groundwork.counts import count
+from groundwork.counts import all_of, count
 from groundwork.target_ids import parsed
 from helen.agents.roster import Agent
 from helen.assignments.schedule import CheckTable, ScheduleEntry
@@ -68,7 +69,7 @@ class TargetControl:
         self._presence = Presence()
         self._groups: dict[tuple[str, ...], Group] = {}
         self._entries: dict[str, tuple[ScheduleEntry, ...]] = {}  # target -> what is to be looked at
-        self._holders: dict[str, str] = {}  # target -> the agent with its lease
+        self._holders: dict[str, tuple[str, ...]] = {}  # target -> the agents with its lease
         self._held: defaultdict[str, set[str]] = defaultdict(set)  # agent -> its targets
         self._ids: dict[str, frozenset[str]] = {}  # target -> the ids of what is to be looked at
         self._unsent: set[str] = set()  # agents with another share than they were sent
@@ -77,7 +78,7 @@ class TargetControl:
         self._before: Iterable[str] = ()  # the targets before this start
         self._has_begun = False
         sessions.delivery.further = self.share_of
-        sessions.delivery.runner_of = self.run_of
+        sessions.delivery.runs_of = self.runs_of
         sessions.results.is_of_target = self.counts
 
     # ---------------------------------------------------------------------------------------------- declarations
@@ -133,8 +134,20 @@ class TargetControl:
             *(f"{name} is an agent: a target needs a name of its own" for name in sorted(taken)),
             *(f"{name}: no agent fits its via, {', '.join(self.config[name].via)}" for name in sorted(lonely)
               if name in self.config),
+            *(said for group in self._groups.values() for said in self._said_too_few(group)),
             *(_said_left_out(agent, ids) for agent, ids in sorted(self._sessions.delivery.left_out().items())),
         ]  # fmt: skip
+
+    def _said_too_few(self, group: Group) -> Iterator[str]:
+        """Yield a sentence for each target that more agents are to look at than there are."""
+        usable = sum(map(self._presence.is_usable, group.agents))
+        for target in (self.config[name] for name in group.targets if name in self.config and group.agents):
+            quorum = target.quorum
+            if usable < quorum.needed:
+                there = f"{usable} of the {len(group.agents)} that fit its via are connected"
+                yield f"{target.name}: {count(quorum.needed, 'agent')} must see it bad, and {there}"
+            elif len(group.agents) < quorum.runners:
+                yield f"{target.name}: its quorum is {quorum}, and {count(len(group.agents), 'agent')} fit its via"
 
     def _on_config(self) -> None:
         if self._has_begun:
@@ -164,7 +177,7 @@ class TargetControl:
         if name not in self.config:
             self._entries.pop(name, None)
             self._ids.pop(name, None)
-            self._give(name, None)
+            self._give(name, ())
             self._sessions.roster.host(name)  # so that its states are closed, too, if it was taken out meanwhile
             self._restate(name)
 
@@ -177,8 +190,9 @@ class TargetControl:
         )  # fmt: skip
         if made != self._entries.get(name):
             self._entries[name], self._ids[name] = made, frozenset(entry.id for entry in made)
-            self._changed(self._holders.get(name))
+            self._unsent.update(self.runners(name))
         self._restate(name)
+        self._agree(name)
 
     # ---------------------------------------------------------------------------------------------- agents
 
@@ -227,32 +241,39 @@ class TargetControl:
     def _settle(self, name: str, agents: list[str]) -> None:
         target = self.find(name)
         if target is None:
-            self._give(name, None)
+            self._give(name, ())
             return
-        held = self._holders.get(name)
-        chosen = choose(name, held, agents, self._presence, self._steady())
-        if chosen is not None and chosen != held:
+        held = self.runners(name)
+        chosen = choose(name, held, agents, self._presence, self._steady(), target.quorum)
+        if chosen and chosen != held:
             self._give(name, chosen)
             self._restate(name)
-            text = "{agent} looks at {name} now" + (", and {held} no more" if held else "")
-            self.log.info(text, agent=chosen, name=name, held=held)
+            self._agree(name)
+            gone = [each for each in held if each not in chosen]
+            text = "{agents} looks at {name} now" if len(chosen) == 1 else "{agents} look at {name} now"
+            text += ", and {gone} no more" if gone else ""
+            self.log.info(text, agents=all_of(chosen), name=name, gone=all_of(gone))
 
-    def _give(self, name: str, agent: str | None) -> None:
-        held = self._holders.pop(name, None)
-        if held is not None:
-            self._held[held].discard(name)
-            if not self._held[held]:
-                del self._held[held]
-            self._changed(held)
-        if agent is not None:
-            self._holders[name] = agent
+    def _agree(self, name: str) -> None:
+        """Have the roster know who has to agree about a target; of one agent nobody has to."""
+        host, target = self._sessions.roster.agents.get(name), self.find(name)
+        if host is not None and target is not None:
+            is_one = target.quorum.runners == 1
+            host.quorum = None if is_one else (target.quorum.needed, self.runners(name))
+
+    def _give(self, name: str, agents: tuple[str, ...]) -> None:
+        """Grant the lease of a target to these agents, and take note of those that have another share than before."""
+        held = self._holders.pop(name, ())
+        for agent in held:
+            if agent not in agents:
+                self._held[agent].discard(name)
+                if not self._held[agent]:
+                    del self._held[agent]
+        if agents:
+            self._holders[name] = agents
+        for agent in agents:
             self._held[agent].add(name)
-            self._changed(agent)
-
-    def _changed(self, agent: str | None) -> None:
-        """Take note that an agent has another share than it was sent."""
-        if agent is not None:
-            self._unsent.add(agent)
+        self._unsent.update(set(held) ^ set(agents))
 
     def _send(self, name: str) -> None:
         agent = self._sessions.roster.agents.get(name)
@@ -261,9 +282,9 @@ class TargetControl:
 
     # ---------------------------------------------------------------------------------------------- for others
 
-    def runner(self, name: str) -> str | None:
-        """Return the agent that has the lease of a target."""
-        return self._holders.get(name)
+    def runners(self, name: str) -> tuple[str, ...]:
+        """Return the agents that have the lease of a target, by name; none yet, or of another name, is empty."""
+        return self._holders.get(name, ())
 
     def entries_of(self, name: str) -> tuple[ScheduleEntry, ...]:
         """Return what is to be looked at of a target, as its own."""
@@ -274,23 +295,23 @@ class TargetControl:
         names = sorted(self._held.get(agent, ()))
         return tuple(of_runner(name, entry) for name in names for entry in self._entries.get(name, ()))
 
-    def run_of(self, name: str, check_id: str) -> tuple[str, ScheduleEntry] | None:
-        """Return the agent that looks at a target, and the entry of a check as it runs it; None without a lease."""
-        agent = self._holders.get(name)
-        found = [entry for entry in self._entries.get(name, ()) if entry.id == check_id]
-        return (agent, of_runner(name, found[0])) if agent is not None and found else None
+    def runs_of(self, name: str, check_id: str) -> list[tuple[str, ScheduleEntry]]:
+        """Return the agents that look at a target, each with the entry of a check as it runs it."""
+        found = [of_runner(name, entry) for entry in self._entries.get(name, ()) if entry.id == check_id]
+        return [(agent, entry) for agent in self.runners(name) for entry in found]
 
     def counts(self, agent: str, check_id: str) -> bool:
         """Return True for a result of a target by the agent with its lease, and False by another."""
         found = parsed(check_id)
-        return found is not None and self._holders.get(found[0]) == agent and found[1] in self._ids.get(found[0], ())
+        return found is not None and agent in self.runners(found[0]) and found[1] in self._ids.get(found[0], ())
 
     def rules_of(self, name: str) -> dict[str, Rule]:
         """Return the rules by which results of a target's checks are judged, by their ids."""
-        if self.find(name) is None:
+        target = self.find(name)
+        if target is None:
             return {}
-        agent = self._holders.get(name)
-        return {entry.id: rule_of(entry, agent) for entry in self._entries.get(name, ())}
+        needed = 0 if target.quorum.runners == 1 else target.quorum.needed
+        return {entry.id: rule_of(entry, self.runners(name), needed) for entry in self._entries.get(name, ())}
 
 
 def _said_left_out(agent: str, ids: tuple[str, ...]) -> str:

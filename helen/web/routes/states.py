@@ -183,14 +183,15 @@ def _facts(parts: Parts, key: Key, at: float, is_now: bool) -> Facts:
         return Facts(*key, at, None, timeline.rule(key))
     if agent is None:
         raise Problem(404, "no such agent", f"no agent is called {key[0]!r}: `helen agents` lists them")
-    runner = parts.targets.runner(key[0])
+    runners = parts.targets.runners(key[0])
     listed = (*sessions.delivery.schedule_of(agent), *parts.targets.entries_of(key[0]))
     entry = next((each for each in listed if each.id == key[1]), None)
-    link = agent if runner is None else sessions.roster.agents.get(runner, Agent(runner))
+    looking = [sessions.roster.agents.get(each, Agent(each)) for each in runners] or [agent]
+    link = next((each for each in looking if each.link is not None), looking[0])
     return Facts(
         *key, at, timeline.states.get(key) if is_now else None, timeline.rule(key), entry, link.connected_at,
         link.last_seen, None if clock is None else clock.offset, timeline.dependencies.ignored.get(key, ()),
-        None if entry is None else next_due(entry, at), runner=runner,
+        None if entry is None else next_due(entry, at), runners=runners,
     )  # fmt: skip
 
 

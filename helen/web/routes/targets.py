@@ -18,13 +18,14 @@ routes = Routes()
 
 
 class TargetJson(TypedDict):
-    """Describes a target; `runner` is the agent that looks at it, null while there is none."""
+    """Describes a target; `runners` are the agents that look at it, `quorum` says how many have to see it bad."""
 
     name: str
     address: str
     labels: dict[str, str]
     via: list[str]
-    runner: str | None
+    quorum: str
+    runners: list[str]
     checks: list[str]
 
 
@@ -63,7 +64,8 @@ def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
     return [
         {
             "name": name, "address": target.address, "labels": dict(target.labels), "via": list(target.via),
-            "runner": runner if (runner := targets.runner(name)) is None or sight is None or sight(runner) else None,
+            "quorum": str(target.quorum),
+            "runners": [each for each in targets.runners(name) if sight is None or sight(each)],
             "checks": [entry.id for entry in targets.entries_of(name)],
         }
         for name, target in sorted(targets.config.items()) if sight is None or sight(name)

@@ -61,8 +61,8 @@ def seen_facts(facts: Facts, sight: Sight) -> Facts:
     """Return what an explanation is made from, as it is now, without other agents that are out of sight."""
     state = None if facts.state is None else seen_state(facts.state, sight)
     ignored = tuple(each if sight.sees_check(each) else HIDDEN for each in facts.ignored)
-    runner = facts.runner if facts.runner is None or sight(facts.runner) else HIDDEN_AGENT
-    return evolve(facts, state=state, ignored=ignored, runner=runner)
+    runners = tuple(each if sight(each) else HIDDEN_AGENT for each in facts.runners)
+    return evolve(facts, state=state, ignored=ignored, runners=runners)
 
 
 def seen_result(past: HistoryRecord, sight: Sight | None) -> HistoryRecord:
@@ -133,6 +133,10 @@ def _seen_reason(reason: Mapping[str, Any], sight: Sight) -> dict[str, Any]:
 
 
 def _seen_rule(rule: Any, sight: Sight) -> Any:
-    if not isinstance(rule, dict) or "depends" not in rule:
+    if not isinstance(rule, dict):
         return rule
-    return rule | {"depends": [each if sight.sees_check(each) else HIDDEN for each in rule["depends"]]}
+    if "runners" in rule:
+        rule = rule | {"runners": [each if sight(each) else HIDDEN_AGENT for each in rule["runners"]]}
+    if "depends" in rule:
+        rule = rule | {"depends": [each if sight.sees_check(each) else HIDDEN for each in rule["depends"]]}
+    return rule

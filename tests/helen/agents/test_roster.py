@@ -243,3 +243,30 @@ def test_an_order_names_those_that_only_a_given_label_fits() -> None:
     assert roster.spelled_out(["role=d*"]) == ("role=d*", "db-1", "db-3")
     assert roster.spelled_out(["role=d*", "db-*"]) == ("role=d*", "db-*")
     assert roster.spelled_out(["role=web"]) == ("role=web",)
+
+
+def seen(status: int, received: float, summary: str = "") -> Latest:
+    return Latest("ping", status, summary, received)
+
+
+def test_what_several_agents_see_of_a_target() -> None:
+    """The latest is the newest of those that saw what they agree on; without that it stays what it was."""
+    target = Agent("switch-1", enrolled=False)
+    target.take_view("a", seen(2, 1.0))
+    assert target.latest["ping"].status == 2  # nobody has to agree
+    target.quorum = (2, ("a", "b", "c"))
+    target.take_view("a", seen(2, 2.0, "down"))
+    target.take_view("x", seen(0, 2.0))
+    assert target.views == {"ping": {"a": seen(2, 2.0, "down")}} and target.latest["ping"].received == 1.0
+    target.take_view("b", seen(2, 3.0, "gone"))
+    target.take_view("c", seen(0, 4.0))
+    assert (target.latest["ping"].summary, target.latest["ping"].since) == ("gone", 1.0)
+    target.take_view("a", seen(0, 5.0, "up"))
+    assert (target.latest["ping"].summary, target.latest["ping"].since) == ("up", 5.0)
+    target.quorum = (2, ("b", "d"))
+    target.take_view("d", seen(2, 6.0, "off"))
+    assert target.views["ping"].keys() == {"b", "d"} and target.latest["ping"].summary == "off"
+    target.move(-5.0, 100.0)
+    assert [each.received for each in target.views["ping"].values()] == [-2.0, 1.0]
+    target.drop("ping")
+    assert (target.views, target.latest) == ({}, {})

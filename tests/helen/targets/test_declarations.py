@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from groundwork import target_ids
+from groundwork.counts import all_of
 from helen.assignments.arguments import argument_faults
 from helen.assignments.assignments_text import read as read_assignments
 from helen.assignments.schedule import AssignmentsError, CheckTable, schedule
 from helen.assignments.target_schedule import of_runner, rule_of, schedule_of_target
 from helen.states.model import UNKNOWN
-from helen.targets.declarations import MAX_GROUPS, MAX_TARGETS, Target, TargetsError, read
+from helen.targets.declarations import MAX_GROUPS, MAX_TARGETS, ONE, Quorum, Target, TargetsError, read
 
 TEXT = """
 [[target]]
@@ -115,10 +116,10 @@ def test_how_its_results_are_judged() -> None:
     """By silence as long as Helen listens, held back by the link of the agent that looks; its phase is the target's."""
     text = '[[assign]]\ncheck = "ping"\ntargets = "*"\nevery = "1m"\ndepends = "up"'
     (entry,) = schedule_of_target(read_assignments(text), TABLES, "nas", {}, "nas")
-    rule = rule_of(entry, "probe-1")
+    rule = rule_of(entry, ["probe-1"])
     assert (rule.passive, rule.missing, rule.stale) == (True, UNKNOWN, 155.0)
     assert rule.depends == ("nas/up", "probe-1/equus:link")
-    assert rule_of(entry, None).depends == ("nas/up",)
+    assert rule_of(entry, ()).depends == ("nas/up",)
     assert (of_runner("nas", entry).id, of_runner("nas", entry).offset) == ("equus:target/nas/ping", entry.offset)
 
 
@@ -129,3 +130,24 @@ def test_names_on_the_wire_and_in_the_history() -> None:
         assert target_ids.parsed(other) is None
     assert target_ids.source_of("nas", target_ids.kept_spool("probe-1", "ab12")) == ("probe-1", "ab12")
     assert target_ids.source_of("web-1", "ab12") == ("web-1", "ab12")
+
+
+def test_how_many_have_to_agree() -> None:
+    """One looks unless it is said; the rule names the agents, and depends on their links where each is needed."""
+    head = '[[target]]\nname = "nas"\nvia = "a"\n'
+    assert read(head)["nas"].quorum == ONE == Quorum(1, 1)
+    assert {read(f'{head}quorum = "{each}"')["nas"].quorum for each in ("2 of 3", "9 of 9", "1 of 2")} == {
+        Quorum(2, 3), Quorum(9, 9), Quorum(1, 2)
+    }  # fmt: skip
+    for wrong in ('"3 of 2"', '"0 of 3"', '"2 of 10"', "2", '"2/3"', '"2 of 3 "', '"²  of 3"'):
+        with pytest.raises(TargetsError, match="write how many of how many agents, such as"):
+            read(f"{head}quorum = {wrong}")
+    (entry,) = schedule_of_target(read_assignments('[[assign]]\ncheck = "ping"\ntargets = "*"'), TABLES, "nas", {}, "n")
+    made = [rule_of(entry, runners, 2) for runners in (("a", "b", "c"), ("a", "b"))]
+    assert [(rule.quorum, rule.runners, rule.depends) for rule in made] == [
+        (2, ("a", "b", "c"), ()), (2, ("a", "b"), ("a/equus:link", "b/equus:link"))
+    ]  # fmt: skip
+
+
+def test_names_in_a_sentence() -> None:
+    assert [all_of(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a and b", "a, b and c"]

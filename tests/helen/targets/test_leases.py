@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
-from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, Presence, choose, rank
+from helen.targets.declarations import Quorum
+from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, Presence, rank
+from helen.targets.leases import choose as choose_all
 
 AGENTS = [f"probe-{number}" for number in range(5)]
 NOW = 1_000.0
+
+
+def choose(target: str, held: str | None, agents: Iterable[str], presence: Presence, now: float) -> str | None:
+    """The one agent of a target that is looked at by one."""
+    return next(iter(choose_all(target, [held] if held else [], agents, presence, now)), None)
 
 
 def order(target: str, agents: list[str] = AGENTS) -> list[str]:
@@ -92,3 +100,38 @@ def test_one_that_may_no_longer_look(gone: str) -> None:
         held = choose(target, None, AGENTS, presence, NOW)
         after = choose(target, held, rest, presence, NOW)
         assert after in rest and (held == gone or after == held)
+
+
+THREE = Quorum(2, 3)
+
+
+def test_as_many_as_the_quorum_says() -> None:
+    """The best by rank; one that goes is replaced after HOLD_SECONDS, the others stay; it gets its lease back."""
+    first, second, third, fourth, _ = order("switch-1")
+    presence, held = connected(*AGENTS), tuple(sorted((first, second, third)))
+    assert choose_all("switch-1", (), AGENTS, presence, NOW, THREE) == held
+    presence.went(second, NOW)
+    assert choose_all("switch-1", held, AGENTS, presence, NOW, THREE) == held
+    presence.expire(NOW + HOLD_SECONDS)
+    after = tuple(sorted((first, third, fourth)))
+    assert choose_all("switch-1", held, AGENTS, presence, NOW + HOLD_SECONDS, THREE) == after
+    presence.came(second, NOW + 20.0)
+    assert choose_all("switch-1", after, AGENTS, presence, NOW + 19.9 + SETTLE_SECONDS, THREE) == after
+    assert choose_all("switch-1", after, AGENTS, presence, NOW + 20.0 + SETTLE_SECONDS, THREE) == held
+    assert choose_all("switch-1", held, AGENTS, presence, NOW + 90.0, Quorum(1, 1)) == (first,)
+
+
+def test_fewer_than_the_quorum_says() -> None:
+    """As long as enough are there they look; then those that are away fill up what is needed, for their links."""
+    first, second, third, *_ = order("switch-1")
+    agents, presence = [first, second, third], connected(first, second, third)
+    held = choose_all("switch-1", (), agents, presence, NOW, THREE)
+    for name, left in ((third, {first, second}), (second, {first, second})):
+        presence.went(name, NOW)
+        presence.expire(NOW + HOLD_SECONDS)
+        held = choose_all("switch-1", held, agents, presence, NOW + HOLD_SECONDS, THREE)
+        assert set(held) == left
+    assert choose_all("switch-1", (), agents, presence, NOW, THREE) == (first,)
+    presence.went(first, NOW)
+    presence.expire(NOW + HOLD_SECONDS)
+    assert choose_all("switch-1", held, agents, presence, NOW + HOLD_SECONDS, THREE) == held

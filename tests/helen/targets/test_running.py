@@ -125,7 +125,7 @@ def test_a_target_is_a_host_of_its_own(stage: Stage) -> None:
     """In states, lists and explanations; the agent that looks at it has nothing of it among its own checks."""
     target = stage.target()
     assert (target["address"], target["labels"], target["checks"]) == ("10.0.3.1", {"role": "switch"}, ["look"])
-    assert target["runner"] in ("probe-1", "probe-2")
+    assert target["runners"] in (["probe-1"], ["probe-2"])
     agent = stage.helen.client.get("/api/v1/agents/switch-1")
     assert (agent["kind"], agent["labels"]) == ("host", {"role": "switch"})
     assert [each["summary"] for each in agent["results"]] == ["looks at 10.0.3.1"]
@@ -133,7 +133,10 @@ def test_a_target_is_a_host_of_its_own(stage: Stage) -> None:
         own = stage.helen.client.get(f"/api/v1/agents/{probe}")
         assert [own["schedule"], own["results"], own["unheard"]] == [[], [], []]
     shown = stage.command("explain", "switch-1/look")
-    assert f"the last result, by {target['runner']} says ok" in shown and f"{target['runner']} looks at it" in shown
+    assert (
+        f"the last result, by {target['runners'][0]} says ok" in shown
+        and f"{target['runners'][0]} looks at it" in shown
+    )
     assert "switch-1" in stage.command("targets") and "nobody yet" in stage.command("targets")
     assert "web-site: no agent fits its via, nobody-*" in stage.command("targets")
 
@@ -158,11 +161,11 @@ def test_a_network_that_the_host_forbids(stage: Stage) -> None:
 
 def test_one_that_dies_hands_over(stage: Stage) -> None:
     """Within two intervals another one looks, nothing is told, no state is lost; and the first comes back in peace."""
-    first = stage.target()["runner"]
+    (first,) = stage.target()["runners"]
     second = "probe-2" if first == "probe-1" else "probe-1"
     stage.probes[first].process.kill()
     stage.probes[first].wait()
-    wait_until(lambda: stage.target()["runner"] == second, "handover")
+    wait_until(lambda: stage.target()["runners"] == [second], "handover")
     wait_until(lambda: second in stage.runners(), "result of the second")
     ran = stage.runners()
     assert ran in (sorted(ran), sorted(ran, reverse=True))  # not one of the first behind one of the second
@@ -183,7 +186,7 @@ def test_nothing_is_lost_and_nothing_twice(stage: Stage) -> None:
     report = check_history(stage.helen.state)
     assert report.problems == () and report.results > 0
     stage.helen = Running(stage.folder, "--listen", stage.helen.run["agents"]).up()
-    wait_until(lambda: stage.target()["runner"], "lease after the restart")
+    wait_until(lambda: stage.target()["runners"], "lease after the restart")
     before = len(stage.runners())
     wait_until(lambda: len(stage.runners()) > before, "result after the restart")
     assert stage.state()["status"] == "ok" and stage.told() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +43,7 @@ class Stage:
         )  # fmt: skip
         self.control = TargetControl(
             self.sessions, Path("/nowhere"), lambda: self.now, None, lambda: TABLES,
-            self.restated.append,
+            self._restate,
         )  # fmt: skip
         self.write(TARGETS)
         self.control.begin()
@@ -54,6 +55,11 @@ class Stage:
 
     def _host(self, name: str) -> Agent:
         return self.agents.setdefault(name, Agent(name, enrolled=False))
+
+    def _restate(self, name: str) -> None:
+        self.restated.append(name)
+        if self.control.find(name) is not None:
+            self._host(name)
 
     def _send(self, agent: Agent) -> None:
         self.sent[agent.name] = [entry.id for entry in self.control.share_of(agent.name)]
@@ -78,7 +84,7 @@ class Stage:
 
     @property
     def runner(self) -> str | None:
-        return self.control.runner("switch-1")
+        return next(iter(self.control.runners("switch-1")), None)
 
 
 @pytest.fixture
@@ -171,12 +177,12 @@ def test_other_assignments(stage: Stage) -> None:
     stage.control.look_again()
     stage.pass_time(0.0)
     assert (stage.runner, stage.sent[FIRST], stage.control.rules_of("switch-1")) == (FIRST, [], {})
-    assert stage.control.run_of("switch-1", "ping") is None
+    assert stage.control.runs_of("switch-1", "ping") == []
     stage.sessions.delivery.assignments = read_assignments(PING)
     stage.control.look_again()
     stage.pass_time(0.0)
-    found = stage.control.run_of("switch-1", "ping")
-    assert found is not None and (found[0], found[1].id) == (FIRST, WIRE)
+    ((runner, entry),) = stage.control.runs_of("switch-1", "ping")
+    assert (runner, entry.id) == (FIRST, WIRE)
 
 
 def test_more_than_an_agent_can_run(stage: Stage) -> None:
@@ -204,6 +210,48 @@ def test_more_agents_than_are_considered() -> None:
     considered = stage.control._groups[("probe-*",)].considered(stage.control._presence)
     assert considered == away[:MOST_AGENTS]
     assert stage.runner == max(considered, key=lambda name: rank("switch-1", name))
+
+
+def test_a_quorum(stage: Stage) -> None:
+    """All three are sent the checks, at the same moments; their results count, and rule and roster name them."""
+    stage.write(TARGETS + 'quorum = "2 of 3"\n')
+    for name in (FIRST, SECOND):
+        stage.come(name)
+    stage.pass_time(0.0)
+    assert stage.control.faults() == ["switch-1: its quorum is 2 of 3, and 2 agents fit its via"]
+    rule = stage.control.rules_of("switch-1")["ping"]
+    runners = tuple(sorted((FIRST, SECOND)))
+    assert (rule.quorum, rule.runners, rule.depends) == (2, runners, tuple(f"{name}/equus:link" for name in runners))
+    stage.come(THIRD)
+    stage.pass_time(0.0)
+    everybody = tuple(sorted((FIRST, SECOND, THIRD)))
+    assert stage.control.runners("switch-1") == everybody
+    assert stage.sent == {name: [WIRE] for name in everybody}
+    assert len({stage.control.share_of(name)[0].offset for name in everybody}) == 1
+    assert all(stage.control.counts(name, WIRE) for name in everybody)
+    assert not stage.control.counts("probe-4", WIRE)
+    rule = stage.control.rules_of("switch-1")["ping"]
+    assert (rule.quorum, rule.runners, rule.depends, rule.passive) == (2, everybody, (), True)
+    assert stage.agents["switch-1"].quorum == (2, everybody)
+    assert [name for name, _ in stage.control.runs_of("switch-1", "ping")] == list(everybody)
+    for name in (FIRST, SECOND):
+        stage.go(name)
+    stage.pass_time(HOLD_SECONDS)
+    assert stage.control.faults() == [
+        "switch-1: 2 agents must see it bad, and 1 of the 3 that fit its via are connected"
+    ]
+
+
+def test_a_clock_that_is_set_moves_no_lease(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No decision about a lease reads the clock that people see."""
+    for name in (FIRST, SECOND):
+        stage.come(name)
+    stage.pass_time(1.0)
+    for year in (86_400.0 * 365, -86_400.0 * 365):
+        real = time.time()
+        monkeypatch.setattr(time, "time", lambda real=real, year=year: real + year)
+        stage.pass_time(5.0)
+        assert (stage.runner, stage.control.counts(SECOND, WIRE)) == (FIRST, False)
 
 
 class Counting(dict[str, Any]):

@@ -24,10 +24,10 @@ def test_a_target_whose_agent_was_forgotten() -> None:
     parts: Any = SimpleNamespace(
         evaluator=SimpleNamespace(timeline=timeline),
         sessions=SimpleNamespace(roster=roster, delivery=SimpleNamespace(schedule_of=lambda agent: ())),
-        targets=SimpleNamespace(runner=lambda name: "probe-1", entries_of=lambda name: ()),
+        targets=SimpleNamespace(runners=lambda name: ("probe-1",), entries_of=lambda name: ()),
     )
     assert _facts(parts, ("switch-1", "ping"), NOW, is_now=True).connected_since == NOW
     roster.forget("probe-1")
     facts = _facts(parts, ("switch-1", "ping"), NOW, is_now=True)
-    assert (facts.runner, facts.connected_since, set(roster.agents)) == ("probe-1", None, {"switch-1"})
+    assert (facts.runners, facts.connected_since, set(roster.agents)) == (("probe-1",), None, {"switch-1"})
     assert explain(facts)["agent"] == "switch-1"

@@ -27,11 +27,15 @@ from helen.web.pages import check as check_pages
 from helen.web.routes import history as history_routes
 from helen.web.routes import recent as recent_routes
 from helen.web.routes import states as state_routes
-from helen.web.sight.redaction import seen_result
+from helen.web.sight.redaction import seen_document, seen_result
 from helen.web.stream_views import ResultView
 
 NOW = 1_700_000_000.0
-AGENTS = {"switch-1": Agent("switch-1", labels={"role": "switch"}), "probe-1": Agent("probe-1")}
+AGENTS = {
+    "switch-1": Agent("switch-1", labels={"role": "switch"}),
+    "probe-1": Agent("probe-1"),
+    "probe-2": Agent("probe-2"),
+}
 SIGHTS = [
     (None, "probe-1"),
     (Sight(("role=switch",), AGENTS), "hidden"),
@@ -117,11 +121,26 @@ def test_an_explanation(sight: Sight | None, ran: str, tmp_path: Path) -> None:
     """It tells of the agent that looks now, and of the one that ran the last result."""
     rule = Rule(attempts=1, passive=True)
     entry: Any = SimpleNamespace(every=60.0, timeout=5.0, notes=NO_NOTES)
-    facts = Facts("switch-1", "ping", NOW, None, rule, entry, runner="probe-1")
+    facts = Facts("switch-1", "ping", NOW, None, rule, entry, runners=("probe-1",))
     found = explain(state_routes._look_back(tmp_path, facts, RECORDS[:1], sight))
     assert f"the last result, by {ran} says ok \N{EN DASH} up" in texts(found["why_state"])
     assert f"{ran} looks at it" in texts(found["why_not_run"])
     assert ("probe-1" in json.dumps(found)) is (ran == "probe-1")
+
+
+@each_sight
+def test_several_that_look(sight: Sight | None, ran: str, tmp_path: Path) -> None:
+    """What each of them saw is told; records of the rule name no agent that is out of sight."""
+    rule = Rule(attempts=1, passive=True, quorum=2, runners=("probe-1", "probe-2"))
+    older = record_of(stored("switch-1", kept_spool("probe-2", "e5f6"), 0))
+    facts = Facts("switch-1", "ping", NOW, None, rule, None, runners=("probe-1", "probe-2"))
+    found = explain(state_routes._look_back(tmp_path, facts, [*RECORDS[:1], older], sight))
+    hidden = ran == "hidden"
+    assert ("hidden saw ok \N{EN DASH} up" in texts(found["why_state"])) is False
+    assert ("probe-2 saw ok \N{EN DASH} up" in texts(found["why_state"])) is (not hidden)
+    document = {"checks": {"ping": rule.to_json()}, "labels": {}, "link": {}}
+    said = document if sight is None else seen_document("rule", document, sight)
+    assert ("probe-" in json.dumps([found, said])) is (not hidden)
 
 
 def texts(lines: Sequence[dict[str, Any]]) -> list[str]:

@@ -1,13 +1,14 @@
 """Makes the schedule of a target: the entries that name it, with its address in their arguments. Pure.
 
-`{address}` and `{name}` in texts of arguments are the target's. An argument `host` or `address` that nothing gives is
-its address, if the check takes such a one.
+`{address}`, `{port}`, `{name}` and `{target}` in texts of arguments are the target's. An argument `host`, `address` or
+`port` that nothing gives is the target's, if the check takes such a one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import evolve
 
@@ -17,15 +18,39 @@ from helen.states.model import LINK, Rule
 
 ADDRESSES = ("host", "address")  # arguments that are a target's address unless something else is said
 MAX_DEPTH = 8  # of tables and lists within an argument
+_WORDS = re.compile(r"\{(?:address|name|port|target)\}")
+
+
+class Place(Protocol):
+    """The part of helen.targets.target_fields.Target that goes into arguments."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def port(self) -> int | None: ...
+
+    @property
+    def given(self) -> str: ...
 
 
 def schedule_of_target(
-    assignments: Assignments, tables: Mapping[str, CheckTable], name: str, labels: Mapping[str, str], address: str
+    assignments: Assignments, tables: Mapping[str, CheckTable], target: Place
 ) -> tuple[ScheduleEntry, ...]:
     """Return everything that is to be looked at of a target, in the order of the ids, as its own."""
-    covering = [entry for entry in assignments.entries if entry.covers_target(name, labels)]
-    made = schedule_of_entries(assignments, covering, tables, name, labels)
-    return tuple(evolve(each, args=_filled(each, tables.get(each.check), name, address)) for each in made)
+    covering = [entry for entry in assignments.entries if entry.covers_target(target.name, target.labels)]
+    made = schedule_of_entries(assignments, covering, tables, target.name, target.labels)
+    words = {
+        "{address}": target.address, "{name}": target.name, "{port}": "" if target.port is None else str(target.port),
+        "{target}": target.given or target.address,
+    }  # fmt: skip
+    return tuple(evolve(each, args=_filled(each, tables.get(each.check), target, words)) for each in made)
 
 
 def of_runner(target: str, entry: ScheduleEntry) -> ScheduleEntry:
@@ -44,17 +69,20 @@ def rule_of(entry: ScheduleEntry, runners: Sequence[str], needed: int = 0) -> Ru
     return evolve(entry.rule, passive=True, depends=depends, quorum=needed, runners=tuple(runners) if needed else ())
 
 
-def _filled(entry: ScheduleEntry, table: CheckTable | None, name: str, address: str) -> dict[str, Any]:
-    args = {key: _replaced(value, name, address, 0) for key, value in entry.args.items()}
-    taken = () if table is None else (key for key in ADDRESSES if key in table.args)
-    return {**dict.fromkeys(taken, address), **args}
+def _filled(entry: ScheduleEntry, table: CheckTable | None, target: Place, words: Mapping[str, str]) -> dict[str, Any]:
+    args = {key: _replaced(value, words, 0) for key, value in entry.args.items()}
+    known: dict[str, Any] = dict.fromkeys(ADDRESSES, target.address)
+    if target.port is not None:
+        known["port"] = target.port
+    takes = () if table is None else table.args
+    return {**{key: value for key, value in known.items() if key in takes}, **args}
 
 
-def _replaced(value: Any, name: str, address: str, depth: int) -> Any:
+def _replaced(value: Any, words: Mapping[str, str], depth: int) -> Any:
     if isinstance(value, str):
-        return value.replace("{address}", address).replace("{name}", name)
+        return _WORDS.sub(lambda found: words[found[0]], value)
     if depth < MAX_DEPTH and isinstance(value, list):
-        return [_replaced(each, name, address, depth + 1) for each in value]
+        return [_replaced(each, words, depth + 1) for each in value]
     if depth < MAX_DEPTH and isinstance(value, dict):
-        return {key: _replaced(each, name, address, depth + 1) for key, each in value.items()}
+        return {key: _replaced(each, words, depth + 1) for key, each in value.items()}
     return value

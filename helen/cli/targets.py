@@ -13,7 +13,8 @@ from helen.cli.assign import read_file
 from helen.cli.base.client import Client
 from helen.cli.base.labels import in_words
 from helen.cli.base.options import for_a_helen, output, plain, print_json, table
-from helen.targets.declarations import ONE, TargetsError, read
+from helen.targets.declarations import read
+from helen.targets.target_fields import ONE, TargetsError
 
 
 @click.command()
@@ -64,4 +65,6 @@ def replace(client: Client, text: str, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        echo(f"{count(len(found), 'target')} in the file" + ("; nothing was changed" if dry_run else ""))
+        sources = f" and {count(len(found.sources), 'source')}" if found.sources else ""
+        unchanged = "; nothing was changed" if dry_run else ""
+        echo(f"{count(len(found.targets), 'target')}{sources} in the file{unchanged}")

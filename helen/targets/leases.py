@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import define, field
 
-from helen.targets.declarations import ONE, Quorum
+from helen.targets.target_fields import ONE, Quorum
 
 HOLD_SECONDS = 10.0  # that an agent which lost its connection keeps its leases: a reconnect takes one or two
 START_SECONDS = 30.0  # the same for agents that are not back yet after a start of Helen

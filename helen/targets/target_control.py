@@ -12,6 +12,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from helen.assignments.target_schedule import of_runner, rule_of, schedule_of_ta
 from helen.sessions.session_service import SessionService
 from helen.states.model import Rule
 from helen.storage.config_file import ConfigFile
-from helen.targets.declarations import Target, Targets, TargetsError, read
+from helen.targets.declarations import MAX_TARGETS, Declared, read
 from helen.targets.leases import SETTLE_SECONDS, START_SECONDS, Presence, choose
+from helen.targets.source_watch import KEY, SourceWatch
+from helen.targets.target_fields import Target, TargetsError
 
 FILE = "targets.toml"
 MOST_AGENTS = 100  # of one `via` that are considered: each is held against each of its targets
@@ -62,10 +65,13 @@ class TargetControl:
         self, sessions: SessionService, state: Path, steady: Callable[[], float], reactor: Any,
         tables: Callable[[], Mapping[str, CheckTable]], restate: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.config_file = ConfigFile[Targets](
+        self.config_file = ConfigFile[Declared](
             reactor, state / FILE, sessions.store, FILE, read, TargetsError, self._on_config
         )  # fmt: skip
         self._sessions, self._steady, self._tables, self._restate = sessions, steady, tables, restate
+        self.sources = SourceWatch(reactor, sessions.store, steady, self._on_found)
+        self.config: Mapping[str, Target] = {}  # declared ones and those that are found, by name
+        self.found: Mapping[str, str] = {}  # name -> the place where it is found, of those that are not declared
         self._presence = Presence()
         self._groups: dict[tuple[str, ...], Group] = {}
         self._entries: dict[str, tuple[ScheduleEntry, ...]] = {}  # target -> what is to be looked at
@@ -76,6 +82,7 @@ class TargetControl:
         self._dirty: set[tuple[str, ...]] = set()  # groups to decide about anew
         self._settling: dict[str, float] = {}  # agents that have just come -> when they may take leases over
         self._before: Iterable[str] = ()  # the targets before this start
+        self._left_out = 0  # targets that were found, and are beyond MAX_TARGETS
         self._has_begun = False
         sessions.delivery.further = self.share_of
         sessions.delivery.runs_of = self.runs_of
@@ -86,8 +93,12 @@ class TargetControl:
     async def start(self, kept: Mapping[str, str]) -> None:
         """Read the declarations; nothing follows from them before `begin`. `kept`: the store's small values."""
         with suppress(TargetsError):  # what a newer version has kept says nothing here
-            self._before = read(kept.get(FILE, "")).keys()
+            self._before = read(kept.get(FILE, "")).targets.keys()
         await self.config_file.start(kept.get(FILE))
+        declared = self.config_file.config or Declared()
+        await self.sources.start(declared.sources, kept.get(KEY))
+        self._before = {*self._before, *self.sources.found()}
+        self._merge()
 
     def begin(self) -> None:
         """Put the declarations into force, now and at each change; called once schedules are known."""
@@ -100,16 +111,11 @@ class TargetControl:
         self._sessions.delivery.scheduled.subscribe(lambda agent, entries: self._consider(agent))
         self._sessions.attached.subscribe(self._attached)
         self._sessions.detached.subscribe(self._detached)
-        self._regroup(set(self._before) - self.config.keys())
+        self._regroup(set(self._before) - self.config.keys(), self.config)
 
     def stop(self) -> None:
         """Watch the file no longer."""
         self.config_file.stop()
-
-    @property
-    def config(self) -> Targets:
-        """Return the targets that are in force, by name."""
-        return self.config_file.config or {}
 
     def find(self, name: str) -> Target | None:
         """Return the target of this name; None if there is none, or if an agent has the name."""
@@ -131,6 +137,9 @@ class TargetControl:
         taken = [name for name in self.config if self.find(name) is None]
         lonely = [name for group in self._groups.values() if not group.agents for name in group.targets]
         return [
+            *self.sources.faults(),
+            *([f"{count(self._left_out, 'target')} too many were found: {MAX_TARGETS:,} are the most"]
+              if self._left_out else []),
             *(f"{name} is an agent: a target needs a name of its own" for name in sorted(taken)),
             *(f"{name}: no agent fits its via, {', '.join(self.config[name].via)}" for name in sorted(lonely)
               if name in self.config),
@@ -150,16 +159,31 @@ class TargetControl:
                 yield f"{target.name}: its quorum is {quorum}, and {count(len(group.agents), 'agent')} fit its via"
 
     def _on_config(self) -> None:
+        self.sources.take((self.config_file.config or Declared()).sources)
+        self._on_found()
+
+    def _on_found(self) -> None:
+        before = self.config
+        self._merge()
         if self._has_begun:
-            self._regroup(set(self._entries) - self.config.keys())
+            changed = [name for name, target in self.config.items() if before.get(name) != target]
+            self._regroup(set(self._entries) - self.config.keys(), changed)
+
+    def _merge(self) -> None:
+        """Put declared targets and those that are found together: a declared one counts, and MAX_TARGETS in all."""
+        declared, found = (self.config_file.config or Declared()).targets, self.sources.found()
+        fresh = list(islice((name for name in found if name not in declared), MAX_TARGETS - len(declared)))
+        self._left_out = len(found.keys() - declared.keys()) - len(fresh)
+        self.config = declared | {name: found[name][1] for name in fresh}
+        self.found = {name: found[name][0] for name in fresh}
 
     def look_again(self) -> None:
         """Make all schedules of targets anew: other assignments are in force, or other checks are published."""
         if self._has_begun:
-            self._regroup(())
+            self._regroup((), self.config)
 
-    def _regroup(self, gone: Iterable[str]) -> None:
-        """Sort the targets by `via`, find out who fits, then make schedules and decide, a few at a time."""
+    def _regroup(self, gone: Iterable[str], fresh: Iterable[str]) -> None:
+        """Sort the targets by `via`, find out who fits, then make schedules of `fresh` ones and decide, in turns."""
         before, self._groups = self._groups, {}
         for target in self.config.values():
             self._groups.setdefault(target.via, Group(target.via)).targets.append(target.name)
@@ -170,7 +194,7 @@ class TargetControl:
         if self._groups.keys() - before.keys():
             walk(list(self._sessions.roster.agents.values()), self._consider)
         walk(sorted(gone), self._drop)
-        walk(sorted(self.config), self._plan)
+        walk(sorted(fresh), self._plan)
         walk([0], lambda _: self._dirty.update(self._groups))
 
     def _drop(self, name: str) -> None:
@@ -186,7 +210,7 @@ class TargetControl:
         target = self.find(name)
         assignments = self._sessions.delivery.assignments
         made = () if target is None else schedule_of_target(
-            assignments, self._tables(), name, target.labels, target.address
+            assignments, self._tables(), target
         )  # fmt: skip
         if made != self._entries.get(name):
             self._entries[name], self._ids[name] = made, frozenset(entry.id for entry in made)
@@ -221,6 +245,7 @@ class TargetControl:
 
     def tick(self) -> None:
         """Decide about leases where something has changed, and send agents their shares. Called once a second."""
+        self.sources.tick()
         now = self._steady()
         settled = [name for name, at in self._settling.items() if at <= now]
         for name in settled:

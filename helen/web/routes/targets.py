@@ -18,10 +18,15 @@ routes = Routes()
 
 
 class TargetJson(TypedDict):
-    """Describes a target; `runners` are the agents that look at it, `quorum` says how many have to see it bad."""
+    """Describes a target; `runners` are the agents that look at it, `quorum` says how many have to see it bad.
+
+    `source` is the place where it was found, null for one that the file declares.
+    """
 
     name: str
     address: str
+    port: int | None
+    source: str | None
     labels: dict[str, str]
     via: list[str]
     quorum: str
@@ -64,7 +69,7 @@ def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
     return [
         {
             "name": name, "address": target.address, "labels": dict(target.labels), "via": list(target.via),
-            "quorum": str(target.quorum),
+            "port": target.port, "source": targets.found.get(name), "quorum": str(target.quorum),
             "runners": [each for each in targets.runners(name) if sight is None or sight(each)],
             "checks": [entry.id for entry in targets.entries_of(name)],
         }

@@ -13,7 +13,8 @@ from helen.assignments.assignments_text import read as read_assignments
 from helen.assignments.schedule import AssignmentsError, CheckTable, schedule
 from helen.assignments.target_schedule import of_runner, rule_of, schedule_of_target
 from helen.states.model import UNKNOWN
-from helen.targets.declarations import MAX_GROUPS, MAX_TARGETS, ONE, Quorum, Target, TargetsError, read
+from helen.targets.declarations import MAX_GROUPS, MAX_TARGETS, Declared, read
+from helen.targets.target_fields import ONE, Quorum, Target, TargetsError
 
 TEXT = """
 [[target]]
@@ -35,20 +36,21 @@ TABLES = {
 
 def test_what_is_read() -> None:
     """An address is the name unless it is given; one agent may stand without brackets."""
-    assert read(TEXT) == {
+    assert read(TEXT).targets == {
         "switch-1": Target("switch-1", "10.0.3.1", ("probe-*", "site=north"), {"role": "switch"}),
         "www.example.org": Target("www.example.org", "www.example.org", ("probe-1",), {}),
     }
-    assert read("") == {}
+    assert read("") == Declared()
 
 
 FAULTS = [
-    ("x = 1", "'x' is no setting: write [[target]]"), ("target = 1", "write [[target]] for each of at most 10,000"),
+    ("x = 1", "'x' is no setting: write [[target]] or [[source]]"),
+    ("target = 1", "write [[target]] for each of at most 10,000"),
     ("target = [1]", "[[target]] number 1: a table is expected"), ("[[target", "no TOML"),
     ('[[target]]\nname = "Switch 1"\nvia = "a"', "'Switch 1' is no name"), ('[[target]]\nvia = "a"', "name: "),
     ('[[target]]\nname = "a"', "via is None: write an agent's name"), ('[[target]]\nname = "a"\nvia = []', "via is []"),
     ('[[target]]\nname = "a"\nvia = [1]', "via is [1]"),
-    ('[[target]]\nname = "a"\nvia = "b"\nport = 1', "'port' is no setting"),
+    ('[[target]]\nname = "a"\nvia = "b"\ncolour = 1', "'colour' is no setting"),
     ('[[target]]\nname = "a"\nvia = "b"\naddress = ""', "address is ''"),
     ('[[target]]\nname = "a"\nvia = "b"\naddress = "a\\u001b[2J"', "write a name or an address"),
     ('[[target]]\nname = "a"\nvia = "b"\nlabels = { agent = "x" }', "the label agent is Helen's own"),
@@ -68,7 +70,7 @@ def test_faults(text: str, fault: str) -> None:
 
 
 def of_target(text: str, **labels: str) -> list[tuple[str, str, dict[str, Any]]]:
-    made = schedule_of_target(read_assignments(text), TABLES, "switch-1", labels, "10.0.3.1")
+    made = schedule_of_target(read_assignments(text), TABLES, Target("switch-1", "10.0.3.1", (), labels))
     return [(each.id, each.check, each.args) for each in made]
 
 
@@ -115,7 +117,7 @@ def test_entries_that_cannot_be(more: str, fault: str) -> None:
 def test_how_its_results_are_judged() -> None:
     """By silence as long as Helen listens, held back by the link of the agent that looks; its phase is the target's."""
     text = '[[assign]]\ncheck = "ping"\ntargets = "*"\nevery = "1m"\ndepends = "up"'
-    (entry,) = schedule_of_target(read_assignments(text), TABLES, "nas", {}, "nas")
+    (entry,) = schedule_of_target(read_assignments(text), TABLES, Target("nas", "nas", ()))
     rule = rule_of(entry, ["probe-1"])
     assert (rule.passive, rule.missing, rule.stale) == (True, UNKNOWN, 155.0)
     assert rule.depends == ("nas/up", "probe-1/equus:link")
@@ -135,14 +137,15 @@ def test_names_on_the_wire_and_in_the_history() -> None:
 def test_how_many_have_to_agree() -> None:
     """One looks unless it is said; the rule names the agents, and depends on their links where each is needed."""
     head = '[[target]]\nname = "nas"\nvia = "a"\n'
-    assert read(head)["nas"].quorum == ONE == Quorum(1, 1)
-    assert {read(f'{head}quorum = "{each}"')["nas"].quorum for each in ("2 of 3", "9 of 9", "1 of 2")} == {
+    assert read(head).targets["nas"].quorum == ONE == Quorum(1, 1)
+    assert {read(f'{head}quorum = "{each}"').targets["nas"].quorum for each in ("2 of 3", "9 of 9", "1 of 2")} == {
         Quorum(2, 3), Quorum(9, 9), Quorum(1, 2)
     }  # fmt: skip
     for wrong in ('"3 of 2"', '"0 of 3"', '"2 of 10"', "2", '"2/3"', '"2 of 3 "', '"²  of 3"'):
         with pytest.raises(TargetsError, match="write how many of how many agents, such as"):
             read(f"{head}quorum = {wrong}")
-    (entry,) = schedule_of_target(read_assignments('[[assign]]\ncheck = "ping"\ntargets = "*"'), TABLES, "nas", {}, "n")
+    everything = read_assignments('[[assign]]\ncheck = "ping"\ntargets = "*"')
+    (entry,) = schedule_of_target(everything, TABLES, Target("nas", "nas", ()))
     made = [rule_of(entry, runners, 2) for runners in (("a", "b", "c"), ("a", "b"))]
     assert [(rule.quorum, rule.runners, rule.depends) for rule in made] == [
         (2, ("a", "b", "c"), ()), (2, ("a", "b"), ("a/equus:link", "b/equus:link"))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from helen.targets.declarations import Quorum
 from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, Presence, rank
 from helen.targets.leases import choose as choose_all
+from helen.targets.target_fields import Quorum
 
 AGENTS = [f"probe-{number}" for number in range(5)]
 NOW = 1_000.0

@@ -159,6 +159,24 @@ def test_a_network_that_the_host_forbids(stage: Stage) -> None:
     assert "ok" not in {each["document"]["now"]["status"] for each in changes}
 
 
+def test_targets_from_a_file(stage: Stage) -> None:
+    """They are looked at as declared ones are; a file that breaks takes none of them away, and that is said."""
+    stage.write("nodes.json", '[{"targets": ["web-9.example.org:9100"], "labels": {"role": "switch"}}]')
+    source = f'[[source]]\nfile_sd = "{stage.folder}/nodes.json"\nvia = "probe-*"\n'
+    stage.command("targets", "--file", stage.write("sources.toml", TARGETS + source))
+    wait_until(lambda: "web-9.example.org-9100" in stage.names(), "target of the file")
+    found = stage.target("web-9.example.org-9100")
+    assert (found["address"], found["port"], found["source"]) == (
+        "web-9.example.org", 9100, f"{stage.folder}/nodes.json"
+    )  # fmt: skip
+    wait_until(lambda: stage.helen.client.get("/api/v1/agents/web-9.example.org-9100")["results"], "its result")
+    (result,) = stage.helen.client.get("/api/v1/agents/web-9.example.org-9100")["results"]
+    assert result["summary"] == "looks at web-9.example.org"
+    stage.write("nodes.json", '[{"targets": [')
+    wait_until(lambda: "what it has found before stays" in stage.command("targets"), "fault of the file")
+    assert stage.target("web-9.example.org-9100")["checks"] == ["look"]
+
+
 def test_one_that_dies_hands_over(stage: Stage) -> None:
     """Within two intervals another one looks, nothing is told, no state is lost; and the first comes back in peace."""
     (first,) = stage.target()["runners"]

@@ -14,9 +14,11 @@ from groundwork.target_ids import wire_id
 from helen.agents.roster import Agent
 from helen.assignments.assignments_text import read as read_assignments
 from helen.assignments.schedule import CheckTable
-from helen.targets.declarations import read
+from helen.targets.declarations import MAX_TARGETS, read
 from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, rank
+from helen.targets.sources import Source
 from helen.targets.target_control import MOST_AGENTS, TargetControl
+from helen.targets.target_fields import Target
 
 TARGETS = '[[target]]\nname = "switch-1"\naddress = "10.0.3.1"\nvia = ["probe-*"]\n'
 MANY = "".join(TARGETS.replace("switch-1", f"switch-{number}") for number in range(300))
@@ -240,6 +242,29 @@ def test_a_quorum(stage: Stage) -> None:
     assert stage.control.faults() == [
         "switch-1: 2 agents must see it bad, and 1 of the 3 that fit its via are connected"
     ]
+
+
+def test_targets_that_are_found(stage: Stage) -> None:
+    """They are leased as declared ones are, of one name the declared one counts, and one that is no more is dropped."""
+    source = Source(("probe-*",), ("/nowhere/x.json",))
+    declared = Target("switch-1", "10.0.3.1", ("probe-*",))
+    stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
+    watched = stage.control.sources._watched[source.key]
+    watched.targets = (Target("switch-1", "x", ("probe-*",)), Target("switch-2", "10.0.3.2", ("probe-*",)))
+    stage.control._on_found()
+    stage.come(FIRST)
+    stage.pass_time(0.0)
+    assert (stage.control.config["switch-1"], stage.control.runners("switch-2")) == (declared, (FIRST,))
+    assert stage.control.found == {"switch-2": "/nowhere/x.json"}
+    stage.restated.clear()
+    watched.targets = watched.targets[:1]
+    stage.control._on_found()
+    stage.pass_time(0.0)
+    assert (stage.restated, stage.control.runners("switch-2"), list(stage.sent[FIRST])) == (["switch-2"], (), [WIRE])
+    watched.targets = tuple(Target(f"t{number}", "x", ("probe-*",)) for number in range(MAX_TARGETS))
+    stage.control._merge()
+    assert len(stage.control.config) == MAX_TARGETS
+    assert "1 target too many were found: 10,000 are the most" in stage.control.faults()
 
 
 def test_a_clock_that_is_set_moves_no_lease(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,192 @@
+"""Files and name servers as they change: what was found last stays, whatever breaks, and it is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
+
+from helen.targets import source_watch
+from helen.targets.source_watch import MAX_BYTES, MAX_FILES, POLL_SECONDS, SourceWatch
+from helen.targets.sources import Source, SourceFault
+
+
+class Store:
+    """Keeps the last text, as the database does."""
+
+    text: str | None = None
+
+    def call(self, work: Any, key: str, text: str) -> Deferred[None]:
+        self.text = text
+        return succeed(None)
+
+
+class Stage:
+    """A watch of one folder, whose threads and clock are the test's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.now, self.changes, self.store = folder, 0.0, 0, Store()
+        self.answer: Any = []
+        self.watch = SourceWatch(None, self.store, lambda: self.now, self._changed)  # type: ignore[arg-type]
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    def files(self, *patterns: str, **labels: str) -> Source:
+        return Source(("probe-*",), tuple(f"{self.folder}/{each}" for each in patterns), labels=labels)
+
+    def write(self, name: str, *targets: str) -> None:
+        (self.folder / name).write_text(json.dumps([{"targets": list(targets)}]))
+
+    def names(self) -> list[str]:
+        self.now += POLL_SECONDS
+        self.watch.tick()
+        return list(self.watch.found())
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    made = Stage(tmp_path)
+
+    async def lookup(reactor: Any, source: Source) -> Any:
+        if isinstance(made.answer, Exception):
+            raise made.answer
+        return await made.answer if isinstance(made.answer, Deferred) else made.answer
+
+    def at_once(call: Callable[..., Any], *given: Any) -> Deferred[Any]:
+        return maybeDeferred(call, *given)
+
+    monkeypatch.setattr(source_watch, "deferToThread", at_once)
+    monkeypatch.setattr(source_watch, "lookup", lookup)
+    yield made
+
+
+def test_files_that_change(stage: Stage) -> None:
+    """Those that come, change and go are followed; what has not changed is not read again, and tells nobody."""
+    stage.write("a.json", "web-1:80")
+    stage.watch.take([stage.files("*.json")])
+    assert stage.names() == ["web-1-80"]
+    stage.write("b.json", "web-2:80", "web-1:80")
+    assert stage.names() == ["web-1-80", "web-2-80"]
+    assert (stage.names(), stage.changes) == (["web-1-80", "web-2-80"], 2)
+    (stage.folder / "a.json").unlink()
+    assert stage.names() == ["web-2-80", "web-1-80"]
+    (stage.folder / "b.json").unlink()
+    assert (stage.names(), stage.watch.faults()) == ([], [])
+
+
+def test_a_file_that_breaks(stage: Stage) -> None:
+    """It keeps what it had, the others go on, and the fault is told until it is good again."""
+    stage.write("a.json", "web-1")
+    stage.write("b.json", "web-2")
+    stage.watch.take([stage.files("*.json")])
+    stage.names()
+    (stage.folder / "a.json").write_text('[{"targets": ["web-')
+    stage.write("b.json", "web-3")
+    assert stage.names() == ["web-1", "web-3"]
+    (fault,) = stage.watch.faults()
+    assert fault.startswith(f"{stage.folder}/*.json: {stage.folder}/a.json: no list of")
+    assert fault.endswith("; what it has found before stays")
+    (stage.folder / "a.json").write_bytes(b" " * (MAX_BYTES + 1))
+    assert stage.names() == ["web-1", "web-3"] and "more than 1,048,576 bytes" in stage.watch.faults()[0]
+    (stage.folder / "a.json").unlink()
+    (stage.folder / "a.json").mkdir()
+    assert stage.names() == ["web-1", "web-3"] and "it can't be read: Is a directory" in stage.watch.faults()[0]
+    (stage.folder / "a.json").rmdir()
+    stage.write("a.json", "web-4")
+    assert (stage.names(), stage.watch.faults()) == (["web-4", "web-3"], [])
+
+
+def test_a_file_that_was_never_good(stage: Stage) -> None:
+    stage.watch.take([stage.files("gone.json")])
+    assert stage.names() == []
+    place = f"{stage.folder}/gone.json"
+    assert stage.watch.faults() == [f"{place}: {place}: there is no such file; it has found nothing so far"]
+
+
+def test_a_file_or_a_folder_that_goes(stage: Stage) -> None:
+    """One that is named, and a folder of them, is missed: a mount that was lost takes no target away."""
+    (stage.folder / "sub").mkdir()
+    stage.write("one.json", "web-1")
+    stage.write("sub/a.json", "web-2")
+    stage.watch.take([stage.files("one.json"), stage.files("sub/*.json")])
+    assert stage.names() == ["web-1", "web-2"]
+    (stage.folder / "one.json").unlink()
+    (stage.folder / "sub").rename(stage.folder / "away")
+    assert stage.names() == ["web-1", "web-2"]
+    assert [fault.count("there is no such file") for fault in stage.watch.faults()] == [1, 1]
+
+
+def test_too_many_files(stage: Stage) -> None:
+    stage.watch.take([stage.files("*.json")])
+    for number in range(MAX_FILES + 1):
+        stage.write(f"{number}.json", f"web-{number}")
+    assert stage.names() == [] and "101 files fit; 100 are the most" in stage.watch.faults()[0]
+    (stage.folder / "0.json").unlink()
+    assert len(stage.names()) == MAX_FILES
+
+
+def test_name_servers(stage: Stage) -> None:
+    """Asked when it is time, and not while they are; no answer and no records keep what was found."""
+    source = Source(("a",), (), "_http._tcp.example.test", every=30.0)
+    stage.answer = [("a.example.test", 80)]
+    stage.watch.take([source])
+    assert stage.names() == ["a.example.test-80"]
+    stage.answer = [("b.example.test", 80)]
+    assert stage.names() == ["a.example.test-80"]
+    stage.now += 30.0
+    assert stage.names() == ["b.example.test-80"]
+    for answer, fault in (([], "there are no such records"), (SourceFault("no answer by x"), "no answer by x")):
+        stage.now, stage.answer = stage.now + 30.0, answer
+        assert stage.names() == ["b.example.test-80"]
+        assert stage.watch.faults() == [f"SRV _http._tcp.example.test: {fault}; what it has found before stays"]
+    waiting: Deferred[Any] = Deferred()
+    stage.now, stage.answer = stage.now + 30.0, waiting
+    stage.names()
+    stage.now, stage.answer = stage.now + 90.0, [("wrong.example.test", 1)]
+    assert stage.names() == ["b.example.test-80"]
+    waiting.callback([("c.example.test", 80)])
+    assert (list(stage.watch.found()), stage.watch.faults()) == (["c.example.test-80"], [])
+
+
+def test_an_answer_for_a_source_that_is_no_more(stage: Stage) -> None:
+    waiting: Deferred[Any] = Deferred()
+    stage.answer = waiting
+    stage.watch.take([Source(("a",), (), "_http._tcp.example.test")])
+    stage.names()
+    stage.watch.take([])
+    waiting.callback([("a.example.test", 80)])
+    assert (stage.watch.found(), stage.changes) == ({}, 0)
+
+
+def test_other_labels(stage: Stage) -> None:
+    """A source that is changed in the file keeps its targets, and they get what it says with the next look."""
+    stage.write("a.json", "web-1")
+    stage.watch.take([stage.files("a.json")])
+    stage.names()
+    stage.watch.take([stage.files("a.json", role="web")])
+    assert list(stage.watch.found()) == ["web-1"]
+    stage.names()
+    assert dict(stage.watch.found()["web-1"][1].labels) == {"role": "web"}
+
+
+@pytest.mark.parametrize("kept", [None, "", "{", "[]", '{"a": [["x"]]}'])
+def test_a_start(stage: Stage, kept: str | None) -> None:
+    """With a broken file it goes on with what was found before; what was kept wrongly counts as nothing."""
+    stage.write("a.json", "web-1:80", "http://web-2/x")
+    source = stage.files("a.json", role="web")
+    stage.watch.take([source])
+    before = stage.names() and stage.watch.found()
+    (stage.folder / "a.json").write_text("{")
+    again = SourceWatch(None, stage.store, lambda: stage.now, lambda: None)  # type: ignore[arg-type]
+    maybeDeferred(lambda: Deferred.fromCoroutine(again.start([source], stage.store.text)))
+    assert again.found() == before
+    again.tick()
+    assert again.found() == before and len(again.faults()) == 1
+    other = SourceWatch(None, stage.store, lambda: stage.now, lambda: None)  # type: ignore[arg-type]
+    maybeDeferred(lambda: Deferred.fromCoroutine(other.start([source], kept)))
+    assert other.found() == {}

@@ -114,11 +114,13 @@ def test_two_see_it_down(stage: Stage) -> None:
     """It is told once, as a problem of the target, with how many see it; then that it is over."""
     stage.door.close()
     wait_until(lambda: stage.confirmed() == "critical", "problem")
+    wait_until(stage.told, "message")  # it is decided with the state, and durable a moment later
     assert [(each["what"], each["status"]) for each in stage.told()] == [("problem", "critical")]
     changes = stage.helen.client.get("/api/v1/changes?kind=transition&on=door&limit=1000")["changes"]
     assert any(each["document"]["summary"].startswith("2 of 3 see it: ") for each in changes)
     stage.door = socket.create_server(("127.0.0.1", stage.port))
     wait_until(lambda: stage.confirmed() == "ok", "recovery")
+    wait_until(lambda: len(stage.told()) > 1, "message of the recovery")
     assert [each["what"] for each in stage.told()] == ["problem", "recovery"]
 
 

@@ -236,7 +236,10 @@ def test_agents_out_of_sight(helen: Running) -> None:
     for path in paths:
         where = path if path.startswith("/") else f"/api/v1/{path}"
         token = bearer(made["token"])
-        known, unknown = (heard(helen, "GET", where.format(each), authorization=token) for each in ("nas", "sun"))
+        for _ in range(5):  # the answer of `rows` counts looks at the board, and the next one may be between the two
+            known, unknown = (heard(helen, "GET", where.format(each), authorization=token) for each in ("nas", "sun"))
+            if known[2].replace(b"nas", b"sun") == unknown[2]:
+                break
         assert (known[0], known[2].replace(b"nas", b"sun")) == (unknown[0], unknown[2]), path
         assert [name for name, _ in known[1]] == [name for name, _ in unknown[1]]
         assert dict(known[1]).get("Content-Length") == dict(unknown[1]).get("Content-Length")

@@ -28,7 +28,7 @@ import pytest
 from conftest import Check
 from servers import Home, program
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21  # linux/capability.h
 
 

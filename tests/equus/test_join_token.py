@@ -13,7 +13,7 @@ from equus import settings
 from equus.settings import SettingsError
 
 EQUUS = [sys.executable, "-m", "equus.main"]
-PATIENCE = 30.0  # seconds for a start on a busy machine
+PATIENCE = 60.0  # seconds for a start on a busy machine
 TOKEN = "ab" * 32 + ".s3cret"
 
 

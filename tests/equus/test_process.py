@@ -17,7 +17,7 @@ from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
 
 EQUUS = [sys.executable, "-m", "equus.main"]
-PATIENCE = 30.0  # seconds for anything on a busy machine
+PATIENCE = 60.0  # seconds for anything on a busy machine
 SCHEDULE = m.Schedule(1, b'[{"id": "l", "check": "load", "every": 0.2}]')
 CHECK = 'return { summary = "s", run = function() return "ok", "all well" end }'
 

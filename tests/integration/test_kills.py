@@ -81,7 +81,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path, monke
         mortals.raise_helen()
         for name in AGENTS:
             mortals.start_agent(name)
-        wait_until(mortals.is_drained, 30, "all agents connected")
+        wait_until(mortals.is_drained, DRAIN_SECONDS, "all agents connected")
         for _ in range(ROUNDS):
             time.sleep(dice.uniform(0.1, 1.2))
             victims = dice.choice([["helen"], ["a-1"], ["a-2", "a-3"], ["helen", "a-1"], ["helen", *AGENTS]])

@@ -17,7 +17,7 @@ from scale0.broker.service import BrokerService
 from scale0.broker.sockets import Security
 from scale0.wire.reader import Network
 
-PATIENCE = 20.0  # seconds for what must come; only what is broken comes near it
+PATIENCE = 60.0  # seconds for what must come; only what is broken comes near it
 
 
 class Pump:

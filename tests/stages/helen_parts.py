@@ -15,7 +15,7 @@ from equus_protocol.conversation import Conversation, Role
 from helen.identity.authority import Identity
 from helen.sessions.connection import AgentConnection, Clocks
 
-PATIENCE = 20.0  # seconds; only a broken thread comes near it
+PATIENCE = 60.0  # seconds; only a broken thread comes near it
 WALL = 1_800_000_000.0  # unix seconds when a Clock says 0
 FULL = 65_536  # bytes with which Twisted's own transports pause their producer
 

@@ -10,7 +10,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-PATIENCE = 20.0  # seconds; only a broken thread comes near it
+PATIENCE = 60.0  # seconds; only a broken thread comes near it
 
 
 class Inbox:

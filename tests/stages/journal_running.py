@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from helen.journal.journal import Journal, inner_spool
 from helen.journal.values import Ack, Batch, Entry, Origin, Recovery, Trouble
 
-PATIENCE = 10.0  # seconds that a test waits for another thread before it fails
+PATIENCE = 60.0  # seconds that a test waits for another thread before it fails
 NOW = 1_800_000_000.0
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 STEP = 0.05  # seconds between looks at the progress
-PATIENCE = 60.0  # seconds without any progress that mean the run has failed
+PATIENCE = 200.0  # seconds without any progress that mean the run has failed
 
 
 class Run:

@@ -20,7 +20,7 @@ from helen_running import TWISTD, Program, wait_until
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
 
-PATIENCE = 20.0  # seconds; only what is broken comes near it
+PATIENCE = 60.0  # seconds; only what is broken comes near it
 DENIED = b'{"status": "unknown", "reason": "denied", "summary": "not on this machine"}'
 
 

@@ -8,7 +8,7 @@ import time
 from zerotask.storage.database import Store
 from zerotask.tasks.task import Options, Submission
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Running:

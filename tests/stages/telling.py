@@ -26,7 +26,7 @@ from helen.storage import schema
 from helen.storage.database import StoreFailed
 
 WALL = 1_800_000_000.0
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def alert(name: str = "a/c", what: str = "problem", status: str = "critical", at: float = 0.0, **labels: str) -> Alert:

@@ -20,7 +20,7 @@ from zerotask.wire import methods
 from zerotask.wire.calls import Rpc
 from zerotask.wire.links import SocketLink
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class World:
@@ -400,7 +400,7 @@ def test_under_curve_only_those_in_the_folder_get_in(world, tmp_path):
         for pair in ((mine, my_secret), (theirs, their_secret))
     )
     me.start(), stranger.start()
-    assert world.result(me.call("client_connect", ["me"], timeout=5)) == "me"
+    assert world.result(me.call("client_connect", ["me"], timeout=60)) == "me"
     with pytest.raises(errors.NoAnswer):
         world.result(stranger.call("client_connect", ["me"], timeout=0.7))
     (keys / "me.key").unlink()

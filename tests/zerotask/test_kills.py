@@ -24,7 +24,7 @@ def program(name, *arguments):
         [sys.executable, str(STAGES / name), *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=360,
         check=False,
     )
 

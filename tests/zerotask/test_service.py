@@ -18,7 +18,7 @@ from zerotask import errors
 from zerotask.cli import main
 
 BESIDE = Path(sys.executable).parent
-PATIENCE = 20.0
+PATIENCE = 60.0
 FUNCTIONS = """
 import os, time
 from zerotask.functions import task, Context

@@ -13,7 +13,7 @@ from scale0.wire.reader import CurveClient, CurveServer, Kind, Network, Sent, So
 from scale0.wire.zap import NO_ORIGIN, Origin
 
 ANY_PORT = "tcp://127.0.0.1:0"
-PATIENCE = 5.0  # seconds for what must come, as in conftest.py
+PATIENCE = 60.0  # seconds for what must come, as in conftest.py
 
 
 class Ends:

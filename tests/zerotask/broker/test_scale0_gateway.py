@@ -21,7 +21,7 @@ from zerotask import errors
 from zerotask.broker.scale0_gateway import Scale0Network
 from zerotask.service import Settings, StartError, ZeroTaskService
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 
 
 class World:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, succeed
 from twisted.internet.interfaces import IAddress
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request, _GenericHTTPChannelProtocol
 from twisted.web.iweb import INonQueuedRequestFactory
@@ -21,10 +23,13 @@ from helen.storage.web_session_rows import WebSession
 from helen.storage.web_token_rows import WebToken
 from helen.web.connections.clients import Client, Clients, nothing
 from helen.web.gate import ControlDoor, Gate, Pages, TcpDoor
+from helen.web.past.recalled_strips import RecalledStrips
 from helen.web.request import ApiRequest
+from helen.web.routes.changes import past_changes
 from helen.web.routes.registry import application
 from helen.web.web_parts import WebParts
 
+log = Logger()
 MAX_DIGITS = 18  # of a Content-Length
 REQUEST_SECONDS = 60  # of silence in the middle of a request, or between two of them
 
@@ -39,6 +44,10 @@ class Web:
         self._parts = WebParts.of(parts, tokens, sessions)
         self._pages = pages
         self._app = application(self._parts, () if pages is None else pages.routes)
+        self._recalled_strips = RecalledStrips(
+            parts.reactor, self._parts.row_feed, lambda question: past_changes(self._parts, question)
+        )
+        self._recalling: Deferred[None] = succeed(None)
 
     def control_site(self) -> Site:
         """Return the site of the Unix socket: the mode of its file is the guard."""
@@ -55,11 +64,15 @@ class Web:
         self._parts.links.sweep(now)
 
     def start(self) -> None:
-        """Begin to keep the rows of boards."""
+        """Begin to keep the rows of boards, and to read what their strips lack of the time before."""
         self._parts.row_feed.start()
+        self._recalling = ensureDeferred(self._recalled_strips.read())
+        self._recalling.addErrback(lambda failure: failure.trap(CancelledError) and None)
+        self._recalling.addErrback(lambda failure: log.failure("the strips of the time before this start", failure))
 
     def stop(self) -> None:
         """End all event streams."""
+        self._recalling.cancel()
         self._parts.row_feed.stop()
         self._parts.streams.stop()
 

@@ -51,6 +51,7 @@ class WebParts(Parts):
             lambda: parts.events.newest,
             parts.sessions.roster.agents,
             time.monotonic,
+            parts.started_at,
         )
         streams = Streams(parts.reactor, parts.events, parts.telemetry.cut, feed)
         answers = OpenAnswers()

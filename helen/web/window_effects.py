@@ -17,7 +17,7 @@ from helen.states.fleet_timeline import Timeline
 from helen.states.inputs import Released
 from helen.states.machine import step
 from helen.states.model import Key, State
-from helen.web.newest_changes import newest_changes
+from helen.web.past.newest_changes import newest_changes
 from helen.web.problems import Problem
 from helen.web.web_parts import WebParts
 

@@ -121,7 +121,8 @@ async def agent(parts: WebParts, request: ApiRequest, name: str) -> bytes:
     return await write_page(
         parts, request, "agent", agent=shown, rows=rows, more=more, link=link, link_fault=link_fault, audit=audit,
         aside=parts.library.releases.aside.shown().get(name), next_runs=runs,
-        certificate=parts.authority.renewal(name), started=parts.started_at, strip_seconds=QUARTERS * QUARTER,
+        certificate=parts.authority.renewal(name), strips_since=parts.row_feed.strips.since,
+        strip_seconds=QUARTERS * QUARTER,
     )  # fmt: skip
 
 

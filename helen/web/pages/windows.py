@@ -15,9 +15,9 @@ from twisted.internet.threads import deferToThread
 
 from helen.states.downtimes import Window
 from helen.states.model import DOWNTIME, SILENCE, Key, State
-from helen.web.newest_changes import newest_changes
 from helen.web.pages.answer import write_page
 from helen.web.pages.window_words import Shown, ended_windows, shown_window
+from helen.web.past.newest_changes import newest_changes
 from helen.web.problems import Problem
 from helen.web.query import first_text, texts
 from helen.web.request import ApiRequest

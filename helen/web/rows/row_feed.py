@@ -66,7 +66,7 @@ class RowFeed:
 
     `timeline()` and `place()` return the states and the number of the record that they are of; `newest()` returns that
     of the newest record that streams tell of; `agents` are those of the roster by name; `steady` returns monotonic
-    seconds.
+    seconds; `started` is when Helen did, unix seconds.
     """
 
     def __init__(
@@ -77,11 +77,13 @@ class RowFeed:
         newest: Callable[[], int],
         agents: Mapping[str, Agent],
         steady: Callable[[], float],
+        started: float = 0.0,
     ) -> None:
         self.changed: Event[[]] = Event()
         self.rows: dict[Key, Row] = {}  # by their last change, the newest at the end
         self.counts = dict.fromkeys(STATUS_WORDS, 0)
-        self.strips = Strips()
+        self.strips = Strips(started)
+        self.has_looked = False  # at all checks, once
         self.orders = Orders()
         self._tallies = Tallies()
         self.at = 0  # of the last change
@@ -136,6 +138,7 @@ class RowFeed:
             number += 1
             if number % SLICE_KEYS == 0 and self._steady() >= until:
                 return False
+        self.has_looked = True
         return True
 
     def _renew(self, key: Key, state: State | None, rule: Rule, at: int, look: int) -> bool:

@@ -1,11 +1,13 @@
 """Keeps a strip of each check: the worst status of each quarter of an hour of the last twelve hours.
 
-They are for the eye, not for reports: after a start of Helen they begin anew, and what is not known is no status.
+They are for the eye, not for reports: of a busy fleet, recalled_strips.py reads the newest of those hours alone when
+Helen starts. A time of which nothing is known has no status.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import pairwise
 
 from helen.web.rows.row import Key
@@ -17,9 +19,13 @@ MOST_CHANGES = 200  # kept of one check; a check that flaps has no longer strip
 
 
 class Strips:
-    """Holds the changes of status of all checks in the last twelve hours, and makes strips of them."""
+    """Holds the changes of status of all checks in the last twelve hours, and makes strips of them.
 
-    def __init__(self) -> None:
+    `since` is from when on all changes are known, unix seconds; before that, only the status that lasted until then is.
+    """
+
+    def __init__(self, since: float = 0.0) -> None:
+        self.since = since
         self._changes: dict[Key, deque[tuple[float, int]]] = {}
         self._made: dict[Key, tuple[float, float, str]] = {}  # strips, and from when until when they are true
 
@@ -34,6 +40,20 @@ class Strips:
         while len(changes) > 1 and changes[1][0] <= limit:
             changes.popleft()
         changes.append((max(since, changes[-1][0]) if changes else since, status if is_known else NOTHING))
+
+    def recall(self, key: Key, past: Sequence[tuple[float, int]]) -> None:
+        """Put what is older than all that is known of a check in front of it: since when, unix seconds, which status.
+
+        `past` is in order of time; NOTHING is the status of a time that no result tells of. A check of which nothing
+        is known is gone, and stays so.
+        """
+        changes = self._changes.get(key)
+        if not changes:
+            return
+        self._made.pop(key, None)
+        room, oldest = MOST_CHANGES - len(changes), changes[0][0]
+        older = [change for change in past if change[0] < oldest]
+        changes.extendleft(reversed(older[max(0, len(older) - room) :]))
 
     def forget(self, key: Key) -> None:
         """Forget a check that is gone."""

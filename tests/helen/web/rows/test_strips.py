@@ -104,3 +104,32 @@ def test_a_strip_that_is_kept_is_true_at_each_moment(seed: int) -> None:
 
 def test_a_change_that_says_it_is_older_begins_with_the_one_before() -> None:
     assert strip((2_000.0, 0, True), (700.0, 2, True), (5_000.0, 0, True))[-4:] == "4020"
+
+
+@pytest.mark.parametrize(
+    ("past", "end"),
+    [
+        ([(5_000.0, 2), (4_000.0, 0)], "220000"),
+        ([(5_000.0, 2), (400.0, 1)], "222222"),
+        ([(300.0, 2), (200.0, 2)], "444440"),
+        ([(5_000.0, NOTHING), (1_900.0, 1), (1_800.0, 0)], "444100"),
+        ([], "444440"),
+    ],
+)  # fmt: skip
+def test_what_is_recalled_is_older_than_all_that_is_known(past: list[tuple[float, int]], end: str) -> None:
+    strips = Strips()
+    strips.note(KEY, 0, NOW - 300.0, True)
+    before = strips.strip(KEY, NOW)
+    strips.recall(KEY, [(NOW - ago, status) for ago, status in past])
+    assert (before[-6:], strips.strip(KEY, NOW)[-6:]) == ("444440", end)
+
+
+def test_the_newest_of_what_is_recalled_counts() -> None:
+    """There is room for so many of one check; one that is gone stays gone."""
+    strips = Strips()
+    strips.note(KEY, 0, NOW, True)
+    strips.recall(KEY, [(NOW - 10 * MOST_CHANGES + number, number % 2) for number in range(5 * MOST_CHANGES)])
+    assert len(strips._changes[KEY]) == MOST_CHANGES
+    assert strips._changes[KEY][0] == (NOW - 6 * MOST_CHANGES + 1, (4 * MOST_CHANGES + 1) % 2)
+    strips.recall(("b", "c"), [(NOW - 10.0, 2)])
+    assert strips.strip(("b", "c"), NOW) == str(NOTHING) * QUARTERS

@@ -1,4 +1,5 @@
--- Formats figures for people: sizes, times, counts. Pure text; no host.
+-- Formats figures for people: sizes, times, counts. A figure of a server may have a fraction where there should be none, or
+-- any size: %d would raise. Pure text; no host.
 local words = {}
 
 local UNITS = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" }
@@ -9,7 +10,7 @@ function words.bytes(count)
   while math.abs(size) >= 1024 and unit < #UNITS do
     size, unit = size / 1024, unit + 1
   end
-  return unit == 1 and string.format("%d B", count) or string.format("%.1f %s", size, UNITS[unit])
+  return unit == 1 and string.format("%.0f B", count) or string.format("%.1f %s", size, UNITS[unit])
 end
 
 -- 93784 -> "1 d 2 h"; 75 -> "1 min 15 s"; 0.25 -> "250 ms"; 0.0004 -> "0.4 ms"
@@ -19,9 +20,9 @@ function words.duration(seconds)
   if seconds < 1 then return string.format("%.0f ms", seconds * 1000) end
   if seconds < 60 then return string.format("%.1f s", seconds) end
   local whole = math.floor(seconds)
-  if whole < 3600 then return string.format("%d min %d s", whole // 60, whole % 60) end
-  if whole < 86400 then return string.format("%d h %d min", whole // 3600, whole % 3600 // 60) end
-  return string.format("%d d %d h", whole // 86400, whole % 86400 // 3600)
+  if whole < 3600 then return string.format("%.0f min %.0f s", whole // 60, whole % 60) end
+  if whole < 86400 then return string.format("%.0f h %.0f min", whole // 3600, whole % 3600 // 60) end
+  return string.format("%.0f d %.0f h", whole // 86400, whole % 86400 // 3600)
 end
 
 -- Returns the number in a text from outside, or nil, also for nan and infinity.
@@ -32,7 +33,7 @@ end
 
 -- (1, "process", "processes") -> "1 process"
 function words.count(number, one, many)
-  return string.format("%d %s", number, number == 1 and one or many)
+  return string.format("%.0f %s", number, number == 1 and one or many)
 end
 
 -- { "a", "b", "c", "d" } -> "a, b, c and 1 more"

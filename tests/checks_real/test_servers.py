@@ -1,0 +1,130 @@
+"""HAProxy and NATS: right figures from a good server, the right verdict on a bad one."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+from conftest import Check, Outcome
+from servers import START_SECONDS, Home, Server, free_port, program
+
+
+@frozen
+class Up:
+    """A server that is there."""
+
+    server: Server
+    port: int
+    socket: Path
+
+
+def haproxy(home: Home) -> Up:
+    """Start one with two backends: a server that answers and one that does not; and none that does."""
+    folder, port, spare = home.folder("haproxy"), free_port(), free_port()
+    path = folder / "stats.sock"
+    settings = home.write(folder / "haproxy.cfg", f"""
+global
+  stats socket {path} mode 600 level user
+  maxconn 50
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+frontend stats
+  bind 127.0.0.1:{port}
+  maxconn 10
+  stats enable
+  stats uri /stats
+backend app
+  server good 127.0.0.1:{port} check inter 50ms
+  server gone 127.0.0.1:{spare} check inter 50ms fall 1
+  server later 127.0.0.1:{spare} disabled
+backend none
+  server gone 127.0.0.1:{spare} check inter 50ms fall 1
+""")  # fmt: skip
+    server = home.start(program("haproxy", "haproxy"), "-db", "-f", settings, folder=folder)
+    return Up(server.listening(port), port, path)
+
+
+def nats(home: Home) -> Up:
+    """Start one that takes four connections, with JetStream."""
+    folder, port, page = home.folder("nats"), free_port(), free_port()
+    lines = ["host: 127.0.0.1", f"port: {port}", f"http: 127.0.0.1:{page}", "max_connections: 4",
+             f'jetstream {{ store_dir: "{folder}/store", max_file_store: 1048576 }}', ""]  # fmt: skip
+    settings = home.write(folder / "nats.conf", "\n".join(lines))
+    server = home.start(program("nats-server", "nats-server"), "-c", settings, folder=folder)
+    return Up(server.listening(page).listening(port), page, folder / str(port))
+
+
+@pytest.fixture(scope="module")
+def up(home: Home) -> dict[str, Up]:
+    """Return all of them, started side by side."""
+    makers = (haproxy, nats)
+    with ThreadPoolExecutor(len(makers)) as pool:
+        started = {maker.__name__: pool.submit(maker, home) for maker in makers}
+        return {name: one.result() for name, one in started.items()}
+
+
+@pytest.fixture(scope="module")
+def check(up: dict[str, Up], checking: Any) -> Check:
+    """Return a sandbox that may use their sockets."""
+    return checking([up["haproxy"].socket])
+
+
+def until(ask: Callable[[], Outcome], look: Callable[[Outcome], bool]) -> Outcome:
+    """Ask until the server has seen what was done to it."""
+    deadline = time.monotonic() + START_SECONDS
+    while not look(found := ask()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def test_haproxy(up: dict[str, Up], check: Check) -> None:
+    """Servers by their state, a backend without one, from the page and from the socket."""
+    url = f"http://127.0.0.1:{up['haproxy'].port}/stats;csv"
+    found = until(lambda: check("haproxy", url=url), lambda found: found.metrics["servers_down"] == 2)
+    assert (found.status, found.summary) == (
+        "critical",
+        "no server is left for none, app/gone, none/gone are down, 1 server up, 2 down, 1 in maintenance",
+    )
+    assert found.metrics["sessions_used{proxy=stats,side=frontend}"] == 10
+    assert found.metrics["queue{proxy=app,side=backend}"] == 0
+    assert (found.units["received"], found.units["sessions_used"]) == ("B", "%")
+    found = check("haproxy", socket=str(up["haproxy"].socket), ignore=["none", "app/gone"], backends=["app"])
+    assert (found.status, found.summary) == ("ok", "1 server up, 0 down, 1 in maintenance"), found
+    assert check("haproxy", url=url, ignore=["none"]).status == "warning"
+    found = check("haproxy", url=url.replace(";csv", ""))
+    assert (found.status, found.metrics) == ("unknown", {}), found
+
+
+def test_nats(up: dict[str, Up], check: Check) -> None:
+    """Connections, of as many as it takes; JetStream."""
+    url, port = f"http://127.0.0.1:{up['nats'].port}", int(up["nats"].socket.name)
+    found = check("nats", url=url)
+    assert (found.status, found.metrics["connections"]) == ("ok", 0), found
+    assert found.metrics["jetstream_used{storage=file}"] == 0
+    assert found.summary.startswith("version 2.")
+    with ExitStack() as stack:
+        for _ in range(4):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            client.sendall(b'CONNECT {"verbose":false}\r\nPING\r\n')
+        found = until(lambda: check("nats", url=url), lambda found: found.metrics["connections"] == 4)
+        assert (found.status, found.metrics["connections_used"]) == ("critical", 100), found
+    found = check("nats", url=f"http://127.0.0.1:{up['haproxy'].port}")
+    assert found.status in ("unknown", "critical"), found
+
+
+def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
+    """Refused is critical. (The last test here: it ends the servers.)"""
+    for name, path in (("haproxy", "/stats;csv"), ("nats", "")):
+        up[name].server.stop()
+        found = check(name, url=f"http://127.0.0.1:{up[name].port}{path}")
+        assert (found.status, found.summary) == ("critical", f"127.0.0.1:{up[name].port} refused the connection")

@@ -107,7 +107,7 @@ end
 
 -- Logs in. Returns the connection and the server's version. login: user, password or nil, database or nil, tls, ca.
 function mysql.connect(host, where, login, seconds)
-  local connection = stream.open(host, where, seconds)
+  local connection = stream.open(where.socket and host.unix or host.tcp, where, seconds)
   connection.turn = 0
   local greeting = greeting_of(receive(connection))
   local flags = LONG_PASSWORD | PROTOCOL_41 | TRANSACTIONS | SECURE | PLUGIN | (login.database and WITH_DATABASE or 0)

@@ -102,7 +102,7 @@ end
 
 -- Logs in and returns the connection. login: user, password or nil, database, tls ("off", "on", "verify"), ca.
 function postgres.connect(host, where, login, seconds)
-  local connection = stream.open(host, where, seconds)
+  local connection = stream.open(where.socket and host.unix or host.tcp, where, seconds)
   if login.tls ~= "off" then
     connection:send(string.pack(">I4I4", 8, SSL_REQUEST))
     if connection:take(1) ~= "S" then stream.fail("tls", "the server does not offer TLS") end

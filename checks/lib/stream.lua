@@ -1,6 +1,6 @@
 -- Reads a connection by the byte, for protocols with turns. Bytes that come early are kept for the next read.
--- A failure is raised as { code, text } and caught by stream.guarded: a protocol has many steps, and each can fail.
-local bytes = require "bytes"
+-- A failure is raised and caught by stream.guarded (faults.lua).
+local bytes, faults = require "bytes", require "faults"
 
 local stream = {}
 local Connection = {}
@@ -9,21 +9,19 @@ Connection.__index = Connection
 -- No answer of a status query is longer; a server that announces more uses another protocol.
 local MOST_BYTES = 524288
 local READ = 65536
+-- Protocols of lines have some hundred bytes in each.
+local LONGEST_LINE = 16384
 
-function stream.fail(code, text)
-  error({ code = code, text = text }, 0)
-end
+stream.fail, stream.guarded = faults.fail, faults.guarded
 
--- Connects to where.socket, else to where.host and where.port. `seconds` is the limit of each step.
-function stream.open(host, where, seconds)
-  local connection = setmetatable({ host = host, is_unix = where.socket ~= nil, name = where.socket or where.host }, Connection)
+-- Connects to where.socket, else to where.host and where.port, by the host call that fits: host.unix or host.tcp. `seconds` is
+-- the limit of each step.
+function stream.open(call, where, seconds)
+  local connection = setmetatable({ call = call, is_unix = where.socket ~= nil, name = where.socket or where.host }, Connection)
   connection.seconds, connection.ahead, connection.unsent, connection.took = seconds, "", "", 0
-  local answer, code, text
-  if where.socket then
-    answer, code, text = host.unix { path = where.socket, keep = true, timeout = seconds }
-  else
-    answer, code, text = host.tcp { host = where.host, port = where.port, keep = true, timeout = seconds }
-  end
+  local fields = { keep = true, timeout = seconds }
+  if where.socket then fields.path = where.socket else fields.host, fields.port = where.host, where.port end
+  local answer, code, text = call(fields)
   if not answer then stream.fail(code, text) end
   connection.number, connection.address, connection.took = answer.connection, answer.address, answer.seconds
   return connection
@@ -37,12 +35,10 @@ end
 
 -- Makes one host call on the open connection, which also sends the text of earlier sends.
 function Connection:_call(fields)
-  local host = self.host
   if not self.number then stream.fail("protocol", "the server has closed the connection") end
   fields.connection, fields.hex, fields.timeout = self.number, true, self.seconds
   if self.unsent ~= "" then fields.send, self.unsent = bytes.hex(self.unsent), "" end
-  local answer, code, text
-  if self.is_unix then answer, code, text = host.unix(fields) else answer, code, text = host.tcp(fields) end
+  local answer, code, text = self.call(fields)
   self.number = answer and answer.connection
   if not answer then stream.fail(code, text) end
   self.took = self.took + answer.seconds
@@ -63,6 +59,19 @@ function Connection:take(count)
   return taken
 end
 
+-- Reads one line, without its end.
+function Connection:line()
+  while true do
+    local line, behind = self.ahead:match("^([^\n]*)\n()")
+    if line then
+      self.ahead = self.ahead:sub(behind)
+      return (line:gsub("\r$", ""))
+    end
+    if #self.ahead > LONGEST_LINE then stream.fail("protocol", "the server sends a line without an end") end
+    self:_call { some = true, limit = READ, keep = true }
+  end
+end
+
 -- Starts TLS: "on" accepts any certificate, "verify" only a valid one, by the system's authorities or those of `ca`.
 function Connection:secure(how, ca)
   if self.unsent ~= "" then self:_call { keep = true, limit = 0 } end
@@ -76,17 +85,6 @@ end
 function Connection:close(text)
   self:send(text)
   if self.number then pcall(self._call, self, { limit = 0 }) end
-end
-
--- Calls `act` and returns its results, or nil, code, text if a step failed.
-function stream.guarded(act, ...)
-  local results = table.pack(pcall(act, ...))
-  if results[1] then return table.unpack(results, 2, results.n) end
-  local fault = results[2]
-  if type(fault) == "table" and fault.code then return nil, fault.code, fault.text end
-  -- string.unpack found a packet that is shorter than its fields.
-  if tostring(fault):find("to 'unpack'", 1, true) then return nil, "protocol", "the server sends broken packets" end
-  error(fault, 0)
 end
 
 return stream

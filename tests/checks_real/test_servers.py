@@ -1,4 +1,4 @@
-"""HAProxy and NATS: right figures from a good server, the right verdict on a bad one."""
+"""HAProxy, NATS, Mosquitto and Unbound: right figures from a good server, the right verdict on a bad one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 from attrs import frozen
 from conftest import Check, Outcome
 from servers import START_SECONDS, Home, Server, free_port, program
+
+PASSWORD = "correct horse battery"
 
 
 @frozen
@@ -64,10 +66,46 @@ def nats(home: Home) -> Up:
     return Up(server.listening(page).listening(port), page, folder / str(port))
 
 
+def mosquitto(home: Home) -> Up:
+    """Start one that lets in one account, with two retained messages of somebody's own."""
+    folder, port = home.folder("mosquitto"), free_port()
+    people = home.write(folder / "people", f"watch:{PASSWORD}\n")
+    home.run(program("mosquitto_passwd", "mosquitto"), "-U", people, folder=folder)
+    lines = [f"listener {port} 127.0.0.1", "allow_anonymous false", f"password_file {people}", "sys_interval 1", ""]
+    settings = home.write(folder / "mosquitto.conf", "\n".join(lines))
+    server = home.start(program("mosquitto", "mosquitto"), "-c", settings, folder=folder)
+    return Up(server.listening(port), port, folder / "none")
+
+
+def unbound(home: Home) -> Up:
+    """Start one that knows one name itself and asks nobody."""
+    folder, port = home.folder("unbound"), free_port(socket.SOCK_DGRAM)
+    path = folder / "control.sock"
+    settings = home.write(folder / "unbound.conf", f"""
+server:
+  interface: 127.0.0.1
+  port: {port}
+  chroot: ""
+  username: ""
+  pidfile: ""
+  directory: "{folder}"
+  use-syslog: no
+  num-threads: 1
+  extended-statistics: yes
+  local-zone: "." refuse
+  local-data: "web.test. A 192.0.2.7"
+remote-control:
+  control-enable: yes
+  control-interface: {path}
+""")  # fmt: skip
+    server = home.start(program("unbound", "unbound"), "-d", "-c", settings, folder=folder)
+    return Up(server.listening(path), port, path)
+
+
 @pytest.fixture(scope="module")
 def up(home: Home) -> dict[str, Up]:
     """Return all of them, started side by side."""
-    makers = (haproxy, nats)
+    makers = (haproxy, nats, mosquitto, unbound)
     with ThreadPoolExecutor(len(makers)) as pool:
         started = {maker.__name__: pool.submit(maker, home) for maker in makers}
         return {name: one.result() for name, one in started.items()}
@@ -76,7 +114,7 @@ def up(home: Home) -> dict[str, Up]:
 @pytest.fixture(scope="module")
 def check(up: dict[str, Up], checking: Any) -> Check:
     """Return a sandbox that may use their sockets."""
-    return checking([up["haproxy"].socket])
+    return checking([up["haproxy"].socket, up["unbound"].socket], {"good": PASSWORD, "bad": "another one"})
 
 
 def until(ask: Callable[[], Outcome], look: Callable[[Outcome], bool]) -> Outcome:
@@ -122,9 +160,47 @@ def test_nats(up: dict[str, Up], check: Check) -> None:
     assert found.status in ("unknown", "critical"), found
 
 
+def test_mosquitto(up: dict[str, Up], check: Check) -> None:
+    """A login, the broker's own figures, a retained message, and a wrong password."""
+    where = {"host": "127.0.0.1", "port": up["mosquitto"].port, "user": "watch", "password": {"secret": "good"}}
+    found = check("mqtt", **where)
+    assert (found.status, found.summary.startswith("mosquitto version 2.")) == ("ok", True), found
+    assert found.metrics["clients"] >= 0 and found.metrics["received_messages"] >= 0
+    assert (found.units["received"], found.units["received_messages"], found.units["clients"]) == ("B", "c", "clients")
+    topic = "$SYS/broker/uptime"  # of a broker that has just begun there is none
+    found = until(lambda: check("mqtt", topic=topic, value_crit="1000", **where), lambda found: found.status == "ok")
+    assert (found.status, 0 <= found.metrics[f"value{{topic={topic}}}"] < 600) == ("ok", True), found
+    found = check("mqtt", topic="home/attic", **where)
+    assert (found.status, found.summary.startswith("home/attic has no retained message")) == ("critical", True), found
+    found = check("mqtt", **where | {"password": {"secret": "bad"}})
+    assert (found.status, found.metrics) == ("critical", {}), found
+    assert found.summary.startswith("the broker refuses the connection: "), found
+
+
+def test_unbound(up: dict[str, Up], check: Check) -> None:
+    """Each query is counted; what is no control socket is told."""
+    path, port = str(up["unbound"].socket), up["unbound"].port
+    first = check("unbound", socket=path)
+    assert (first.status, first.metrics["servfail"]) == ("ok", 0), first
+    for name, status in (("web.test", "ok"), ("elsewhere.test", "critical")):
+        assert check("dns", name=name, server="127.0.0.1", port=port).status == status
+    found = check("unbound", socket=path)
+    assert found.metrics["queries"] - first.metrics["queries"] == 2, found
+    assert found.metrics["servfail_share"] == 0
+    assert 0 < found.metrics["uptime"] < 600
+    found = check("unbound", socket=str(up["haproxy"].socket))
+    assert found.status in ("unknown", "critical"), found
+
+
 def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
     """Refused is critical. (The last test here: it ends the servers.)"""
     for name, path in (("haproxy", "/stats;csv"), ("nats", "")):
         up[name].server.stop()
         found = check(name, url=f"http://127.0.0.1:{up[name].port}{path}")
         assert (found.status, found.summary) == ("critical", f"127.0.0.1:{up[name].port} refused the connection")
+    up["mosquitto"].server.stop()
+    found = check("mqtt", host="127.0.0.1", port=up["mosquitto"].port)
+    assert (found.status, found.summary) == ("critical", f"127.0.0.1:{up['mosquitto'].port} refused the connection")
+    up["unbound"].server.stop()
+    found = check("unbound", socket=str(up["unbound"].socket))
+    assert (found.status, found.metrics) == ("critical", {}), found

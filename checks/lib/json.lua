@@ -1,4 +1,5 @@
--- Decodes JSON texts (RFC 8259) into Lua values. null is left out of tables; in lists it is json.null. Pure; no host.
+-- Decodes JSON texts (RFC 8259) into Lua values, and writes strings. null is left out of tables; in lists it is json.null.
+-- Pure; no host.
 local json = { null = setmetatable({}, { __tostring = function() return "null" end }) }
 
 -- Answers of the servers that checks read are less deep.
@@ -103,6 +104,11 @@ function json.decode(text)
   at = skip(text, at)
   if at <= #text then return nil, string.format("something follows at byte %d", at) end
   return value
+end
+
+-- Returns a text as a JSON string.
+function json.quoted(text)
+  return '"' .. text:gsub('[%c"\\\127]', function(one) return string.format("\\u%04x", one:byte()) end) .. '"'
 end
 
 return json

@@ -156,6 +156,13 @@ local function column_of(body)
   return name or ""
 end
 
+-- Runs a statement that has no rows, such as SET.
+function mysql.command(connection, sql)
+  connection.turn = 0
+  send(connection, "\3" .. sql)
+  if receive(connection):byte(1) ~= OK then stream.fail("protocol", "the server does not take a statement without rows") end
+end
+
 -- Returns the rows of a query as tables of texts, without the columns that are NULL.
 function mysql.query(connection, sql)
   connection.turn = 0

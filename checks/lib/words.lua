@@ -25,6 +25,12 @@ function words.duration(seconds)
   return string.format("%.0f d %.0f h", whole // 86400, whole % 86400 // 3600)
 end
 
+-- 7.0 -> "7"; 0.123456 -> "0.1235"; 1234567 -> "1234567"
+function words.short(number)
+  if number == math.floor(number) and math.abs(number) < 1e15 then return string.format("%.0f", number) end
+  return string.format("%.4g", number)
+end
+
 -- Returns the number in a text from outside, or nil, also for nan and infinity.
 function words.number(text)
   local number = tonumber(text)

@@ -325,6 +325,27 @@ def test_inside_tls(up: dict[str, Up], check: Check, name: str, server: str) -> 
     assert "certificate not accepted: self-signed certificate" in found.summary, found
 
 
+# ------------------------------------------------------------------------------------------------ queries of one's own
+
+
+@pytest.mark.parametrize(("server", "name"), [("postgresql", "postgresql"), ("mysql", "mariadb")])
+def test_a_query_of_ones_own(up: dict[str, Up], check: Check, server: str, name: str) -> None:
+    """Figures by row; what is wrong with a query, in the words of the server."""
+    words = {"server": server, "port": up[name].port, "user": "watch", "password": GOOD}
+    query = "SELECT 'a' AS n, 1.5 AS value UNION ALL SELECT 'b', 40 ORDER BY n"
+    found = check("sql_query", query=query, label="n", warn="10", **words)
+    assert (found.status, found.metrics["value{n=a}"], found.metrics["value{n=b}"]) == ("warning", 1.5, 40), found
+    assert found.summary.startswith("b 40, in ")
+    found = check("sql_query", query="SELECT 1 AS x WHERE 1 = 0", rows_crit="0", **words)
+    assert (found.status, found.metrics["rows"]) == ("ok", 0), found
+    found = check("sql_query", query="SELECT nothing FROM nowhere", **words)
+    assert (found.status, found.summary.startswith("the server refuses: ")) == ("critical", True), found
+    found = check("sql_query", query="CREATE TABLE mine (x int)", **words)
+    assert (found.status, found.metrics) == ("critical", {}), found
+    found = check("sql_query", query="SELECT 1", **words | {"password": BAD})
+    assert (found.status, found.metrics) == ("critical", {}), found
+
+
 # ------------------------------------------------------------------------------------------------ Redis and memcached
 
 

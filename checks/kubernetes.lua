@@ -102,7 +102,7 @@ local function look_at_workloads(args, host, found, kind)
   local done, code, text = each_of(args, host, "/apis/apps/v1", kind, names, function(row)
     total = total + 1
     local ready, wanted = row.Ready:match("^(%d+)/(%d+)$")
-    if row.Desired then ready, wanted = row.Ready, row.Desired end
+    if row.Desired then ready, wanted = row.Ready:match("^%d+$"), row.Desired:match("^%d+$") end
     ready, wanted = tonumber(ready), tonumber(wanted)
     if not judged(args, row.Name) then return end
     if not (ready and wanted) then
@@ -110,7 +110,7 @@ local function look_at_workloads(args, host, found, kind)
     elseif ready < wanted then
       short = short + 1
       local list = ready == 0 and found.critical or found.warning
-      list[#list + 1] = string.format("%s has %d of %d pods ready", row.Name, ready, wanted)
+      list[#list + 1] = string.format("%s has %.0f of %.0f pods ready", row.Name, ready, wanted)
     end
   end)
   if not done then return nil, code, text end

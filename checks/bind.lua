@@ -18,17 +18,6 @@ local COUNTERS = {
   truncated = "TruncatedResp",
 }
 
--- 2026-11-29T17:33:53.970Z -> seconds since 1970, or nil
-local function time_of(text)
-  local year, month, day, hour, minute, second = (text or ""):match("^(%d%d%d%d)-(%d%d)-(%d%d)T(%d%d):(%d%d):(%d%d)")
-  if not year then return nil end
-  year, month, day = math.tointeger(tonumber(year)), math.tointeger(tonumber(month)), math.tointeger(tonumber(day))
-  local before = month < 3 and 1 or 0 -- days of the civil calendar, from a year that begins in March
-  local era = year - before
-  local days = 365 * era + era // 4 - era // 100 + era // 400 + (153 * ((month + 9) % 12) + 2) // 5 + day - 1 - 719468
-  return days * 86400 + tonumber(hour) * 3600 + tonumber(minute) * 60 + tonumber(second)
-end
-
 -- Adds the metrics, and returns the worst status of their thresholds.
 local function measure(args, host, figures, queries)
   local number, worse, recent = require("fields").number, require("status").worse, require "recent"
@@ -59,7 +48,7 @@ function check.run(args, host)
   local queries = fields.number(document, "opcodes", "QUERY") or 0
   local worst = measure(args, host, figures, queries)
   host.metric("time", seconds, { unit = "s", min = 0 })
-  local booted, now = time_of(fields.text(document, "boot-time")), time_of(fields.text(document, "current-time"))
+  local booted, now = require("times").of(document["boot-time"]), require("times").of(document["current-time"])
   local up = ""
   if booted and now and now >= booted then
     host.metric("uptime", now - booted, { unit = "s", min = 0 })

@@ -18,11 +18,11 @@ from equus.sandbox.blocking import Sandbox
 
 FILES = read_check_files(Path(helen_checks.FOLDER))
 CHECKS = """
-bind elasticsearch haproxy imap jolokia kubernetes mqtt nats php_fpm pop3 powerdns rabbitmq radius redfish sql_query
-unbound ups
+backup bind ceph elasticsearch haproxy imap ipmi jolokia kubernetes libvirt lvm mqtt nats nvidia_gpu php_fpm pop3
+powerdns rabbitmq radius redfish smart sql_query unbound updates ups wireguard
 """.split()
 ROUNDS = 30  # of each check; 1,000 with other seeds were run by hand
-TEXTS = ("body", "received")  # what another side wrote, in the answers of host calls
+TEXTS = ("body", "received", "text")  # what another side wrote, in the answers of host calls
 NOISE = (
     "",
     "{}",
@@ -77,7 +77,13 @@ def changed_reply(reply: dict[str, Any], change: Change) -> dict[str, Any]:
     value = reply.get("value")
     if not isinstance(value, dict):
         return reply
-    return {"value": value | {name: change(value[name]) for name in TEXTS if isinstance(value.get(name), str)}}
+    altered = {name: change(value[name]) for name in TEXTS if isinstance(value.get(name), str)}
+    if "json" in value:  # host.program has parsed it, or found that it is no document
+        try:
+            altered["json"] = json.loads(change(json.dumps(value["json"])))
+        except ValueError:
+            return {"error": ("protocol", "the output of the program is not JSON")}
+    return {"value": value | altered}
 
 
 def verdicts(sandbox: Sandbox, check: str, runs: Sequence[tuple[Case, Change, Change]]) -> list[dict[str, Any]]:

@@ -1,0 +1,60 @@
+local check = {
+  summary = "Logical volumes of LVM: thin pools and snapshots that fill up, volumes with faults",
+  needs = { "program" },
+  timeout = "60s",
+  args = {
+    program = { type = "string", default = "lvs", help = "its name in the host's policy" },
+    ignore = { type = "list", default = {}, help = "volumes that are not judged, as group/volume; * and ? are wildcards" },
+    warn = { type = "range", default = "80", help = "data and metadata of thin pools, and snapshots, in percent" },
+    crit = { type = "range", default = "95", help = "data and metadata of thin pools, and snapshots, in percent" },
+  },
+}
+
+-- Health of a volume that goes on without loss.
+local LIGHT = { ["refresh needed"] = true, ["mismatches exist"] = true }
+
+-- Judges one volume. Returns the status, and a sentence if it is not in order.
+local function judge(args, host, one, name)
+  local fields, worse, words = require "fields", require("status").worse, require "words"
+  local attributes, worst, parts = fields.text(one, "lv_attr") or "", "ok", {}
+  local kind = attributes:sub(1, 1)
+  if kind == "t" or kind == "s" or kind == "S" then -- thin pool, snapshot, snapshot that is merged
+    for metric, field in pairs { data_used = "data_percent", metadata_used = "metadata_percent" } do
+      local value = fields.number(one, field)
+      if value then
+        local status = host.metric(metric, value, { unit = "%", warn = args.warn, crit = args.crit, min = 0, max = 100, labels = { volume = name } })
+        worst = worse(worst, status)
+        if status ~= "ok" then parts[#parts + 1] = string.format("%s %s %%", field:gsub("_percent", ""), words.short(value)) end
+      end
+    end
+  end
+  local state = attributes:sub(5, 5)
+  if state == "I" or state == "S" or state == "M" then worst, parts[#parts + 1] = "critical", "the snapshot is no longer valid" end
+  local health = fields.text(one, "lv_health_status")
+  if health then worst, parts[#parts + 1] = worse(worst, LIGHT[health] and "warning" or "critical"), health end
+  return worst, #parts > 0 and string.format("%s: %s", name, table.concat(parts, ", ")) or nil
+end
+
+function check.run(args, host)
+  local fields, worse, words = require "fields", require("status").worse, require "words"
+  local document, exit = require("program").json(host, args.program, nil, 40)
+  if not document then return "unknown", exit end
+  local volumes = fields.at(document, "report", 1, "lv")
+  if exit ~= 0 or type(volumes) ~= "table" then return "unknown", string.format("the program %s writes no report of lvs (exit status %d)", args.program, exit) end
+  local worst, bad, count = "ok", {}, 0
+  for _, one in ipairs(volumes) do
+    local group, volume = fields.text(one, "vg_name"), fields.text(one, "lv_name")
+    if not (group and volume and fields.text(one, "lv_attr")) then return "unknown", "the report lacks vg_name, lv_name or lv_attr: see docs/checks.rst for the command" end
+    local name = group .. "/" .. volume
+    count = count + 1
+    if not require("patterns").any(name, args.ignore) then
+      local status, sentence = judge(args, host, one, name)
+      worst, bad[#bad + 1] = worse(worst, status), sentence
+    end
+  end
+  if count == 0 then return "unknown", "this host has no logical volume" end
+  if #bad > 0 then return worst, words.list(bad, 5) end
+  return worst, words.count(count, "volume", "volumes") .. " in order"
+end
+
+return check

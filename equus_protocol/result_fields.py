@@ -116,7 +116,7 @@ HELEN_COLUMNS = {
     "at": Column(1, "int64", nullable=False), "series_id": Column(2, "int32", nullable=False),
     "received": Column(3, "time", nullable=False), "origin": Column(9, "int8", nullable=False),
     "spool": Column(12, "string", nullable=False), "sequence": Column(13, "int64", nullable=False),
-    "raw": Column(16, "binary", nullable=False),
+    "raw": Column(16, "binary", nullable=False), "clock_offset_ms": Column(18, "int64"),
 }  # fmt: skip
 
 

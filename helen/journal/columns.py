@@ -143,6 +143,7 @@ def result_batch(records: Sequence[StoredResult], series: Series | FixedSeries) 
         "spool": [entry.spool for entry in entries],
         "sequence": [entry.sequence for entry in entries],
         "raw": [entry.blob for entry in entries],
+        "clock_offset_ms": [entry.clock_offset_ms for entry in entries],
     }
     columns = [
         convert(of_helen[name] if values is None else values(documents)) for name, values, convert in _RESULT_COLUMNS

@@ -127,7 +127,7 @@ class Journal:
         if entry.spool.lstrip("~") == OWN_SPOOL:
             entry = Entry(
                 entry.agent, entry.check_id, entry.check, inner_spool(entry.spool), entry.sequence, entry.origin,
-                entry.received, entry.blob,
+                entry.received, entry.blob, entry.clock_offset_ms,
             )  # fmt: skip
         intake.push(entry, size)
         return True

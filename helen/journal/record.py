@@ -30,13 +30,14 @@ _HEADER = struct.Struct("<8sHHIQ")
 _CRC = struct.Struct("<I")
 _FRAME = struct.Struct("<4sII")
 _RESULT = struct.Struct("<BQdqBBHHH")
+_OFFSET = struct.Struct("<q")
 _CHANGE = struct.Struct("<BQdBBH")
 _FLOOR = struct.Struct("<BQqBH")
 _TYPE_AND_AT = struct.Struct("<BQ")
 HEADER_SIZE = _HEADER.size + _CRC.size
 FRAME_SIZE = _FRAME.size
 
-_RESULT_TYPE, _CHANGE_TYPE, _FLOOR_TYPE = 1, 2, 3
+_RESULT_TYPE, _CHANGE_TYPE, _FLOOR_TYPE, _OFFSET_RESULT_TYPE = 1, 2, 3, 4  # the last: of a clock that is wrong
 _ABSENT = 0xFFFF  # a length that no name has: the field is None
 _ABSENT_BYTE = 0xFF  # agents' names have 63 bytes at most
 
@@ -68,10 +69,11 @@ def encode_entry(entry: Entry, at: int, salt: int) -> bytes:
     """Return a whole record for one result."""
     agent, check_id, spool = entry.agent.encode(), entry.check_id.encode(), entry.spool.encode()
     check = b"" if entry.check is None else entry.check.encode()
+    offset = b"" if entry.clock_offset_ms is None else _OFFSET.pack(entry.clock_offset_ms)
     body = _RESULT.pack(
-        _RESULT_TYPE, at, entry.received, entry.sequence, entry.origin, len(agent), len(spool), len(check_id),
-        _ABSENT if entry.check is None else len(check),
-    ) + agent + spool + check_id + check + entry.blob  # fmt: skip
+        _OFFSET_RESULT_TYPE if offset else _RESULT_TYPE, at, entry.received, entry.sequence, entry.origin,
+        len(agent), len(spool), len(check_id), _ABSENT if entry.check is None else len(check),
+    ) + offset + agent + spool + check_id + check + entry.blob  # fmt: skip
     return _FRAME.pack(MARK, len(body), crc32(body, salt)) + body
 
 
@@ -108,13 +110,17 @@ def decode(body: bytes) -> tuple[int, Entry | Change | Floor]:
 
 
 def _decode_entry(body: bytes) -> Entry:
-    _, _, received, sequence, origin, agent, spool, check_id, check = _RESULT.unpack_from(body)
-    names = _names(body, _RESULT.size, agent, spool, check_id, 0 if check == _ABSENT else check)
-    blob = body[_RESULT.size + sum(len(name) for name in names) :]
+    kind, _, received, sequence, origin, agent, spool, check_id, check = _RESULT.unpack_from(body)
+    start, offset = _RESULT.size, None
+    if kind == _OFFSET_RESULT_TYPE:
+        offset = _OFFSET.unpack_from(body, start)[0]
+        start += _OFFSET.size
+    names = _names(body, start, agent, spool, check_id, 0 if check == _ABSENT else check)
+    blob = body[start + sum(len(name) for name in names) :]
     agent_name, spool_name, check_id_name, check_name = (name.decode() for name in names)
     return Entry(
         agent_name, check_id_name, None if check == _ABSENT else check_name, spool_name, sequence, Origin(origin),
-        received, blob,
+        received, blob, offset,
     )  # fmt: skip
 
 
@@ -148,6 +154,7 @@ def _names(body: bytes, start: int, *lengths: int) -> list[bytes]:
 
 _DECODERS: dict[int, Callable[[bytes], Entry | Change | Floor]] = {
     _RESULT_TYPE: _decode_entry,
+    _OFFSET_RESULT_TYPE: _decode_entry,
     _CHANGE_TYPE: _decode_change,
     _FLOOR_TYPE: _decode_floor,
 }

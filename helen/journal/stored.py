@@ -23,4 +23,14 @@ def _of_target(entry: Entry) -> Entry:
         return entry
     target, check_id = found
     spool = kept_spool(entry.agent, entry.spool)
-    return Entry(target, check_id, entry.check, spool, entry.sequence, entry.origin, entry.received, entry.blob)
+    return Entry(
+        target,
+        check_id,
+        entry.check,
+        spool,
+        entry.sequence,
+        entry.origin,
+        entry.received,
+        entry.blob,
+        entry.clock_offset_ms,
+    )

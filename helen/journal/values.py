@@ -46,7 +46,11 @@ class Origin(IntEnum):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """Holds one result as it arrived. `received` is Helen's clock, unix seconds; `check` its name, if known."""
+    """Holds one result as it arrived. `received` is Helen's clock, unix seconds; `check` its name, if known.
+
+    `clock_offset_ms` is how far the agent's clock was ahead of Helen's then; None: not measured, or by no more than
+    results take to arrive.
+    """
 
     agent: str
     check_id: str
@@ -56,6 +60,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     origin: Origin
     received: float
     blob: bytes
+    clock_offset_ms: int | None = None
 
 
 @frozen

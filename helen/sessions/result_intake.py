@@ -41,8 +41,8 @@ class ResultIntake:
     results of checks that only report from outside, or of targets whose lease another agent has).
     `is_outside(agent, check_id)` tells which checks those are. `is_of_target(agent, check_id)` returns whether an
     agent has the lease of the target that an id of its results names, and `is_target(name)` whether a target of that
-    name is declared still. `unevaluated` holds the durable records that no state has seen: connections wait while there
-    are more than MOST_UNEVALUATED.
+    name is declared still. `clock_offset_ms(agent)` returns how far its clock is ahead, for the history. `unevaluated`
+    holds the durable records that no state has seen: connections wait while there are more than MOST_UNEVALUATED.
     """
 
     log = Logger()
@@ -63,6 +63,7 @@ class ResultIntake:
         self.is_of_target: Callable[[str, str], bool] = lambda agent, check_id: False
         self.is_target: Callable[[str], bool] = lambda name: True  # before targets are read all of them are
         self.unevaluated: Sized = ()
+        self.clock_offset_ms: Callable[[str], int | None] = lambda name: None
         self._warned: set[str] = set()  # agents with foreign results: one line in the log for each
         self._journal, self._roster, self._queries = journal, roster, queries
         self._v1_scheduler, self._turns, self._wall = v1_scheduler, turns, wall
@@ -97,8 +98,9 @@ class ResultIntake:
         # A foreign one is acknowledged and kept, and steps no state.
         origin = Origin.TARGET if is_leased else Origin.ASKED if is_foreign else Origin.SCHEDULED
         entry = Entry(
-            connection.name, report.check, None, report.spool, report.sequence, origin, self._wall(), report.blob
-        )
+            connection.name, report.check, None, report.spool, report.sequence, origin, self._wall(), report.blob,
+            self.clock_offset_ms(connection.name),
+        )  # fmt: skip
         if is_foreign:
             self._refuse_foreign(connection.name, report.check, is_leased is False)
         if not self._journal.append(entry):

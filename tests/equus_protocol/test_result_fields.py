@@ -13,7 +13,7 @@ from equus_protocol.result_fields import (
 
 # Files on disk have the columns in this order; a new one is added at the end.
 OF_RESULTS = ("at series_id received started took_ms cpu_ms peak_kib status origin reason code spool sequence summary"
-              " metrics raw truncated")  # fmt: skip
+              " metrics raw truncated clock_offset_ms")  # fmt: skip
 OF_METRICS = "name value unit kind labels warn crit min max"
 
 
@@ -36,5 +36,5 @@ def test_columns_of_helen() -> None:
     assert {name: (column.place, column.type, column.nullable) for name, column in HELEN_COLUMNS.items()} == {
         "at": (1, "int64", False), "series_id": (2, "int32", False), "received": (3, "time", False),
         "origin": (9, "int8", False), "spool": (12, "string", False), "sequence": (13, "int64", False),
-        "raw": (16, "binary", False),
+        "raw": (16, "binary", False), "clock_offset_ms": (18, "int64", True),
     }  # fmt: skip

@@ -19,12 +19,14 @@ from helen.pipeline.lake.levels import M5
 from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.lake.schema import ASKED, CHECK, COUNTER, RESULTS, STATUSES, SUMS, TIME
 
-# A result that took longer than this to arrive was kept in a spool: it counts when it ended, by the agent's clock.
+# A result that took longer than this to arrive was kept in a spool: it counts when it ended, by the agent's clock less
+# what Helen had measured that this one is ahead.
 # All others count when Helen got them, so that no agent's clock matters while it is connected.
 PROMPT = 120 * MICROS
 # Beyond this the agent's clock is wrong: a spool keeps 7 days.
 BELIEVED = 8 * 86_400 * MICROS
 LONGEST = 366 * 86_400 * MICROS  # a run time beyond it, or an infinite one, says nothing about when a check ended
+MOST_AHEAD_MS = 10**12  # of a clock: no product of it overflows
 _NEEDED = ["series", "time", "status", "origin", "took_ms", "cpu_ms", "peak_kib", "metrics"]
 
 Array = Any  # of numpy
@@ -63,7 +65,8 @@ def times(stored: pa.Table) -> Array:
     received = micros(stored["received"])
     started = micros(stored["started"].fill_null(0))
     took = floats(stored["took_ms"]) * 1000
-    ended = started + np.where(np.abs(took) < LONGEST, took, 0.0).astype(np.int64)
+    ahead = np.clip(stored["clock_offset_ms"].fill_null(0).to_numpy(), -MOST_AHEAD_MS, MOST_AHEAD_MS) * 1000
+    ended = started + np.where(np.abs(took) < LONGEST, took, 0.0).astype(np.int64) - ahead
     late = received - ended
     believed = (late > PROMPT) & (late <= BELIEVED) & stored["started"].is_valid().to_numpy()
     return np.where(believed, ended, received)

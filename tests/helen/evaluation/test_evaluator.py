@@ -278,3 +278,14 @@ def test_the_history_gives_the_same_states(tmp_path: Path) -> None:
     assert replayed.timeline.clocks == live.timeline.clocks
     assert replayed.timeline.states["a", "c"].hard.status == 2
     assert replayed.at == live.at
+
+
+def test_the_clock_of_an_agent_is_told_for_the_history(scene: Scene) -> None:
+    """Not before it is measured, and not for the second that any result takes."""
+    scene.begin()
+    assert scene.evaluator.clock_offset_ms("a") is None
+    for sequence, ahead in enumerate((-1.0, 90.0), 1):
+        document = {"status": "ok", "started": WALL + scene.clock.seconds() + ahead, "took_ms": 0}
+        scene.paper.result(json.dumps(document).encode(), sequence)
+        scene.paper.deliver(scene.evaluator)
+        assert scene.evaluator.clock_offset_ms("a") == {1: None, 2: 90_000}[sequence]

@@ -29,7 +29,7 @@ names = st.text(st.characters(codec="utf-8"), max_size=60)
 long_names = st.text(st.characters(codec="utf-8"), max_size=63)
 entries = st.builds(
     Entry, names, long_names, st.none() | long_names, long_names, st.integers(1, 2**63 - 1), st.sampled_from(Origin),
-    st.floats(0, 1e11), st.binary(max_size=200),
+    st.floats(0, 1e11), st.binary(max_size=200), st.none() | st.integers(-(2**63), 2**63 - 1),
 )  # fmt: skip
 changes = st.builds(
     Change, st.sampled_from(["flap", "link"]), st.floats(0, 1e11), st.none() | names, st.none() | long_names,

@@ -45,7 +45,7 @@ def test_a_row(start: Callable[..., Running]) -> None:
         started=NOW - 1.5, took_ms=2.25, cpu_ms=1.5, peak_kib=2048, check="disk", code="c" * 64,
         truncated={"output": 70_000},
     )  # fmt: skip
-    running.journal.append(Entry("web1", "disk-root", "disk", "s1", 1, Origin.PASSIVE, NOW, content))
+    running.journal.append(Entry("web1", "disk-root", "disk", "s1", 1, Origin.PASSIVE, NOW, content, -2_500))
     running.until_segment(1)
     assert running.rows() == [
         {
@@ -63,7 +63,7 @@ def test_a_row(start: Callable[..., Running]) -> None:
                     "crit": None, "min": None, "max": None,
                 },
             ],
-            "raw": content, "truncated": [("output", 70_000)],
+            "raw": content, "truncated": [("output", 70_000)], "clock_offset_ms": -2_500,
         }
     ]  # fmt: skip
     assert pq.read_table(running.history / "series.parquet").to_pylist() == [
@@ -78,7 +78,7 @@ def test_a_row_with_nothing_in_it(start: Callable[..., Running]) -> None:
     running.until_segment(1)
     row = running.rows()[0]
     nulls = {name for name, value in row.items() if value is None}
-    assert nulls == {"started", "took_ms", "cpu_ms", "peak_kib", "code"}
+    assert nulls == {"started", "took_ms", "cpu_ms", "peak_kib", "code", "clock_offset_ms"}
     assert (row["status"], row["reason"], row["summary"], row["raw"]) == (3, "opaque-result", "", b"\xff\x00")
     assert (row["metrics"], row["truncated"]) == ([], [])
 

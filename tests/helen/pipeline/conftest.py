@@ -60,15 +60,16 @@ class Written:
         self._sequences: dict[tuple[str, str], int] = {}
 
     def result(self, series: str, received: float, status: str = "ok", **more: Any) -> StoredResult:
-        """One result of AGENT/CHECK; `more` are parts of the document, or spool, sequence and origin."""
+        """One result of AGENT/CHECK; `more` are parts of the document, or other fields of the entry."""
         agent, _, check = series.partition("/")
         spool = more.pop("spool", f"spool-{agent}")
         sequence = more.pop("sequence", self._sequences.get((agent, spool), 0) + 1)
         self._sequences[agent, spool] = sequence
         origin = Origin(more.pop("origin", 0))
+        offset = more.pop("clock_offset_ms", None)
         blob = more.pop("blob", None) or json.dumps({"status": status, **more}, separators=(",", ":")).encode()
         self._at += 1
-        entry = Entry(agent, check, check, spool, sequence, origin, received, blob)
+        entry = Entry(agent, check, check, spool, sequence, origin, received, blob, offset)
         return StoredResult(self._at, entry, read_document(check, blob))
 
     def change(self, kind: str, received: float, series: str | None = None, **document: Any) -> StoredChange:

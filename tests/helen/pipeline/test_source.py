@@ -93,7 +93,7 @@ def test_rows_come_through_as_they_were_stored(spark: Any, history: Any) -> None
     metric = {"name": "used", "value": 91.5, "unit": "%", "labels": {"path": "/"}, "warn": "80", "max": 100.0}
     history.segment(
         history.result("web1/disk", T, "warning", summary="91 %", metrics=[metric], started=T - 1, took_ms=3.5,
-                       cpu_ms=1.5, peak_kib=9.0, code="9f", truncated={"output": 9}),
+                       cpu_ms=1.5, peak_kib=9.0, code="9f", truncated={"output": 9}, clock_offset_ms=-2500),
         history.result("web2/load", T + 1, origin=1, blob=b"\xff"),
     )  # fmt: skip
     frame = spark.read.format("helen").load(str(history.folder))
@@ -107,6 +107,7 @@ def test_rows_come_through_as_they_were_stored(spark: Any, history: Any) -> None
         "origin": 0, "reason": None, "code": "9f", "spool": "spool-web1", "sequence": 1, "summary": "91 %",
         "metrics": [{"name": "used", "value": 91.5, "unit": "%", "kind": "gauge", "labels": {"path": "/"},
                      "warn": "80", "crit": None, "min": None, "max": 100.0}], "truncated": {"output": 9},
+        "clock_offset_ms": -2500,
     }  # fmt: skip
     assert (second["at"], second["series_id"], second["origin"], second["reason"]) == (2, 1, 1, "opaque-result")
     assert bytes(second["raw"]) == b"\xff"

@@ -214,6 +214,15 @@ def test_nothing_is_heard_while_a_long_report_is_read(home: Home, monkeypatch: p
 # ---------------------------------------------------------------------------------------------- results
 
 
+def test_a_report_is_kept_with_the_offset_of_its_agents_clock(home: Home) -> None:
+    """That of its connection's agent, and none where there is none."""
+    home.house.results.clock_offset_ms = {"web-1": -3_600_000}.get
+    for name in ("web-1", "web-2"):
+        home.agent(name).say(m.Report("s", 1, "cpu", b"{}"))
+    offsets = {entry.agent: entry.clock_offset_ms for entry in home.journal.entries}
+    assert offsets == {"web-1": -3_600_000, "web-2": None}
+
+
 def test_acks_only_after_the_disk(home: Home) -> None:
     """Not before; then the highest of each spool."""
     peer = home.agent()

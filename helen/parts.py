@@ -33,6 +33,7 @@ from helen.sessions.rollout_control import RolloutControl
 from helen.sessions.session_service import SessionService
 from helen.settings.settings import Settings
 from helen.storage.database import Store
+from helen.targets.mesh_control import MeshControl
 from helen.targets.target_control import TargetControl
 from helen.telemetry import Telemetry
 
@@ -109,6 +110,7 @@ class Parts:
     notifier: Notifier
     passive: PassiveIntake
     targets: TargetControl
+    meshes: MeshControl
     one_off: OneOffCode
     library: Library
     drafts: DraftLint

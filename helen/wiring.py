@@ -60,6 +60,7 @@ from helen.states.model import Rule
 from helen.storage import agent_rows
 from helen.storage.credential_rows import forgotten
 from helen.storage.database import Loaded, Store
+from helen.targets.mesh_control import MeshControl
 from helen.targets.target_control import TargetControl
 from helen.telemetry import Telemetry
 
@@ -163,6 +164,7 @@ def wire(
             lambda: library.tables,
             lambda name: parts.passive.restate(name),
         ),
+        meshes=MeshControl(sessions),
         one_off=OneOffCode(ground.keys, ground.store, time.time),
         library=library,
         drafts=DraftLint(linter.report, library.folder),
@@ -181,7 +183,7 @@ def wire(
     )
     parts.passive.labels_of_target = parts.targets.labels_of
     parts.published.subscribe(parts.targets.look_again)
-    parts.assignments.observers.append(parts.targets.look_again)
+    parts.assignments.observers += [parts.targets.look_again, parts.meshes.look_again]
     _subscribe(ground, parts)
     library.load(ground.stored)
     parts.sessions.quotas.levels += [

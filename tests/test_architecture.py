@@ -119,6 +119,7 @@ PURE = (
     "helen/states/machine.py", "helen/states/alert_decisions.py", "helen/states/flapping.py",
     "helen/states/rollout_trials.py", "helen/rollout/*.py", "helen/assignments/schedule.py",
     "helen/assignments/assignments_text.py", "helen/assignments/origins.py", "helen/assignments/target_schedule.py",
+    "helen/assignments/mesh_schedule.py",
     "helen/targets/declarations.py", "helen/targets/leases.py", "helen/targets/sources.py",
     "helen/targets/target_fields.py",
     "helen/library/withheld_files.py", "helen/queries/live_queries.py", "helen/queries/repl_source.py",

@@ -14,7 +14,7 @@ from equus_protocol.ranges import Range
 from groundwork.durations import parse_duration
 from groundwork.figures import is_double
 from helen.assignments.schedule import PATTERN, Assignment, Assignments, CheckTable, defaults_for
-from helen.assignments.target_schedule import ADDRESSES
+from helen.assignments.target_schedule import ADDRESSES, PORT
 
 
 def argument_faults(assignments: Assignments, tables: Mapping[str, CheckTable]) -> list[str]:
@@ -36,7 +36,7 @@ def _of_entry(entry: Assignment, tables: Mapping[str, CheckTable], given: Iterab
     for table in named:
         where = table.name if entry.id in (None, table.name) else f"{table.name} (id {entry.id})"
         elsewhere = {name for each in given for name in defaults_for(each, table.name, table)}
-        elsewhere |= set(ADDRESSES) if entry.targets else set()
+        elsewhere |= {*ADDRESSES, PORT} if entry.targets else set(ADDRESSES) if entry.mesh else set()
         for fault in faults_of(entry.args, table.args, elsewhere):
             yield f"{where}: {fault}"
 

@@ -9,6 +9,7 @@
     check = "disk"                            # a name, or a glob over the checks that have `every`
     agents = ["web-*", "db-1"]                # names with globs; left out: all
     targets = ["switch-*"]                    # in place of agents: targets of targets.toml
+    mesh = ["role=edge"]                      # in place of agents: each of these checks each other one
     labels = { role = "web*" }                # all of these must match; left out: any
     id = "disk-root"                          # the name of the series; left out: the check's name
     every = "1m"
@@ -40,10 +41,11 @@ from helen.assignments.state_rules import OF_ENTRY, read_defaults, read_settings
 OVERLAPS = ("skip", "queue", "kill")
 RESERVED = "equus:"  # ids that agents give to reports of their own, such as gaps
 MAX_ENTRIES = 10_000  # of the file
+MAX_MESH = 20  # patterns of one mesh
 MAX_DEFAULTS = 1_000  # of the file: each is held against each check of each agent
 MAX_ARGS = 262_144  # bytes of JSON: the whole schedule of an agent must fit into one blob of 1 MiB
 _ID = re.compile(r"[^\x00-\x20\x7f]{1,200}")
-_KEYS = ("check", "agents", "targets", "labels", "id", "every", "timeout", "overlap", "args", *NOTES, *OF_ENTRY)
+_KEYS = ("check", "agents", "targets", "mesh", "labels", "id", "every", "timeout", "overlap", "args", *NOTES, *OF_ENTRY)
 _OF_DEFAULTS = ("check", "agents", "labels", "args")
 
 
@@ -111,6 +113,7 @@ def _read_entry(entry: Any, at: int, faults: list[str]) -> Assignment | None:
         check=_string(entry, "check", place, faults) or "",
         agents=_patterns(entry, "agents", place, faults),
         targets=_patterns(entry, "targets", place, faults) if "targets" in entry else (),
+        mesh=_patterns(entry, "mesh", place, faults) if "mesh" in entry else (),
         labels=_labels(entry, place, faults),
         id=_string(entry, "id", place, faults) if "id" in entry else None,
         every=_duration(entry, "every", place, faults, SHORTEST),
@@ -129,6 +132,8 @@ def _read_entry(entry: Any, at: int, faults: list[str]) -> Assignment | None:
         faults.append(f"{place}: an id for a pattern of checks would give all of them one name")
     if assignment.targets:
         _check_of_targets(entry, assignment, place, faults)
+    if assignment.mesh:
+        _check_of_mesh(entry, assignment, place, faults)
     _check_args(assignment.args, place, faults)
     return assignment if len(faults) == before else None
 
@@ -138,6 +143,18 @@ def _check_of_targets(entry: dict[str, Any], assignment: Assignment, place: str,
         faults.append(f"{place}: agents and targets: the agents that look at a target stand in targets.toml (`via`)")
     if len((assignment.id or assignment.check).encode()) > MOST_ID:
         faults.append(f"{place}: an id on targets has at most {MOST_ID} bytes")
+
+
+def _check_of_mesh(entry: dict[str, Any], assignment: Assignment, place: str, faults: list[str]) -> None:
+    for key in ("agents", "targets", "labels"):
+        if key in entry:
+            faults.append(f'{place}: {key} and mesh: a mesh names its agents itself, by name or as "role=edge"')
+    if set(assignment.check) & PATTERN:
+        faults.append(f"{place}: check is a pattern: a mesh is of one check")
+    if len(assignment.mesh) > MAX_MESH:
+        faults.append(f"{place}: mesh has {len(assignment.mesh)} patterns; {MAX_MESH} are the most")
+    if len((assignment.id or assignment.check).encode()) > MOST_ID:
+        faults.append(f"{place}: an id of a mesh has at most {MOST_ID} bytes")
 
 
 def _check_args(args: Any, place: str, faults: list[str]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from equus_protocol.one_off import fits
+from helen.assignments.mesh_schedule import base_of, meshes_of
 from helen.assignments.schedule import (
     Assignment,
     Assignments,
@@ -53,6 +55,9 @@ def explain(
         covering = [entry for entry in assignments.entries if entry.covers_target(agent, labels)]
     entry = by_id(covering, tables).get(check_id)
     if entry is None:
+        covering = _of_mesh(assignments, agent, labels, check_id)
+        entry = by_id(covering, tables).get(check_id)
+    if entry is None:
         return None
     made = next(
         each for each in schedule_of_entries(assignments, covering, tables, agent, labels) if each.id == check_id
@@ -64,6 +69,15 @@ def explain(
         Value("timeout", made.timeout, _why(entry.timeout, None if table is None else table.timeout, place)),
     )
     return Explained(entry.check, place, settings, tuple(_args(assignments, entry, table, agent, labels, place)))
+
+
+def _of_mesh(assignments: Assignments, agent: str, labels: Mapping[str, str], check_id: str) -> list[Assignment]:
+    """Return the entry of a mesh as the check of this id, if the agent is one of the mesh."""
+    base, _, peer = check_id.rpartition("@")
+    return [
+        evolve(entry, id=check_id) for entry in meshes_of(assignments)
+        if peer and base_of(entry) == base and any(fits(pattern, agent, labels) for pattern in entry.mesh)
+    ]  # fmt: skip
 
 
 def _why(said: float | None, own: float | None, place: str) -> str:

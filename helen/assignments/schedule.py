@@ -63,6 +63,7 @@ class Assignment:
     notes: CheckNotes = NO_NOTES  # where one is missing, that of the check's table counts
     place: int = field(default=0, eq=False)
     targets: tuple[str, ...] = ()  # names or patterns of targets; such an entry is for no agent
+    mesh: tuple[str, ...] = ()  # names, patterns or KEY=PATTERN of agents that check each other
     # Compiled once: fnmatch forgets its patterns beyond 256, and each agent is held against every entry.
     _names: re.Pattern[str] = field(init=False, repr=False, eq=False)
     _values: dict[str, re.Pattern[str]] = field(init=False, repr=False, eq=False)
@@ -82,7 +83,7 @@ class Assignment:
 
     def covers(self, agent: str, labels: Mapping[str, str]) -> bool:
         """Return True if the entry is for an agent of this name, with these labels."""
-        return not self.targets and self._names.match(agent) is not None and self._fits(labels)
+        return not self.targets and not self.mesh and self._names.match(agent) is not None and self._fits(labels)
 
     def covers_target(self, target: str, labels: Mapping[str, str]) -> bool:
         """Return True if the entry is for a target of this name, with these labels."""

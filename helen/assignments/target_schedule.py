@@ -17,6 +17,7 @@ from helen.assignments.schedule import Assignments, CheckTable, ScheduleEntry, s
 from helen.states.model import LINK, Rule
 
 ADDRESSES = ("host", "address")  # arguments that are a target's address unless something else is said
+PORT = "port"  # the argument that is its port
 MAX_DEPTH = 8  # of tables and lists within an argument
 _WORDS = re.compile(r"\{(?:address|name|port|target)\}")
 
@@ -46,11 +47,16 @@ def schedule_of_target(
     """Return everything that is to be looked at of a target, in the order of the ids, as its own."""
     covering = [entry for entry in assignments.entries if entry.covers_target(target.name, target.labels)]
     made = schedule_of_entries(assignments, covering, tables, target.name, target.labels)
+    return tuple(with_place(each, tables.get(each.check), target) for each in made)
+
+
+def with_place(entry: ScheduleEntry, table: CheckTable | None, place: Place) -> ScheduleEntry:
+    """Return an entry with name, address and port of what it looks at in its arguments; `table`: that of the check."""
     words = {
-        "{address}": target.address, "{name}": target.name, "{port}": "" if target.port is None else str(target.port),
-        "{target}": target.given or target.address,
+        "{address}": place.address, "{name}": place.name, "{port}": "" if place.port is None else str(place.port),
+        "{target}": place.given or place.address,
     }  # fmt: skip
-    return tuple(evolve(each, args=_filled(each, tables.get(each.check), target, words)) for each in made)
+    return evolve(entry, args=_filled(entry, table, place, words))
 
 
 def of_runner(target: str, entry: ScheduleEntry) -> ScheduleEntry:
@@ -73,7 +79,7 @@ def _filled(entry: ScheduleEntry, table: CheckTable | None, target: Place, words
     args = {key: _replaced(value, words, 0) for key, value in entry.args.items()}
     known: dict[str, Any] = dict.fromkeys(ADDRESSES, target.address)
     if target.port is not None:
-        known["port"] = target.port
+        known[PORT] = target.port
     takes = () if table is None else table.args
     return {**{key: value for key, value in known.items() if key in takes}, **args}
 

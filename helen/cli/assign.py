@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ from groundwork.counts import count
 from groundwork.terminal import echo
 from helen.assignments.arguments import argument_faults
 from helen.assignments.assignments_text import read
+from helen.assignments.mesh_schedule import Mesh, members_among, mesh_entries
 from helen.assignments.schedule import Assignments, AssignmentsError, CheckTable, schedule
 from helen.cli.assigned_values import show_values, tables_of
 from helen.cli.base.client import Client, Failed, Missing
@@ -26,6 +29,7 @@ SHOWN = 5  # agents that a warning names
 @click.argument("check", required=False)
 @click.option("--on", multiple=True, help="Agents by name or pattern (web*), or by label (role=web); left out: all.")
 @click.option("--targets", multiple=True, help="Targets by name or pattern (switch-*) in place of agents; repeatable.")
+@click.option("--mesh", multiple=True, help="Agents by name, pattern or label that check each other; repeatable.")
 @click.option("--every", help="Interval between two runs, such as 1m.")
 @click.option("--timeout", help="Longest time that a run may take, such as 10s.")
 @click.option("--args", help="Arguments of the check, a JSON object.")
@@ -126,15 +130,23 @@ def changes_of(
     except AssignmentsError:
         return []  # the assignments in force are not those of the file
     leaving, found = set(without_default(before, wanted, agents)), []
+    members = functools.cache(lambda mesh: members_among(mesh, agents))
     for agent in agents:
         if agent.get("kind") == "host":
             continue
-        old, new = (
-            {each.id for each in schedule(each, tables, agent["name"], agent["labels"])} for each in (was, wanted)
-        )
+        old, new = (_ids_of(each, tables, agent, members) for each in (was, wanted))
         if old != new:
             found.append(Change(agent["name"], sorted(new - old), sorted(old - new), agent["name"] in leaving))
     return found
+
+
+def _ids_of(
+    assignments: Assignments, tables: dict[str, CheckTable], agent: dict[str, Any],
+    members: Callable[[Mesh], Mapping[str, str]],
+) -> set[str]:  # fmt: skip
+    name, labels = agent["name"], agent["labels"]
+    made = (*schedule(assignments, tables, name, labels), *mesh_entries(assignments, tables, name, labels, members))
+    return {each.id for each in made}
 
 
 def warnings_of(changes: list[Change]) -> list[str]:
@@ -190,10 +202,11 @@ def read_args(text: str) -> dict[str, Any]:
 
 def entry(
     check: str, on: tuple[str, ...], args: str | None, check_id: str | None, targets: tuple[str, ...] = (),
-    **given: str | None,
+    mesh: tuple[str, ...] = (), **given: str | None,
 ) -> str:  # fmt: skip
     """Return one [[assign]] as TOML; raises BadParameter if an argument is null, which TOML can't write."""
     fields: dict[str, Any] = {"check": check} | ({"targets": list(targets)} if targets else {})
+    fields |= {"mesh": list(mesh)} if mesh else {}
     names = [pattern for pattern in on if "=" not in pattern]
     labels = dict(pattern.split("=", 1) for pattern in on if "=" in pattern)
     fields |= {"agents": names} if names else {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from groundwork.counts import count
+from groundwork.counts import all_of, count
 from groundwork.terminal import echo
 from helen.cli.assign import read_file
 from helen.cli.base.client import Client
@@ -48,6 +48,49 @@ def _row(target: dict[str, Any]) -> list[str]:
         target["name"], target["address"], _looked_at_by(target), ", ".join(target["checks"]) or "none",
         in_words(target["labels"]), ", ".join(target["via"]),
     ]  # fmt: skip
+
+
+@click.command()
+@output
+@for_a_helen
+def mesh(client: Client, as_json: bool) -> None:
+    """Show the agents that check each other (`helen assign CHECK --mesh role=edge`), and who sees whom.
+
+    Each row is an agent, each column one that it looks at, by its number. Exit status 1: somebody sees somebody badly.
+    """
+    found = client.get("/api/v1/mesh")["meshes"]
+    if as_json:
+        print_json(found)
+    else:
+        for each in found:
+            _show_mesh(each)
+        if not found:
+            echo("No meshes yet. `helen assign ping --mesh role=edge` makes one.")
+    if any(status not in (None, "ok") for each in found for row in each["seen"] for status in row):
+        raise SystemExit(1)
+
+
+def _show_mesh(found: dict[str, Any]) -> None:
+    names, mesh_of = found["agents"], ", ".join(found["mesh"])
+    echo(f"{plain(found['id'])} ({plain(mesh_of)}): {count(len(names), 'agent')}")
+    if found["left_out"]:
+        echo(
+            f"{count(found['left_out'], 'more agent')} would be too many for one mesh: give it a narrower pattern",
+            err=True,
+        )
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    rows = [
+        [number, name, *("-" if status is None else status for status in row)]
+        for number, name, row in zip(numbers, names, found["seen"], strict=True)
+    ]
+    table(["", "AGENT", *numbers], rows)
+    for at, peer in enumerate(names):
+        badly = [
+            f"{name} ({row[at]})" for name, row in zip(names, found["seen"], strict=True) if row[at] not in (None, "ok")
+        ]
+        if badly:
+            echo(plain(f"{peer} is seen badly by {all_of(badly)}"))
+    echo("")
 
 
 def _looked_at_by(target: dict[str, Any]) -> str:

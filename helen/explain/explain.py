@@ -55,6 +55,7 @@ class Facts:
     runs: Sequence[HistoryRecord] = field(factory=tuple)  # of all checks of the agent, before and after the moment
     runs_until: float | None = None  # unix seconds up to which `runs` has all that there are
     runners: tuple[str, ...] = ()  # of a target: the agents that look at it
+    others: tuple[tuple[str, str], ...] = ()  # of a mesh: the other agents that check the same one, and what they see
 
     @property
     def is_now(self) -> bool:
@@ -131,6 +132,7 @@ def _why_state(facts: Facts, transitions: list[tuple[HistoryRecord, Any]]) -> li
         now = f"{STATUS_WORDS[shown.status]}{reason}, {sure if shown.attempt else 'confirmed'}"
         lasting = words_of(round(max(0.0, facts.at - shown.since)))
         lines += [*_result_lines(facts), _line(facts.at, f"now {now}, for {lasting}")]
+        lines += [_line(None, _seen_by_others(facts.others))] if facts.others else []
         if facts.state.flap.on:
             lines.append(_line(None, "it flaps: one message stands for all changes until that ends"))
     elif not transitions:
@@ -177,6 +179,14 @@ def _result_lines(facts: Facts) -> list[Line]:
     if result.code:
         lines.append(_line(record.received, f"by the code {result.code[:12]}"))
     return lines[:MOST]
+
+
+def _seen_by_others(others: Sequence[tuple[str, str]]) -> str:
+    """Return what the other agents of a mesh see of the same one: `others see it: ok from edge-1 and edge-3`."""
+    by_status: dict[str, list[str]] = {}
+    for name, status in others:
+        by_status.setdefault(status, []).append(name)
+    return "others see it: " + "; ".join(f"{word} from {all_of(names)}" for word, names in sorted(by_status.items()))
 
 
 def _views(facts: Facts) -> list[Line]:

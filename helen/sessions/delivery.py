@@ -21,6 +21,7 @@ from equus_protocol.errors import LocalProtocolError
 from groundwork.event import Event
 from helen.agents.roster import Agent, Roster
 from helen.assignments import schedule as schedules
+from helen.assignments.mesh_schedule import Members, Mesh, mesh_entries
 from helen.assignments.schedule import Assignments, AssignmentsError, ScheduleEntry
 from helen.library.published import Published
 from helen.queries.live_queries import QueryRefused
@@ -76,6 +77,7 @@ class Delivery:
         self.scheduled: Event[[Agent, tuple[ScheduleEntry, ...]]] = Event()
         self.v1_scheduler = V1Scheduler(self._ask_scheduled)
         self.further: Callable[[str], tuple[ScheduleEntry, ...]] = lambda agent: ()  # what it runs for targets
+        self.members: Callable[[Mesh], Members] = lambda mesh: {}  # of a mesh, with their addresses
         self.runs_of: Callable[[str, str], list[tuple[str, ScheduleEntry]]] = lambda name, check_id: []
         self._reactor, self._roster, self._turns = reactor, roster, turns
         self._sets, self._add_statements, self._wall = sets, add_statements, wall
@@ -172,7 +174,8 @@ class Delivery:
             return ()
         published = self._sets.offered(agent.name)
         tables = published.tables if published is not None else {}
-        return schedules.schedule(self.assignments, tables, agent.name, agent.labels)
+        own = schedules.schedule(self.assignments, tables, agent.name, agent.labels)
+        return own + mesh_entries(self.assignments, tables, agent.name, agent.labels, self.members)
 
     def run_now(self, name: str, check_id: str) -> None:
         """Ask for one run out of its turn; its result counts as scheduled. One of a target is asked of its agents."""

@@ -192,7 +192,15 @@ def _facts(parts: Parts, key: Key, at: float, is_now: bool) -> Facts:
         *key, at, timeline.states.get(key) if is_now else None, timeline.rule(key), entry, link.connected_at,
         link.last_seen, None if clock is None else clock.offset, timeline.dependencies.ignored.get(key, ()),
         None if entry is None else next_due(entry, at), runners=runners,
+        others=_others(parts, key) if is_now else (),
     )  # fmt: skip
+
+
+def _others(parts: Parts, key: Key) -> tuple[tuple[str, str], ...]:
+    """Return the other agents of a mesh that check the same one, each with the status that it sees."""
+    states = parts.evaluator.timeline.states
+    found = [(name, states.get((name, key[1]))) for name in parts.meshes.watchers(key[1]) if name != key[0]]
+    return tuple((name, STATUS_WORDS[state.shown.status]) for name, state in found if state is not None)
 
 
 def _look_back(state: Path, facts: Facts, recent: list[HistoryRecord], sight: Sight | None) -> Facts:

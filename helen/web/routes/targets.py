@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
+from equus_protocol.results import STATUS_WORDS
 from helen.agents.sight import Sight
+from helen.assignments.mesh_schedule import Members, base_of, id_of
+from helen.assignments.schedule import Assignment
 from helen.parts import Parts
+from helen.states.model import PENDING
 from helen.storage.config_file import version_of
 from helen.web.answers import write_json
 from helen.web.bodies import Body
 from helen.web.body_fields import OptionalText, whole_or_none_of
 from helen.web.config_files import WrittenFile, write_file
+from helen.web.json_types import words
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
 
@@ -75,6 +80,52 @@ def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
         }
         for name, target in sorted(targets.config.items()) if sight is None or sight(name)
     ]  # fmt: skip
+
+
+class MeshJson(TypedDict):
+    """Shows who sees whom: `seen` has a row for each agent, with the status of each agent in the same order.
+
+    It is null for the agent itself, and where nothing is known. `left_out` agents fit and are beyond the most.
+    """
+
+    id: str
+    check: str
+    mesh: list[str]
+    agents: list[str]
+    addresses: list[str]
+    left_out: int
+    seen: list[list[Annotated[str, words(*STATUS_WORDS)] | None]]
+
+
+class MeshesJson(TypedDict):
+    """Lists the meshes of assignments.toml, in its order."""
+
+    meshes: list[MeshJson]
+
+
+@routes.get(f"{V1}/mesh", "read", "Agents that check each other, and who sees whom", answer=MeshesJson)
+async def get_meshes(parts: Parts, request: ApiRequest) -> bytes:
+    """Answer with a table for each mesh; a limited caller gets the agents that it sees."""
+    sight = parts.visible(request.caller)
+    return write_json(request, {"meshes": [
+        _mesh(parts, entry, {name: each for name, each in members.items() if sight is None or sight(name)},
+              left_out if sight is None else 0)
+        for entry, members, left_out in parts.meshes.meshes()
+    ]})  # fmt: skip
+
+
+def _mesh(parts: Parts, entry: Assignment, members: Members, left_out: int) -> MeshJson:
+    states = parts.evaluator.timeline.states
+
+    def seen(watcher: str, peer: str) -> str | None:
+        state = states.get((watcher, id_of(entry, peer))) if watcher != peer else None
+        return None if state is None or state.shown.reason == PENDING else STATUS_WORDS[state.shown.status]
+
+    return {
+        "id": base_of(entry), "check": entry.check, "mesh": list(entry.mesh), "agents": list(members),
+        "addresses": list(members.values()), "left_out": left_out,
+        "seen": [[seen(watcher, peer) for peer in members] for watcher in members],
+    }  # fmt: skip
 
 
 @routes.put(

@@ -31,6 +31,7 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     (FILTERED, "GET", "recent explain/<agent>/<path:check> rows labels windows windows/<name> history events changes"),
     (FILTERED, "GET", "checks push rollouts rollouts/current jobs jobs/<job_id> jobs/<job_id>/follow drain passive"),
     (FILTERED, "GET", "targets"),
+    (FILTERED, "GET", "mesh"),
     (FILTERED, "GET", "passive/keys/<host> passive/pings/<host>/<path:check> /api/v2/status /api/v2/receivers"),
     (FILTERED, "GET", "/api/v2/alerts /api/v2/alerts/groups /api/v2/silences /api/v2/silence/<name>"),
     (FILTERED, "GET", "rollouts/<int:version>"),

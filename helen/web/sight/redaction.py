@@ -62,7 +62,8 @@ def seen_facts(facts: Facts, sight: Sight) -> Facts:
     state = None if facts.state is None else seen_state(facts.state, sight)
     ignored = tuple(each if sight.sees_check(each) else HIDDEN for each in facts.ignored)
     runners = tuple(each if sight(each) else HIDDEN_AGENT for each in facts.runners)
-    return evolve(facts, state=state, ignored=ignored, runners=runners)
+    others = tuple(each for each in facts.others if sight(each[0]))
+    return evolve(facts, state=state, ignored=ignored, runners=runners, others=others)
 
 
 def seen_result(past: HistoryRecord, sight: Sight | None) -> HistoryRecord:

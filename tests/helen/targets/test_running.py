@@ -37,6 +37,7 @@ via = ["probe-*"]
 name = "web-site"
 via = ["nobody-*"]
 """
+PAIRS = (("probe-1", "probe-2"), ("probe-2", "probe-1"))
 ASSIGN = """
 [[defaults]]
 check = "look"
@@ -80,6 +81,11 @@ class Stage:
         """The status and its reason, once results have confirmed them; a check without any is unknown, and pending."""
         state = self.state(key)
         return (state["status"], state["reason"]) if state["attempt"] == 0 else None
+
+    def confirmed_or_none(self, key: str) -> tuple[str, str | None] | None:
+        with suppress(Missing):
+            return self.confirmed(key)
+        return None
 
     def told(self) -> list[Any]:
         found = self.helen.client.get("/api/v1/changes?kind=decision&on=switch-1&limit=1000")["changes"]
@@ -175,6 +181,30 @@ def test_targets_from_a_file(stage: Stage) -> None:
     stage.write("nodes.json", '[{"targets": [')
     wait_until(lambda: "what it has found before stays" in stage.command("targets"), "fault of the file")
     assert stage.target("web-9.example.org-9100")["checks"] == ["look"]
+
+
+def test_agents_that_check_each_other(stage: Stage) -> None:
+    """Each has a check for the other one, by its address; who sees whom is a table; with the entry all of it ends."""
+    stage.command("assign", "look", "--mesh", "probe-*", "--every", "2s", "--id", "see")
+    wait_until(
+        lambda: all(stage.confirmed_or_none(f"{one}/see@{other}") == ("ok", None) for one, other in PAIRS), "mesh"
+    )
+    found = stage.helen.client.get("/api/v1/mesh")["meshes"]
+    assert found == [{
+        "id": "see", "check": "look", "mesh": ["probe-*"], "agents": ["probe-1", "probe-2"],
+        "addresses": ["127.0.0.1", "127.0.0.1"], "left_out": 0, "seen": [[None, "ok"], ["ok", None]],
+    }]  # fmt: skip
+    results = stage.helen.client.get("/api/v1/agents/probe-1")["results"]
+    assert [(each["check_id"], each["summary"]) for each in results] == [("see@probe-2", "looks at 127.0.0.1")]
+    shown = stage.command("mesh")
+    assert "see (probe-*): 2 agents" in shown and "seen badly" not in shown
+    values = '{"limit": 9}'
+    stage.command("assign", "look", "--mesh", "probe-*", "--every", "2s", "--id", "see", "--args", values)
+    wait_until(lambda: stage.confirmed_or_none("probe-1/see@probe-2") == ("warning", None), "worse mesh")
+    assert "probe-2 is seen badly by probe-1 (warning)" in stage.command("mesh", status=1)
+    stage.command("assign", "--remove", "--id", "see")
+    wait_until(lambda: not stage.helen.client.get("/api/v1/agents/probe-1")["results"], "end of the mesh")
+    assert "No meshes yet" in stage.command("mesh")
 
 
 def test_one_that_dies_hands_over(stage: Stage) -> None:

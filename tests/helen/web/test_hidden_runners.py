@@ -21,13 +21,13 @@ from helen.evaluation.replay import HistoryRecord, record_of
 from helen.explain.explain import Facts, explain
 from helen.journal.document import from_result
 from helen.journal.values import Entry, Origin, StoredResult
-from helen.states.model import Rule
+from helen.states.model import Rule, State
 from helen.web import lake_reads
 from helen.web.pages import check as check_pages
 from helen.web.routes import history as history_routes
 from helen.web.routes import recent as recent_routes
 from helen.web.routes import states as state_routes
-from helen.web.sight.redaction import seen_document, seen_result
+from helen.web.sight.redaction import seen_document, seen_facts, seen_result
 from helen.web.stream_views import ResultView
 
 NOW = 1_700_000_000.0
@@ -141,6 +141,17 @@ def test_several_that_look(sight: Sight | None, ran: str, tmp_path: Path) -> Non
     document = {"checks": {"ping": rule.to_json()}, "labels": {}, "link": {}}
     said = document if sight is None else seen_document("rule", document, sight)
     assert ("probe-" in json.dumps([found, said])) is (not hidden)
+
+
+def test_what_others_of_a_mesh_see() -> None:
+    """It is told by status; those that are out of sight are left out."""
+    others = (("probe-1", "ok"), ("probe-2", "critical"), ("switch-1", "ok"))
+    facts = Facts("a", "ping@b", NOW, State.pending(NOW), Rule(), None, others=others)
+    line = "others see it: critical from probe-2; ok from probe-1 and switch-1"
+    assert line in texts(explain(facts)["why_state"])
+    limited = explain(seen_facts(facts, Sight(("role=switch",), AGENTS)))
+    assert "others see it: ok from switch-1" in texts(limited["why_state"])
+    assert "probe-" not in json.dumps(limited)
 
 
 def texts(lines: Sequence[dict[str, Any]]) -> list[str]:

@@ -226,7 +226,8 @@ class ResultIntake:
             else:
                 agent = self._roster.host(entry.agent)
             check_id, status = entry.check_id, STATUS_NUMBERS[document.word]
-            is_agreed = agent.quorum is not None  # several agents look at it, and what they agree on is the latest
+            # What several agents agree on is the latest of a target; others may report of the same host from outside.
+            is_agreed = agent.quorum is not None and entry.origin is Origin.TARGET
             latest = Latest(
                 check_id, status, document.summary, received, document.reason, document.code, document.took_ms,
                 document.metrics, 0.0 if is_agreed else agent.since_when(check_id, status, received),

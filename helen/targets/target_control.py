@@ -285,6 +285,8 @@ class TargetControl:
         if host is not None and target is not None:
             is_one = target.quorum.runners == 1
             host.quorum = None if is_one else (target.quorum.needed, self.runners(name))
+            if is_one:
+                host.views.clear()
 
     def _give(self, name: str, agents: tuple[str, ...]) -> None:
         """Grant the lease of a target to these agents, and take note of those that have another share than before."""

@@ -19,12 +19,13 @@ def ruled(at: float, **rules: Rule) -> HistoryRecord:
 
 def test_each_field_of_a_rule() -> None:
     """At first, and as a change of it."""
-    other = Rule(5, 2, 1.0, 60.0, 40.0, 20.0, ("a/b",), 30.0, True, 2)
+    other = Rule(5, 2, 1.0, 60.0, 40.0, 20.0, ("a/b",), 30.0, True, 2, 2, ("p", "q"))
     lines = [line["text"] for line in what_changed("nas", "c", [ruled(1.0, c=other), ruled(2.0, c=Rule())], [])]
     assert lines[0] == (
         "expected from outside here; 5 bad results confirm a problem; 2 good results confirm a recovery; tried again"
         " after 1 s; unknown after 60 s without a result; flapping begins at 40 % of changes; flapping ends at 20 % of"
-        " changes; depends on a/b; its agent is away after 30 s; critical when none came in time"
+        " changes; depends on a/b; its agent is away after 30 s; critical when none came in time;"
+        " agents that must see it bad: 2; looked at by p, q"
     )
     assert "results from outside: no; before: yes" in lines
     assert "unknown when none came in time; before: critical" in lines

@@ -19,20 +19,20 @@ from helen.journal.verify import check_history
 
 pytestmark = pytest.mark.integration
 PROBES = ("probe-1", "probe-2", "probe-3")
-TARGETS = '[[target]]\nname = "door"\naddress = "127.0.0.1"\nvia = ["probe-*"]\nquorum = "2 of 3"\n'
+TARGETS = '[[target]]\nname = "door"\naddress = "localhost"\nvia = ["probe-*"]\nquorum = "2 of 3"\n'
 ASSIGN = '[[assign]]\ncheck = "tcp"\ntargets = ["door"]\nevery = "2s"\nretry = "1s"\nattempts = 2\nstale = "10m"\n'
 SHIPPED = Path(__file__).parents[3] / "checks"
 
 
 class Stage:
-    """A Helen with three probes that look at a port of this machine; the policy of probe-3 lets it look at nothing."""
+    """A Helen with three probes that look at a port of this machine; probe-3's policy forbids it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.probes = folder, dict[str, Program]()
         (folder / "checks" / "lib").mkdir(parents=True)
         for path in (SHIPPED / "tcp.lua", *(SHIPPED / "lib").glob("*.lua")):
             (folder / "checks" / path.relative_to(SHIPPED)).write_bytes(path.read_bytes())
-        (folder / "policy.toml").write_text("[caps.tcp]\nallow = false\n")
+        (folder / "policy.toml").write_text('[caps.tcp]\nnetworks = [{ cidr = "192.0.2.0/24", ports = [9] }]\n')
         (folder / "policy.toml").chmod(0o600)
         self.helen = Running(folder).up()
         for name in PROBES:
@@ -100,6 +100,7 @@ def test_one_that_cannot_look_is_outvoted(stage: Stage) -> None:
     shown = stage.command("explain", "door/tcp")
     assert "probe-1, probe-2 and probe-3 look at it; 2 of them must see it bad" in shown
     assert "probe-3 saw unknown" in shown or "by probe-3 says unknown" in shown
+    assert "has no address that is granted to tcp" in shown  # the name was looked up, and what it is refused
     (target,) = json.loads(stage.command("targets", "--output", "json"))["targets"]
     assert (target["quorum"], target["runners"]) == ("2 of 3", list(PROBES))
     assert "probe-1, probe-2, probe-3 (2 of 3)" in stage.command("targets")

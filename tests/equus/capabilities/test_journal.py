@@ -12,7 +12,6 @@ from equus.processes.spawn import close_spawner
 
 SEES_ALL = Policy.parse(b'[caps.journal]\nunits = ["*"]\n', None)
 WRITER = "/lib/systemd/systemd-journal-remote"
-NEED_WRITER = pytest.mark.skipif(not Path(WRITER).exists(), reason="systemd-journal-remote is not installed")
 BEGIN = 1_700_000_000
 
 
@@ -50,7 +49,6 @@ def written(tmp_path):
     return write
 
 
-@NEED_WRITER
 def test_from_the_end_on(call, written):
     """The first call has no entry; each further one has those since, once."""
     root = written(*entries_of(0, 3))
@@ -67,7 +65,6 @@ def test_from_the_end_on(call, written):
     assert call("journal", {"unit": "nginx", "cursor": answer["cursor"]}, policy=SEES_ALL, root=root)["entries"] == []
 
 
-@NEED_WRITER
 def test_in_pieces(call, written):
     """`more` says that another call has further ones; none is lost and none comes twice."""
     root = written(*entries_of(0, 25))
@@ -81,7 +78,6 @@ def test_in_pieces(call, written):
     assert (seen, calls) == ([f"message {at}" for at in range(25)], 3)
 
 
-@NEED_WRITER
 def test_only_what_is_asked_for(call, written):
     """By unit and priority; of the kernel; of all units."""
     root = written(
@@ -103,7 +99,6 @@ def test_only_what_is_asked_for(call, written):
     assert found(unit="none.service") == []
 
 
-@NEED_WRITER
 def test_a_journal_that_has_more_than_an_answer_takes(call, written, monkeypatch):
     """journalctl is stopped; the next call goes on behind the last whole entry."""
     monkeypatch.setattr(journal, "OUTPUT_BYTES", 4096)

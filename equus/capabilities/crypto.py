@@ -1,7 +1,8 @@
-"""Perform the capability `crypto`: digests, HMACs, PBKDF2 and random bytes. Reads no file and sends nothing.
+"""Perform the capability `crypto`: digests, HMACs, PBKDF2, random bytes and ciphers. Reads no file and sends nothing.
 
-Checks need them to prove to a server that they know a password. Arguments are bytes (any Lua string), answers are
-hexadecimal digits. Lua could compute the same some thousand times slower.
+Checks need them to prove to a server that they know a password, and to speak with devices that encrypt (SNMPv3).
+Arguments are bytes (any Lua string), answers are hexadecimal digits. Lua could compute the same some thousand times
+slower.
 """
 
 import hashlib
@@ -9,7 +10,18 @@ import hmac
 import os
 from typing import Any
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CBC
+
 from equus.capabilities.calls import CallFailed, Context, Perform, bad, positional, whole_argument
+
+try:
+    from cryptography.hazmat.decrepit.ciphers.modes import CFB
+except ImportError:  # its place in versions before 47
+    from cryptography.hazmat.primitives.ciphers.modes import CFB
 
 # MD5 and SHA-1 are for old servers: the server chooses the algorithm, not the check.
 ALGORITHMS = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
@@ -19,6 +31,10 @@ MOST_BYTES = 65_536
 # busy.
 MOST_ROUNDS = 200_000
 MOST_RANDOM = 64
+# SNMPv3 makes a key of the digest of a password that is repeated to this length (RFC 3414, A.2); it takes 2 ms.
+MOST_REPEATED = 1_048_576
+# The ciphers of SNMPv3 (RFC 3414, RFC 3826): the lengths of a key, and of a block, in bytes.
+CIPHERS = {"aes-cfb": ((16, 24, 32), 16), "des-cbc": ((8,), 8)}
 
 
 def _algorithm(call: str, value: Any) -> str:
@@ -41,10 +57,16 @@ def _bytes(call: str, name: str, value: Any) -> bytes:
 
 
 def digest(args: list[Any], _policy: Any, _context: Context) -> str:
-    """Perform host.crypto.digest: return the digest of some bytes."""
-    algorithm, data = positional("host.crypto.digest", args, "algorithm", "data")
-    name = _algorithm("host.crypto.digest", algorithm)
-    return hashlib.new(name, _bytes("host.crypto.digest", "data", data), usedforsecurity=False).hexdigest()
+    """Perform host.crypto.digest: return the digest of some bytes, repeated up to a length if one is given."""
+    call = "host.crypto.digest"
+    algorithm, given, length = positional(call, args, "algorithm", "data", "length")
+    name, data = _algorithm(call, algorithm), _bytes(call, "data", given)
+    if length is not None:
+        size = whole_argument(call, "length", length, None, 1, MOST_REPEATED)
+        if not data:
+            raise bad(f"{call}: data must not be empty where a length is given")
+        data = (data * (size // len(data) + 1))[:size]
+    return hashlib.new(name, data, usedforsecurity=False).hexdigest()
 
 
 def keyed(args: list[Any], _policy: Any, _context: Context) -> str:
@@ -63,6 +85,43 @@ def derived(args: list[Any], _policy: Any, context: Context) -> str:
     return hashlib.pbkdf2_hmac(name, _bytes(call, "password", password), _bytes(call, "salt", salt), times).hex()
 
 
+def _cipher(call: str, args: list[Any]) -> tuple[Cipher[Any], bytes]:
+    """Return the cipher that the arguments name, and the data. Raises CallFailed if they don't fit each other."""
+    name, given_key, given_iv, given = positional(call, args, "cipher", "key", "iv", "data")
+    if not isinstance(name, str) or name not in CIPHERS:
+        raise bad(f"{call}: cipher must be one of {', '.join(CIPHERS)}")
+    (sizes, block), key, iv = CIPHERS[name], _bytes(call, "key", given_key), _bytes(call, "iv", given_iv)
+    data = _bytes(call, "data", given)
+    if len(key) not in sizes:
+        raise bad(f"{call}: key must have {' or '.join(map(str, sizes))} bytes for {name}, not {len(key)}")
+    if len(iv) != block:
+        raise bad(f"{call}: iv must have {block} bytes for {name}, not {len(iv)}")
+    if name == "aes-cfb":
+        return Cipher(AES(key), CFB(iv)), data
+    if len(data) % block:
+        raise bad(f"{call}: data must be whole blocks of {block} bytes for {name}, not {len(data)} bytes")
+    return Cipher(TripleDES(key * 3), CBC(iv)), data
+
+
+def encrypted(args: list[Any], _policy: Any, _context: Context) -> str:
+    """Perform host.crypto.encrypt: return encrypted bytes. Raises CallFailed if this host lacks the cipher."""
+    return _transformed("host.crypto.encrypt", args)
+
+
+def decrypted(args: list[Any], _policy: Any, _context: Context) -> str:
+    """Perform host.crypto.decrypt: return decrypted bytes. Raises CallFailed if this host lacks the cipher."""
+    return _transformed("host.crypto.decrypt", args)
+
+
+def _transformed(call: str, args: list[Any]) -> str:
+    cipher, data = _cipher(call, args)
+    try:
+        step = cipher.encryptor() if call.endswith(".encrypt") else cipher.decryptor()
+    except UnsupportedAlgorithm:  # OpenSSL without its old ciphers, or in FIPS mode
+        raise CallFailed("unsupported", f"the OpenSSL of this host does not have the cipher {args[0]}") from None
+    return (step.update(data) + step.finalize()).hex()
+
+
 def random(args: list[Any], _policy: Any, _context: Context) -> str:
     """Perform host.crypto.random: return unpredictable bytes. Raises CallFailed if the kernel has none."""
     (count,) = positional("host.crypto.random", args, "count")
@@ -77,4 +136,6 @@ CALLS: dict[str, Perform] = {
     "crypto.hmac": keyed,
     "crypto.pbkdf2": derived,
     "crypto.random": random,
+    "crypto.encrypt": encrypted,
+    "crypto.decrypt": decrypted,
 }

@@ -10,7 +10,7 @@ CAPABILITY_OF: dict[str, str] = {
     **dict.fromkeys(("file.stat", "file.list", "file.read", "file.tail", "file.checksum"), "file"),
     **dict.fromkeys(("systemd", "systemd_failed", "systemd_running"), "systemd"),
     **{f"kernel.{name}": "kernel" for name in _OF_KERNEL},
-    **dict.fromkeys(("crypto.digest", "crypto.hmac", "crypto.pbkdf2", "crypto.random"), "crypto"),
+    **{f"crypto.{name}": "crypto" for name in ("digest", "hmac", "pbkdf2", "random", "encrypt", "decrypt")},
     **{name: name for name in ("cpu", "mem", "load", "disk_io", "net_io", "procs")},
     **{name: name for name in ("tcp", "udp", "unix", "icmp", "tls", "http", "dns", "plugin", "program", "journal")},
 }

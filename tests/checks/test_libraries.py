@@ -143,3 +143,102 @@ def test_numbers_from_outside():
     end }"""
     texts = ["1", "-2.5", "1e3", "1e999", "-1e999", "nan", "inf", "", "x", "0x10"]
     assert run(source, texts=texts) == ["1", "-2.5", "1000.0", *["nil"] * 6, "16", "nil"]
+
+
+BER = b"""return { summary = "a test", args = { hex = { type = "list" } }, run = function(args, host)
+  local ber, bytes, faults = require "ber", require "bytes", require "faults"
+  local function tree(reader)
+    local parts = {}
+    while not reader:is_done() do
+      local tag, contents = reader:next()
+      local text = bytes.hex(contents)
+      if tag & 0x20 ~= 0 then text = tree(ber.reader(contents)) end
+      if tag == ber.INTEGER then text = tostring(ber.signed(contents)) end
+      if tag == ber.OID then text = ber.identifier(contents) end
+      parts[#parts + 1] = string.format("%02x:%s", tag, text)
+    end
+    return "(" .. table.concat(parts, " ") .. ")"
+  end
+  for _, digits in ipairs(args.hex) do
+    local data = bytes.of(digits)
+    local text, _, fault = faults.guarded(function() return tree(ber.reader(data)) end)
+    print(text or fault)
+  end
+  return "ok", "done"
+end }"""
+
+
+def test_ber_as_ldap_writes_it() -> None:
+    """A bind, its answer, a search entry (RFC 4511); and what breaks the rules, with the reason."""
+    broken = {
+        "3003020101ff": "the answer is no BER: it ends too early",
+        "300402020100": "(30:(02:256))",
+        "3005020101": "the answer is no BER: an element is longer than what is around it",
+        "0200": "the answer is no BER: a number has 0 bytes",
+        "0209000000000000000001": "the answer is no BER: a number has 9 bytes",
+        "1f8101": "the answer is no BER: a tag has more than one byte",
+        "3080020101": "the answer is no BER: a length is not given, or has too many bytes",
+        "0685ffffffff7f": "the answer is no BER: a length is not given, or has too many bytes",
+        "0606ffffffffff7f": "the answer is no BER: a part of an object identifier has more than 32 bits",
+        "0681" + "82" + "01" * 130: "the answer is no BER: an object identifier has too many parts",
+    }
+    good = {
+        "300c020101600702010304008000": "(30:(02:1 60:(02:3 04: 80:)))",
+        "300c02010161070a010004000400": "(30:(02:1 61:(0a:00 04: 04:)))",
+        "30840000000502010442 00".replace(" ", ""): "(30:(02:4 42:))",
+        "02047fffffff": "(02:2147483647)",
+        "0201ff": "(02:-1)",
+        "02087fffffffffffffff": "(02:9223372036854775807)",
+        "06032a8648": "(06:1.2.840)",
+        "06032a8001": "the answer is no BER: an object identifier has an empty part",
+        "06032a8688": "the answer is no BER: an object identifier ends too early",
+        "06062a864886f70d": "(06:1.2.840.113549)",
+        "060388 3703".replace(" ", ""): "(06:2.999.3)",
+        "0601 00".replace(" ", ""): "(06:0.0)",
+        "0600": "(06:0.0)",
+        "01010004026869": "(01:00 04:6869)",
+    }
+    both = broken | good
+    assert run(BER, hex=list(both)) == list(both.values())
+
+
+def test_ber_that_is_made() -> None:
+    """Numbers in as few bytes as hold them, long lengths, object identifiers; the size of what begins a stream."""
+    source = b"""return { summary = "a test", args = {}, run = function(args, host)
+      local ber, hex = require "ber", require("bytes").hex
+      for _, number in ipairs { 0, 127, 128, -128, -129, 255, 256, 2147483648, math.maxinteger, math.mininteger } do
+        print(hex(ber.integer(number)))
+      end
+      print(hex(ber.oid("1.3.6.1.4.1.311.21.20")), hex(ber.oid(".2.999.3")))
+      print(hex(ber.boolean(true)), hex(ber.integer(3, ber.ENUMERATED)))
+      for _, size in ipairs { 127, 128, 256, 70000 } do
+        local made = ber.element(ber.TEXT, ("x"):rep(size))
+        print(hex(made:sub(1, #made - size)), ber.size(made:sub(1, 6)), #made, ber.size("0"))
+      end
+      for _, text in ipairs { "", "1", "1.40", "3.1", "1.3.x", "1..3", "1.3.4294967296", "1.3" .. (".1"):rep(127) } do
+        print(require("faults").guarded(ber.oid, text))
+      end
+      return "ok", "done"
+    end }"""
+    numbers = [0, 127, 128, -128, -129, 255, 256, 2**31, 2**63 - 1, -(2**63)]
+    contents = [one.to_bytes((one if one >= 0 else ~one).bit_length() // 8 + 1, "big", signed=True) for one in numbers]
+    expected = [f"02{len(one):02x}{one.hex()}" for one in contents]
+    expected += ["06092b0601040182371514\t0603883703", "0101ff\t0a0103"]
+    heads = {127: "047f", 128: "048180", 256: "04820100", 70000: "0483011170"}
+    expected += [f"{head}\t{size + len(head) // 2}\t{size + len(head) // 2}\tnil" for size, head in heads.items()]
+    bad = ["", "1", "1.40", "3.1", "1.3.x", "1..3", "1.3.4294967296", "1.3" + ".1" * 127]
+    expected += [f"nil\tbad-arguments\t{text} is no object identifier such as 1.3.6.1.2.1.1.3.0" for text in bad]
+    assert run(source) == expected
+
+
+def test_binary_texts_of_devices() -> None:
+    """What is printed of a value: a text without its end, digits of what is none."""
+    source = b"""return { summary = "a test", args = { hex = { type = "list" } }, run = function(args, host)
+      local snmp, bytes = require "snmp", require "bytes"
+      for _, digits in ipairs(args.hex) do print(snmp.text({ type = "text", value = bytes.of(digits) })) end
+      print(snmp.text({ type = "gauge", value = 7 }), snmp.text({ type = "null" }))
+      return "ok", "done"
+    end }"""
+    texts = {b"eth0\0": "eth0", b"R\xc3\xbcck 7 \r\n": "Rück 7", b"\x00\x1a\x2b": "00:1a:2b", b"a\x07b": "61:07:62",
+             b"\xff" * 40: ":".join(["ff"] * 32), b"": ""}  # fmt: skip
+    assert run(source, hex=[one.hex() for one in texts]) == [*texts.values(), "7\tnil"]

@@ -95,6 +95,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.cli",),
     ("helen.cli.access",),
     ("helen.cli.top",),
+    ("helen.cli.traps",),
     ("helen.cli.main",),
 )  # fmt: skip
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
@@ -124,7 +125,8 @@ PURE = (
     "helen/targets/target_fields.py",
     "helen/library/withheld_files.py", "helen/queries/live_queries.py", "helen/queries/repl_source.py",
     "helen/sessions/v1_scheduler.py", "helen/sessions/stranger_lines.py",
-    "helen/agents/*.py", "helen/cli/top/rows.py", "helen/notify/routing.py",
+    "helen/agents/*.py", "helen/cli/top/rows.py", "helen/cli/traps/ber.py",
+    "helen/cli/traps/notification.py", "helen/notify/routing.py",
     "helen/web/rows/row.py", "helen/web/rows/filters.py", "helen/web/rows/orders.py", "helen/web/rows/selection.py",
     "helen/web/rows/tallies.py",
     "helen/notify/grouping.py", "helen/telemetry.py", "helen/web/state_rows.py", "helen/web/cursors.py",

@@ -11,17 +11,10 @@ import os
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import AES
-from cryptography.hazmat.primitives.ciphers.modes import CBC
 
 from equus.capabilities.calls import CallFailed, Context, Perform, bad, positional, whole_argument
-
-try:
-    from cryptography.hazmat.decrepit.ciphers.modes import CFB
-except ImportError:  # its place in versions before 47
-    from cryptography.hazmat.primitives.ciphers.modes import CFB
+from groundwork.snmp_ciphers import CIPHERS, cipher_of
 
 # MD5 and SHA-1 are for old servers: the server chooses the algorithm, not the check.
 ALGORITHMS = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
@@ -33,8 +26,6 @@ MOST_ROUNDS = 200_000
 MOST_RANDOM = 64
 # SNMPv3 makes a key of the digest of a password that is repeated to this length (RFC 3414, A.2); it takes 2 ms.
 MOST_REPEATED = 1_048_576
-# The ciphers of SNMPv3 (RFC 3414, RFC 3826): the lengths of a key, and of a block, in bytes.
-CIPHERS = {"aes-cfb": ((16, 24, 32), 16), "des-cbc": ((8,), 8)}
 
 
 def _algorithm(call: str, value: Any) -> str:
@@ -96,11 +87,9 @@ def _cipher(call: str, args: list[Any]) -> tuple[Cipher[Any], bytes]:
         raise bad(f"{call}: key must have {' or '.join(map(str, sizes))} bytes for {name}, not {len(key)}")
     if len(iv) != block:
         raise bad(f"{call}: iv must have {block} bytes for {name}, not {len(iv)}")
-    if name == "aes-cfb":
-        return Cipher(AES(key), CFB(iv)), data
-    if len(data) % block:
+    if name == "des-cbc" and len(data) % block:
         raise bad(f"{call}: data must be whole blocks of {block} bytes for {name}, not {len(data)} bytes")
-    return Cipher(TripleDES(key * 3), CBC(iv)), data
+    return cipher_of(name, key, iv), data
 
 
 def encrypted(args: list[Any], _policy: Any, _context: Context) -> str:

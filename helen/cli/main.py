@@ -57,6 +57,7 @@ COMMANDS = {
     "targets": ("helen.cli.targets", "targets", "List things without an agent, and which agents look at them."),
     "token": ("helen.cli.access.join_tokens", "token", "Print the command that makes machines agents."),
     "tokens": ("helen.cli.access.join_tokens", "tokens", "List tokens with which agents may join still; revoke one."),
+    "traps": ("helen.cli.traps.command", "traps", "Receive traps of SNMP devices, and report them as results."),
     "tunnel": ("helen.cli.tunnel", "tunnel", "Join standard input and output with a program at an agent."),
     "web-token": ("helen.cli.access.web_token", "web_token", "Make, list or revoke tokens of the HTTP API."),
     "top": ("helen.cli.top.command", "top", "Show all checks, live in the terminal."),

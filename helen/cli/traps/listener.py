@@ -1,0 +1,209 @@
+"""Listen for notifications, and hand those that mean something to Helen, one after the other, in the order they came.
+
+One thread receives and decides, another posts: a Helen that is slow or away holds up no socket. What waits is bounded,
+what is left out is counted and told once a minute. An inform is confirmed once Helen has its result on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import queue
+import selectors
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from attrs import define, field, frozen
+
+from helen.cli.base.client import Client
+from helen.cli.base.failures import Failed, Missing, Unusable
+from helen.cli.traps.security import NotTaken, Security
+from helen.cli.traps.trap_file import TrapFile, result_of
+from helen.passive.rate_limit import RateLimit
+
+DATAGRAM = 65_535
+MOST_WAITING = 1_000  # results that wait for Helen: some MB
+AT_ONCE = 100  # datagrams that are read from one socket before the others have their turn
+POST_SECONDS = 30.0  # that Helen has for one result
+PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries while Helen is away
+TOLD_SECONDS = 60.0
+AGAIN = {408, 425, 429, 500, 502, 503, 504}  # statuses after which a result is sent again
+RESULTS = "/api/v1/passive/results"
+
+
+@frozen
+class Waiting:
+    """A result for Helen, and how its inform is confirmed."""
+
+    body: dict[str, Any] = field(repr=False)
+    confirm: Callable[[], None]
+
+
+@define
+class Counts:
+    """Counts what became of datagrams, and tells it from time to time with an example of each. Any thread."""
+
+    tell: Callable[[str], None]
+    _counts: Counter[str] = field(factory=Counter)
+    _examples: dict[str, str] = field(factory=dict)
+    _lock: threading.Lock = field(factory=threading.Lock)
+
+    def add(self, what: str, example: str = "") -> None:
+        """Count one; the first example of each time is told."""
+        with self._lock:
+            self._counts[what] += 1
+            if example:
+                self._examples.setdefault(what, example)
+
+    def flush(self) -> None:
+        """Tell what was counted since the last time, if that was anything."""
+        with self._lock:
+            counts, examples = self._counts, self._examples
+            self._counts, self._examples = Counter(), {}
+        if counts:
+            shown = {what: f" ({example})" for what, example in examples.items()}
+            self.tell("; ".join(f"{number} {what}{shown.get(what, '')}" for what, number in counts.items()))
+
+
+@define
+class Listener:
+    """Receives for one file. `steady`: monotonic seconds."""
+
+    config: TrapFile
+    security: Security
+    client: Client
+    counts: Counts
+    steady: Callable[[], float]
+    waiting: queue.Queue[Waiting] = field(factory=lambda: queue.Queue(MOST_WAITING))
+    ended: threading.Event = field(factory=threading.Event)
+    _limit: RateLimit = field(init=False)
+    _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector)
+
+    def __attrs_post_init__(self) -> None:
+        self.take(self.config, self.security)
+
+    def take(self, config: TrapFile, security: Security) -> None:
+        """Go on with another file; the sockets stay those of the first."""
+        self.config, self.security = config, security
+        self._limit = RateLimit(config.a_minute, config.at_once)
+
+    def bind(self) -> list[tuple[str, int]]:
+        """Open all sockets, and return their addresses. Raises OSError."""
+        found = []
+        for host, port in self.config.listen:
+            opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+            self._selector.register(opened, selectors.EVENT_READ)
+            opened.setblocking(False)
+            if opened.family == socket.AF_INET6:
+                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            opened.bind((host, port))
+            found.append(opened.getsockname()[:2])
+        return found
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+
+    def run(self) -> None:
+        """Receive until `ended` is set; then post what waits, for as long as one try takes."""
+        poster = threading.Thread(target=self._post_all, name="post", daemon=True)
+        poster.start()
+        told = self.steady()
+        while not self.ended.is_set():
+            for key, _ in self._selector.select(0.5):
+                self._receive_some(key.fileobj)  # type: ignore[arg-type]
+            if self.steady() - told >= TOLD_SECONDS:
+                told = self.steady()
+                self.counts.flush()
+        poster.join(POST_SECONDS)
+        self.counts.flush()
+
+    def _receive_some(self, opened: socket.socket) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                data, peer = opened.recvfrom(DATAGRAM)
+            except BlockingIOError:
+                return
+            except OSError:  # what an earlier answer has met
+                continue
+            send = partial(_send, opened, peer)
+            reply = self.receive(data, peer[0], send)
+            if reply:
+                send(reply)
+
+    def receive(self, data: bytes, address: str, send: Callable[[bytes], None]) -> bytes:
+        """Decide on one datagram. Return what its sender is told at once; `send` confirms an inform later."""
+        source = self.config.source_of(ipaddress.ip_address(address.partition("%")[0]))
+        if source is None:
+            self.counts.add("of strangers", f"from {address}: no [[source]] has it")
+            return b""
+        if self._limit.take(address, self.steady()):
+            self.counts.add("over the limit", f"from {address}")
+            return b""
+        try:
+            opened = self.security.open(data)
+        except NotTaken as refused:
+            self.counts.add("refused", f"from {address}: {refused}")
+            return refused.reply
+        meaning = self.config.meaning_of(opened.notification)
+        if meaning is None or meaning.is_dropped:
+            self.counts.add("without a meaning" if meaning is None else "dropped", opened.notification.oid)
+            return opened.confirmation
+        body = result_of(opened.notification, meaning, source, address)
+        # A datagram that comes twice, or an inform whose confirmation was lost, is one result.
+        body["id"] = hashlib.sha256(address.encode() + b"\0" + opened.notification.pdu).hexdigest()[:40]
+        confirm = partial(send, opened.confirmation) if opened.confirmation else _nothing
+        try:
+            self.waiting.put_nowait(Waiting(body, confirm))
+        except queue.Full:
+            self.counts.add("lost", f"{MOST_WAITING} wait for Helen already")
+        return b""
+
+    # ---------------------------------------------------------------------------------------------- to Helen
+
+    def _post_all(self) -> None:
+        while True:
+            try:
+                one = self.waiting.get(timeout=0.5)
+            except queue.Empty:
+                if self.ended.is_set():
+                    return
+                continue
+            self._post(one)
+
+    def _post(self, one: Waiting) -> None:
+        """Give Helen one result, and try again for as long as it can't take any."""
+        tries = 0
+        while True:
+            try:
+                self.client.post(RESULTS, one.body, POST_SECONDS)
+            except (Failed, Missing, Unusable) as refusal:
+                status = getattr(refusal, "status", None)
+                is_final = isinstance(refusal, Missing | Unusable) or (status is not None and status not in AGAIN)
+                where = f"{one.body['host']}/{one.body['check']}"
+                if is_final or self.ended.is_set():
+                    self.counts.add("not taken by Helen" if is_final else "lost", f"{where}: {refusal.message}")
+                    return
+                self.counts.add("tries while Helen is away", refusal.message)
+                self.ended.wait(PAUSES[min(tries, len(PAUSES) - 1)])
+                tries += 1
+            else:
+                self.counts.add("taken")
+                one.confirm()
+                return
+
+
+def _send(opened: socket.socket, peer: Any, data: bytes) -> None:
+    with suppress(OSError):  # the sender asks again
+        opened.sendto(data, peer)
+
+
+def _nothing() -> None:
+    """Confirm nothing: a trap wants no answer."""

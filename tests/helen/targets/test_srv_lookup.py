@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -71,12 +72,21 @@ ANSWERS: dict[str, tuple[Callable[[bytes], bytes | None], object]] = {
 }  # fmt: skip
 
 
+def _free_for_both() -> int:
+    """A port that nobody has by TCP, nor by UDP: the servers above have some."""
+    while True:
+        port = free_port()
+        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
 @pytest.fixture(scope="module")
 def found() -> Iterator[dict[str, object]]:
     """What became of all questions: they are asked at once, in one process."""
     home, servers = Home(), {name: Answering(answer) for name, (answer, _) in ANSWERS.items()}
     try:
-        folder, port = home.folder("dnsmasq"), free_port()
+        folder, port = home.folder("dnsmasq"), _free_for_both()
         records = [
             f"--srv-host=_http._tcp.example.test,{host}.example.test,{at}" for host, at in (("a", 80), ("b", 81))
         ]

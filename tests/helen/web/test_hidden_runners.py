@@ -17,16 +17,19 @@ from groundwork.check_notes import NO_NOTES
 from groundwork.target_ids import kept_spool
 from helen.agents.roster import Agent
 from helen.agents.sight import Sight
+from helen.assignments.assignments_text import read as read_assignments
 from helen.evaluation.replay import HistoryRecord, record_of
 from helen.explain.explain import Facts, explain
 from helen.journal.document import from_result
 from helen.journal.values import Entry, Origin, StoredResult
-from helen.states.model import Rule, State
+from helen.states.model import Condition, Rule, State
+from helen.targets.target_fields import Quorum, Target
 from helen.web import lake_reads
 from helen.web.pages import check as check_pages
 from helen.web.routes import history as history_routes
 from helen.web.routes import recent as recent_routes
 from helen.web.routes import states as state_routes
+from helen.web.routes import targets as target_routes
 from helen.web.sight.redaction import seen_document, seen_facts, seen_result
 from helen.web.stream_views import ResultView
 
@@ -52,6 +55,7 @@ def stored(agent: str, spool: str, at: int = 1) -> StoredResult:
 OF_TARGET = stored("switch-1", kept_spool("probe-1", "a1b2"))
 OF_AGENT = stored("switch-1", "c3d4", 2)  # as if it ran on it: no other agent is in it
 RECORDS = [record_of(OF_TARGET), record_of(OF_AGENT)]
+SEEN = State(Condition(2, NOW), Condition(2, NOW))  # critical
 
 
 class Request:
@@ -152,6 +156,29 @@ def test_what_others_of_a_mesh_see() -> None:
     limited = explain(seen_facts(facts, Sight(("role=switch",), AGENTS)))
     assert "others see it: ok from switch-1" in texts(limited["why_state"])
     assert "probe-" not in json.dumps(limited)
+
+
+@each_sight
+def test_lists_of_targets_and_meshes(sight: Sight | None, ran: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents out of sight are in no row and in no column, and how many are left out is not said."""
+    hidden = ran == "hidden"
+    (entry,) = read_assignments('[[assign]]\ncheck = "ping"\nmesh = "*"').entries
+    states = {("probe-1", "ping@probe-2"): State.pending(NOW), ("probe-2", "ping@probe-1"): SEEN}
+    target = Target("switch-1", "x", ("probe-*",), {}, Quorum(2, 3))
+    parts: Any = SimpleNamespace(
+        visible=lambda caller: sight, evaluator=SimpleNamespace(timeline=SimpleNamespace(states=states)),
+        meshes=SimpleNamespace(meshes=lambda: [(entry, {"probe-1": "10.0.0.1", "probe-2": "10.0.0.2"}, 3)]),
+        targets=SimpleNamespace(
+            config={"switch-1": target}, found={}, runners=lambda name: ("probe-1", "probe-2"),
+            entries_of=lambda name: (),
+        ),
+    )  # fmt: skip
+    (listed,) = target_routes._listed(parts, sight)
+    assert (listed["quorum"], listed["runners"]) == ("2 of 3", [] if hidden else ["probe-1", "probe-2"])
+    monkeypatch.setattr(target_routes, "write_json", lambda request, answer: answer)
+    (mesh,) = finished(target_routes.get_meshes(parts, Request()))["meshes"]  # type: ignore[arg-type]
+    assert (mesh["agents"], mesh["left_out"]) == ([] if hidden else ["probe-1", "probe-2"], 3 if sight is None else 0)
+    assert mesh["seen"] == ([] if hidden else [[None, None], ["critical", None]])
 
 
 def texts(lines: Sequence[dict[str, Any]]) -> list[str]:

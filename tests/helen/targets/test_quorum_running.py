@@ -44,7 +44,9 @@ class Stage:
         self.door = socket.create_server(("127.0.0.1", 0))
         self.port = self.door.getsockname()[1]
         self.replace("targets", TARGETS)
-        self.replace("assignments", f"{ASSIGN}args = {{ port = {self.port} }}\n")
+        self.replace(
+            "assignments", f'{ASSIGN}args = {{ port = {self.port}, limit = "15s", warn = "30", crit = "30" }}\n'
+        )
 
     def replace(self, what: str, text: str) -> None:
         self.helen.client.put(f"/api/v1/{what}", {"text": text})

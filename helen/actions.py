@@ -26,7 +26,7 @@ TABLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("push", FLEET, ("push", "push-signed", "push-confirm", "push-undo", "check-files")),
     ("push", FLEET, ("rollout-pause", "rollout-resume", "rollout-undo")),
     ("admin", AGENTS, ("revoke", "forget", "label", "agent-tokens", "token", "certificate", "host-key", "ping-urls")),
-    ("admin", FLEET, ("tokens", "token-revoke", "targets")),
+    ("admin", FLEET, ("tokens", "token-revoke", "targets", "forwards")),
     ("admin", FLEET, ("push-agent", "keys", "assign", "notifications", "notifications-file", "passive")),
     ("admin", FLEET, ("drain", "drain-undo", "renewals", "audit", "sessions-of-all")),
     ("admin", NOTHING, ("web-tokens", "web-token", "web-token-revoke")),

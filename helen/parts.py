@@ -17,6 +17,7 @@ from helen.assignments.known_notes import KnownNotes
 from helen.evaluation.commands import Commands
 from helen.evaluation.evaluator import Evaluator
 from helen.evaluation.event_log import EventLog
+from helen.forwards.forwarding import Forwarding
 from helen.identity.authority import Authority
 from helen.jobs.jobs import Jobs
 from helen.jobs.pipeline_status import PipelineWatch
@@ -111,6 +112,7 @@ class Parts:
     passive: PassiveIntake
     targets: TargetControl
     meshes: MeshControl
+    forwarding: Forwarding
     one_off: OneOffCode
     library: Library
     drafts: DraftLint

@@ -192,6 +192,7 @@ class HelenService(Service):
         await parts.library.load_contents()
         await parts.passive.start(opened.stored.kv, opened.recovered)
         await parts.targets.start(opened.stored.kv)
+        await parts.forwarding.start(opened.stored.kv)
         await parts.pipeline.look()
         if self._is_ending:
             return
@@ -201,6 +202,7 @@ class HelenService(Service):
         parts.passive.begin()
         parts.targets.begin()
         parts.meshes.begin()
+        parts.forwarding.begin()
         parts.rollout_control.start()
         told = functools.partial(_missed, parts.state / "history", opened.recovered)
         await parts.notifier.start(opened.judged_at, told, opened.start.stepped)
@@ -325,7 +327,8 @@ class HelenService(Service):
         read = deferToThread(self._read_settings).addCallback(self._take_settings).addErrback(self._report_failure)
         read.addCallback(lambda _: self._refresh())  # of a certificate for the names of now
         parts = self.parts
-        files = (parts.assignments, *(each.config_file for each in (parts.notifier, parts.passive, parts.targets)))
+        others = (parts.notifier, parts.passive, parts.targets, parts.forwarding)
+        files = (parts.assignments, *(each.config_file for each in others))
         if self._web_tls is not None:
             self._look_at_web_tls()
         done = gatherResults([read, *(file.reread("SIGHUP") for file in files)])
@@ -436,8 +439,9 @@ class HelenService(Service):
             await Deferred.fromCoroutine(network.close()).addErrback(self._report_failure)
         self._linter.stop()
         parts.evaluator.stop()
-        put_away = parts.notifier.stop().addTimeout(STORE_SECONDS, self._reactor)
-        await put_away.addErrback(self._report_failure)
+        for stop in (parts.forwarding.stop, parts.notifier.stop):
+            put_away = stop().addTimeout(STORE_SECONDS, self._reactor)
+            await put_away.addErrback(self._report_failure)
         parts.journal.change("helen_stop", {"version": parts.version})
         await deferToThread(parts.journal.close)
         await parts.evaluator.save()

@@ -27,6 +27,8 @@ from helen.evaluation.commands import Commands
 from helen.evaluation.evaluator import Evaluator
 from helen.evaluation.event_log import EventLog
 from helen.files import restored
+from helen.forwards.forwarding import Forwarding
+from helen.forwards.runtime import Runtime
 from helen.identity.authority import Authority
 from helen.identity.reserved_names import why_reserved
 from helen.identity.tls import ServerTLS
@@ -165,6 +167,14 @@ def wire(
             lambda name: parts.passive.restate(name),
         ),
         meshes=MeshControl(sessions),
+        forwarding=Forwarding(
+            Runtime(reactor, clock.wall),
+            ground.state,
+            ground.store,
+            ground.journal,
+            lambda: labels_of_agents(sessions),
+            lambda: events.newest,
+        ),
         one_off=OneOffCode(ground.keys, ground.store, time.time),
         library=library,
         drafts=DraftLint(linter.report, library.folder),
@@ -344,6 +354,11 @@ def _recall(sessions: SessionService, known: agent_rows.Agent) -> None:
     agent.host = host if isinstance(host, dict) else {}
     roster.claim(agent, labels if isinstance(labels, dict) else {})
     agent.isolation, agent.equus_version = known.facts.get("isolation"), known.facts.get("equus") or ""
+
+
+def labels_of_agents(sessions: SessionService) -> dict[str, dict[str, str]]:
+    """Return the labels that steer, of each agent and host; they are replaced as a whole, so a thread may read them."""
+    return {agent.name: agent.labels for agent in sessions.roster.agents.values()}
 
 
 def host_of(chosen: Settings) -> str:

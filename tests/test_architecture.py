@@ -79,7 +79,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.assignments", "helen.identity"),
     ("helen.evaluation", "helen.library"),
     ("helen.backup", "helen.explain", "helen.notify", "helen.queries", "helen.tunnels"),
-    ("helen.sessions",),
+    ("helen.sessions", "helen.forwards"),
     ("helen.passive", "helen.jobs", "helen.targets"),
     ("helen.parts", "helen.pipeline_tasks"),
     ("helen.departed_agents",),

@@ -27,6 +27,7 @@ COMMANDS = {
     "drain": ("helen.cli.drain", "drain", "Send this Helen's agents to other Helens, before it is stopped."),
     "explain": ("helen.cli.explain", "explain", "Explain a state: why, who was told, when it runs, what changed."),
     "export": ("helen.cli.apply", "export", "Write all that is declared into a folder, for `helen apply`."),
+    "forwards": ("helen.cli.forwards.commands", "forwards", "List what is sent to other systems, and how far it is."),
     "jobs": ("helen.cli.jobs", "jobs", "List, follow, cancel or retry jobs: queries that can wait."),
     "keys": ("helen.cli.keys", "keys", "Show or change the keys that sign check sets."),
     "label": ("helen.cli.label", "label", "Give an agent labels, or take them."),

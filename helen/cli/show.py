@@ -19,6 +19,7 @@ from helen.cli.base.client import Client, Missing
 from helen.cli.base.labels import in_words
 from helen.cli.base.metric_rows import HEADINGS, metric_rows
 from helen.cli.base.options import chosen_helen, for_a_helen, output, plain, print_json, table, which_helen
+from helen.cli.forwards import commands as forwards
 from helen.cli.label import lines_of
 
 NO_RESULT = "no result yet"
@@ -209,6 +210,8 @@ def show_all(found: dict[str, Any]) -> None:
     for line in found.get("label_warnings", ()):
         echo(plain(line), err=True)
     for line in notify.notes(found["notifications"]):
+        echo(line, err=True)
+    for line in forwards.notes(found.get("forwards")):
         echo(line, err=True)
     network = found.get("network") or {}
     for trouble in (*([network["insecure"]] if "insecure" in network else []), *network.get("troubles", ())):

@@ -23,6 +23,7 @@ from helen.journal.recovery import recover
 from helen.journal.retention import Retention
 from helen.journal.sealer import Sealer
 from helen.journal.series import Series
+from helen.journal.snapshot import Snapshot
 from helen.journal.values import (
     CHANGE_KINDS,
     OWN_SPOOL,
@@ -33,6 +34,7 @@ from helen.journal.values import (
     JournalError,
     Origin,
     Recovery,
+    Sealed,
     Trouble,
 )
 from helen.journal.writer import Writer
@@ -208,6 +210,12 @@ class Journal:
     def sealed_at(self) -> int:
         """Every record up to this number is in a segment, unless it was dropped."""
         return self._sealer.snapshot.at if self._sealer else 0
+
+    @property
+    def sealed(self) -> Sealed:
+        """How far segments go: three numbers of the same moment."""
+        snapshot = Snapshot() if self._sealer is None else self._sealer.snapshot
+        return Sealed(snapshot.at, snapshot.segment, snapshot.change)
 
     def close(self) -> None:
         """Write all queued records, stop both threads, release the lock. Takes less than 2 s.

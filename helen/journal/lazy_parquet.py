@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-NAMES = frozenset({"read_metadata", "read_schema", "read_table", "write_table"})
+NAMES = frozenset({"ParquetFile", "read_metadata", "read_schema", "read_table", "write_table"})
 
 
 def __getattr__(name: str) -> Any:

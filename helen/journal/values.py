@@ -137,6 +137,15 @@ class Batch:
 
 
 @frozen
+class Sealed:
+    """Says how far segments go: every record up to `at`, in files of results and of changes up to these numbers."""
+
+    at: int
+    segment: int
+    change: int
+
+
+@frozen
 class Recovery:
     """Reports the work of `Journal.open`: sentences for the log, and the newest records that were in no segment yet.
 

@@ -22,11 +22,14 @@ Made = TypeVar("Made")
 
 
 class SendFailed(Exception):
-    """The attempt failed. `retry_after`: seconds until the next one, if the remote has named a time."""
+    """The attempt failed. `retry_after`: seconds until the next one, if the remote has named a time.
 
-    def __init__(self, text: str, retry_after: float | None = None) -> None:
+    `status` is that of an answer over HTTP, None where there was none.
+    """
+
+    def __init__(self, text: str, retry_after: float | None = None, status: int | None = None) -> None:
         super().__init__(text)
-        self.text, self.retry_after = text, retry_after
+        self.text, self.retry_after, self.status = text, retry_after, status
 
 
 @frozen

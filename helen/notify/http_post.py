@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,6 +34,7 @@ from zope.interface import implementer
 from helen.notify.attempt import MAX_READ, Attempt, SendFailed
 
 LONGEST_RETRY = 3_600.0  # seconds: a Retry-After beyond it is taken for this
+InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 USER_AGENT = "helen-equus"
 BROKEN_OFF = ResponseNeverReceived, ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed
 
@@ -57,12 +59,28 @@ def is_url(url: str) -> bool:
         return False
 
 
+@frozen
+class Answer:
+    """A 2xx: its status and phrase, and at most MAX_READ bytes of its body."""
+
+    status: str
+    content: bytes
+
+    def __str__(self) -> str:
+        text = self.content.decode("utf-8", "replace").strip()
+        return self.status + (f": {text}" if text else "")
+
+
 async def post(attempt: Attempt, request: Request) -> str:
     """Return the answer's status and text. Raises SendFailed if it is no 2xx, or not there within the timeout."""
-    reactor, timeout = attempt.reactor, attempt.timeout
+    return str(await ask(attempt.reactor, request, attempt.timeout, attempt.in_thread))
+
+
+async def ask(reactor: Any, request: Request, timeout: float, in_thread: InThread) -> Answer:
+    """Return the answer to a request. Raises SendFailed if it is no 2xx, or not there within `timeout` seconds."""
     if not is_url(request.url):
         raise SendFailed("the URL that the secret holds is none: http://HOST[:PORT]/PATH or https://...")
-    policy = await attempt.in_thread(partial(_policy, request.ca))
+    policy = await in_thread(partial(_policy, request.ca))
     pool = _QuietPool(reactor, persistent=False)  # type: ignore[no-untyped-call]
     agent = Agent(reactor, policy, connectTimeout=timeout, pool=pool)
     asked = Deferred.fromCoroutine(_ask(agent, request))
@@ -76,23 +94,20 @@ async def post(attempt: Attempt, request: Request) -> str:
         raise SendFailed(_sentence(error)) from error
 
 
-async def _ask(agent: Any, request: Request) -> str:
+async def _ask(agent: Any, request: Request) -> Answer:
     fixed = {"User-Agent": USER_AGENT, "Content-Type": "application/json", "Accept": "*/*"}
     headers = Headers({name: [value] for name, value in (fixed | request.headers).items()})
     body = _Body(request.body)
     response = await agent.request(b"POST", request.url.encode("ascii"), headers, body)
     reader = _Reader()
     response.deliverBody(reader)
-    raw = await reader.done
-    text = raw.decode("utf-8", "replace").strip()
-    phrase = response.phrase.decode("latin-1").strip()
-    answer = f"{response.code} {phrase}".strip() + (f": {text}" if text else "")
+    answer = Answer(f"{response.code} {response.phrase.decode('latin-1').strip()}".strip(), await reader.done)
     if 200 <= response.code < 300:
         return answer
     if 300 <= response.code < 400:
         where = (response.headers.getRawHeaders("location") or ["nowhere"])[0]
         raise SendFailed(f"{answer}; it redirects to {where}, which is not followed: write the final URL")
-    raise SendFailed(answer, _retry_after(response.headers))
+    raise SendFailed(str(answer), _retry_after(response.headers), response.code)
 
 
 def _retry_after(headers: Headers) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import field, frozen
@@ -12,7 +12,7 @@ from helen.files.toml_table import Secret, Table, Text
 from helen.notify.attempt import Attempt
 from helen.notify.http_post import Request, is_url, post
 from helen.notify.payloads import encode_json
-from helen.notify.secrets import show_setting, show_url
+from helen.notify.secrets import OpenedSecrets, show_setting, show_url
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _OUR_HEADERS = frozenset(("content-length", "content-type", "host", "transfer-encoding", "connection"))
@@ -62,9 +62,16 @@ class HttpReceiver:
 
     def request(self, attempt: Attempt, document: Any, path: str = "") -> Request:
         """Return a POST of `document` as JSON. Raises SecretMissing if a reference leads nowhere. Blocks: files."""
-        secrets = attempt.secrets
+        headers = {"Idempotency-Key": attempt.message.id}
+        return self.request_of(attempt.secrets, encode_json(document), headers, path)
+
+    def request_of(self, secrets: OpenedSecrets, body: bytes, headers: Mapping[str, str], path: str = "") -> Request:
+        """Return a POST of `body`, with these headers unless the settings have others of their names.
+
+        Raises SecretMissing if a reference leads nowhere. Blocks: files.
+        """
         url = secrets.text(self.url)
-        headers = {"Idempotency-Key": attempt.message.id} | secrets.texts(self.headers)
+        found = {**headers, **secrets.texts(self.headers)}
         if self.bearer is not None:
-            headers["Authorization"] = f"Bearer {secrets.text(self.bearer)}"
-        return Request(url.rstrip("/") + path if path else url, headers, encode_json(document), self.ca)
+            found["Authorization"] = f"Bearer {secrets.text(self.bearer)}"
+        return Request(url.rstrip("/") + path if path else url, found, body, self.ca)

@@ -69,6 +69,13 @@ class NotificationsState(TypedDict):
     muted: bool
 
 
+class ForwardsState(TypedDict):
+    """Has the fault of forwards.toml, and a sentence for each forward that an operator should look at."""
+
+    fault: str | None
+    troubles: list[str]
+
+
 class JumpJson(TypedDict):
     """Describes a step of Helen's clock, or a sleep: `at` in unix seconds, the others in seconds (back: negative)."""
 
@@ -104,6 +111,7 @@ class StatusJson(TypedDict):
     questions: int
     counts: Counts
     notifications: NotificationsState
+    forwards: ForwardsState
     network: Object | None
     pipeline: Object | None
     drain: Object
@@ -125,7 +133,7 @@ def show_overview(parts: Parts, sight: Sight | None = None) -> StatusJson:
     shown["drain"] = shown["drain"] | {"agents": shown["agents"]["connected"], "by": None}
     shown["notifications"] = _few_notifications(shown["notifications"])
     shown["network"], shown["counts"], shown["label_warnings"], shown["questions"] = None, {}, [], 0
-    shown["pipeline"] = None
+    shown["pipeline"], shown["forwards"] = None, {"fault": None, "troubles": []}
     return shown
 
 
@@ -156,6 +164,7 @@ def _overview(parts: Parts, agents: list[Agent]) -> StatusJson:
         "questions": len(sessions.queries),
         "counts": _counts(sessions),
         "notifications": show_notifications(parts.notifier),
+        "forwards": {"fault": parts.forwarding.config_file.fault, "troubles": parts.forwarding.troubles()},
         "network": None if parts.network is None else parts.network.overview(),
         "pipeline": parts.pipeline.overview(time.time()),
         "drain": parts.drain.overview(),

@@ -1,6 +1,6 @@
 """Read and write folders of declarations: `helen export` writes one, `helen apply` reads it.
 
-    assignments.toml  notifications.toml  passive.toml  targets.toml     as Helen has them
+    assignments.toml  notifications.toml  passive.toml  targets.toml  forwards.toml     as Helen has them
     windows.toml      [[window]], downtimes and silences    web-tokens.toml   [[token]], without their secrets
     checks/           NAME.lua, lib/NAME.lua, tests/NAME.lua
 
@@ -27,7 +27,7 @@ from helen.states.downtimes import WEEKDAYS
 
 DOCUMENTS = {
     "assignments.toml": "/api/v1/assignments", "notifications.toml": "/api/v1/notifications/file",
-    "passive.toml": "/api/v1/passive", "targets.toml": "/api/v1/targets",
+    "passive.toml": "/api/v1/passive", "targets.toml": "/api/v1/targets", "forwards.toml": "/api/v1/forwards/file",
 }  # fmt: skip
 WINDOWS, TOKENS, CHECKS = "windows.toml", "web-tokens.toml", "checks"
 PARTS = (*DOCUMENTS, WINDOWS, TOKENS, CHECKS)

@@ -20,6 +20,7 @@ from helen.jobs.pipeline_status import PipelineReport
 from helen.parts import Parts
 from helen.states.model import LINK, Key, State
 from helen.web.figures.exposition import Family, Sample, by_word, histogram, one
+from helen.web.figures.forward_families import forward_families
 from helen.web.web_parts import WebParts
 
 MOST_SERIES = 10_000  # checks with series of their own: three lines each make 2 MB, which Prometheus reads at ease
@@ -65,6 +66,7 @@ def gather(
     yield from _of_agents(parts)
     yield from _of_results(parts, counts)
     yield from _of_notifications(parts)
+    yield from forward_families(parts.forwarding)
     yield from _of_the_api(parts)
     yield from _of_network(parts)
     yield from pipeline_families(parts.pipeline.latest, now)

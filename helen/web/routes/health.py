@@ -64,8 +64,8 @@ def readyz(parts: Parts, request: ApiRequest) -> bytes:
 
 def examine(parts: Parts, now: float) -> list[Finding]:
     """Return how every part is that results need on their way to the disk. `now` is in unix seconds."""
-    rest = [_store(parts), _manifest(parts, now), _assignments(parts), _notifications(parts), _drain(parts)]
-    return [_life(parts), _journal(parts), *rest]
+    rest = [_manifest(parts, now), _assignments(parts), _notifications(parts), _forwards(parts), _drain(parts)]
+    return [_life(parts), _journal(parts), _store(parts), *rest]
 
 
 def _life(parts: Parts) -> Finding:
@@ -128,6 +128,14 @@ def _notifications(parts: Parts) -> Finding:
         said = f"{count(notifier.outbox.dead, 'message')} could not be delivered: `helen notify list`"
         return Finding("notifications", WARN, said)
     return Finding("notifications")
+
+
+def _forwards(parts: Parts) -> Finding:
+    forwarding = parts.forwarding
+    if forwarding.config_file.fault is not None:
+        return Finding("forwards", WARN, f"the file is not used: {forwarding.config_file.fault}")
+    troubles = forwarding.troubles()
+    return Finding("forwards", WARN, "; ".join(troubles)) if troubles else Finding("forwards")
 
 
 # ---------------------------------------------------------------------------------------------- the answer

@@ -18,6 +18,7 @@ from helen.web.access_routes import browsers, enrolment, keys, login, renewals, 
 from helen.web.answers import refuse_error, write_json
 from helen.web.bodies import read_body
 from helen.web.foreign_routes import alertmanager_alerts, alertmanager_silences, foreign_results, pings
+from helen.web.forward_routes import forwards
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Answer, Route, Routes
 from helen.web.routes import (
@@ -74,7 +75,7 @@ MODULES: tuple[RouteModule, ...] = (
     health, metrics, status, agents, renewals, results, states, rows,
     windows, recent, history, events, changes, checks, code, assignments, pushes,
     rollouts, keys, jobs, notifications, notifications_file, audit, web_tokens, browsers, login, drain, passive,
-    targets, enrolment, runs, tunnels, acks, many_acks, foreign_results, pings, alertmanager_alerts,
+    targets, forwards, enrolment, runs, tunnels, acks, many_acks, foreign_results, pings, alertmanager_alerts,
     alertmanager_silences,
 )  # fmt: skip
 ROUTES: tuple[Route, ...] = (*routes, *(route for module in MODULES for route in module.routes))

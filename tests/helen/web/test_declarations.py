@@ -26,7 +26,7 @@ MOST_ANY = 0.05  # of the parameters in helen/web
 
 def test_every_module_of_routes_is_gathered() -> None:
     """A module that is not in MODULES would answer nothing."""
-    folders = ("routes", "access_routes", "foreign_routes")
+    folders = ("routes", "access_routes", "foreign_routes", "forward_routes")
     there = {path.stem for folder in folders for path in (ROOT / folder).glob("*.py")} - {"__init__", "registry"}
     assert there == {module.__name__.rpartition(".")[2] for module in MODULES}  # type: ignore[attr-defined]
 

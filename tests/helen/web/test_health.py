@@ -35,7 +35,8 @@ def a_helen(**changes: Any) -> Any:
         "library.published": SimpleNamespace(version=3, document=document), "library.staged": None,
         "library.restored": None, "notifier.is_muted": False,
         "library.problems": {}, "assignments.fault": None, "notifier.config_file.fault": None,
-        "notifier.outbox.dead": 0, "drain.phase": "off",
+        "notifier.outbox.dead": 0, "forwarding.config_file.fault": None, "forwarding.troubles": list,
+        "drain.phase": "off",
     } | changes  # fmt: skip
     helen = SimpleNamespace()
     for path, value in parts.items():
@@ -71,6 +72,8 @@ BROKEN = {"disk.lua": (SimpleNamespace(severity="error"),)}
         ({"assignments.fault": "no TOML"}, "assignments", WARN, "no TOML"),
         ({"notifier.config_file.fault": "no TOML"}, "notifications", WARN, "no TOML"),
         ({"notifier.outbox.dead": 2}, "notifications", WARN, "2 messages"),
+        ({"forwarding.config_file.fault": "no TOML"}, "forwards", WARN, "no TOML"),
+        ({"forwarding.troubles": lambda: ["lake is 26 h behind", "p: y"]}, "forwards", WARN, "behind; p: y"),
         ({"drain.phase": "over"}, "drain", FAIL, "takes no agents"),
     ],
 )  # fmt: skip

@@ -168,6 +168,7 @@ WRITES: dict[tuple[str, str], tuple[dict[str, str], dict[str, Any], int, dict[st
         {}, {"agent": "web-1"}, 409, {"detail": "web-1 is not set aside: `helen rollout status` names those that are"},
     ),
     ("PUT", f"{V1}/targets"): ({}, {"text": '[[target]]\nname = "nas"\nvia = "web-1"\n'}, 200, {"fault": None}),
+    ("PUT", f"{V1}/forwards/file"): ({}, {"text": None}, 200, {"version": "none", "fault": None}),
     ("PUT", f"{V1}/passive"): ({}, {"text": ""}, 200, {"fault": None}),
     ("POST", f"{V1}/once"): ({}, {"check": "x", "files": {"x.lua": pulse()}, "on": "*"}, 200, {"targets": 1}),
     ("PUT", f"{V1}/assignments"): ({}, {"text": '[[assign]]\ncheck = "nope"\n'}, 200, {"unknown_checks": ["nope"]}),

@@ -1,0 +1,400 @@
+"""Forwards from their file to a receiver: where they begin, what a receiver's answers lead to, kills, and changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from forward_stage import NOW, LineReceiver, Receiver, Request, Stage
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsPartialSuccess,
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
+
+from helen.forwards.delivery import LONGEST_ASKED, MOST_HALVINGS
+from helen.web.figures.exposition import write
+from helen.web.figures.forward_families import forward_families
+
+VALUE = re.compile(r"used=([0-9.]+)")
+
+
+def influx(receiver: Receiver, more: str = "", name: str = "lake") -> str:
+    return f'[forwards.{name}]\ntype = "influx"\nurl = "{receiver.url}/api/v2/write?bucket=b"\n{more}'
+
+
+def values(receiver: Receiver) -> list[float]:
+    """The values that were taken, in their order."""
+    return [float(found[1]) for line in receiver.lines() if (found := VALUE.search(line))]
+
+
+def counted(first: int, last: int) -> list[float]:
+    return [float(n) for n in range(first, last + 1)]
+
+
+# ---------------------------------------------------------------------------------------------- where it begins
+
+
+def test_it_begins_with_what_comes_next(stage: Stage, receiver: Receiver) -> None:
+    stage.results(70)
+    stage.start(influx(receiver))
+    stage.results(70)
+    stage.until_even("lake")
+    assert values(receiver) == counted(71, 140)
+    assert receiver.got[0].path == "/api/v2/write?bucket=b"
+
+
+def test_it_begins_with_the_oldest(stage: Stage, receiver: Receiver) -> None:
+    stage.results(70)
+    stage.start(influx(receiver, 'begin = "oldest"\n'))
+    stage.until_even("lake")
+    assert (values(receiver), stage.forward("lake").place.lost) == (counted(1, 70), 0)
+
+
+def test_what_is_chosen(stage: Stage, receiver: Receiver) -> None:
+    """By agents, their labels, and checks; metrics without states."""
+    stage.start(influx(receiver, 'on = ["role=db", "nas"]\nchecks = ["disk*"]\nsend = "metrics"\n'))
+    for agent in ("web-1", "db-1", "nas"):
+        for check in ("disk", "disk:2", "load"):
+            stage.results(1, agent, check)
+    stage.transition("db-1", "disk")
+    stage.until_even("lake")
+    found = [line.split()[0].split(",")[1:3] for line in receiver.lines()]
+    assert found == [[f"agent={agent}", f"check={check}"] for agent in ("db-1", "nas") for check in ("disk", "disk:2")]
+    assert all(line.split(" ")[1].startswith("used=") for line in receiver.lines())
+
+
+def test_a_place_that_is_not_in_this_history(stage: Stage, receiver: Receiver) -> None:
+    """The state directory was put back from a copy: it starts anew, with what comes next."""
+    stage.results(5)
+    stage.store.db.execute(
+        "INSERT INTO kv VALUES ('forward/lake', ?)",
+        ('{"at": 999, "segment": 9, "changes": 9, "sent": 1, "refused": 0, "lost": 0}',),
+    )
+    stage.start(influx(receiver))
+    stage.results(5)
+    stage.until_even("lake")
+    assert values(receiver) == counted(6, 10)
+
+
+# ---------------------------------------------------------------------------------------------- kills and outages
+
+
+def test_a_kill_at_any_request_loses_nothing(stage: Stage, receiver: Receiver) -> None:
+    """Helen is killed again and again, with requests that were and were not answered: at least once, and in order."""
+    stage.start(influx(receiver))
+    stage.results(300)
+    for answered in (1, 2, 3):
+        receiver.reply = lambda request, so_far=[0], most=answered: _few(so_far, most)  # type: ignore[misc]
+        before = len(receiver.got)
+        stage.until(lambda before=before, most=answered: len(receiver.got) > before + most - 1, "requests")
+        stage.kill()
+        stage.start()
+    receiver.reply = lambda request: (204, {}, b"")
+    stage.until_even("lake")
+    found = values(receiver)
+    assert sorted(set(found)) == counted(1, 300)
+    firsts = [value for at, value in enumerate(found) if value not in found[:at]]
+    assert firsts == counted(1, 300)
+    again = len(found) - 300
+    assert again <= 3 * 50  # of each kill one step at most
+
+
+def _few(so_far: list[int], most: int) -> Any:
+    so_far[0] += 1
+    return (204, {}, b"") if so_far[0] <= most else None
+
+
+def test_it_is_away_for_a_day(stage: Stage, receiver: Receiver) -> None:
+    """It is behind, which is told; once it is back it gets all, and the trouble ends."""
+    receiver.reply = lambda request: (503, {}, b"no room")
+    stage.start(influx(receiver))
+    for _ in range(6):
+        stage.results(100)
+    stage.until(lambda: stage.forward("lake").counts.failed >= 3, "tries")
+    stage.now = NOW + 86_401.25
+    assert stage.forward("lake").lag() == 86_400.0
+    (said,) = stage.forwarding.troubles()
+    assert said == "lake is 24 h behind: 503 Service Unavailable: no room"
+    receiver.reply = lambda request: (204, {}, b"")
+    stage.until_even("lake")
+    assert values(receiver) == counted(1, 600)
+    stage.until(lambda: not stage.forwarding.troubles(), "end of the trouble")
+    assert (stage.forward("lake").lag(), stage.forward("lake").counts.error) == (0.0, None)
+
+
+def test_a_restart_goes_on_and_keeps_the_counts(stage: Stage, receiver: Receiver) -> None:
+    stage.start(influx(receiver))
+    stage.results(40)
+    stage.until_even("lake")
+    stage.stop()
+    stage.results(40)
+    stage.start()
+    stage.until_even("lake")
+    assert values(receiver) == counted(1, 80)
+    assert (stage.forward("lake").total("sent"), stage.forward("lake").counts.sent) == (80, 40)
+
+
+def test_a_store_that_is_full_stops_nothing(stage: Stage, receiver: Receiver) -> None:
+    stage.start(influx(receiver))
+    stage.store.broken = True
+    stage.results(120)
+    stage.until_even("lake")
+    stage.store.broken = False
+    assert values(receiver) == counted(1, 120)
+
+
+# ---------------------------------------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize("status", [301, 401, 403, 404, 408, 429, 500, 502, 503, 504])
+def test_answers_that_are_waited_for(stage: Stage, receiver: Receiver, status: int) -> None:
+    replies = [(status, {"location": "http://x/"} if status == 301 else {}, b"later")] * 2
+    receiver.reply = lambda request: replies.pop() if replies else (204, {}, b"")
+    stage.start(influx(receiver))
+    stage.results(3)
+    stage.until(lambda: stage.forward("lake").place.at == 3, "end")
+    counts = stage.forward("lake").counts
+    assert (values(receiver), counts.failed, counts.refused, counts.sent) == ([1.0, 2.0, 3.0], 2, 0, 3)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_answers_that_are_for_good(stage: Stage, receiver: Receiver, status: int) -> None:
+    """What the receiver never takes is alone in the end, and everything else arrives."""
+    bad = ("used=3.0", "used=17.0")
+    receiver.reply = lambda request: (
+        (status, {}, b"bad value") if any(each in request.body.decode() for each in bad) else (204, {}, b"")
+    )
+    stage.start(influx(receiver))
+    stage.results(20)
+    stage.until_even("lake")
+    counts = stage.forward("lake").counts
+    assert values(receiver) == [n for n in counted(1, 20) if n not in (3.0, 17.0)]
+    assert (counts.sent, counts.refused, counts.failed, counts.error) == (18, 2, 0, None)
+    assert (counts.refusal or "").endswith("bad value, web-1/disk first")
+    assert stage.place("lake") is not None and stage.place("lake")["refused"] == 2  # type: ignore[index]
+    assert stage.forwarding.troubles() == [f"lake: 2 values were refused for good: {counts.refusal}"]
+    stage.now += 3_601.0
+    assert stage.forwarding.troubles() == []
+
+
+def test_a_receiver_that_refuses_everything(stages: Callable[..., Stage], receiver: Receiver) -> None:
+    """It is not asked once for each record, and the forward goes on."""
+    stage = stages(results_per_segment=400, segment_seconds=60.0)
+    receiver.reply = lambda request: (400, {}, b"no")
+    stage.start(influx(receiver))
+    stage.results(400)
+    stage.until_even("lake")
+    assert stage.forward("lake").counts.refused == 400
+    assert len(receiver.got) <= 2 * MOST_HALVINGS + 1
+
+
+def test_how_long_a_receiver_may_ask_for(stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry-After counts, up to ten minutes; without it the waits double, up to a minute."""
+    waits: list[float] = []
+    runtime = type(stage.forwarding._runtime)
+    held = runtime.pause
+    monkeypatch.setattr("helen.forwards.delivery.FIRST_RETRY", 1.0)
+    monkeypatch.setattr("helen.forwards.delivery.LONGEST_RETRY", 60.0)
+    monkeypatch.setattr(runtime, "pause", lambda self, seconds: (waits.append(seconds), held(self, 0.0))[1])
+    asked = iter(["7", "99999", *([""] * 8)])
+    receiver.reply = lambda request: (
+        (429, {"retry-after": word}, b"") if (word := next(asked, None)) is not None else (204, {}, b"")
+    )
+    stage.start(influx(receiver))
+    stage.results(1)
+    stage.until(lambda: stage.forward("lake").place.at == 1, "end")
+    tries = [seconds for seconds in waits if seconds != 0.01]
+    assert tries == [7.0, LONGEST_ASKED, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0, 60.0]
+
+
+def test_a_receiver_that_says_nothing(stage: Stage, receiver: Receiver) -> None:
+    """It has its time, then the same is sent again."""
+    silent = [True]
+    receiver.reply = lambda request: None if silent else (204, {}, b"")
+    stage.start(influx(receiver, 'timeout = "1s"\n'))
+    stage.results(2)
+    stage.until(lambda: stage.forward("lake").counts.failed, "failed try")
+    assert stage.forward("lake").counts.error == "no whole answer within 1 s"
+    silent.clear()
+    stage.until_even("lake")
+    assert values(receiver) == [1.0, 2.0]
+
+
+# ---------------------------------------------------------------------------------------------- OTLP, Graphite
+
+
+def test_otlp_sends_metrics_and_logs(stage: Stage, receiver: Receiver) -> None:
+    """Each to its own path; what a receiver says it has left out is counted as refused."""
+    partial = ExportMetricsPartialSuccess(rejected_data_points=2, error_message="too old")
+    said = ExportMetricsServiceResponse(partial_success=partial).SerializeToString()
+    receiver.reply = lambda request: (200, {}, said if request.path.endswith("metrics") and first else b"")
+    first = [True]
+    stage.start(f'[forwards.otel]\ntype = "otlp"\nurl = "{receiver.url}/base"\nheaders = {{ x-tenant = "a" }}\n')
+    stage.results(5)
+    stage.until_even("otel")
+    first.clear()
+    stage.transition()
+    stage.until_even("otel")
+    paths = ("/base/v1/metrics", "/base/v1/logs")
+    by_path = {path: [each for each in receiver.taken if each.path == path] for path in paths}
+    assert len(receiver.taken) == sum(map(len, by_path.values()))
+    points = [
+        point.as_double
+        for request in by_path["/base/v1/metrics"]
+        for resource in ExportMetricsServiceRequest.FromString(request.body).resource_metrics
+        for scope in resource.scope_metrics for metric in scope.metrics if metric.name == "used"
+        for point in metric.gauge.data_points
+    ]  # fmt: skip
+    assert points == counted(1, 5)
+    (logs,) = by_path["/base/v1/logs"]
+    ((record,),) = [
+        scope.log_records for each in ExportLogsServiceRequest.FromString(logs.body).resource_logs
+        for scope in each.scope_logs
+    ]  # fmt: skip
+    assert (record.severity_text, record.body.string_value) == ("CRITICAL", "it is full")
+    assert logs.headers["x-tenant"] == "a"
+    counts = stage.forward("otel").counts
+    assert counts.refused % 2 == 0 and counts.refused >= 2 and counts.refusal == "too old"
+    assert counts.sent + counts.refused == 5 * 2 + 1 + 1
+
+
+def test_one_signal_that_fails_repeats_no_other(stage: Stage, receiver: Receiver) -> None:
+    """Logs that wait for their receiver send no metric a second time."""
+    tries = [0]
+
+    def reply(request: Request) -> Any:
+        tries[0] += request.path == "/v1/logs"
+        return (503, {}, b"") if request.path == "/v1/logs" and tries[0] < 4 else (200, {}, b"")
+
+    receiver.reply = reply
+    stage.start(f'[forwards.otel]\ntype = "otlp"\nurl = "{receiver.url}"\n')
+    stage.transition()
+    stage.until_even("otel")
+    assert [each.path for each in receiver.taken] == ["/v1/metrics", "/v1/logs"] and tries == [4]
+
+
+def test_graphite_waits_for_its_reader(stage: Stage, lines: LineReceiver) -> None:
+    lines.manner = "reset"
+    settings = f'[forwards.carbon]\ntype = "graphite"\nurl = "tcp://127.0.0.1:{lines.port}"\nprefix = "helen."\n'
+    stage.start(settings + 'send = "metrics"\n')
+    stage.results(60)
+    stage.until(lambda: stage.forward("carbon").counts.failed, "failed try")
+    lines.manner = "whole"
+    stage.until_even("carbon")
+    wanted = [f"helen.web-1.disk.used {n}.0 {round(NOW) + n}" for n in range(1, 61)]
+    assert lines.lines() == wanted
+
+
+# ---------------------------------------------------------------------------------------------- changes of the file
+
+
+def test_forwards_come_change_and_go(stage: Stage, receiver: Receiver) -> None:
+    """Another setting goes on from the same place; a forward that was taken out has no place any more."""
+    stage.start(influx(receiver))
+    stage.results(10)
+    stage.until_even("lake")
+    stage.write(influx(receiver, 'prefix = "x_"\n') + influx(receiver, name="second", more='prefix = "second_"\n'))
+    stage.results(10)
+    stage.until_even("lake")
+    stage.until_even("second")
+    names = [line.split(",")[0] for line in receiver.lines()]
+    assert [names.count(name) for name in ("disk", "x_disk", "second_disk")] == [10, 10, 10]
+    held = stage.forward("second")
+    stage.write(influx(receiver, 'prefix = "x_"\n'))
+    assert (list(stage.forwarding.running), stage.place("second"), held.total("sent")) == (["lake"], None, 10)
+    assert stage.place("lake") is not None
+    stage.write("")
+    assert (stage.forwarding.running, stage.place("lake")) == ({}, None)
+
+
+def test_the_same_file_interrupts_nothing(stage: Stage, receiver: Receiver) -> None:
+    stage.start(influx(receiver))
+    held = stage.forward("lake")
+    stage.write("# a comment\n" + influx(receiver))
+    assert stage.forward("lake") is held
+
+
+def test_a_fault_leaves_what_runs(stage: Stage, receiver: Receiver) -> None:
+    """A file with a fault changes nothing; a start with one goes on by the copy in the store."""
+    stage.start(influx(receiver))
+    stage.results(5)
+    stage.until_even("lake")
+    stage.stop()
+    stage.start('[forwards.lake]\ntype = "what"\n')
+    assert "forwards.lake: type is 'what'" in (stage.forwarding.config_file.fault or "")
+    stage.results(5)
+    stage.until_even("lake")
+    assert values(receiver) == counted(1, 10)
+
+
+def test_a_forward_is_not_forgotten_for_a_fault(stage: Stage, receiver: Receiver) -> None:
+    """Neither file nor copy can be used: nothing runs, and the place stays."""
+    stage.start(influx(receiver))
+    stage.results(5)
+    stage.until_even("lake")
+    stage.stop()
+    stage.store.db.execute("DELETE FROM kv WHERE key = 'forwards.toml'")
+    stage.start("[forwards.lake]\n")
+    assert stage.forwarding.running == {}
+    assert stage.place("lake") is not None
+
+
+def test_a_fault_of_ours_loses_nothing(stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that fails by an error nobody expected is read and sent again."""
+    monkeypatch.setattr("helen.forwards.forwarder.AGAIN_SECONDS", 0.01)
+    stage.start(influx(receiver))
+    held, left = stage.forward("lake")._delivery.deliver, [2]
+
+    async def deliver(records: Any, labels: Any) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise RuntimeError("odd")
+        await held(records, labels)
+
+    monkeypatch.setattr(stage.forward("lake")._delivery, "deliver", deliver)
+    stage.results(60)
+    stage.until_even("lake")
+    assert values(receiver) == counted(1, 60)
+
+
+# ---------------------------------------------------------------------------------------------- figures
+
+
+def test_figures(stage: Stage, receiver: Receiver) -> None:
+    assert list(forward_families(stage.forwarding)) == []
+    receiver.reply = lambda request: (503, {}, b"no")
+    stage.start(influx(receiver))
+    stage.results(8)
+    stage.until(lambda: stage.forward("lake").counts.failed, "failed try")
+    stage.now = NOW + 101.25
+    page = "".join(write(forward_families(stage.forwarding)))
+    assert 'helen_forward_lag_seconds{forward="lake"} 100\n' in page
+    assert 'helen_forward_behind_records{forward="lake"} 8\n' in page
+    receiver.reply = lambda request: (204, {}, b"")
+    stage.until_even("lake")
+    page = "".join(write(forward_families(stage.forwarding)))
+    for line in ("behind_records", "refused_total", "lost_segments_total"):
+        assert f'helen_forward_{line}{{forward="lake"}} 0\n' in page
+    assert 'helen_forward_sent_total{forward="lake"} 8\n' in page
+
+
+@pytest.mark.parametrize("reply", [None, (503, {}, b"no")])
+def test_what_was_stopped_sends_no_more(stage: Stage, receiver: Receiver, reply: Any) -> None:
+    """With a request under way, or between two tries: the new settings alone are heard of from then on."""
+    receiver.reply = lambda request: reply
+    stage.start(influx(receiver, 'prefix = "old_"\n'))
+    stage.results(5)
+    stage.until(lambda: receiver.got, "request")
+    old = stage.forward("lake")
+    stage.write(influx(receiver, 'prefix = "new_"\ntimeout = "1s"\n'))
+    stage.until(lambda: any(b"new_" in each.body for each in receiver.got), "request of the new one")
+    assert old._running is not None and old._running.called
+    before = old.counts.failed
+    receiver.reply = lambda request: (204, {}, b"")
+    stage.until_even("lake")
+    assert (values(receiver), old.counts.failed) == (counted(1, 5), before)
+    assert all(line.startswith("new_disk,") for line in receiver.lines())

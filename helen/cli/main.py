@@ -22,6 +22,7 @@ COMMANDS = {
     "check": ("helen.cli.check", "check", "Write a new check; try it on agents without publishing it."),
     "checks": ("helen.cli.show", "checks", "List the published checks, and what is wrong with others."),
     "demo": ("helen.cli.local.demo", "demo", "Show a small fleet on this machine, for a minute."),
+    "discover": ("helen.cli.discovery.command", "discover", "Find what no check looks at, and propose checks."),
     "downtime": ("helen.cli.downtimes", "downtime", "Plan a downtime: no alerts, and counted as planned in reports."),
     "events": ("helen.cli.events", "events", "Follow states, decisions, downtimes and agents as they change."),
     "drain": ("helen.cli.drain", "drain", "Send this Helen's agents to other Helens, before it is stopped."),

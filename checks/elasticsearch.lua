@@ -25,25 +25,27 @@ local SHARDS = { active = "active_shards", relocating = "relocating_shards", ini
 -- Nodes with metrics; a cluster has some dozen.
 local MOST_NODES = 200
 
--- Adds the metrics of the nodes. Returns the worst status of their thresholds, and how many were measured.
+-- Adds the metrics of the nodes. Returns the worst status of their thresholds, how many were measured, and how many were not.
 local function measure_nodes(args, host, stats)
   local fields, worse = require "fields", require("status").worse
-  local worst, count = "ok", 0
+  local worst, count, left = "ok", 0, 0
   for id, node in pairs(fields.list(stats, "nodes")) do
     local labels = { node = fields.text(node, "name") or tostring(id) }
     local heap = fields.number(node, "jvm", "mem", "heap_used_percent")
     local whole, free = fields.number(node, "fs", "total", "total_in_bytes"), fields.number(node, "fs", "total", "available_in_bytes")
-    if count < MOST_NODES and heap then
+    if count >= MOST_NODES then
+      left = left + 1
+    elseif heap then
       count = count + 1
       worst = worse(worst, host.metric("heap_used", heap, { unit = "%", warn = args.heap_warn, crit = args.heap_crit, min = 0, max = 100, labels = labels }))
     end
     -- Nodes that hold no data may have no disk of their own.
-    if count <= MOST_NODES and whole and free and whole > 0 then
+    if left == 0 and whole and free and whole > 0 then
       worst = worse(worst, host.metric("disk_used", (whole - free) * 100 / whole, { unit = "%", warn = args.warn, crit = args.crit, min = 0, max = 100, labels = labels }))
       host.metric("disk_free", free, { unit = "B", min = 0, labels = labels })
     end
   end
-  return worst, count
+  return left > 0 and worse(worst, "unknown") or worst, count, left
 end
 
 -- Adds the metrics of the cluster, and returns the worst status of their thresholds.
@@ -77,9 +79,10 @@ function check.run(args, host)
     status, parts[#parts + 1] = worse(status, "warning"), "its master did not answer in time"
   end
   local stats, code, why = api.get(host, args, STATS)
-  local bad, measured
+  local bad, measured, left
   if stats then
-    bad, measured = measure_nodes(args, host, stats)
+    bad, measured, left = measure_nodes(args, host, stats)
+    if left > 0 then why = string.format("%d further nodes are not measured", left) end
     if measured == 0 then bad, why = "unknown", "its nodes tell no figures" end
   else
     bad, why = api.verdict(code, why)

@@ -20,8 +20,8 @@ local check = {
   },
 }
 
--- Proxies with metrics of their own; all are judged.
-local MOST_PROXIES = 50
+-- Proxies with all metrics; of more, only those that are judged. Beyond the second number nothing is.
+local MOST_PROXIES, MOST_JUDGED = 50, 500
 local LONGEST = 1048576
 
 -- Splits a line of CSV. A field in quotes may hold commas, and quotes written twice.
@@ -83,8 +83,8 @@ local function state_of(status)
   return STATES[status:match("^%a+") or ""] or "odd"
 end
 
--- Adds the metrics of one frontend or backend, and returns the worst status of their thresholds.
-local function measure_proxy(args, host, row)
+-- Adds the metrics of one frontend or backend, all of them or those that are judged. Returns the worst status of their thresholds.
+local function measure_proxy(args, host, row, all)
   local number, worst = require("words").number, "ok"
   local labels = { proxy = row.pxname, side = row.svname:lower() }
   local limit = number(row.slim)
@@ -93,6 +93,7 @@ local function measure_proxy(args, host, row)
   elseif row.svname == "BACKEND" then
     worst = host.metric("queue", number(row.qcur) or 0, { unit = "requests", warn = args.queue_warn, crit = args.queue_crit, min = 0, labels = labels })
   end
+  if not all then return worst end
   host.metric("sessions", number(row.scur) or 0, { unit = "sessions", min = 0, labels = labels })
   for name, field in pairs { received = "bin", sent = "bout" } do
     host.metric(name, number(row[field]) or 0, { unit = "B", kind = "counter", labels = labels })
@@ -119,7 +120,7 @@ local function measure(args, host, rows)
     elseif server == "FRONTEND" or server == "BACKEND" then
       if server == "BACKEND" and state == "down" then found.dead[#found.dead + 1] = proxy end
       found.proxies = found.proxies + 1
-      if found.proxies <= MOST_PROXIES then found.worst = worse(found.worst, measure_proxy(args, host, row)) end
+      if found.proxies <= MOST_JUDGED then found.worst = worse(found.worst, measure_proxy(args, host, row, found.proxies <= MOST_PROXIES)) end
     elseif row.type == "2" then
       found[state] = found[state] + 1
       if state == "down" then found.downs[#found.downs + 1] = proxy .. "/" .. server end
@@ -152,7 +153,9 @@ function check.run(args, host)
   end
   if #found.downs > 0 then parts[#parts + 1] = words.list(found.downs, 5) .. (#found.downs == 1 and " is down" or " are down") end
   parts[#parts + 1] = string.format("%s up, %d down, %d in maintenance", words.count(found.up, "server", "servers"), found.down, found.maintenance)
-  if found.proxies > MOST_PROXIES then parts[#parts + 1] = string.format("metrics of %d proxies only", MOST_PROXIES) end
+  if found.proxies > MOST_JUDGED then
+    found.worst, parts[#parts + 1] = worse(found.worst, "unknown"), string.format("sessions and queues of %d proxies are not judged: ignore some", found.proxies - MOST_JUDGED)
+  end
   return found.worst, table.concat(parts, ", ")
 end
 

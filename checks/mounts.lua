@@ -3,7 +3,7 @@ local check = {
   needs = { "disk" },
   timeout = "60s",
   args = {
-    paths = { type = "list", default = {}, help = "mount points that have to be there; without any, all of the types are judged" },
+    paths = { type = "list", default = {}, help = "mount points that have to be there; without any, all that are there are judged, and one that is gone is not missed" },
     types = { type = "list", default = { "nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "fuse.*", "9p", "afs" }, help = "what they may be; * and ? are wildcards" },
     exclude = { type = "list", default = { "/run/user/*" }, help = "mount points that are not judged" },
     writable = { type = "list", default = {}, help = "of the mount points, those that must not be read-only; * stands for all" },

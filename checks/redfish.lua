@@ -17,7 +17,7 @@ local check = {
 
 -- Controllers are slow: seconds of one request, and of all of them.
 local STEP, ALL = 20, 75
-local MOST_MEMBERS, MOST_SENSORS = 8, 150
+local MOST_MEMBERS, MOST_SENSORS = 24, 150
 local HEALTH = { OK = "ok", Warning = "warning", Critical = "critical" }
 
 -- Asks for a resource. Returns it, or nil and keeps the failure in `found`.
@@ -37,7 +37,11 @@ local function each_member(args, host, found, path, take)
   local collection = path and fetch(args, host, found, path)
   for index, member in ipairs(fields.list(collection, "Members")) do
     local where = fields.text(member, "@odata.id")
-    local document = index <= MOST_MEMBERS and where and fetch(args, host, found, where)
+    if index > MOST_MEMBERS or not where then
+      found.code, found.text = "too-large", string.format("%s names more than %d members, or one without an address", path, MOST_MEMBERS)
+      return
+    end
+    local document = fetch(args, host, found, where)
     if not document then return end
     take(document)
   end

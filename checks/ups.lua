@@ -67,8 +67,9 @@ local function asked(args, host)
     local lines, fault = list_of(connection, "UPS", "UPS")
     if not lines then stream.fail("failed", told(fault)) end
     for index, line in ipairs(lines) do names[index] = line:match("^%S+") end
+    if #names > MOST_UPS then stream.fail("bad-arguments", string.format("the server has more than %d supplies: name one (ups)", MOST_UPS)) end
   end
-  for index = 1, math.min(#names, MOST_UPS) do
+  for index = 1, #names do
     local one = { name = names[index], variables = {} }
     local lines, fault = list_of(connection, "VAR " .. one.name, "VAR")
     for _, line in ipairs(lines or {}) do

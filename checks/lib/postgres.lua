@@ -1,6 +1,6 @@
 -- Speaks PostgreSQL's protocol, version 3.0: a login and simple queries. A login proves the password (SCRAM-SHA-256,
 -- MD5), and sends it only where no other host can read it.
-local bytes, stream = require "bytes", require "stream"
+local scram, stream = require "scram", require "stream"
 
 local postgres = {}
 
@@ -46,27 +46,12 @@ local function continued(connection, wanted)
   return body:sub(5)
 end
 
--- Logs in by SCRAM (RFC 5802, RFC 7677), without channel binding.
+-- Logs in by SCRAM. The user was named before.
 local function prove_scram(connection, host, password)
-  local function hmac(key, text) return bytes.of(crypto(host.crypto.hmac("sha256", key, text))) end
-  local nonce = crypto(host.crypto.random(18))
-  local first = "n=,r=" .. nonce
-  send(connection, "p", "SCRAM-SHA-256\0" .. string.pack(">s4", "n,," .. first))
-  local challenge = continued(connection, 11)
-  local whole, salt, rounds = challenge:match("^r=([^,]+),s=([^,]+),i=(%d+)")
-  salt = salt and bytes.of_base64(salt)
-  if not salt or whole:sub(1, #nonce) ~= nonce or whole == nonce then
-    stream.fail("protocol", "the server's challenge is not one of SCRAM")
-  end
-  local salted = bytes.of(crypto(host.crypto.pbkdf2("sha256", password, salt, math.tointeger(tonumber(rounds)))))
-  local last = "c=biws,r=" .. whole
-  local auth_message = first .. "," .. challenge .. "," .. last
-  local client = hmac(salted, "Client Key")
-  local stored = bytes.of(crypto(host.crypto.digest("sha256", client)))
-  send(connection, "p", last .. ",p=" .. bytes.base64(bytes.xor(client, hmac(stored, auth_message))))
-  if continued(connection, 12) ~= "v=" .. bytes.base64(hmac(hmac(salted, "Server Key"), auth_message)) then
-    stream.fail("protocol", "the server does not know the password itself: it may be another one that listens there")
-  end
+  local proof = scram.begin(host, "sha256", "")
+  send(connection, "p", "SCRAM-SHA-256\0" .. string.pack(">s4", proof.first))
+  send(connection, "p", scram.answer(proof, password, continued(connection, 11)))
+  scram.finish(proof, continued(connection, 12))
 end
 
 local function prove_md5(connection, host, user, password, salt)

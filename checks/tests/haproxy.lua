@@ -6,6 +6,9 @@ local MAINT = "app,c,0,0,0,0,,0,0,0,,0,,0,0,0,0,MAINT (via x/y),1,1,0,,,60,,,1,3
 local BACK = "app,BACKEND,4,9,1,4,100,149,200,400,0,0,,7,0,0,0,UP,1,1,0,,0,60,0,,1,3,0,,149,,1,1,5,,\n"
 local DEAD = "old,x,0,0,0,0,,0,0,0,,0,,0,0,0,0,DOWN,1,1,0,1,1,20,20,,1,4,1,,0,,2,0,0,,\nold,BACKEND,0,0,0,0,1,0,0,0,0,0,,0,0,0,0,DOWN,0,0,0,,1,20,20,,1,4,0,,0,,1,0,0,,\n"
 local ODD = "app,d,0,0,0,0,,0,0,0,,0,,0,0,0,0,SLEEPY,1,1,0,,,60,,,1,3,4,,0,,2,0,0,,\n"
+local F = "f,FRONTEND,,,0,0,10,0,0,0,0,0,0,,,,,OPEN,,,,,,,,,1,2,0,,,,0,4,2,,\n"
+local F10 = F .. F .. F .. F .. F .. F .. F .. F .. F .. F
+local MANY = F10 .. F10 .. F10 .. F10 .. F10
 
 return {
   {
@@ -59,6 +62,12 @@ return {
     name = "a state that nobody knows is never ok",
     host = { http = { value = { status = 200, reason = "OK", body = HEAD .. UP .. ODD .. BACK, seconds = 0.01 } } },
     expect = { status = "unknown", summary = 'app/d is "SLEEPY", which this check does not know, 1 server up, 0 down, 0 in maintenance' },
+  },
+  {
+    name = "more proxies than have all metrics: the last one is judged all the same",
+    args = { queue_crit = "3" },
+    host = { http = { value = { status = 200, reason = "OK", body = HEAD .. UP .. MANY .. BACK, seconds = 0.01 } } },
+    expect = { status = "critical", metrics = { ["queue{proxy=app,side=backend}"] = { value = 4, crit = "3" }, ["sessions{proxy=f,side=frontend}"] = 0 } },
   },
   {
     name = "by its socket",

@@ -161,6 +161,22 @@ return {
     expect = { status = "critical", summary = "the server names \"@evil.example/x\", which is no path, 0 systems, 0 parts judged" },
   },
   {
+    name = "more members than it looks at",
+    args = { url = "https://bmc", user = "watch", password = "correct horse" },
+    host = {
+      http = {
+        { value = { status = 200, reason = "OK", body = "{\"RedfishVersion\":\"1.9.0\",\"Systems\":{\"@odata.id\":\"/redfish/v1/Systems\"},\"Chassis\":{\"@odata.id\":\"/redfish/v1/Chassis\"}}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Members\":[{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"},{\"@odata.id\":\"/redfish/v1/Systems/1\"}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Systems" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Name\":\"System\",\"Model\":\"PowerEdge R650\",\"PowerState\":\"On\",\"Status\":{\"Health\":\"OK\",\"HealthRollup\":\"OK\",\"State\":\"Enabled\"},\"MemorySummary\":{\"Status\":{\"Health\":\"OK\"}},\"ProcessorSummary\":{\"Status\":{\"Health\":null}}}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Systems/1" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Members\":[{\"@odata.id\":\"/redfish/v1/Chassis/1\"}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Name\":\"Chassis\",\"Status\":{\"Health\":\"OK\"},\"Thermal\":{\"@odata.id\":\"/redfish/v1/Chassis/1/Thermal\"},\"Power\":{\"@odata.id\":\"/redfish/v1/Chassis/1/Power\"}}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis/1" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Temperatures\":[{\"Name\":\"Inlet\",\"ReadingCelsius\":22,\"UpperThresholdNonCritical\":38,\"UpperThresholdCritical\":42,\"Status\":{\"Health\":\"OK\",\"State\":\"Enabled\"}},{\"Name\":\"GPU\",\"ReadingCelsius\":0,\"Status\":{\"State\":\"Absent\"}}],\"Fans\":[{\"Name\":\"Fan 1\",\"Reading\":4800,\"ReadingUnits\":\"RPM\",\"Status\":{\"Health\":\"OK\"}},{\"Name\":\"Fan 2\",\"Reading\":40,\"ReadingUnits\":\"Percent\",\"Status\":{\"Health\":\"OK\"}}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis/1/Thermal" } } },
+        { value = { status = 200, reason = "OK", body = "{\"PowerControl\":[{\"PowerConsumedWatts\":210}],\"PowerSupplies\":[{\"Name\":\"PSU 1\",\"Status\":{\"Health\":\"OK\"}},{\"Name\":\"PSU 2\",\"Status\":{\"Health\":\"OK\"}}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis/1/Power" } } },
+      },
+    },
+    expect = { status = "unknown", summary = "/redfish/v1/Systems names more than 24 members, or one without an address, PowerEdge R650, 48 parts judged" },
+  },
+  {
     name = "a part does not answer",
     args = { url = "https://bmc", user = "watch", password = "correct horse" },
     host = {

@@ -186,6 +186,17 @@ return {
     expect = { status = "unknown", summary = "the server of localhost has no UPS: see its ups.conf", metrics = {} },
   },
   {
+    name = "more than it asks",
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 3493 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "424547494e204c495354205550530a555053207530202278220a555053207531202278220a555053207532202278220a555053207533202278220a555053207534202278220a555053207535202278220a555053207536202278220a555053207537202278220a555053207538202278220a555053207539202278220a55505320753130202278220a55505320753131202278220a55505320753132202278220a55505320753133202278220a55505320753134202278220a55505320753135202278220a55505320753136202278220a454e44204c495354205550530a", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "unknown", summary = "the server has more than 16 supplies: name one (ups)", metrics = {} },
+  },
+  {
     name = "this host is not let in",
     host = {
       tcp = {

@@ -38,7 +38,7 @@ def test_what_runs_everywhere_by_default():
 def test_what_happens_once_counts_at_once():
     """Their next run is good again: with three attempts they would never be told (F26). A battery lasts for minutes."""
     assert {name: REPORTS[f"{name}.lua"].table.attempts for name in FILES.checks} == {
-        **dict.fromkeys(FILES.checks), "journal": 1, "log_match": 1, "ups": 1, "uptime": 1,
+        **dict.fromkeys(FILES.checks), "apcupsd": 1, "journal": 1, "log_match": 1, "ups": 1, "uptime": 1,
     }  # fmt: skip
 
 

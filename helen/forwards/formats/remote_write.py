@@ -23,6 +23,7 @@ HEADERS = {
     "Content-Type": "application/x-protobuf", "Content-Encoding": "snappy",
     "X-Prometheus-Remote-Write-Version": "0.1.0",
 }  # fmt: skip
+EXPORTED = "exported_"  # in front of a label of a metric that has the name of another one, as Prometheus does it
 _NOT_IN_NAMES, _NOT_IN_LABELS = re.compile("[^a-zA-Z0-9_:]"), re.compile("[^a-zA-Z0-9_]")
 Series = tuple[tuple[str, str], ...]  # labels in the order of their names
 
@@ -45,9 +46,11 @@ def series_of(given: Iterable[Point], labels: Labels) -> dict[Series, dict[int, 
 
 
 def _series(point: Point, given: Mapping[str, str]) -> Series:
-    named = {label_name(name): value for name, value in (*given.items(), *point.labels.items())}
-    named |= {"__name__": metric_name(point.name), "agent": point.agent, "check": point.check}
-    return tuple(sorted((name, value) for name, value in named.items() if value))
+    named = {label_name(name): value for name, value in given.items()} | {"agent": point.agent, "check": point.check}
+    own = {label_name(name): value for name, value in point.labels.items()}
+    renamed = {EXPORTED + name if name in named else name: value for name, value in own.items()}
+    found = {**renamed, **named, "__name__": metric_name(point.name)}
+    return tuple(sorted((name, value) for name, value in found.items() if value))
 
 
 def _time_series(series: Series, samples: Mapping[int, float]) -> bytes:

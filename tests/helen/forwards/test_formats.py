@@ -102,7 +102,10 @@ def test_helens_own_labels_win() -> None:
     """A metric can't pass for one of another agent, whatever labels a check gives it."""
     forged = Figure("x", 1.0, "", "gauge", {"agent": "db-1", "check": "other", "__name__": "up", "role": "mine"})
     ((labels, _),) = read_series(content(remote_write.write([of(forged)], LABELS, ONLY_METRICS, "")))
-    assert labels == {"__name__": "x", "_name__": "up", "agent": "web-1", "check": "disk", "role": "mine"}
+    assert labels == {
+        "__name__": "x", "_name__": "up", "agent": "web-1", "check": "disk", "role": "web",
+        "exported_agent": "db-1", "exported_check": "other", "exported_role": "mine",
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------- OTLP

@@ -24,8 +24,9 @@ from helen.pipeline.ingest.histories import CHANGES, RESULTS, open_history
 from helen.pipeline.ingest.quarantine import waiting
 from helen.pipeline.java import find_java
 from helen.pipeline.lake import schema
-from helen.pipeline.lake.errors import MissingSegments, PipelineError
+from helen.pipeline.lake.errors import MissingSegments, PipelineError, StoreUnreachable
 from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.places import files_below, is_stored, missing_of, read_bytes, url_of
 from helen.pipeline.telemetry import LAKE_FILE, lag
 
 LEAST_FREE = 2 * 1024**3  # bytes: a day of 1,000 agents with 20 checks a minute takes 1.5 GB
@@ -71,12 +72,23 @@ def _packages() -> Finding:
 
 def _folder(lake: Lake) -> Finding:
     folder = lake.folder
+    if is_stored(folder):
+        return _try("lake", lambda: _reached(folder))
     while not folder.exists():
         folder = folder.parent
     if not os.access(folder, os.W_OK):
         return Finding("lake", False, f"{folder} can't be written: run as the user that owns it")
     free = shutil.disk_usage(folder).free
     return Finding("lake", free >= LEAST_FREE, f"{lake.folder}, {free / 1024**3:.1f} GiB free")
+
+
+def _reached(folder: Path) -> str:
+    """Raise StoreUnreachable if an object store doesn't answer, or may not be read."""
+    try:
+        next(files_below(folder, ""), None)
+    except OSError as error:
+        raise StoreUnreachable(f"{url_of(folder)} can't be reached: {error}") from error
+    return f"{url_of(folder)}, in an object store"
 
 
 def _history(lake: Lake, folder: Path) -> Finding:
@@ -108,7 +120,7 @@ def _tables(lake: Lake) -> Finding:
         """Raise PipelineError if a file that counts is missing."""
         files = {table: lake.files(table) for table in lake.tables}
         paths = [lake.path(table) / file.path for table, each in files.items() for file in each]
-        missing = [path for path in paths if not path.exists()]
+        missing = missing_of(paths)
         if missing:
             raise PipelineError(
                 f"{count(len(missing), 'file is', 'files are')} in the log and not on the disk, {missing[0]} first:"
@@ -138,7 +150,7 @@ def _aside(lake: Lake) -> Finding:
 
 def _driver(lake: Lake) -> Finding:
     try:
-        status = json.loads((lake.folder / LAKE_FILE).read_text())
+        status = json.loads(read_bytes(lake.folder / LAKE_FILE))
         last, ago = status["last"], time.time() - status["at"]
         if status["running"] and ago > SILENT:
             return Finding("driver", False, f"not heard of for {words_of(round(ago))}, and it did not say that it ends")
@@ -161,5 +173,5 @@ def _driver(lake: Lake) -> Finding:
 def _try(what: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(what, True, look())
-    except (PipelineError, MissingSegments) as error:
+    except (PipelineError, MissingSegments, StoreUnreachable) as error:
         return Finding(what, False, str(error))

@@ -30,7 +30,7 @@ from helen.pipeline.ingest.histories import open_history
 from helen.pipeline.ingest.offsets import EVERYTHING, MAX_SEGMENTS, Options, initial, latest
 from helen.pipeline.ingest.quarantine import set_aside
 from helen.pipeline.ingest.series_names import SeriesNames
-from helen.pipeline.lake.errors import BadSegment, LakeDamaged, PipelineError
+from helen.pipeline.lake.errors import BadSegment, LakeDamaged, PipelineError, StoreUnreachable
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import Level, derived
 from helen.pipeline.rollup.following import cascade
@@ -118,7 +118,7 @@ class Driver:
         """
         work, failures = self._take_what_is_there if self._settings.once else self._stream, 0
         while not failures or not ending.is_set():
-            place, self._failure = sink.start(), None
+            place, self._failure = self._place(sink), None
             try:
                 if self._bad is not None:
                     self._take_up_to(sink, self._bad, ending)
@@ -128,7 +128,7 @@ class Driver:
                 raise
             except Exception as error:
                 reason = self._failure or PipelineError(first_line(error))
-                failures = failures + 1 if place == sink.start() else 1
+                failures = failures + 1 if place == self._place(sink) else 1
                 self._bad = next((each for each in (error, self._failure) if isinstance(each, BadSegment)), None)
                 if self._bad is not None and failures > RETRIES:
                     kept = set_aside(self._lake, sink, self._bad)
@@ -141,6 +141,13 @@ class Driver:
                 ending.wait(RETRY_SECONDS * failures)
         if self._settings.once and self._settings.upkeep:
             self._tidy()
+
+    def _place(self, sink: Sink) -> dict[str, dict[str, int]]:
+        """Return how far the tables are; nothing while an object store doesn't say it."""
+        try:
+            return sink.start()
+        except StoreUnreachable:
+            return {}
 
     def _take_up_to(self, sink: Sink, bad: BadSegment, ending: threading.Event) -> None:
         """Take in all that comes before a bad segment, so that it is the next one."""
@@ -195,7 +202,9 @@ class Driver:
 
     def _checkpoint(self) -> Path:
         """Return the folder of Spark's checkpoint, made anew for each run: the lake knows better how far it is."""
-        folder = self._lake.folder / "_checkpoint"
+        # Spark has no jars for a store, and only this process reads these notes.
+        place = self.histories[0].folder if self._lake.is_stored else self._lake.folder
+        folder = place / "_checkpoint"
         shutil.rmtree(folder, ignore_errors=True)
         return folder
 

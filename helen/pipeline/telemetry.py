@@ -22,6 +22,7 @@ from attrs import evolve, frozen
 
 from groundwork.atomic_write import PUBLIC, write_durably
 from helen.pipeline.ingest.histories import CHANGES, RESULTS, History
+from helen.pipeline.lake.places import write_bytes
 
 BEAT = 15.0  # seconds between two signs of life: two syncs of a few hundred bytes
 MOST_COUNTED = 100_000  # segments that a lake may be behind; 11 days of them. Looking for so many takes 0.2 s
@@ -79,7 +80,7 @@ def write(status: RunStatus, histories: Mapping[int, History], published: Mappin
     for helen, history in histories.items():
         write_durably(history.folder / HISTORY_FILE, json.dumps(common | behind[helen]).encode(), PUBLIC)
     folders = {str(history.folder): behind[helen] for helen, history in histories.items()}
-    write_durably(status.lake / LAKE_FILE, json.dumps(common | {"helens": folders}).encode(), PUBLIC)
+    write_bytes(status.lake / LAKE_FILE, json.dumps(common | {"helens": folders}).encode())
     return sum(each["behind"] for each in behind.values())
 
 

@@ -22,6 +22,7 @@ from helen.pipeline.lake.lake_files import batches, between, held, read
 from helen.pipeline.lake.levels import D1, LATEST_DAYS, derived
 from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.merging import MERGING, Merging, columns_of
+from helen.pipeline.lake.places import url_of
 from helen.pipeline.lake.schema import CHECK, RESULTS, SUMS, TAKEN
 from helen.pipeline.rollup.arrow import merge, newest
 from helen.pipeline.rollup.job import bounds_of
@@ -56,7 +57,7 @@ def verify_segments(lake: Lake) -> list[str]:
     """Return a sentence for each segment of which results are missing, twice or changed; none if all are sound."""
     files = lake.files(RESULTS.name)
     bad = [(file, reason) for file in files if (reason := unreadable(lake, RESULTS.name, file)) is not None]
-    faults = [f"{lake.path(RESULTS.name) / file.path} can't be read ({reason})" for file, reason in bad]
+    faults = [f"{url_of(lake.path(RESULTS.name) / file.path)} can't be read ({reason})" for file, reason in bad]
     if bad:
         return faults
     listed, found = _listed(lake), _found(lake)

@@ -33,6 +33,7 @@ from helen.pipeline.ingest.task import BAD, Place, Task
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import BadSegment, NoSuchSeries
 from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.places import read_columns
 from helen.pipeline.lake.schema import CHANGES, RESULTS, SEGMENTS, SOURCE, SUMS, TAKEN, WRITTEN
 from helen.pipeline.rollup.counters import Counters
 from helen.pipeline.rollup.overlaps import OF_RESULTS, OF_SUMS
@@ -178,10 +179,8 @@ class Sink:
         try:
             steps = SUMS.arrow.empty_table()
             if results is not None:
-                sums = [pq.read_table(path, columns=_OF_COUNTERS) for path in files]
-                steps = self._counters.carried(
-                    sums, lambda: [pq.read_table(path, columns=OF_RESULTS) for path in results]
-                )
+                sums = [read_columns(path, _OF_COUNTERS) for path in files]
+                steps = self._counters.carried(sums, lambda: [read_columns(path, OF_RESULTS) for path in results])
             more = self._lake.stage_rows(SUMS.name, steps) if steps.num_rows else []
             count = self._lake.publish(SUMS.name, [*files, *more], transactions)
         except BaseException:
@@ -299,7 +298,7 @@ class Sink:
 
 
 def _series_in(paths: Iterable[str]) -> Iterator[pa.ChunkedArray]:
-    return (pq.read_table(path, columns=["series"])["series"] for path in paths)
+    return (read_columns(path, ["series"])["series"] for path in paths)
 
 
 def _new(named: pa.Table, done: Mapping[str, Mapping[int, int]]) -> list[Place]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from groundwork.atomic_write import PUBLIC, write_durably
 from helen.pipeline.ingest.histories import History
 from helen.pipeline.lake.errors import PipelineError
+from helen.pipeline.lake.places import read_bytes, write_bytes
 
 CLAIM, IDENTITY = "pipeline-lake", "lake-id"
 
@@ -25,7 +26,7 @@ def identity_of(lake: Path) -> str:
     if known is not None:
         return known
     made = uuid.uuid4().hex
-    write_durably(lake / IDENTITY, made.encode() + b"\n", PUBLIC)
+    write_bytes(lake / IDENTITY, made.encode() + b"\n")
     return made
 
 
@@ -53,7 +54,7 @@ def check_claim(history: History, lake: Path) -> None:
 
 def _read_identity(lake: Path) -> str | None:
     try:
-        return (lake / IDENTITY).read_text("ascii").strip() or None
+        return read_bytes(lake / IDENTITY).decode("ascii").strip() or None
     except (OSError, UnicodeDecodeError):
         return None
 

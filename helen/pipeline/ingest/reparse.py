@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import evolve, frozen
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -29,7 +28,9 @@ from equus_protocol.result_fields import (
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import MOST, Held
+from helen.pipeline.lake.places import metadata_of
 from helen.pipeline.lake.schema import RESULTS
+from helen.pipeline.lake.stored_frames import frame_of
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import check_even, days_behind, rebuild_sums, sum_again
 
@@ -112,12 +113,12 @@ def reparse(
         after = before.mapInArrow(Task(parser), RESULTS.ddl)
         staged = lake.stage("results", after)
         base = staged[0].parents[1]
-        read = spark.read.schema(RESULTS.ddl).option("basePath", str(base)).parquet(*map(str, staged))
+        read = frame_of(spark, RESULTS, base, staged)
         found = _differences(before, read)
         say(f"{day}: {sum(found.values())} values of {sum(file.rows for file in files)} results differ")
         if any(found.values()) and not dry:
             # The sums first: after a crash in between, the results still differ, and both are done again.
-            rows = {path: pq.read_metadata(path).num_rows for path in staged}
+            rows = {path: metadata_of(path).num_rows for path in staged}
             rebuild_sums(spark, lake, day, [Held(str(path), count, 0, MOST) for path, count in rows.items()])
             lake.publish("results", staged, {}, files)
             summed.append(day)

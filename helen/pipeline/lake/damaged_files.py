@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import field, frozen
 
 from helen.pipeline.lake.errors import LakeDamaged
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.log_entries import File
+from helen.pipeline.lake.places import parquet_file, url_of
 
 Made = TypeVar("Made")
 
@@ -52,7 +52,7 @@ class Damage:
 def unreadable(lake: Lake, table: str, file: File) -> str | None:
     """Return why a file can't be read; None if it can, every row of it."""
     try:
-        with pq.ParquetFile(lake.path(table) / file.path) as opened:
+        with parquet_file(lake.path(table) / file.path) as opened:
             for _ in opened.iter_batches():
                 pass
     except (OSError, pa.ArrowException) as error:
@@ -64,4 +64,4 @@ def _sentence(lake: Lake, table: str, file: File, reason: str) -> str:
     mend = "restore it from a backup"
     if table in lake.levels and file.day is not None:
         mend += f", or make its day anew: `helen pipeline rebuild {table} --from {file.day}`"
-    return f"{lake.path(table) / file.path} can't be read ({reason}): {mend}."
+    return f"{url_of(lake.path(table) / file.path)} can't be read ({reason}): {mend}."

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from helen.pipeline.lake.places import parquet_writer
 from helen.pipeline.lake.schema import Table
 
 QUICK, DENSE = -1, 3  # levels of zstd: the first takes 10 % more room and half of the time
@@ -28,9 +29,7 @@ def write_days(table: Table, rows: pa.Table, target: Path, is_final: bool = Fals
         parts = {f"day={day}": rows if whole else rows.filter(pc.equal(rows["day"], day)) for day in days}
     written = []
     for name, part in parts.items():
-        folder = target / name
-        folder.mkdir(parents=True)
-        written.append(folder / "part.parquet")
+        written.append(target / name / "part.parquet")
         with _writer(table, written[-1], _encoded(table.columns, is_final)) as writer:
             writer.write_table(part.select(table.columns.names), row_group_size=table.rows_per_group)
     return written
@@ -45,7 +44,7 @@ def open_writer(table: Table, path: Path) -> pq.ParquetWriter:
 
 
 def _writer(table: Table, path: Path, options: dict[str, Any]) -> pq.ParquetWriter:
-    return pq.ParquetWriter(path, table.columns, write_statistics=list(table.statistics), compression="zstd", **options)
+    return parquet_writer(path, table.columns, write_statistics=list(table.statistics), compression="zstd", **options)
 
 
 def _encoded(schema: pa.Schema, is_final: bool) -> dict[str, Any]:

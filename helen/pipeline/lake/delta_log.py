@@ -19,7 +19,8 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from groundwork.counts import count
-from helen.pipeline.lake.errors import LakeDamaged
+from helen.pipeline.lake.errors import LakeDamaged, StoreUnreachable
+from helen.pipeline.lake.places import files_below, is_stored, options_of, read_bytes, url_of
 from helen.pipeline.lake.schema import Table
 
 LOG = "_delta_log"
@@ -30,6 +31,7 @@ FORMAT = LIVE = 3
 _DESCRIPTION = re.compile(r"lake of Helen, format ([0-9]{1,6})")
 _READER = 1  # version of Delta's protocol that is read: later ones may hide rows of a file from who doesn't know them
 _OURS = re.compile(r"([bc])([0-9]{10})-[0-9]{4,}-[0-9a-f]{8}\.parquet")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ENTRY = re.compile(r"([0-9]{20})\.json")
 
 
@@ -46,24 +48,29 @@ def format_of(opened: DeltaTable) -> int:
 
 def open_table(folder: Path) -> DeltaTable | None:
     """Return the newest version of a table; None where nothing was published. Raises LakeDamaged."""
+    url, options = url_of(folder), options_of(folder)
     try:
-        if not DeltaTable.is_deltatable(str(folder)):
+        if not DeltaTable.is_deltatable(url, options):
             return None
-        opened = DeltaTable(str(folder))
+        opened = DeltaTable(url, storage_options=options)
     except DeltaError as error:
         raise _unreadable(folder, error) from error
+    except OSError as error:
+        raise _unreachable(folder, error) from error
     _check(folder, opened)
     return opened
 
 
 def follow(folder: Path, opened: DeltaTable) -> None:
     """Bring an opened table to its newest version, in place. Raises LakeDamaged."""
-    if not (folder / LOG).is_dir():
+    if not is_stored(folder) and not (folder / LOG).is_dir():  # in a store the next entry of such a one fails
         raise LakeDamaged(f"{folder / LOG} has been deleted while it was in use: stop this process, and restore it.")
     try:
         opened.update_incremental()
     except DeltaError as error:
         raise _unreadable(folder, error) from error
+    except OSError as error:
+        raise _unreachable(folder, error) from error
     _check(folder, opened)
 
 
@@ -121,12 +128,12 @@ def before_log(folder: Path) -> Origin:
 
 def _actions(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for version, path in sorted(_entries(folder).items()):
-        for line in path.read_bytes().splitlines():
+        for line in read_bytes(path).splitlines():
             yield version, json.loads(line)
 
 
 def _entries(folder: Path) -> dict[int, Path]:
-    matches = ((_ENTRY.fullmatch(path.name), path) for path in (folder / LOG).glob("*.json"))
+    matches = ((_ENTRY.fullmatch(path.name), path) for path in files_below(folder / LOG, ".json"))
     return {int(match[1]): path for match, path in matches if match is not None}
 
 
@@ -150,7 +157,7 @@ def _check_no_files(folder: Path) -> None:
 
     Files for the first entry may be what a crash left that came before it.
     """
-    names = [path for path in folder.rglob("*.parquet") if path.parent.name != LOG]
+    names = [path for path in files_below(folder, ".parquet", recursive=True) if path.parent.name != LOG]
     lost = [path for path in names if (origin := of_name(path.name)) is not None and origin.version > 0]
     if lost:
         found = count(len(lost), "data file lies", "data files lie")
@@ -160,8 +167,16 @@ def _check_no_files(folder: Path) -> None:
         )
 
 
+def _unreachable(folder: Path, error: OSError) -> OSError:
+    """Return what is raised instead: deltalake's own text has lines and colours."""
+    if not is_stored(folder):
+        return error
+    lines = [line.strip(" \t\u21b3") for line in _COLOURS.sub("", str(error)).splitlines()]
+    return StoreUnreachable(f"{url_of(folder)} can't be reached: {': '.join(filter(None, lines))[:500]}")
+
+
 def _unreadable(folder: Path, error: DeltaError) -> LakeDamaged:
-    line = str(error).splitlines()[0]
+    line = (str(error).splitlines() or [type(error).__name__])[0]
     newest = max(_entries(folder).items(), default=(0, None))[1]
     return LakeDamaged(
         f"{folder / LOG} can't be read ({line}). Restore it from a backup; if only the newest entry is damaged"

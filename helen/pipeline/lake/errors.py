@@ -9,6 +9,10 @@ class PipelineError(Exception):
     """Holds one or two sentences for the operator: the fault, and what to do next. Printed without a traceback."""
 
 
+class StoreUnreachable(OSError):
+    """Says that an object store refuses, or gives no answer. It may be over with the next try."""
+
+
 class LakeBusy(PipelineError):
     """Says that another process is the writer."""
 

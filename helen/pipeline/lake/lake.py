@@ -8,12 +8,12 @@
 Spark writes plain Parquet into the staging folder. `publish` makes the files durable, moves them to their day, and
 names them in one log entry together with the transactions that the entry stands for: (name, number) pairs such as (a
 history, its last segment). Call `done` before publishing, because delta-rs doesn't refuse a repeated transaction. A
-crash before the entry leaves files that no entry names; `sweep` deletes them later.
+crash before the entry leaves files that no entry names; `sweep` deletes them later. places.py says what is done instead
+in an object store.
 """
 
 from __future__ import annotations
 
-import shutil
 import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +22,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
-from groundwork.atomic_write import sync_file, sync_folder
+from groundwork.atomic_write import sync_file
 from groundwork.file_lock import FileLock, LockHeld
 from helen.pipeline.lake import delta_log
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import LakeBusy, LakeDamaged
+from helen.pipeline.lake.lease import SECONDS, Lease
 from helen.pipeline.lake.levels import LEVELS, Levels
 from helen.pipeline.lake.log_entries import COMPACTED, FRESH, File, Kept, add, now_ms, removes, statistics
+from helen.pipeline.lake.places import (
+    is_stored,
+    make_folder,
+    metadata_of,
+    move,
+    options_of,
+    remove_tree,
+    size_of,
+    sync,
+    url_of,
+)
 from helen.pipeline.lake.schema import Table, tables_of
+from helen.pipeline.lake.stored_frames import frame_of, write_frame
 
 if TYPE_CHECKING:  # a process that only reads needs no Spark
     from pyspark.sql import DataFrame, SparkSession
@@ -49,11 +61,14 @@ CONFIGURATION: dict[str, str | None] = {
 class Lake:
     """Holds all tables of one folder. It reads without a lock, and writes only between `lock` and `unlock`."""
 
+    lease_seconds = SECONDS  # of the lock in an object store
+
     def __init__(self, folder: Path, levels: Levels = LEVELS) -> None:
-        self.folder = folder.resolve()
+        self.folder = folder if is_stored(folder) else folder.resolve()
         self.levels = levels
         self.tables = tables_of(levels)
-        self._lock: FileLock | None = None
+        self.is_stored = is_stored(folder)
+        self._lock: FileLock | Lease | None = None
         # Of the threads of a writer: held while one takes a batch in, and while upkeep looks or publishes. What upkeep
         # does in between takes minutes, and holds no batch back: it reads files that only itself replaces.
         self.turn = threading.RLock()
@@ -68,9 +83,11 @@ class Lake:
 
         Tables of an older version get the columns that this one has. Raises LakeDamaged.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         try:
-            self._lock = FileLock(self.folder / "lock", 0o640)
+            self._lock = (
+                Lease(self.folder, self.lease_seconds) if self.is_stored else FileLock(self.folder / "lock", 0o640)
+            )
         except LockHeld as error:
             raise LakeBusy(
                 f"{error.holder.capitalize()} is writing to {self.folder}. `helen pipeline run` compacts and reports by"
@@ -78,7 +95,7 @@ class Lake:
             ) from None
         try:
             for name, table in self.tables.items():
-                shutil.rmtree(self.path(name) / STAGING, ignore_errors=True)
+                remove_tree(self.path(name) / STAGING)
                 delta_log.bring_up(self.path(name), table)
         except BaseException:
             self.unlock()
@@ -134,7 +151,7 @@ class Lake:
     def _file(self, table: str, action: dict[str, Any], origin: delta_log.Origin) -> File:
         day, path, rows = (action.get("partition") or {}).get("day"), action["path"], action["num_records"]
         if rows is None:  # another program may leave statistics out
-            rows = pq.read_metadata(self.path(table) / path).num_rows
+            rows = metadata_of(self.path(table) / path).num_rows
         return File(
             path, action["size_bytes"], rows, day, origin.version, origin.fresh, action.get("min") or {},
             action.get("max") or {},
@@ -150,12 +167,8 @@ class Lake:
 
     def frame(self, spark: SparkSession, table: str, files: Iterable[File] | None = None) -> DataFrame:
         """Return these files, by default all that count now, as a frame. It doesn't change while others publish."""
-        chosen = self.files(table) if files is None else list(files)
-        schema = self.tables[table].ddl
-        if not chosen:
-            return spark.createDataFrame([], schema)
-        base = self.path(table)
-        return spark.read.schema(schema).option("basePath", str(base)).parquet(*(str(base / f.path) for f in chosen))
+        chosen, base = self.files(table) if files is None else list(files), self.path(table)
+        return frame_of(spark, self.tables[table], base, [base / file.path for file in chosen])
 
     def is_live(self, table: str) -> bool:
         """Return True if each row of a table counts: in a rollup of an older format replaced rows lay beside theirs."""
@@ -175,16 +188,12 @@ class Lake:
     def staging(self, table: str) -> Path:
         """Return a new name of a folder for the files of one attempt."""
         folder = self.path(table) / STAGING
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         return folder / uuid.uuid4().hex
 
     def stage(self, table: str, frame: DataFrame) -> list[Path]:
         """Have Spark write a frame into the staging folder, and return the files."""
-        target, described = self.staging(table), self.tables[table]
-        shaped = frame.select(*described.arrow.names)
-        writer = shaped.write.partitionBy(*described.partitions) if described.by_day else shaped.write
-        writer.parquet(str(target))
-        return sorted(target.rglob("*.parquet"))
+        return write_frame(frame, self.tables[table], self.staging(table))
 
     def stage_rows(self, table: str, rows: pa.Table) -> list[Path]:
         """Stage a few rows without Spark, and return the files."""
@@ -192,7 +201,7 @@ class Lake:
 
     def discard(self, staged: Path) -> None:
         """Delete the files of an attempt."""
-        shutil.rmtree(staged, ignore_errors=True)
+        remove_tree(staged)
 
     def publish(
         self, table: str, staged: Sequence[Path], transactions: Mapping[str, int], replaced: Sequence[File] = (),
@@ -205,20 +214,28 @@ class Lake:
         if the lake was deleted meanwhile.
         """
         if self._lock is not None and not self._lock.is_in_place():
-            raise LakeDamaged(f"{self.folder} was deleted or replaced while this process wrote to it: start it again.")
+            taken = ", or another process has taken its lock" if self.is_stored else ""
+            raise LakeDamaged(
+                f"{url_of(self.folder)} was deleted or replaced{taken} while this process wrote to it: start it again."
+            )
+        described, opened = self.tables[table], self.open(table)
+        if self.is_stored and opened is not None:
+            self._check_alone(table, opened, transactions, replaced)
         for name in transactions:
             self._done.pop((table, name), None)  # until it is known how this ends
-        described, opened = self.tables[table], self.open(table)
         version = 0 if opened is None else opened.version() + 1
         adds, count = self._move(described, staged, kept, version, fresh)
         properties = CommitProperties(
-            app_transactions=[Transaction(name, number, now_ms()) for name, number in transactions.items()]
+            app_transactions=[Transaction(name, number, now_ms()) for name, number in transactions.items()],
+            # In a store no lock is certain: an entry is written if nobody has written one since, or this fails.
+            max_commit_retries=0 if self.is_stored else None,
         )
         schema = Schema.from_arrow(described.arrow)
         if opened is None:
             create_table_with_add_actions(
-                str(self.path(table)), schema, adds, partition_by=described.partitions, configuration=CONFIGURATION,
+                url_of(self.path(table)), schema, adds, partition_by=described.partitions, configuration=CONFIGURATION,
                 description=delta_log.describe(), commit_properties=properties,
+                storage_options=options_of(self.folder),
             )  # fmt: skip
         else:
             opened.create_write_transaction(
@@ -228,12 +245,11 @@ class Lake:
         if opened is not None:
             opened.update_incremental()
             newest = opened.version()  # another program may have written an entry in between
-        for each in range(version, newest + 1):
-            sync_file(log / f"{each:020}.json")
-        sync_folder(log)
-        if opened is None:
-            sync_folder(self.path(table))
-            sync_folder(self.folder)
+        if not self.is_stored:
+            for each in range(version, newest + 1):
+                sync_file(log / f"{each:020}.json")
+        for folder in (log,) if opened is not None else (log, self.path(table), self.folder):
+            sync(folder)
         if self._lock is not None:
             self._done |= {(table, name): number for name, number in transactions.items()}
         paths = [*staged, *(each.path for each in kept)]
@@ -241,32 +257,46 @@ class Lake:
             self.discard(self.path(table) / STAGING / attempt)
         return count
 
+    def _check_alone(
+        self, table: str, opened: DeltaTable, transactions: Mapping[str, int], replaced: Sequence[File]
+    ) -> None:
+        """Raise LakeBusy if another process has published what this one is about to, or replaced the same files."""
+        known = {name: self._done[table, name] for name in transactions if (table, name) in self._done}
+        changed = any((opened.transaction_version(name) or 0) != number for name, number in known.items())
+        if replaced:
+            live = {*pa.table(opened.get_add_actions())["path"].to_pylist()}
+            changed = changed or any(file.path not in live for file in replaced)
+        if changed:
+            raise LakeBusy(
+                f"Another process has written to {url_of(self.path(table))}, so this one has published nothing more:"
+                " end one of them."
+            )
+
     def _move(
         self, table: Table, staged: Sequence[Path], kept: Sequence[Kept], version: int, fresh: bool
     ) -> tuple[list[AddAction], int]:
         """Move files into the table, durably. Returns the action of each for the log, and the rows of `staged`."""
         base = self.path(table.name)
-        base.mkdir(exist_ok=True)
+        make_folder(base)
         adds, folders, count = [], {base}, 0
         given = [*((path, fresh, fresh) for path in staged), *((each.path, each.fresh, False) for each in kept)]
         for number, (path, named_fresh, is_new) in enumerate(given):
-            metadata = pq.read_metadata(path)
+            metadata = metadata_of(path)
             if not metadata.num_rows:
                 continue
             letter = FRESH if named_fresh else COMPACTED
             name = f"{letter}{version:010}-{number:04}-{uuid.uuid4().hex[:8]}.parquet"
             target = base / path.parent.name / name if table.by_day else base / name
             if target.parent not in folders:
-                target.parent.mkdir(exist_ok=True)
+                make_folder(target.parent)
                 folders.add(target.parent)
-            sync_file(path)  # Spark never does
-            path.rename(target)
+            move(path, target)
             day = date.fromisoformat(path.parent.name.removeprefix("day=")) if table.by_day else None
             said = statistics(metadata, table.statistics)
-            adds.append(add(str(target.relative_to(base)), target.stat().st_size, day, is_new, said))
+            adds.append(add(str(target.relative_to(base)), size_of(target), day, is_new, said))
             count += metadata.num_rows if number < len(staged) else 0
         for folder in folders:
-            sync_folder(folder)
+            sync(folder)
         return adds, count
 
     def sweep(self, table: str, hours: int | None = None) -> int:

@@ -13,6 +13,7 @@ from attrs import frozen
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.log_entries import File
+from helen.pipeline.lake.places import filesystem, is_stored
 from helen.pipeline.lake.schema import TIME, Table
 
 MOST = 2**31 - 1  # the highest number of a series
@@ -67,6 +68,9 @@ def batches(table: Table, paths: Sequence[str], columns: Sequence[str], wanted: 
 
 def dataset(table: Table, paths: Sequence[str]) -> Any:
     """Return these files of a table as one Arrow dataset."""
+    if paths and is_stored(paths[0]):
+        names = [filesystem(path)[1] for path in paths]
+        return ds.dataset(names, schema=table.columns, format="parquet", filesystem=filesystem(paths[0])[0])
     return ds.dataset(list(paths), schema=table.columns, format="parquet")
 
 

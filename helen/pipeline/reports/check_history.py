@@ -18,14 +18,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from attrs import field, frozen
 from deltalake.exceptions import DeltaError
 
 from equus_protocol.results import STATUS_WORDS
 from helen.pipeline.lake.errors import LakeDamaged
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.lake_files import instant
+from helen.pipeline.lake.lake_files import dataset, instant
 from helen.pipeline.lake.levels import LEVELS, Level
 from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.log_entries import File
@@ -126,9 +125,9 @@ class _SeriesFiles:
     def batches(self, lot: Sequence[File], columns: Sequence[str], wanted: Any) -> Iterator[pa.RecordBatch]:
         """Yield the same rows piece by piece. Raises TooMuch beyond MOST_BYTES, a server's share for one reader."""
         names = [str(self.lake.path(self.table) / file.path) for file in lot]
-        dataset = ds.dataset(names, schema=self.lake.tables[self.table].columns, format="parquet")
         held = 0
-        for batch in dataset.to_batches(list(columns), filter=(pc.field("series") == self.series) & wanted):
+        ours = (pc.field("series") == self.series) & wanted
+        for batch in dataset(self.lake.tables[self.table], names).to_batches(list(columns), filter=ours):
             held += batch.nbytes
             if held > MOST_BYTES:
                 raise TooMuch("that is too big for one answer: ask for a shorter time, or for fewer metrics")

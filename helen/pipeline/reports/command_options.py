@@ -22,6 +22,7 @@ from helen.pipeline.engine import AUTO, ENGINES, SETTING
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS, Day, local_days, local_today, parse_day
+from helen.pipeline.lake.places import is_stored, url_of
 from helen.pipeline.progress import progress
 from helen.pipeline.reports.report_formats import FORMATS, render
 from helen.pipeline.spark import start_spark
@@ -73,7 +74,12 @@ def command(function: Command) -> Command:
         envvar="HELEN_STATE",
         help="State folder of a Helen, or its history folder; several for several Helens.",
     )
-    @click.option("--lake", type=click.Path(path_type=Path), envvar="HELEN_LAKE", help="Default: STATE/history/lake.")
+    @click.option(
+        "--lake",
+        type=click.Path(path_type=Path),
+        envvar="HELEN_LAKE",
+        help="A folder, or s3://BUCKET/KEY. Default: STATE/history/lake.",
+    )
     @click.option(
         "--master",
         default="local[*]",
@@ -100,6 +106,10 @@ def command(function: Command) -> Command:
             raise click.ClickException(str(error)) from error
         except PySparkException as error:
             raise click.ClickException(f"Spark: {first_line(error)}") from error
+        except OSError as error:
+            if lake is None or not is_stored(lake):
+                raise
+            raise click.ClickException(f"{url_of(lake)}: {first_line(error)}") from error
 
     return wrapped  # fmt: skip
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from helen.pipeline.lake.errors import LakeDamaged
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.lake_files import instant
+from helen.pipeline.lake.lake_files import dataset, instant
 from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.log_entries import File
 from helen.pipeline.reports.check_history import LakeUnreadable, TooMuch
@@ -103,9 +102,8 @@ def _by_day(files: Sequence[File]) -> Iterator[list[File]]:
 def _read(lake: Lake, files: Sequence[File], wanted: Any) -> list[dict[str, Any]]:
     """Return the rows of one day that meet a condition. Raises TooMuch beyond MOST_BYTES."""
     paths = [str(lake.path(TABLE) / file.path) for file in files]
-    dataset = ds.dataset(paths, schema=lake.tables[TABLE].columns, format="parquet")
     batches, held = [], 0
-    for batch in dataset.to_batches(list(COLUMNS), filter=wanted):
+    for batch in dataset(lake.tables[TABLE], paths).to_batches(list(COLUMNS), filter=wanted):
         held += batch.nbytes
         if held > MOST_BYTES:
             raise TooMuch("that is too big for one answer: ask for a shorter time, or for fewer kinds")

@@ -73,7 +73,6 @@ def count_gone(table: Table, path: str, columns: Sequence[str], wanted: Any, gon
 
 def write_rest(table: Table, path: str, wanted: Any, gone: Gone, target: Path) -> None:
     """Write the rows of a file that meet a condition and don't go, in their order. Raises OSError."""
-    target.parent.mkdir(parents=True)
     rest: list[pa.RecordBatch] = []
     with open_writer(table, target) as writer:
         for batch in batches(table, [path], table.columns.names, wanted):

@@ -8,6 +8,7 @@ are merged by ranges of the first sort column. Each row is decoded once and enco
 from __future__ import annotations
 
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from helen.pipeline.lake.day_files import open_writer
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import MOST, Held, batches, between, held
 from helen.pipeline.lake.log_entries import File
+from helen.pipeline.lake.places import is_stored, make_folder
 from helen.pipeline.lake.schema import AVAILABILITY, WRITTEN, Table
 from helen.pipeline.rollup.job import bounds_of
 
@@ -53,8 +55,14 @@ class SortTask:
 
     def _part(self, part: int) -> list[Path]:
         folder = Path(self.staged) / uuid.uuid4().hex
-        target, runs = folder / self.day / "part.parquet", Runs(self.table, folder / "runs")
-        target.parent.mkdir(parents=True)
+        target = folder / self.day / "part.parquet"
+        if is_stored(folder):
+            with tempfile.TemporaryDirectory(prefix="helen-runs-") as scratch:
+                return self._sort(part, target, Runs(self.table, Path(scratch)))
+        return self._sort(part, target, Runs(self.table, folder / "runs"))
+
+    def _sort(self, part: int, target: Path, runs: Runs) -> list[Path]:
+        make_folder(target.parent)
         held_rows: list[pa.RecordBatch] = []
         for batch in self._read(part):
             held_rows.append(batch)
@@ -73,7 +81,7 @@ class SortTask:
             for lowest, highest in runs.ranges(self.run_rows):
                 rows = runs.read(lowest, highest)
                 writer.write_table(in_order(self.table, rows), row_group_size=self.table.rows_per_group)
-        shutil.rmtree(folder / "runs")
+        shutil.rmtree(runs.folder)
         return [target]
 
     def _read(self, part: int) -> Iterator[pa.RecordBatch]:

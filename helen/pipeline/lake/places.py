@@ -1,0 +1,184 @@
+"""Reads and writes files of the lake, on a file system or in an object store.
+
+A place in an object store is a path like any other, `s3:/BUCKET/KEY`: pathlib folds the second slash of the URL. What
+works on names alone works on both. What touches files goes through here. A file system is asked to sync, and files are
+renamed there; a store has a file whole or not at all, and needs neither.
+
+Stores take their settings from the environment (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL and so on), so that
+tasks in Spark's workers have them as well, and no secret is in a URL.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from groundwork.atomic_write import PUBLIC, sync_file, sync_folder, write_durably
+
+SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss")
+ATTEMPTS = 10  # of each request to a store; the waits between them grow to some seconds
+CONNECT_SECONDS, REQUEST_SECONDS = 10.0, 30.0
+# Of `deltalake`, whose requests are those of the log.
+STORE_OPTIONS = {"max_retries": str(ATTEMPTS), "retry_timeout": "60s", "timeout": "30s", "connect_timeout": "10s"}
+
+
+def is_stored(path: Path | str) -> bool:
+    """Return True for a place in an object store."""
+    return str(path).partition(":/")[0] in SCHEMES
+
+
+def url_of(path: Path | str) -> str:
+    """Return a place as people and `deltalake` write it: a URL for a store."""
+    scheme, colon, rest = str(path).partition(":/")
+    return f"{scheme}://{rest.lstrip('/')}" if colon and scheme in SCHEMES else str(path)
+
+
+def options_of(path: Path | str) -> dict[str, str] | None:
+    """Return the options with which `deltalake` opens a table; None on a file system."""
+    if not is_stored(path):
+        return None
+    plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+    return STORE_OPTIONS | ({"allow_http": "true"} if plain else {})
+
+
+def filesystem(path: Path | str) -> tuple[pafs.FileSystem, str]:
+    """Return Arrow's file system for a place, and the name that the place has there. Raises OSError."""
+    if not is_stored(path):
+        return _local(), str(path)
+    scheme, _, rest = str(path).partition(":/")
+    key = rest.lstrip("/")
+    return _store(scheme, key.partition("/")[0]), key
+
+
+@functools.cache
+def _local() -> pafs.FileSystem:
+    return pafs.LocalFileSystem()
+
+
+@functools.lru_cache(maxsize=16)
+def _store(scheme: str, bucket: str) -> pafs.FileSystem:
+    if scheme in ("s3", "s3a"):
+        return pafs.S3FileSystem(
+            region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"),
+            endpoint_override=os.environ.get("AWS_ENDPOINT_URL"), connect_timeout=CONNECT_SECONDS,
+            request_timeout=REQUEST_SECONDS, retry_strategy=pafs.AwsDefaultS3RetryStrategy(max_attempts=ATTEMPTS),
+            allow_delayed_open=True,  # a small file is one request instead of three
+        )  # fmt: skip
+    return pafs.FileSystem.from_uri(f"{scheme}://{bucket}")[0]
+
+
+# ------------------------------------------------------------------------------------------------ Parquet
+
+
+def parquet_writer(path: Path, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+    """Open a new Parquet file; its folder is made. Raises OSError."""
+    make_folder(path.parent)
+    store, name = filesystem(path) if is_stored(path) else (None, str(path))
+    return pq.ParquetWriter(name, schema, filesystem=store, **options)
+
+
+def parquet_file(path: Path | str) -> pq.ParquetFile:
+    """Open a Parquet file to read it; it is a context manager. Raises OSError."""
+    store, name = filesystem(path) if is_stored(path) else (None, str(path))
+    return pq.ParquetFile(name, filesystem=store)
+
+
+def read_columns(path: Path | str, columns: Sequence[str]) -> pa.Table:
+    """Return columns of a Parquet file. Raises OSError."""
+    with parquet_file(path) as opened:
+        return opened.read(list(columns))
+
+
+def metadata_of(path: Path | str) -> pq.FileMetaData:
+    """Return the footer of a Parquet file. Raises OSError."""
+    with parquet_file(path) as opened:
+        return opened.metadata
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it; a store has none. Raises OSError."""
+    if not is_stored(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def move(source: Path, target: Path) -> None:
+    """Move a file, durably but for the name's folder: call `sync`. Raises OSError."""
+    if is_stored(source):
+        store, name = filesystem(source)
+        store.copy_file(name, filesystem(target)[1])  # the copy that is left is staged: it is swept
+        return
+    sync_file(source)  # Spark never does
+    source.rename(target)
+
+
+def sync(folder: Path) -> None:
+    """Make the names in a folder durable; those in a store are. Raises OSError."""
+    if not is_stored(folder):
+        sync_folder(folder)
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file. Raises OSError."""
+    store, name = filesystem(path)
+    found = store.get_file_info(name)
+    if found.size is None:
+        raise FileNotFoundError(f"{url_of(path)} is not there")
+    return int(found.size)
+
+
+def missing_of(paths: Sequence[Path]) -> list[Path]:
+    """Return those of these files that aren't there. Raises OSError."""
+    if not paths:
+        return []
+    store = filesystem(paths[0])[0]
+    infos = store.get_file_info([filesystem(path)[1] for path in paths])
+    return [path for path, info in zip(paths, infos, strict=True) if info.type != pafs.FileType.File]
+
+
+def files_below(folder: Path, suffix: str, recursive: bool = False) -> Iterator[Path]:
+    """Yield the files of a folder whose names end so; none where it is missing. Raises OSError."""
+    store, name = filesystem(folder)
+    selector = pafs.FileSelector(name, allow_not_found=True, recursive=recursive)
+    for info in store.get_file_info(selector):
+        if info.type == pafs.FileType.File and info.path.endswith(suffix):
+            yield folder / info.path[len(name) :].lstrip("/")
+
+
+def remove_tree(folder: Path) -> None:
+    """Delete a folder with all that is in it, as far as it can be."""
+    if not is_stored(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    try:
+        store, name = filesystem(folder)
+        store.delete_dir(name)
+    except OSError:  # it isn't there, or it is swept some other time
+        return
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return what is in a small file. Raises OSError, FileNotFoundError among them."""
+    store, name = filesystem(path)
+    with store.open_input_stream(name) as opened:
+        return bytes(opened.read())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace a small file whole, durably; anybody may read it. Raises OSError."""
+    if not is_stored(path):
+        write_durably(path, data, PUBLIC)
+        return
+    store, name = filesystem(path)
+    with store.open_output_stream(name) as opened:
+        opened.write(data)

@@ -1,0 +1,322 @@
+"""A lake in an object store: moto's S3 server, which can also refuse requests, be slow, or be gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+from deltalake.exceptions import DeltaError
+from plainly import PlainBatch, sink_of
+
+from helen.pipeline.doctor import examine
+from helen.pipeline.ingest import batch as ingestion
+from helen.pipeline.lake import lake as lakes
+from helen.pipeline.lake import places
+from helen.pipeline.lake.damaged_files import unreadable
+from helen.pipeline.lake.errors import LakeBusy, LakeDamaged
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.reports.check_history import HistoryRequest, read_history
+from helen.pipeline.rollup.following import cascade
+from helen.pipeline.upkeep import compact, sweep
+from helen.pipeline.verify import verify_days, verify_segments
+
+T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
+STAGES = Path(__file__).parents[2] / "stages"
+KILLS = ("written:1", "m5-published:1", "segments-published:1", "results-published:1", "")
+
+
+class Store:
+    """The server's process; `told` says which faults it has from now on."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, str(STAGES / "object_store.py")]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self._line())
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], 60.0)[0], "the server says nothing"
+        return self.process.stdout.readline()
+
+    def told(self, **faults: Any) -> dict[str, int]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(faults) + "\n")
+        self.process.stdin.flush()
+        counts: dict[str, int] = json.loads(self._line())
+        return counts
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=30.0)
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    started = Store()
+    words = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{started.port}", "AWS_ACCESS_KEY_ID": "one", "AWS_REGION": "us-east-1",
+        "AWS_SECRET_ACCESS_KEY": "two", "AWS_EC2_METADATA_DISABLED": "true",
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in words.items():
+            patched.setenv(name, value)
+        places._store.cache_clear()
+        endpoint = f"127.0.0.1:{started.port}"
+        pafs.S3FileSystem(endpoint_override=endpoint, scheme="http", allow_bucket_creation=True).create_dir("lakes")
+        yield started
+        started.end()
+    places._store.cache_clear()
+
+
+@pytest.fixture
+def lake(store: Store, request: pytest.FixtureRequest) -> Iterator[Lake]:
+    """An empty lake, as an option of a command line says it. It is unlocked at the end, so that its thread ends."""
+    made = Lake(Path(f"s3://lakes/{request.node.name}"))
+    yield made
+    store.told()
+    made.unlock()
+
+
+def write(history: Any, segments: int = 3) -> None:
+    """Three results of each of two checks in a segment, over midnight."""
+    for number in range(segments):
+        begin = T + 86_100 + number * 180
+        history.segment(*(
+            history.result(f"web{at % 2}/net", begin + at * 30, metrics=[
+                {"name": "sent", "value": number * 100.0 + at, "kind": "counter"}]) for at in range(6)
+        ))  # fmt: skip
+    history.segment(history.change("link", T, "web0", event="up"))
+
+
+def content(lake: Lake) -> dict[str, list[Any]]:
+    tables = ("results", "m5", "h1", "d1", "changes", "series")
+    return {
+        table: sorted(
+            json.dumps({k: v for k, v in row.items() if k != "version"}, default=str) for row in lake.rows(table)
+        )
+        for table in tables
+    }
+
+
+def follow(lake: Lake) -> None:
+    lake.lock()
+    cascade(None, lake)  # type: ignore[arg-type]
+    compact(None, lake, all_days=True)  # type: ignore[arg-type]
+    lake.unlock()
+
+
+def check_proved(lake: Lake, results: int) -> None:
+    assert verify_segments(lake) == []
+    days = list(verify_days(lake))
+    assert [each.faults for each in days] == [[] for _ in days]
+    assert sum(each.counts["results"] or 0 for each in days) == results
+
+
+def test_it_has_what_a_folder_has(
+    lake: Lake, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken in by tasks, summed up, put together, proved and read; and Helen is told."""
+    monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)
+    write(history)
+    folder = Lake(tmp_path / "lake")
+    for each in (lake, folder):
+        (history.folder / "pipeline-lake").unlink(missing_ok=True)
+        take_in(each, history.state)
+        follow(each)
+    assert content(lake) == content(folder)
+    check_proved(lake, 18)
+    assert (history.folder / "committed").read_text().strip() == "3"
+    begin = round(T) * MICROS
+    request = HistoryRequest("web1", "net", begin, begin + 2 * 86_400 * MICROS, "h1", ["sent"])
+    points = [each["metrics"][0]["points"] for each in (read_history(at.folder, request) for at in (lake, folder))]
+    assert points[0] == points[1] != []
+    found = {each.what: (each.fine, each.said) for each in examine(lake, [history.state])}
+    assert found["lake"] == (True, f"s3://lakes/{lake.folder.name}, in an object store")
+    assert found["tables"][0]
+    lake.lock()
+    sweep(lake)
+    lake.unlock()
+    assert [*places.files_below(lake.path("results") / "_staging", "", recursive=True)] == []
+
+
+def test_one_writer(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are refused, until it gives the lock up or has not renewed it."""
+    lake.lock()
+    other = Lake(lake.folder)
+    with pytest.raises(LakeBusy, match=r"is writing to s3://lakes/test_one_writer.*try again in (59|60) s"):
+        other.lock()
+    lake.unlock()
+    other.lock()
+    monkeypatch.setattr(Lake, "lease_seconds", 0.0)
+    lake.lock()
+    with pytest.raises(LakeDamaged, match="another process has taken its lock"):
+        other.publish("series", [], {})
+    other.unlock()
+    other.unlock()
+    assert lake._lock is not None
+    assert lake._lock.is_in_place()
+
+
+def test_two_writers_double_nothing(lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have the lock, say. The store refuses the entry of the slower one, which then sees the other one's."""
+    monkeypatch.setattr(lakes.Lease, "is_in_place", lambda self: True)
+    monkeypatch.setattr(Lake, "lease_seconds", 0.0)
+    monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)  # a batch is one segment
+    quick_lake = Lake(lake.folder)
+    write(history, 2)
+    quick = sink_of(quick_lake, history.state)
+    quick.take(PlainBatch(quick, 1))
+    slow = sink_of(lake, history.state)
+    batch, given = PlainBatch(slow, 1), lake._move
+
+    def meanwhile(*words: Any) -> Any:
+        monkeypatch.setattr(lake, "_move", given)
+        quick.take(PlainBatch(quick, 1))
+        return given(*words)
+
+    monkeypatch.setattr(lake, "_move", meanwhile)
+    with pytest.raises(DeltaError, match="Failed to commit transaction"):
+        slow.take(batch)
+    with pytest.raises(LakeBusy, match="Another process has written to s3://lakes/"):
+        slow.take(batch)
+    lake.unlock()
+    quick_lake.unlock()
+    follow(quick_lake)
+    check_proved(quick_lake, 12)
+
+
+def test_files_that_another_writer_replaced_stay_replaced(
+    lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was put together from them is not published beside what the other one made."""
+    monkeypatch.setattr(lakes.Lease, "is_in_place", lambda self: True)
+    monkeypatch.setattr(Lake, "lease_seconds", 0.0)
+    write(history, 2)
+    take_in(lake, history.state, most=1)
+    files, rows = lake.files("results"), pa.Table.from_pylist(lake.rows("results"), schema=lake.tables["results"].arrow)
+    lake.lock()
+    staged = lake.stage_rows("results", rows)
+    other = Lake(lake.folder)
+    other.publish("results", other.stage_rows("results", rows), {}, files, fresh=False)
+    with pytest.raises(LakeBusy, match="has published nothing more"):
+        lake.publish("results", staged, {}, files, fresh=False)
+    lake.unlock()
+    assert len(lake.rows("results")) == 12
+
+
+def test_a_server_that_refuses_and_is_slow(store: Store, lake: Lake, history: Any, take_in: Any) -> None:
+    """One in ten requests is answered 503, and one in ten late: it takes longer, and is exact."""
+    write(history, 2)
+    before = store.told(refuse=0.1, slow=[0.1, 0.05])
+    take_in(lake, history.state)
+    after = store.told()
+    follow(lake)
+    assert after["refused"] > before["refused"]
+    assert after["slow"] > before["slow"]
+    check_proved(lake, 12)
+
+
+def test_a_server_that_is_gone(
+    store: Store, lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was begun fails with an error that is expected, and is done when the server is back."""
+    monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)  # a batch is one segment
+    monkeypatch.setattr(places, "ATTEMPTS", 1)
+    monkeypatch.setattr(places, "STORE_OPTIONS", {"max_retries": "0", "retry_timeout": "1s"})
+    places._store.cache_clear()
+    write(history)
+    sink = sink_of(lake, history.state)
+    sink.take(PlainBatch(sink, 1))
+    store.told(dead=True)
+    batch = PlainBatch(sink, 1)
+    with pytest.raises((OSError, DeltaError, LakeDamaged)):
+        sink.take(batch)
+    found = {each.what: each for each in examine(lake, [history.state])}
+    assert not found["lake"].fine
+    assert found["lake"].said.startswith(f"s3://lakes/{lake.folder.name} can't be reached: ")
+    store.told()
+    take_in(lake, history.state)
+    follow(lake)
+    places._store.cache_clear()
+    check_proved(lake, 18)
+
+
+def test_a_writer_that_is_killed(store: Store, lake: Lake, history: Any) -> None:
+    """At each point; what it left is swept, and each result is there once."""
+    write(history, 4)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    program = subprocess.Popen(
+        [sys.executable, str(STAGES / "plainly.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+    lines = "".join(json.dumps([str(lake.folder), str(history.state), where]) + "\n" for where in KILLS)
+    answers, _ = program.communicate(lines, timeout=200.0)
+    assert [*map(int, answers.split())] == [-9] * (len(KILLS) - 1) + [0]
+    lake.lease_seconds = 0.0
+    follow(lake)
+    check_proved(lake, 24)
+
+
+def test_spark_reads_and_writes_it(lake: Lake, history: Any, take_in: Any, spark: Any) -> None:
+    """By Arrow in its workers, since it has no jars for a store."""
+    write(history)
+    take_in(lake, history.state)
+    words = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    spark.sparkContext.environment.update(words)
+    try:
+        frame = lake.frame(spark, "results")
+        counted = sorted((str(row["day"]), row["count"]) for row in frame.groupBy("day").count().collect())
+        assert counted == [("2026-09-22", 10), ("2026-09-23", 8)]
+        lake.lock()
+        staged = lake.stage("results", frame)
+        lake.publish("results", staged, {}, lake.files("results"), fresh=False)
+        assert len(lake.rows("results")) == 18
+        assert lake.frame(spark, "results", []).count() == 0
+    finally:
+        for name in words:
+            spark.sparkContext.environment.pop(name)
+    check_proved(lake, 18)
+
+
+def test_a_file_that_cannot_be_read_is_named(lake: Lake, history: Any, take_in: Any) -> None:
+    """By its URL; and one that is not there is a finding of the doctor."""
+    write(history, 1)
+    take_in(lake, history.state)
+    file = lake.files("results")[0]
+    path = lake.path("results") / file.path
+    places.write_bytes(path, b"PAR1 no more")
+    assert unreadable(lake, "results", file) is not None
+    [sentence] = verify_segments(lake)
+    assert sentence.startswith(f"s3://lakes/{lake.folder.name}/results/day=2026-09-22/b0000000000-0000-")
+    filesystem, name = places.filesystem(path)
+    filesystem.delete_file(name)
+    found = {each.what: each for each in examine(lake, [history.state])}
+    assert "1 file is in the log and not on the disk" in found["tables"].said
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("s3://b/lake/x", "s3://b/lake/x"), ("s3a:/b/lake", "s3a://b/lake"), ("gs://b", "gs://b"),
+        ("abfs://c@a.example/l", "abfs://c@a.example/l"), ("/var/s3:/b", "/var/s3:/b"), ("lake", "lake"),
+    ],
+)  # fmt: skip
+def test_places(path: str, url: str) -> None:
+    """A path and a URL are the same place."""
+    assert places.url_of(Path(path)) == url
+    assert places.is_stored(Path(path)) == ("://" in url)
+
+
+def test_tables_that_have_nothing_yet(lake: Lake) -> None:
+    assert (lake.open("results"), lake.files("m5"), lake.rows("series")) == (None, [], [])
+    assert isinstance(lake.tables["m5"].arrow, pa.Schema)

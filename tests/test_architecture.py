@@ -78,7 +78,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.storage",),
     ("helen.assignments", "helen.identity"),
     ("helen.evaluation", "helen.library"),
-    ("helen.backup", "helen.discovery", "helen.explain", "helen.notify", "helen.queries", "helen.tunnels"),
+    ("helen.backup", "helen.discovery", "helen.explain", "helen.notify", "helen.promql", "helen.queries", "helen.tunnels"),
     ("helen.sessions", "helen.forwards"),
     ("helen.passive", "helen.jobs", "helen.targets"),
     ("helen.parts", "helen.pipeline_tasks"),

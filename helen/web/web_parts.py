@@ -8,6 +8,7 @@ from attrs import fields, frozen
 
 from helen.parts import Parts
 from helen.passive.pings import Pings
+from helen.promql.processes import QueryProcesses
 from helen.storage.web_session_rows import WebSession
 from helen.storage.web_token_rows import WebToken
 from helen.web.lake_reads import LakeReads
@@ -36,6 +37,7 @@ class WebParts(Parts):
     state_rows: StateRows
     pings: Pings
     lake_reads: LakeReads
+    query_processes: QueryProcesses
     row_feed: RowFeed
 
     @classmethod
@@ -74,6 +76,7 @@ class WebParts(Parts):
             state_rows=StateRows(parts.evaluator),
             pings=Pings(parts.passive, parts.commands),
             lake_reads=LakeReads(),
+            query_processes=QueryProcesses(parts.reactor),
             row_feed=feed,
         )
 

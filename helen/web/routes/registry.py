@@ -17,7 +17,13 @@ from helen.web import openapi
 from helen.web.access_routes import browsers, enrolment, keys, login, renewals, web_tokens
 from helen.web.answers import refuse_error, write_json
 from helen.web.bodies import read_body
-from helen.web.foreign_routes import alertmanager_alerts, alertmanager_silences, foreign_results, pings
+from helen.web.foreign_routes import (
+    alertmanager_alerts,
+    alertmanager_silences,
+    foreign_results,
+    pings,
+    prometheus_queries,
+)
 from helen.web.forward_routes import forwards
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Answer, Route, Routes
@@ -76,7 +82,7 @@ MODULES: tuple[RouteModule, ...] = (
     windows, recent, history, events, changes, checks, code, assignments, pushes,
     rollouts, keys, jobs, notifications, notifications_file, audit, web_tokens, browsers, login, drain, passive,
     targets, forwards, enrolment, runs, tunnels, acks, many_acks, foreign_results, pings, alertmanager_alerts,
-    alertmanager_silences,
+    alertmanager_silences, prometheus_queries,
 )  # fmt: skip
 ROUTES: tuple[Route, ...] = (*routes, *(route for module in MODULES for route in module.routes))
 BY_NAME: dict[str, Route] = {route.name: route for route in ROUTES}

@@ -12,13 +12,13 @@ from attrs import evolve
 from twisted.internet.threads import deferToThread
 
 from helen.agents.sight import seen
-from helen.parts import Parts
 from helen.web.answers import write_json
 from helen.web.connections.paced_answers import Write, write_pieces
 from helen.web.connections.short_turns import ROWS_A_STEP, take_turns
 from helen.web.cursors import read_page
 from helen.web.json_types import Counts, words
 from helen.web.problems import bad_request
+from helen.web.promql.asking import answer_question
 from helen.web.query import first_text
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Query, Routes
@@ -29,6 +29,7 @@ from helen.web.web_parts import WebParts
 routes = Routes()
 MOST_FILTER = 1_000  # characters
 MOST_VALUES = 100  # of a label
+OF_PROMETHEUS = (b"match[]", b"start", b"end", b"limit")  # parameters of its route `labels`
 PIECE = 32_768  # characters that are joined before they are written: each write costs a call of the system
 SHAPES: dict[str, tuple[type, ...]] = {
     "problems": (int, bool, float, str, str), "agent": (str, str), "check": (str, str), "since": (float, str, str),
@@ -129,8 +130,13 @@ def read_wanted(request: ApiRequest) -> Wanted:
 
 
 @routes.get(f"{V1}/labels", "read", "The labels of agents", answer=LabelsJson)
-def list_labels(parts: Parts, request: ApiRequest) -> bytes:
-    """Answer with the keys of labels, and how many agents have each value; 100 values of a key at most."""
+async def list_labels(parts: WebParts, request: ApiRequest) -> bytes:
+    """Answer with the keys of labels, and how many agents have each value; 100 values of a key at most.
+
+    A request with a parameter of Prometheus' route of this name gets the answer of that one.
+    """
+    if any(name in request.args for name in OF_PROMETHEUS):
+        return await answer_question(parts, request, "labels")
     counted: dict[str, Counter[str]] = {}
     for agent in seen(parts.visible(request.caller), parts.sessions.roster.agents.values()):
         if agent.revoked_at is None:

@@ -1,0 +1,66 @@
+"""A real Prometheus with samples of our choice, by `promtool tsdb create-blocks-from openmetrics`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from real_peers import Peer, program
+from remotes import wait_for
+
+Series = tuple[Mapping[str, str], list[tuple[float, float]]]  # labels with __name__; unix seconds and values
+
+
+class Prometheus:
+    """Has series, and answers questions about them."""
+
+    def __init__(self, folder: Path, series: Iterable[Series]) -> None:
+        (folder / "empty.yml").write_text("")
+        (folder / "series.txt").write_text(exposition(series))
+        words = [program("promtool", "prometheus"), "tsdb", "create-blocks-from", "openmetrics", "series.txt", "data"]
+        subprocess.run(words, check=True, capture_output=True, cwd=folder, timeout=60)
+        self.peer = Peer(folder, [
+            program("prometheus", "prometheus"), "--config.file=empty.yml", "--storage.tsdb.path=data",
+            "--web.listen-address=127.0.0.1:0", "--storage.tsdb.retention.time=99y", "--query.max-samples=50000000",
+        ])  # fmt: skip
+        try:
+            wait_for(self._is_ready, "Prometheus")
+        except AssertionError:
+            self.end()
+            raise
+
+    def ask(self, path: str, **given: Any) -> Any:
+        """The answer of /api/v1/PATH as plain data, whatever its status."""
+        body = urllib.parse.urlencode(given, doseq=True).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.peer.port}/api/v1/{path}", body)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            return json.load(error)
+
+    def end(self) -> None:
+        self.peer.end()
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.peer.port}/-/ready", timeout=10) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+def exposition(series: Iterable[Series]) -> str:
+    """The text of OpenMetrics, family by family."""
+    families: dict[str, list[str]] = {}
+    for labels, samples in series:
+        inside = ",".join(f"{key}={json.dumps(value)}" for key, value in labels.items() if key != "__name__")
+        head = f"{labels['__name__']}{{{inside}}}"
+        families.setdefault(labels["__name__"], []).extend(f"{head} {value!r} {at:.3f}" for at, value in samples)
+    lines = [line for name, rows in families.items() for line in (f"# TYPE {name} unknown", *rows)]
+    return "\n".join([*lines, "# EOF"]) + "\n"

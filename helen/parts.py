@@ -13,6 +13,7 @@ from groundwork.clock_watch import ClockWatch
 from groundwork.event import Event
 from helen.agents.sight import Sight
 from helen.assignments.assignments_file import AssignmentsFile
+from helen.assignments.known_exports import KnownExports
 from helen.assignments.known_notes import KnownNotes
 from helen.evaluation.commands import Commands
 from helen.evaluation.evaluator import Evaluator
@@ -119,6 +120,7 @@ class Parts:
     published: Event[[]]  # a set of checks was published
     assignments: AssignmentsFile
     notes: KnownNotes
+    exports: KnownExports
     rollout_control: RolloutControl
     drain: Drain
     pipeline: PipelineWatch

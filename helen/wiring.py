@@ -22,6 +22,7 @@ from groundwork.event import Event
 from groundwork.start_clock import StartClock
 from helen.agents.restore import drop_late, drop_retired, restore_latest
 from helen.assignments.assignments_file import AssignmentsFile
+from helen.assignments.known_exports import KnownExports
 from helen.assignments.known_notes import KnownNotes
 from helen.evaluation.commands import Commands
 from helen.evaluation.evaluator import Evaluator
@@ -124,8 +125,9 @@ def wire(
     )
     start = _compare_clocks(ground, evaluator.timeline)
     events = _events(ground, evaluator, report_failure)
-    notes = KnownNotes()
+    notes, exports = KnownNotes(), KnownExports()
     sessions.delivery.scheduled.subscribe(notes.take)
+    sessions.delivery.scheduled.subscribe(exports.take)
     notifier = Notifier(
         reactor, ground.state, ground.store, ground.journal, sessions.facts_of, clock.wall, clock.settled,
         lambda: evaluator.timeline.open_problems(), chosen.mute, notes.of,
@@ -183,6 +185,7 @@ def wire(
             reactor, ground.state / "assignments.toml", ground.store, time.time, sessions.delivery.assign
         ),
         notes=notes,
+        exports=exports,
         rollout_control=rollout_control,
         drain=Drain(reactor, ground.state, sessions),
         pipeline=PipelineWatch(ground.state / "history"),

@@ -19,6 +19,7 @@
     runbook = "https://wiki.example.org/{check}"    # these three are for people, and win over those of the check
     owner = "storage"
     notes = "Ask before the disk is full."
+    export = ["used"]                         # metrics on /metrics/checks: names or patterns
 
 and settings of the rule that evaluates its results (helen/assignments/state_rules.py): attempts, recover, retry, stale,
 flap, depends; a table [judge] has their defaults. Pure: text in, values out.
@@ -34,6 +35,7 @@ from typing import Any
 from groundwork.check_notes import READERS as NOTES
 from groundwork.check_notes import read_all
 from groundwork.durations import parse_duration
+from groundwork.globs import LONGEST
 from groundwork.target_ids import MOST_ID
 from helen.assignments.schedule import PATTERN, SHORTEST, Assignment, Assignments, AssignmentsError
 from helen.assignments.state_rules import OF_ENTRY, read_defaults, read_settings
@@ -43,9 +45,11 @@ RESERVED = "equus:"  # ids that agents give to reports of their own, such as gap
 MAX_ENTRIES = 10_000  # of the file
 MAX_MESH = 20  # patterns of one mesh
 MAX_DEFAULTS = 1_000  # of the file: each is held against each check of each agent
+MAX_EXPORTS = 50  # of an entry: each is held against each metric of a scrape
 MAX_ARGS = 262_144  # bytes of JSON: the whole schedule of an agent must fit into one blob of 1 MiB
 _ID = re.compile(r"[^\x00-\x20\x7f]{1,200}")
-_KEYS = ("check", "agents", "targets", "mesh", "labels", "id", "every", "timeout", "overlap", "args", *NOTES, *OF_ENTRY)
+_KEYS = ("check", "agents", "targets", "mesh", "labels", "id", "every", "timeout", "overlap", "args", "export", *NOTES,
+         *OF_ENTRY)  # fmt: skip
 _OF_DEFAULTS = ("check", "agents", "labels", "args")
 
 
@@ -121,6 +125,7 @@ def _read_entry(entry: Any, at: int, faults: list[str]) -> Assignment | None:
         overlap=entry.get("overlap", "skip"),
         args=entry.get("args", {}),
         rule_settings=read_settings(entry, OF_ENTRY, place, faults),
+        export=_exports(entry, place, faults),
         notes=read_all(entry, lambda name, sentence: faults.append(f"{place}: {name} {sentence}")),
         place=at,
     )
@@ -184,6 +189,15 @@ def _patterns(entry: dict[str, Any], key: str, place: str, faults: list[str]) ->
     if isinstance(value, list) and value and all(isinstance(pattern, str) for pattern in value):
         return tuple(value)
     faults.append(f"{place}: {key} is {value!r}: write a name or pattern, or a list of them")
+    return ()
+
+
+def _exports(entry: dict[str, Any], place: str, faults: list[str]) -> tuple[str, ...]:
+    value = entry.get("export", [])
+    is_list = isinstance(value, list) and len(value) <= MAX_EXPORTS
+    if is_list and all(isinstance(each, str) and 0 < len(each) <= LONGEST for each in value):
+        return tuple(value)
+    faults.append(f"{place}: export is a list of at most {MAX_EXPORTS} names or patterns of metrics")
     return ()
 
 

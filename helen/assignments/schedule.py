@@ -64,6 +64,7 @@ class Assignment:
     place: int = field(default=0, eq=False)
     targets: tuple[str, ...] = ()  # names or patterns of targets; such an entry is for no agent
     mesh: tuple[str, ...] = ()  # names, patterns or KEY=PATTERN of agents that check each other
+    export: tuple[str, ...] = ()  # names or patterns of metrics that /metrics/checks has
     # Compiled once: fnmatch forgets its patterns beyond 256, and each agent is held against every entry.
     _names: re.Pattern[str] = field(init=False, repr=False, eq=False)
     _values: dict[str, re.Pattern[str]] = field(init=False, repr=False, eq=False)
@@ -116,6 +117,7 @@ class ScheduleEntry:
     overlap: str = "skip"
     rule: Rule = USUAL  # evaluates the results here; it isn't sent to the agent
     notes: CheckNotes = NO_NOTES  # for people; not sent either
+    export: tuple[str, ...] = ()  # nor this
 
 
 def phase(agent: str, check_id: str, every: float) -> float:
@@ -179,7 +181,9 @@ def _entry(
     rule = rule_for(agent, entry.rule_settings, rules, every, timeout, table.attempts)
     notes = entry.notes.over(table.notes).of(agent, check_id)
     args = merged_args(entry, given, tables.get(entry.check))
-    return ScheduleEntry(check_id, entry.check, every, offset, timeout, args, entry.overlap, rule, notes)
+    return ScheduleEntry(
+        check_id, entry.check, every, offset, timeout, args, entry.overlap, rule, notes, entry.export
+    )  # fmt: skip
 
 
 def merged_args(entry: Assignment, given: Iterable[Assignment], table: CheckTable | None) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Family:
     kind: str  # counter, gauge, histogram, info
     help: str
     samples: Iterable[Sample]
+    unit: str = ""  # with which the name ends; OpenMetrics alone tells it
 
 
 def one(name: str, kind: str, help: str, value: float | None) -> Family:
@@ -67,7 +68,8 @@ def _head(family: Family, is_open: bool) -> list[str]:
     if not is_open:
         name += "_total" if kind == "counter" else "_info" if kind == "info" else ""
         kind = "gauge" if kind == "info" else kind
-    return [f"# HELP {name} {_escaped(family.help)}", f"# TYPE {name} {kind}"]
+    unit = [f"# UNIT {name} {family.unit}"] if is_open and family.unit else []
+    return [f"# HELP {name} {_escaped(family.help)}", f"# TYPE {name} {kind}", *unit]
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -1,16 +1,22 @@
-"""/metrics: the figures of Helen and its fleet for Prometheus.
+"""/metrics: the figures of Helen and its fleet for Prometheus; /metrics/checks: metrics of checks that entries export.
 
-helen/web/figures/metric_families.py names the figures, helen/web/figures/exposition.py has the format.
+helen/web/figures/metric_families.py names the figures, exported_families.py beside it makes those of checks, and
+exposition.py has the format.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from twisted.internet.threads import deferToThread
 
+from helen.agents.roster import Agent
+from helen.agents.sight import seen
+from helen.assignments.known_exports import exports_of
+from helen.parts import Parts
 from helen.web.connections.short_turns import take_turns
+from helen.web.figures.exported_families import Exported, exported_families
 from helen.web.figures.exposition import OPEN_METRICS, TEXT, write
 from helen.web.figures.metric_families import count_states, gather, gather_seen, look_at_process
 from helen.web.query import patterns_in
@@ -38,6 +44,31 @@ async def get_metrics(parts: WebParts, request: ApiRequest) -> bytes:
         families = gather_seen(parts, on, process, counts, sight)
     await take_turns(_send(request, write(families, is_open), gone))
     return b""
+
+
+@routes.get("/metrics/checks", "metrics", "Metrics of checks for Prometheus", answer=str, kind=PLAIN, query=(ON,))
+async def get_check_metrics(parts: WebParts, request: ApiRequest) -> bytes:
+    """Answer with the newest metrics that entries export, of the agents of `?on=`."""
+    is_open = b"application/openmetrics-text" in (request.getHeader(b"accept") or b"")
+    patterns, roster = patterns_in(request), parts.sessions.roster
+    agents = seen(parts.visible(request.caller), roster.matching(patterns) if patterns else roster.agents.values())
+    families = await deferToThread(lambda: exported_families(exported_checks(parts, agents)))
+    request.setHeader("content-type", OPEN_METRICS if is_open else TEXT)
+    gone: list[object] = []
+    request.notifyFinish().addErrback(gone.append)
+    await take_turns(_send(request, write(families, is_open), gone))
+    return b""
+
+
+def exported_checks(parts: Parts, agents: Iterable[Agent]) -> Iterator[Exported]:
+    """Yield the newest results of checks that are exported, as far as they are known to be true now. In a thread."""
+    states = parts.evaluator.timeline.states
+    for agent in sorted(agents, key=lambda agent: agent.name):
+        exports = parts.exports.of(agent.name) or exports_of(parts.targets.entries_of(agent.name))
+        for check, patterns in exports.items():
+            latest, state = agent.latest.get(check), states.get((agent.name, check))
+            if latest is not None and state is not None and state.shown.known:
+                yield Exported(agent.name, check, agent.labels, latest.metrics, patterns)
 
 
 def _send(request: ApiRequest, pieces: Iterator[str], gone: list[object]) -> Iterator[None]:

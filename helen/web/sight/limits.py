@@ -34,7 +34,7 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     (FILTERED, "GET", "mesh"),
     (FILTERED, "GET", "passive/keys/<host> passive/pings/<host>/<path:check> /api/v2/status /api/v2/receivers"),
     (FILTERED, "GET", "/api/v2/alerts /api/v2/alerts/groups /api/v2/silences /api/v2/silence/<name>"),
-    (FILTERED, "GET", "rollouts/<int:version>"),
+    (FILTERED, "GET", "rollouts/<int:version> /metrics/checks"),
     (FILTERED, "GET POST", "query query_range series query_exemplars"),
     (FILTERED, "GET", "label/<path:name>/values metadata rules status/buildinfo"),
     (FILTERED, "POST", "labels"),

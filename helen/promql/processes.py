@@ -41,6 +41,8 @@ class QueryProcesses:
         self._reactor, self._command, self._seconds = reactor, command, seconds
         self._turns = DeferredSemaphore(AT_ONCE)
         self._idle: list[_Process] = []
+        self._busy: set[_Process] = set()
+        self._is_stopping = False
         self._sweep: Any = None
 
     async def ask(self, frames: Frames) -> Answered:
@@ -65,21 +67,33 @@ class QueryProcesses:
         while self._idle:
             self._idle.pop().end()
 
+    def stop(self) -> None:
+        """End all processes, those that answer as well: Helen ends, and waits for no question."""
+        self._is_stopping = True
+        for process in list(self._busy):
+            process.kill()
+        self.close()
+
     def _ask(self, frames: Frames) -> Answered:
         until = time.monotonic() + self._seconds
         while True:
+            if self._is_stopping:
+                raise Unavailable("Helen is stopping")
             is_fresh = not self._idle
             process = _Process(self._command) if is_fresh else self._idle.pop()
+            self._busy.add(process)
             try:
                 answered = process.ask(frames(), until)
             except Ended as error:
                 process.end()
-                if is_fresh:
+                if is_fresh and not self._is_stopping:
                     raise TooMuch(f"the process that answers has ended ({error}): ask for less at once") from error
                 continue  # it may have ended long ago
             except BaseException:
                 process.end()
                 raise
+            finally:
+                self._busy.discard(process)
             if answered.is_last:
                 process.end()
             else:
@@ -113,6 +127,10 @@ class _Process:
         if length > MOST_FRAME:
             raise Ended("its answer is too long")
         return msgspec.msgpack.decode(self._read(length, until), type=Answered)
+
+    def kill(self) -> None:
+        """Kill the process; the thread that waits for it hears of that."""
+        self._process.kill()
 
     def end(self) -> None:
         """End the process."""

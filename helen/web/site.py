@@ -71,9 +71,10 @@ class Web:
         self._recalling.addErrback(lambda failure: log.failure("the strips of the time before this start", failure))
 
     def stop(self) -> None:
-        """End all event streams."""
+        """End all event streams, and questions that are not answered yet."""
         self._recalling.cancel()
         self._parts.row_feed.stop()
+        self._parts.query_processes.stop()
         self._parts.streams.stop()
 
 

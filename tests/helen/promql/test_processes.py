@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from helen_running import wait_until
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
@@ -89,6 +91,27 @@ def test_one_that_dies_of_a_question_says_so(echo: tuple[str, ...], asked: list[
     pid = int(asked[0]._ask(told("x")).body.split()[0])
     os.kill(pid, 9)
     assert int(asked[0]._ask(told("x")).body.split()[0]) != pid
+
+
+def test_helen_waits_for_none_when_it_stops(echo: tuple[str, ...], asked: list[QueryProcesses]) -> None:
+    """One that answers is ended, and another one is not begun."""
+    asked.append(QueryProcesses(Clock(), echo))
+    caught: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            asked[0]._ask(told("sleep"))
+        except Exception as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    wait_until(lambda: asked[0]._busy, "question", 30.0)
+    asked[0].stop()
+    thread.join(30.0)
+    assert not thread.is_alive() and [str(each) for each in caught] == ["Helen is stopping"]
+    with pytest.raises(Unavailable, match="Helen is stopping"):
+        asked[0]._ask(told("x"))
 
 
 def test_the_real_one_answers(asked: list[QueryProcesses]) -> None:

@@ -72,7 +72,10 @@ class Archive:
         lengths = {RAW: 0} | {name: level.seconds * 1000 for name, level in levels.items()}
         usable = [name for name in spans if shortest is None or 2 * lengths[name] <= shortest]
         fitting = [name for name in usable if spans[name] >= (end - begin) / DAY] or usable[-1:]
-        return fitting[0] if self._lake is None else self._reaching(fitting, begin)
+        if self._lake is None:
+            return fitting[0]
+        finer = usable[: usable.index(fitting[0])]
+        return self._reaching(fitting, begin) or next(filter(self._lake.oldest, reversed(finer)), usable[0])
 
     def step(self, resolution: str) -> Millis:
         """Return the length of a bucket; 0 for single results."""
@@ -100,11 +103,11 @@ class Archive:
         """Return True if there is a lake that can be read."""
         return self._lake is not None
 
-    def _reaching(self, fitting: Sequence[str], begin: Millis) -> str:
-        """Return the finest of these that reaches back so far, else the one that reaches furthest."""
+    def _reaching(self, fitting: Sequence[str], begin: Millis) -> str | None:
+        """Return the finest that reaches back so far, else that which reaches furthest. None: all are empty."""
         first = datetime.fromtimestamp(begin / 1000, UTC).date()
-        chosen, reach = fitting[0], self._lake.oldest(fitting[0])
-        for name in fitting[1:]:
+        chosen = reach = None
+        for name in fitting:
             if reach is not None and reach <= first:
                 break
             further = self._lake.oldest(name)

@@ -72,9 +72,8 @@ class LakeSource:
         table, begin = self.lake.tables[level.name], begin - level.step  # from whose last value the first one gains
         within = (pc.field("bucket") >= instant(level.start(begin))) & (pc.field("bucket") <= instant(end))
         within &= _among(wanted, self._names)
-        if (name := into.choice.name) is not None:  # a check's own row has the newest version of its bucket
-            named = (pc.field("metric") == name) | pc.starts_with(pc.field("metric"), name + "{")
-            within &= named | (pc.field("metric") == CHECK)
+        if (name := into.choice.name) is not None:
+            within &= _named(name, level)
         for lot in self._lots(level.name, wanted, begin, end, level.read_days):
             rows = dataset(table, lot).to_table(table.columns.names, filter=within, use_threads=False)
             rows = merge(rows, level) if level.source is None else newest(rows)
@@ -110,6 +109,15 @@ class LakeSource:
         days = sorted(by_day)
         for at in range(0, len(days), size):
             yield [path for day in days[at : at + size] for path in by_day[day]]
+
+
+def _named(name: str, level: Level) -> Any:
+    """Return the condition for rows of one metric; a check's own row has the newest version of its bucket."""
+    own = pc.field("metric") == CHECK
+    if name in OWN:
+        return own
+    named = (pc.field("metric") == name) | pc.starts_with(pc.field("metric"), name + "{")
+    return named if level.source is None else named | own
 
 
 def _among(wanted: dict[int, Key], known: dict[int, Key]) -> Any:

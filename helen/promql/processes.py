@@ -82,6 +82,8 @@ class QueryProcesses:
             is_fresh = not self._idle
             process = _Process(self._command) if is_fresh else self._idle.pop()
             self._busy.add(process)
+            if self._is_stopping:  # meanwhile
+                process.kill()
             try:
                 answered = process.ask(frames(), until)
             except Ended as error:

@@ -19,11 +19,11 @@ Series = tuple[Mapping[str, str], list[tuple[float, float]]]  # labels with __na
 class Prometheus:
     """Has series, and answers questions about them."""
 
-    def __init__(self, folder: Path, series: Iterable[Series]) -> None:
+    def __init__(self, folder: Path, series: Iterable[Series], patience: float = 60.0) -> None:
         (folder / "empty.yml").write_text("")
         (folder / "series.txt").write_text(exposition(series))
         words = [program("promtool", "prometheus"), "tsdb", "create-blocks-from", "openmetrics", "series.txt", "data"]
-        subprocess.run(words, check=True, capture_output=True, cwd=folder, timeout=60)
+        subprocess.run(words, check=True, capture_output=True, cwd=folder, timeout=patience)
         self.peer = Peer(folder, [
             program("prometheus", "prometheus"), "--config.file=empty.yml", "--storage.tsdb.path=data",
             "--web.listen-address=127.0.0.1:0", "--storage.tsdb.retention.time=99y", "--query.max-samples=50000000",

@@ -81,6 +81,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.backup", "helen.discovery", "helen.explain", "helen.notify", "helen.queries", "helen.tunnels"),
     ("helen.sessions", "helen.forwards", "helen.promql"),
     ("helen.passive", "helen.jobs", "helen.targets"),
+    ("helen.importing",),
     ("helen.parts", "helen.pipeline_tasks"),
     ("helen.departed_agents",),
     ("helen.web.rows",),
@@ -123,6 +124,10 @@ PURE = (
     "helen/assignments/mesh_schedule.py",
     "helen/targets/declarations.py", "helen/targets/leases.py", "helen/targets/sources.py",
     "helen/targets/target_fields.py",
+    *(f"helen/importing/{name}.py" for name in (
+        "command_line", "found", "icinga", "icinga_commands", "icinga_macros", "kuma", "layout", "nagios",
+        "nagios_macros", "names", "proposal", "report", "sensu", "toml_text",
+    )),
     "helen/library/withheld_files.py", "helen/queries/live_queries.py", "helen/queries/repl_source.py",
     "helen/sessions/v1_scheduler.py", "helen/sessions/stranger_lines.py",
     "helen/agents/*.py", "helen/cli/top/rows.py", "helen/cli/traps/ber.py",

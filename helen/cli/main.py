@@ -29,6 +29,7 @@ COMMANDS = {
     "explain": ("helen.cli.explain", "explain", "Explain a state: why, who was told, when it runs, what changed."),
     "export": ("helen.cli.apply", "export", "Write all that is declared into a folder, for `helen apply`."),
     "forwards": ("helen.cli.forwards.commands", "forwards", "List what is sent to other systems, and how far it is."),
+    "import": ("helen.cli.local.importing", "import_", "Make a folder for `helen apply` of another monitoring system."),
     "jobs": ("helen.cli.jobs", "jobs", "List, follow, cancel or retry jobs: queries that can wait."),
     "keys": ("helen.cli.keys", "keys", "Show or change the keys that sign check sets."),
     "label": ("helen.cli.label", "label", "Give an agent labels, or take them."),

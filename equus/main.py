@@ -24,7 +24,7 @@ COMMANDS = {
     "run": ("equus.authoring.commands", "run"),
     "test": ("equus.authoring.commands", "test"),
     "lint": ("equus.authoring.commands", "lint"),
-    "policy": ("equus.policy.commands", "policy"),
+    "policy": ("equus.authoring.policy_commands", "policy"),
 }
 SUMMARIES = {
     "run": "Run one check here, no server; exit status is the state.",

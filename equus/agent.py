@@ -25,6 +25,7 @@ from equus.link import server_list
 from equus.link.connection import Connection
 from equus.link.dialler import Dialler
 from equus.link.route import Route
+from equus.nrpe.newest import NewestResults
 from equus.policy.policy import Policy, PolicyError, PolicyInForce
 from equus.schedule import received_schedule
 from equus.schedule.jobs import dump
@@ -64,6 +65,7 @@ class Parts:
     defer_to_thread: Callable[..., Deferred[Any]]
     loaded: Callable[[], None] = lambda: None  # called after the first `loaded`
     programs: Mapping[str, TunnelProgram] = field(factory=dict)  # of tunnels, by their kinds
+    newest: NewestResults | None = None  # for check_nrpe
 
 
 @define
@@ -103,8 +105,10 @@ class Agent:
         self._has_loaded = False
         self._reported_fault = False
         self._schedule_runner = ScheduleRunner(
-            parts.reactor, parts.wall, parts.runner, self._job_of, self._why_not_now, parts.writer.append
+            parts.reactor, parts.wall, parts.runner, self._job_of, self._why_not_now, self._report
         )
+        if parts.newest is not None:
+            parts.newest.entries = lambda: self._schedule_runner.entries
         self._schedule = ReceivedSchedule(
             settings.state / received_schedule.FILE, self._schedule_runner, self._documents.write
         )
@@ -338,6 +342,11 @@ class Agent:
 
     def _job_of(self, entry: Entry) -> Any:
         return scheduled_job(self.updater.checks, entry)
+
+    def _report(self, entry_id: str, blob: bytes) -> None:
+        self.writer.append(entry_id, blob)
+        if self._parts.newest is not None:
+            self._parts.newest.take(entry_id, blob)
 
     def _why_not_now(self, entry: Entry) -> str | None:
         if self.writer.is_behind:

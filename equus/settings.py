@@ -16,6 +16,8 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from equus import nrpe_settings
+
 DEFAULT_PORT = 4166  # docs/protocol.rst, section 1
 MAX_SERVERS = 64  # addresses to try; more than any network of Helens that one agent can belong to
 MAX_LABELS = 64  # each goes into every load report and into Helen's index
@@ -26,7 +28,7 @@ MAX_LABEL_VALUE = 255  # characters
 # Names of the settings in the TOML file and, upper case with underscores behind EQUUS_, in the environment.
 TEXTS = (
     "state", "join", "join-file", "certificate", "key", "ca", "checks", "policy", "secrets", "name", "log-level",
-    "labels-from",
+    "labels-from", *nrpe_settings.NAMES,
 )  # fmt: skip
 SWITCHES = ("once", "insecure-plaintext")
 LISTS = ("server", "label")
@@ -73,6 +75,7 @@ class Settings:
     name: str | None = None
     labels: Mapping[str, str] = field(factory=dict)
     labels_from: str | None = None  # a file or a command line that has more of them
+    nrpe: nrpe_settings.NrpeSettings | None = None  # where check_nrpe is answered
     once: bool = False
     insecure_plaintext: bool = False
     log_level: str = "info"
@@ -93,7 +96,8 @@ def gather(flags: Mapping[str, Any], environment: Mapping[str, str], home: Path,
     settings = check_settings(merged | {"join": read_token(merged)})
     named = [merged.get("join-file"), config, environment.get("CREDENTIALS_DIRECTORY")]
     given = [Path(os.path.abspath(path)) for path in named if path]
-    return evolve(settings, own_files=(*filter(None, [settings.key, settings.secrets]), *given))
+    keys = [settings.key, settings.secrets, settings.nrpe.key if settings.nrpe else None]
+    return evolve(settings, own_files=(*filter(None, keys), *given))
 
 
 def read_token(merged: Mapping[str, Any]) -> str | None:
@@ -197,6 +201,10 @@ def check_settings(merged: Mapping[str, Any]) -> Settings:
     checks = _path(merged, "checks")
     if checks is not None and not checks.is_dir():
         raise SettingsError(f"--checks {checks}: no such folder. It holds one .lua file per check.")
+    try:
+        nrpe = nrpe_settings.read(merged)
+    except ValueError as fault:
+        raise SettingsError(str(fault)) from fault
     return Settings(
         servers=servers,
         state=Path(os.path.abspath(merged["state"])),
@@ -210,6 +218,7 @@ def check_settings(merged: Mapping[str, Any]) -> Settings:
         name=_check_name(merged.get("name")),
         labels=parse_labels(merged.get("label") or ()),
         labels_from=merged.get("labels-from") or None,
+        nrpe=nrpe,
         once=bool(merged.get("once")),
         insecure_plaintext=bool(merged.get("insecure-plaintext")),
         log_level=level,

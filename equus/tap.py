@@ -29,6 +29,8 @@ from equus.code.update import CodeSource, Updater
 from equus.identity.identity import Identity, IdentityError, IdentityStore, Token, read_identity
 from equus.link import server_list
 from equus.link.route import Route
+from equus.nrpe.newest import NewestResults
+from equus.nrpe.server import NrpeError, listen
 from equus.policy.policy import Policy, PolicyInForce
 from equus.processes.accounts import PLUGINS, run_as_root
 from equus.sandbox.processes import Processes
@@ -82,6 +84,7 @@ class AgentProcess:
         parts = Parts(
             reactor, time.time, runner, writer, updater, in_force, membership, route, version, print_line, self.finish,
             deferToThread, launcher.report_loaded, shell_programs(settings, in_force, membership),
+            answer_nrpe(settings, version),
         )  # fmt: skip
         self.agent = Agent(settings, parts)
 
@@ -242,6 +245,18 @@ def shell_programs(settings: Settings, policy: PolicyInForce, membership: Member
     if policy.current.shell is not None and os.geteuid() != 0:
         log.error("the policy has [shell], and this agent is not root: it can't change users, and lets nobody in")
     return {"ssh": ShellProgram(policy, settings.state, lambda: membership.identity, reactor, deferToThread)}
+
+
+def answer_nrpe(settings: Settings, version: str) -> NewestResults | None:
+    """Listen for check_nrpe if that is wanted, and return what it is answered from. Raises StartRefused if it can't."""
+    if settings.nrpe is None or settings.once:
+        return None
+    newest = NewestResults(version, time.monotonic)
+    try:
+        listen(reactor, settings.nrpe, newest.answer)
+    except NrpeError as error:
+        raise StartRefused(str(error)) from error
+    return newest
 
 
 def log_of_check(check: str, text: str) -> None:

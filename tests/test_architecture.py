@@ -46,6 +46,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("zerotask.service",),
     ("zerotask.tap",),
     # the agent
+    ("equus.nrpe_settings",),
     ("equus.document_writer", "equus.health", "equus.host", "equus.logs", "equus.settings",
      "equus.lua", "equus.processes", "equus.policy", "equus.secrets.redaction"),
     ("equus.identity", "equus.secrets", "equus.spool", "equus.capabilities", "equus.state_lock",
@@ -54,7 +55,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("equus.code",),
     ("equus.schedule", "equus.stage0"),
     ("equus.sessions", "equus.authoring"),
-    ("equus.shell",),
+    ("equus.shell", "equus.nrpe"),
     ("equus.agent",),
     ("equus.tap",),
     ("equus.main",),
@@ -117,7 +118,8 @@ NEVER: dict[str, tuple[str, ...]] = {
 
 # These import no I/O, no clock and no Twisted: bytes and `now` come in as arguments.
 PURE = (
-    "equus_protocol/*.py", "equus/schedule/schedule.py", "equus/schedule/document.py", "equus/link/route.py",
+    "equus_protocol/*.py", "equus/nrpe/packets.py",
+    "equus/schedule/schedule.py", "equus/schedule/document.py", "equus/link/route.py",
     "helen/states/machine.py", "helen/states/alert_decisions.py", "helen/states/flapping.py",
     "helen/states/rollout_trials.py", "helen/rollout/*.py", "helen/assignments/schedule.py",
     "helen/assignments/assignments_text.py", "helen/assignments/origins.py", "helen/assignments/target_schedule.py",

@@ -192,7 +192,7 @@ def at_once(call, *arguments):
 class MemoryAgent:
     """An Agent in memory, and the Helens that it meets one after the other."""
 
-    def __init__(self, clock, runner, state, identity=None, has_upgrader=False, **settings):
+    def __init__(self, clock, runner, state, identity=None, has_upgrader=False, newest=None, **settings):
         state.mkdir(exist_ok=True)
         self.clock, self.runner, self.state = clock, runner, state
         self.wall = lambda: WALL + clock.seconds()
@@ -216,7 +216,7 @@ class MemoryAgent:
         )  # fmt: skip
         parts = Parts(
             clock, self.wall, runner, self.writer, self.updater, self.policy, self.membership, self.route, "0.1",
-            self.said.append, lambda *end: self.finished.append(end), at_once,
+            self.said.append, lambda *end: self.finished.append(end), at_once, newest=newest,
         )  # fmt: skip
         self.agent = Agent(self.settings, parts)
         self.agent._dialler.start = lambda: None  # nobody is dialled here

@@ -18,38 +18,6 @@ local function slots_of(lines)
   return slots
 end
 
--- Returns the name of a metric and its labels. Plugins name their figures freely ("/var lib"), so what host.metric would
--- refuse becomes a label. A label without a first letter ("/", "5 min") says little as a name: the plugin's is put there.
-local function name_of(metric, plugin)
-  local name = metric.name:gsub("[^%w_.-]", "_"):sub(1, 128)
-  if not metric.name:find("^[%a_]") or not name:find("%w") then return plugin, metric.name end
-  return name, name ~= metric.name and metric.name or nil
-end
-
--- What is tried one after the other if host.metric refuses a figure: the options that are left out.
-local WITHOUT = { {}, { "warn" }, { "crit" }, { "warn", "crit" }, { "warn", "crit", "unit" } }
-
--- Adds a metric. Odd thresholds and units of a plugin are left out and printed: they never hide its status.
-local function add(host, metric, plugin)
-  local name, label = name_of(metric, plugin)
-  local labels = metric.labels or {}
-  labels.label = label or labels.label
-  for _, without in ipairs(WITHOUT) do
-    local options = {
-      unit = metric.unit, kind = metric.kind, labels = labels, warn = metric.warn, crit = metric.crit, min = metric.min, max = metric.max,
-    }
-    for _, option in ipairs(without) do options[option] = nil end
-    if pcall(function() host.metric(name, metric.value, options) end) then
-      for _, option in ipairs(without) do
-        if metric[option] then print(string.format("%s of %s is left out: %s", option, metric.name, metric[option])) end
-      end
-      return true
-    end
-  end
-  print(string.format("%s is left out: %s", metric.name, metric.value))
-  return false
-end
-
 -- Returns the status and the summary. An exit status other than 0 is never ok, whatever an older agent makes of the text.
 local function verdict(answer)
   local exit = answer.exit_status or 0
@@ -79,10 +47,11 @@ function check.run(args, host)
   local answer, _, text = host.plugin(args.name, slots)
   if not answer then return "unknown", text end
   if answer.output then print(answer.output) end
-  local plugin = args.name:gsub("[^%w_.-]", "_"):gsub("^([^%a_])", "_%1")
+  local figures = require "plugin_figures"
+  local plugin = figures.plugin_name(args.name)
   local kept = #answer.metrics
   for _, metric in ipairs(answer.metrics) do
-    if type(metric.value) == "number" and not add(host, metric, plugin) then kept = kept - 1 end
+    if type(metric.value) == "number" and not figures.add(host, metric, plugin) then kept = kept - 1 end
   end
   host.metric("plugin_time", answer.seconds, { unit = "s", min = 0 })
   local status, summary = verdict(answer)

@@ -12,7 +12,7 @@ from equus.capabilities.address import NOT_A_DESTINATION, Endpoint, endpoints, h
 from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad
 from equus.capabilities.streams.stream import Stream, faults
 from equus.capabilities.streams.stream_dialogue import Dialogue, as_bytes, as_text
-from equus.capabilities.streams.tls_context import not_verifying, verifying
+from equus.capabilities.streams.tls_context import anonymous, not_verifying, verifying
 from equus.policy.destinations import may_travel_to_path
 
 DATAGRAM = 65_535
@@ -56,22 +56,26 @@ class _TlsOptions:
     server_name: str | None
     verify: bool
     ca: str | None
+    anonymous: bool
 
     @classmethod
     def take(cls, fields: Fields) -> "_TlsOptions":
         """Read them from the arguments of a call. Raises CallFailed if they contradict each other."""
         begins, verify = fields.flag("tls", False), fields.flag("verify", False)
+        anonymous = fields.flag("anonymous", False)
         name, ca = fields.optional_text("server_name", 253), fields.optional_text("ca", CA_BYTES)
-        if (verify or ca) and not begins:
-            raise bad(f"{fields.call}: verify and ca are for tls = true")
-        return cls(begins, name, verify or ca is not None, ca)
+        if (verify or ca or anonymous) and not begins:
+            raise bad(f"{fields.call}: verify, ca and anonymous are for tls = true")
+        if anonymous and (verify or ca):
+            raise bad(f"{fields.call}: anonymous = true asks for no certificate, so nothing can be verified")
+        return cls(begins, name, verify or ca is not None, ca, anonymous)
 
     def begin(self, connection: _Connection) -> None:
         """Start TLS on the connection, if asked for. Raises CallFailed if it has TLS already."""
         if self.begins and connection.is_tls:
             raise bad("host.tcp: this connection speaks TLS already")
         if self.begins:
-            settings = verifying(self.ca) if self.verify else not_verifying()
+            settings = verifying(self.ca) if self.verify else anonymous() if self.anonymous else not_verifying()
             connection.stream.start_tls(settings, self.server_name or connection.name)
             connection.is_tls = True
 

@@ -13,6 +13,17 @@ def not_verifying() -> ssl.SSLContext:
     return settings
 
 
+def anonymous() -> ssl.SSLContext:
+    """Return settings that also accept a server without any certificate, and old parameters, as NRPE daemons have them.
+
+    They hide what is sent from those who only listen. Somebody on the way can read and change all of it.
+    """
+    settings = not_verifying()
+    settings.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    settings.set_ciphers("ALL:aNULL:@SECLEVEL=0")
+    return settings
+
+
 def verifying(ca: str | None) -> ssl.SSLContext:
     """Return settings that trust the system's authorities, or only `ca` (PEM text). Raises CallFailed if it is none.
 

@@ -1,7 +1,9 @@
 """Connections that a run keeps from one call to the next: what they carry, who ends them, how many there are."""
 
+import contextlib
 import os
 import socket
+import ssl
 import threading
 import time
 
@@ -184,3 +186,23 @@ def test_arguments_are_checked(run, fields, word):
     code, text = run.fails("tcp", host="127.0.0.1", port=1, **fields)
     assert code == "bad-arguments"
     assert word in text
+
+
+def test_a_server_without_a_certificate(run, serve):
+    """It is spoken to by `anonymous` alone, which goes with no verification and without TLS makes no sense."""
+    settings = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    settings.maximum_version = ssl.TLSVersion.TLSv1_2
+    settings.set_ciphers("AECDH:@SECLEVEL=0")
+
+    def talk(connection: socket.socket) -> None:
+        with contextlib.suppress(ssl.SSLError, OSError), settings.wrap_socket(connection, server_side=True) as wrapped:
+            echo(wrapped)
+
+    port = serve(talk)
+    answer = run("tcp", host="127.0.0.1", port=port, send="a", some=True, tls=True, anonymous=True)
+    assert answer["received"] == "A"
+    code, text = run.fails("tcp", host="127.0.0.1", port=port, send="a", some=True, tls=True)
+    assert (code, "handshake failure" in text) == ("tls", True)
+    for more, why in (({"tls": True, "verify": True}, "nothing can be verified"), ({}, "are for tls = true")):
+        code, text = run.fails("tcp", host="127.0.0.1", port=port, anonymous=True, **more)
+        assert (code, why in text) == ("bad-arguments", True)

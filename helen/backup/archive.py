@@ -136,7 +136,8 @@ def unpack(path: Path, folder: Path) -> About:
                 if _document(tar, member).get("files") != found:
                     raise BackupFailed(f"{path} is damaged: a file in it differs from what was written")
                 return about
-            found[_name_of(path, member)] = _unpack_one(tar, member, folder)
+            name = _name_of(path, member)  # first: nothing is written for a name that leads elsewhere
+            found[name] = _unpack_one(tar, member, folder / name)
     raise BackupFailed(f"{path} is cut off: its end is missing. Use another backup")
 
 
@@ -149,8 +150,7 @@ def _name_of(path: Path, member: tarfile.TarInfo) -> str:
     return name
 
 
-def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> str:
-    target = folder / member.name.removeprefix(PREFIX)
+def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> str:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     source = tar.extractfile(member)
     assert source is not None

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import tempfile
 from pathlib import Path
 
 from groundwork.atomic_write import PRIVATE, sync_folder
@@ -52,6 +53,35 @@ def restore(path: Path, state: Path, now: float, may_publish: bool = False) -> A
         raise
     sync_folder(state.parent)
     return about
+
+
+def check(path: Path, now: float) -> tuple[About, int]:
+    """Return what a backup says of itself and its number of files, if a state directory could be made of it.
+
+    All of it is unpacked into a folder of its own beside the file, and removed. Raises BackupFailed if it is no whole
+    backup, or its database is damaged or of a newer version, and OSError.
+    """
+    with tempfile.TemporaryDirectory(prefix=".helen-check-", dir=path.absolute().parent) as folder:
+        state = Path(folder) / "state"
+        state.mkdir(mode=FOLDER)
+        about = unpack(path, state)
+        _demand_sound(state / DATABASE, path)
+        files = sum(each.is_file() for each in state.rglob("*"))
+        _prepare(state, path, about, now)
+    return about, files
+
+
+def _demand_sound(database: Path, path: Path) -> None:
+    """Raise BackupFailed if SQLite finds the database damaged; one that is missing is told by `_prepare`."""
+    if not database.is_file():
+        return
+    try:
+        with contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+            [(said,)] = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    except sqlite3.Error as error:
+        said = str(error)
+    if said != "ok":
+        raise BackupFailed(f"the database of {path} is damaged: {said}")
 
 
 def _prepare(state: Path, path: Path, about: About, now: float) -> None:

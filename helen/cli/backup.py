@@ -18,6 +18,7 @@ from groundwork.figures import figure
 from groundwork.terminal import echo
 from helen.backup.archive import About, BackupFailed
 from helen.backup.capture import back_up
+from helen.backup.restore import check as check_backup
 from helen.backup.restore import restore as restore_state
 from helen.cli.base.client import Failed
 from helen.cli.base.options import STATE_FOLDER, plain
@@ -51,15 +52,23 @@ def backup(file: Path, state: Path, history: bool, checks: Path | None) -> None:
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--state", type=STATE_FOLDER, envvar="HELEN_STATE", required=True, help="The directory to make.")
+@click.option("--state", type=STATE_FOLDER, envvar="HELEN_STATE", help="The directory to make.")
 @click.option("--yes", is_flag=True, help="Helen may publish at once, even if agents hold newer checks.")
-def restore(file: Path, state: Path, yes: bool) -> None:
+@click.option("--check", "only_check", is_flag=True, help="Only say whether FILE is whole and could be restored here.")
+def restore(file: Path, state: Path | None, yes: bool, only_check: bool) -> None:
     """Make the state directory of the backup FILE, as one whole. The directory must not exist, or be empty.
 
     The Helen that is started on it publishes no checks before `helen push --yes`, since agents may hold newer ones.
 
-    Exit status 1: it could not be made; then there is no such directory.
+    --check unpacks all of it beside FILE, looks at each file's checksum and at the database, and removes it.
+
+    Exit status 1: it could not be made, then there is no such directory; or with --check, it could not be restored.
     """
+    if only_check:
+        _check(file)
+        return
+    if state is None:
+        raise click.UsageError("Missing option '--state'.")
     try:
         about = restore_state(file, state, time.time(), yes)
     except (BackupFailed, OSError) as error:
@@ -68,6 +77,16 @@ def restore(file: Path, state: Path, yes: bool) -> None:
     echo(f"start it: twistd -n helen --state {plain(state)}    (--mute: it tells nobody anything, for a look)")
     if not yes:
         echo("it publishes no checks before `helen push --yes`: agents may hold newer ones")
+
+
+def _check(file: Path) -> None:
+    try:
+        about, files = check_backup(file, time.time())
+    except (BackupFailed, OSError) as error:
+        raise Failed(_sentence(error)) from error
+    kept = f"{'with' if about.has_history else 'without'} the history"
+    made = f"of {moment(about.made)} by Helen {plain(about.version)}"
+    echo(f"{plain(file)} is whole: {count(files, 'file')}, {kept}, {made}")
 
 
 def _checks_of(state: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""Routes of passive results in the forms of others: Icinga's action, and NRDP. docs/passive.rst has them."""
+"""Routes of passive results in the forms of others: Icinga's action, events of Sensu, and NRDP: docs/passive.rst."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from twisted.internet.threads import deferToThread
 from groundwork.authority import decide
 from helen.actions import REPORT
 from helen.passive.foreign_formats import read_icinga, read_nrdp_json, read_nrdp_xml
+from helen.passive.sensu_events import read_event
 from helen.passive.submission import NoSubmission, NotReported, Submission
 from helen.web.answers import set_headers, write_json
 from helen.web.bodies import read_json
@@ -47,6 +48,19 @@ async def _take_icinga(parts: WebParts, request: ApiRequest) -> bytes:
     await parts.passive.submit(read.submission)
     said = f"Successfully processed check result for object '{read.target}'."
     return write_json(request, {"results": [{"code": 200, "status": said}]})
+
+
+# ---------------------------------------------------------------------------------------------- Sensu
+
+
+@routes.foreign("POST", "/events", None, "An event, as agents of Sensu take it", checks_caller=True)
+async def take_event(parts: WebParts, request: ApiRequest) -> bytes:
+    """Take an event as Sensu's agents do, which answer 202."""
+    whose = request.args.get(b"entity", [b""])[0].decode("utf-8", "replace")
+    submission = read_event(await read_json(request), whose or None, given_id(request))
+    demand_submitter(parts, request, submission.host, credential(request))
+    is_new = await parts.passive.submit(submission)
+    return write_json(request, {"duplicate": not is_new}, 202)
 
 
 # ---------------------------------------------------------------------------------------------- NRDP

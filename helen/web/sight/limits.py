@@ -47,7 +47,7 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     (FILTERED, "GET", "agents/<name>/host-key"),
     (FILTERED, "POST", "windows/<name>/cancel acks acks/clear acks/many acks/clear/many runs once jobs jobs/once"),
     (FILTERED, "POST", "jobs/<job_id>/cancel jobs/<job_id>/retry tokens certificates passive/results"),
-    (FILTERED, "POST", "/v1/actions/process-check-result /api/v2/alerts /api/v2/silences"),
+    (FILTERED, "POST", "/v1/actions/process-check-result /events /api/v2/alerts /api/v2/silences"),
     (FILTERED, "DELETE", "/api/v2/silence/<name>"),
     (FILTERED, "GET POST", "/nrdp /nrdp/ /ping/<code> /ping/<code>/<rest> /ping/<code>/<name>/<signal>"),
     (REFUSED, "GET", "assignments checks/files audit notifications notifications/file forwards forwards/file tokens"),

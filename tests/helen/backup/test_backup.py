@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from journal_running import Running, entry
 
-from helen.backup.archive import About, BackupFailed, read_about
+from helen.backup.archive import About, BackupFailed, BackupWriter, read_about
 from helen.backup.capture import back_up
-from helen.backup.restore import restore
+from helen.backup.restore import check, restore
+from helen.cli.main import main
 from helen.evaluation import state_snapshot
 from helen.files import restored
 from helen.journal.limits import Limits
@@ -209,11 +211,46 @@ def _packed_text(file: Path) -> None:
 )  # fmt: skip
 def test_a_file_that_is_no_whole_backup(tmp_path: Path, spoil: Any, why: str) -> None:
     """Refused with the reason, and nothing is left of the try."""
-    back_up(a_state(tmp_path / "state"), tmp_path / "b", about())
-    spoil(tmp_path / "b")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    back_up(a_state(folder / "state"), folder / "b", about())
+    spoil(folder / "b")
     with pytest.raises(BackupFailed, match=why):
-        restore(tmp_path / "b", tmp_path / "other", MADE)
-    assert {path.name for path in tmp_path.iterdir()} - {"b"} == {"state"}
+        restore(folder / "b", folder / "other", MADE)
+    with pytest.raises(BackupFailed, match=why):
+        check(folder / "b", MADE)
+    assert {path.name for path in folder.iterdir()} - {"b"} == {"state"}
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_check_restores_nothing(tmp_path: Path) -> None:
+    """A whole backup is said to be so, by the command as well; nothing is left of it."""
+    back_up(a_state(tmp_path / "state"), tmp_path / "b", about())
+    found, files = check(tmp_path / "b", MADE)
+    assert (found, files) == (about(), 7)
+    done = CliRunner().invoke(main, ["restore", str(tmp_path / "b"), "--check"])
+    assert (done.exit_code, f"{tmp_path}/b is whole: 7 files, " in done.output) == (0, True), done.output
+    (tmp_path / "b").write_bytes((tmp_path / "b").read_bytes()[:600])
+    done = CliRunner().invoke(main, ["restore", str(tmp_path / "b"), "--check"])
+    assert (done.exit_code, "cut off" in done.output or "damaged" in done.output) == (1, True), done.output
+    assert CliRunner().invoke(main, ["restore", str(tmp_path / "b")], env={"HELEN_STATE": None}).exit_code == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"b", "state"}
+
+
+def test_a_database_that_is_damaged(tmp_path: Path) -> None:
+    """Its checksum is that of the copy, so only SQLite can tell."""
+    with closing(schema.connect(tmp_path / "helen.db")) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.executemany("INSERT INTO kv VALUES (?, ?)", [(f"k{at:04}", "v" * 2_000) for at in range(200)])
+        database.commit()
+    content = bytearray((tmp_path / "helen.db").read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 20_000] = b"\xff" * 20_000
+    for damaged in (bytes(content), b"no database" * 1_000):
+        writer = BackupWriter(tmp_path / "b", about())
+        writer.add("helen.db", damaged)
+        writer.finish()
+        with pytest.raises(BackupFailed, match="is damaged"):
+            check(tmp_path / "b", MADE)
 
 
 def test_places_that_are_taken(tmp_path: Path) -> None:

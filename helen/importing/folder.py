@@ -8,6 +8,7 @@ from typing import Any
 from groundwork.counts import count
 from helen.assignments import assignments_text
 from helen.assignments.schedule import PATTERN, AssignmentsError
+from helen.importing import capabilities
 from helen.importing.found import MAX_SERVICES, Found, SourceError
 from helen.importing.layout import Entry, Layout
 from helen.importing.proposal import text as policy_text
@@ -36,10 +37,13 @@ def files(found: Found, agent: str) -> dict[str, str]:
     }
     if found.reported:
         made["passive.toml"] = _HEAD + _passive(found)
-    for name, plugins in sorted(layout.plugins.of_agent.items()):
-        made[f"policy/{name}.toml"] = policy_text(found.source, sorted(plugins.items()))
+    agents = sorted(layout.plugins.of_agent.keys() | layout.reached.keys())
+    for name in agents:
+        plugins = sorted(layout.plugins.of_agent.get(name, {}).items())
+        grants = capabilities.text(layout.reached.get(name, ()))
+        made[f"policy/{name}.toml"] = policy_text(found.source, plugins, grants)
     _check(made)
-    return {**made, "import.txt": report_text(found, agent, sorted(layout.plugins.of_agent))}
+    return {**made, "import.txt": report_text(found, agent, agents)}
 
 
 def _targets(layout: Layout) -> list[Entry]:

@@ -100,7 +100,6 @@ class Found:
     reported: list[Reported] = field(factory=list)
     omitted: list[tuple[str, str]] = field(factory=list)
     remarks: dict[str, list[str]] = field(factory=dict)  # a sentence -> the names that it holds for
-    grants: list[str] = field(factory=list)  # lines that policies of the agents need besides plugins
 
     def omit(self, name: str, why: object) -> None:
         """Note that a service will not run."""

@@ -18,7 +18,6 @@ LONGEST = 30 * 86_400.0
 MAX_ATTEMPTS = 100
 PINGS = "pings"  # the host of pings
 _NO_SERVICE = ("group",)
-_CAPABILITIES = {"http": "http", "tcp": "tcp", "ping": "icmp", "dns": "dns", "docker": "unix"}
 
 
 @define
@@ -79,5 +78,5 @@ def _remark(found: Found, monitor: Monitor, label: str, check: str, secret: str)
         found.remark("tell of certificates that end there: add `tls_certificate` for their targets", label)
     if text(monitor, "database_connection_string"):
         found.remark("run a query there; the check here logs in and looks at the server's own figures", label)
-    capability = _CAPABILITIES.get(check, "tcp")
-    found.remark(f"need [caps.{capability}] in the policy of the agent, with the addresses: docs/policy.rst", label)
+    if check == "dns" and not text(monitor, "dns_resolve_server"):
+        found.remark("ask the agent's own name servers: see [caps.dns] of its policy", label)

@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from helen.importing.capabilities import Reached
 from helen.importing.found import Found, Service
 from helen.importing.proposal import Plugins
 from helen.importing.toml_text import duration
@@ -28,6 +29,7 @@ class Layout:
     found: Found
     agent: str
     plugins: Plugins = field(factory=Plugins)
+    reached: dict[str, list[Reached]] = field(factory=dict)  # by shipped checks, of each agent
     agents: frozenset[str] = frozenset()
 
     def entries(self) -> list[Entry]:
@@ -70,6 +72,10 @@ class Layout:
         host = self.found.hosts.get(service.host)
         address = "{address}" if is_target else host.address if host else ""
         if service.command is None:
+            known = "" if host is None else host.address
+            self.reached.setdefault(service.runner or self.agent, []).append(
+                Reached(service.check, service.args, known)
+            )
             return {key: _with_address(value, address) for key, value in service.args.items()}
         runners = host.via if is_target and host and host.via else (service.runner or self.agent,)
         for runner in runners:

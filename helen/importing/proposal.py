@@ -19,7 +19,7 @@ from helen.importing.toml_text import quoted
 PLACE = "{address}"
 _OF_SLOT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")  # what a slot of the type host takes
 _HEAD = """\
-# A proposal, made by `helen import` of {source}. Read each line: these programs will run on this host.
+# A proposal, made by `helen import` of {source}. Read each line: it says what may run, or be reached.
 # Put it into /etc/equus/policy.toml, owned by root and writable by nobody else; then send the agent a SIGHUP.
 """
 
@@ -47,9 +47,9 @@ def takes_address(host: Host | None) -> bool:
     return host is not None and _OF_SLOT.fullmatch(host.address) is not None
 
 
-def text(source: str, plugins: Iterable[tuple[str, tuple[tuple[str, ...], float]]]) -> str:
-    """Return the text of a policy.toml with these plugins."""
-    parts = [_HEAD.format(source=" ".join(source.split()))]
+def text(source: str, plugins: Iterable[tuple[str, tuple[tuple[str, ...], float]]], grants: str) -> str:
+    """Return the text of a policy.toml with these plugins, and tables `[caps.NAME]`, if any."""
+    parts = [_HEAD.format(source=" ".join(source.split())), *filter(None, [grants])]
     for name, (argv, timeout) in plugins:
         lines = [f"[plugins.{quoted(name)}]", f"command = [{', '.join(map(quoted, argv))}]"]
         lines += [f'timeout = "{timeout:g}s"']

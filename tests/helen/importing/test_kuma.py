@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from equus.policy.policy_text import read_policy
 from helen.importing import kuma, kuma_database
 from helen.importing.folder import files
 from helen.importing.found import Found, SourceError
@@ -133,6 +134,32 @@ def test_a_folder_of_many(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert tomllib.loads(made["passive.toml"])["ping"] == [{"id": "Night_ly", "every": "1d", "grace": "1d"}]
     assert "tell of certificates that end there" in made["import.txt"]
+    policy = read_policy(made["policy/probe.toml"].encode(), "policy.toml")
+    assert policy.grants["http"]["names"] == ("www.example",)
+    assert [(str(each.cidr), each.ports) for each in policy.grants["http"]["networks"]] == [
+        ("0.0.0.0/0", ((443, 443),)), ("::/0", ((443, 443),)),
+    ]  # fmt: skip
+
+
+def test_the_policy_grants_what_is_looked_at(tmp_path: Path) -> None:
+    """An address alone, with its port; all networks only beside names; the socket of Docker."""
+    found = of(
+        tmp_path,
+        {"name": "a", "type": "port", "hostname": "10.0.0.1", "port": 22},
+        {"name": "b", "type": "redis", "database_connection_string": "redis://10.0.0.1"},
+        {"name": "c", "type": "ping", "hostname": "2001:db8::1"},
+        {"name": "d", "type": "dns", "hostname": "example.org", "dns_resolve_server": "1.1.1.1"},
+        {"name": "e", "type": "docker", "docker_container": "w"},
+    )
+    grants = read_policy(files(found, "probe")["policy/probe.toml"].encode(), "policy.toml").grants
+    reached = {
+        name: [(str(each.cidr), [low for low, _ in each.ports]) for each in grants[name]["networks"]]
+        for name in ("tcp", "icmp", "dns")
+    }
+    assert reached == {
+        "tcp": [("10.0.0.1/32", [22, 6379])], "icmp": [("2001:db8::1/128", [])], "dns": [("1.1.1.1/32", [53])],
+    }  # fmt: skip
+    assert grants["unix"]["paths"] == ("/run/docker.sock",)
 
 
 def test_a_check_of_docker_runs_on_the_agent(tmp_path: Path) -> None:

@@ -27,8 +27,9 @@ WORDS = {
 @pytest.fixture
 def helen(tmp_path: Path) -> Iterator[Running]:
     checks = tmp_path / "helen" / "checks"
-    checks.mkdir(parents=True)
-    shutil.copy(Path(helen_checks.__file__).parent / "plugin.lua", checks)
+    (checks / "lib").mkdir(parents=True)
+    for name in ("plugin.lua", "lib/plugin_figures.lua"):
+        shutil.copy(Path(helen_checks.__file__).parent / name, checks / name)
     running = Running(tmp_path / "helen")
     try:
         yield running.up()

@@ -144,7 +144,8 @@ class ResultIntake:
             if not self.is_of_target(name, check_id):
                 return
             origin = Origin.TARGET
-        sequence = self._journal.append_own(name, check_id, result.name, origin, self._wall(), result.blob)
+        ahead = offset_ms(self.judged.timeline.clocks.get(name))
+        sequence = self._journal.append_own(name, check_id, result.name, origin, self._wall(), result.blob, ahead)
         if sequence is None:
             if answer is not None:
                 self._queries.settle(answer, results.parse(result.blob), result.blob)

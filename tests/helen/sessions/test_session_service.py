@@ -223,6 +223,13 @@ def test_a_report_is_kept_with_the_offset_of_its_agents_clock(home: Home) -> Non
         home.agent(name).say(m.Report("s", 1, "cpu", b"{}"))
     offsets = {entry.agent: entry.clock_offset_ms for entry in home.journal.entries}
     assert offsets == {"web-1": -3_600_000, "web-2": None, "web-3": None}
+    peer = home.agent("web-1")
+    home.ask("web-1")
+    (check,) = [message for message in peer.hear() if isinstance(message, m.Check)]
+    peer.say(m.Result(check.message_id, "cpu", b"{}"))
+    home.house.results.submit("web-1", "smart", b"{}")  # said by somebody else, whose clock nobody knows
+    asked, passive = home.journal.entries[-2:]
+    assert (asked.spool, asked.clock_offset_ms, passive.clock_offset_ms) == ("helen", -3_600_000, None)
 
 
 def test_acks_only_after_the_disk(home: Home) -> None:

@@ -17,7 +17,7 @@ from helen.forwards.formats import kinds
 from helen.forwards.formats.kinds import Kind
 from helen.forwards.formats.values import Signal
 from helen.forwards.records import METRICS, STATES
-from helen.forwards.sending import Way
+from helen.forwards.sending import Way, takes_path
 
 MOST = 10  # forwards: each reads the whole history by itself
 MOST_PATTERNS = 100
@@ -103,6 +103,11 @@ def _read(name: str, kind: Kind, table: Table) -> Forward:
     if not sends or set(sends) - {METRICS, STATES}:
         table.fault("send", f'write ["{METRICS}", "{STATES}"], or one of them')
     signals = kind.signals(frozenset(sends), prefix, options)
+    url = table.content.get("url")
+    if isinstance(url, str) and any(each.path for each in signals) and not takes_path(url):
+        table.faults.append(
+            f"{table.place}: url has a query, which {signals[0].path} can't be added to: write it without"
+        )
     if sends and not signals:
         table.faults.append(f"{table.place}: signals and send leave nothing to send: logs are of states")
     return Forward(

@@ -19,10 +19,10 @@ from groundwork.counts import count
 from helen.forwards.config import Forward
 from helen.forwards.delivery import Counts, Delivery
 from helen.forwards.place import Place
-from helen.forwards.records import Labels
+from helen.forwards.records import Labels, Record
 from helen.forwards.runtime import Runtime
 from helen.forwards.segment_rows import Wanted
-from helen.forwards.segment_walk import SegmentWalk, SeriesNames, Step
+from helen.forwards.segment_walk import SegmentWalk, SeriesNames, Step, newest_records
 from helen.journal.values import Sealed
 
 LOOK_SECONDS = 1.0  # between two looks for something new that is sealed
@@ -47,11 +47,14 @@ class Forwarder:
         self.forward, self.place, self.counts = forward, place, Counts()
         self.behind_since: float | None = None  # unix seconds: when the oldest record of the step at hand was received
         self.fault: str | None = None  # about the newest segment that was lost
+        self.fault_at = 0.0  # unix seconds: when that was
+        self.failure: str | None = None  # for which the step at hand can't be made; cleared by one that can
         self._base = place  # the counts of its life before this start
         self._runtime, self._keep, self._sealed, self._labels = runtime, keep, sealed, labels
+        self._history, self._names = history, names
         self._new_walk = partial(SegmentWalk, history, names=names)
         self._walk = self._new_walk(place)
-        self._delivery = Delivery(runtime, forward, self.counts)
+        self._delivery = Delivery(runtime, forward, self.counts, self._newest)
         self._kept_at = 0.0
         self._running: Deferred[None] | None = None
 
@@ -88,15 +91,24 @@ class Forwarder:
                 has_more = await self._step()
             except CancelledError:
                 raise
-            except Exception:
-                self.log.failure("forward {name}", name=self.forward.name)
-                self.counts.error = "a fault of Helen's, which its log has; it is tried again"
-                self._walk = self._new_walk(self.place)  # its step was taken, and not sent
+            except Exception as error:
+                self._failed(error)
                 await self._runtime.pause(AGAIN_SECONDS)
                 continue
             if not has_more:
                 self.behind_since = None
                 await self._runtime.pause(LOOK_SECONDS)
+
+    def _failed(self, error: Exception) -> None:
+        """Begin again at the place: the step was taken, and not sent. The log has each new reason once."""
+        passing = isinstance(error, OSError | MemoryError)
+        failure = str(error) if passing else "a fault of Helen's, which its log has"
+        if failure != self.failure:
+            self.log.failure("forward {name}: the history can't be sent; it is tried again", name=self.forward.name)
+        self.failure = failure
+        if self.behind_since is None:
+            self.behind_since = self._runtime.wall()
+        self._walk = self._new_walk(self.place)
 
     async def _step(self) -> bool:
         """Send one part of the history. Returns False if there is nothing further yet."""
@@ -105,7 +117,7 @@ class Forwarder:
             return False
         step: Step = await self._runtime.in_thread(self._walk.step, sealed, _wanted(self.forward, labels))
         if step.lost:
-            self.fault = step.fault
+            self.fault, self.fault_at = step.fault, self._runtime.wall()
             self.log.error(
                 "forward {name}: {lost} of the history not sent: {fault}", name=self.forward.name,
                 lost=count(step.lost, "segment is", "segments are"), fault=step.fault,
@@ -113,10 +125,19 @@ class Forwarder:
         if step.records:
             self.behind_since = step.records[0].received
             await self._delivery.deliver(step.records, labels)
+        self.failure = None
         self.place = evolve(self.place.moved(step.place), lost=self.place.lost + step.lost)
         if step.records or step.lost or self._runtime.reactor.seconds() - self._kept_at >= KEEP_SECONDS:
             await self._save()
         return True
+
+    async def _newest(self) -> list[Record]:
+        """Return some of the newest records that are sealed."""
+        sealed, wanted = self._sealed(), _wanted(self.forward, self._labels())
+        found: list[Record] = await self._runtime.in_thread(
+            newest_records, self._history, self._names, sealed, wanted
+        )  # fmt: skip
+        return found
 
     async def _save(self) -> None:
         self.place = evolve(self.place, sent=self.total("sent"), refused=self.total("refused"))

@@ -23,7 +23,7 @@ from helen.storage.config_file import ConfigFile
 from helen.storage.database import Store, StoreFailed
 
 FILE = "forwards.toml"
-NEWS_SECONDS = 3_600.0  # so long a refusal is a warning of `readyz`; its count stays
+NEWS_SECONDS = 3_600.0  # so long a refusal, or a lost segment, is a warning of `readyz`; its count stays
 
 
 class Forwarding:
@@ -73,12 +73,17 @@ class Forwarding:
         return [said for name, each in sorted(self.running.items()) if (said := self._trouble(name, each))]
 
     def _trouble(self, name: str, each: Forwarder) -> str:
+        if each.failure is not None:
+            return f"{name}: the history can't be sent: {each.failure}; it is tried again"
+        if each.counts.doubt is not None:
+            return f"{name}: the receiver takes nothing: {each.counts.doubt}; look at the settings"
         if each.lag() > each.forward.trouble_after:
             return f"{name} is {words_of(round(each.lag()))} behind: {each.counts.error or 'the receiver is slow'}"
-        if each.counts.refused_at is not None and self._runtime.wall() - each.counts.refused_at < NEWS_SECONDS:
+        news = self._runtime.wall() - NEWS_SECONDS
+        if each.counts.refused_at is not None and each.counts.refused_at > news:
             refused = count(each.counts.refused, "value was", "values were")
             return f"{name}: {refused} refused for good: {each.counts.refusal}"
-        return "" if each.fault is None else f"{name}: {each.fault}"
+        return f"{name}: {each.fault}" if each.fault is not None and each.fault_at > news else ""
 
     def behind(self, each: Forwarder) -> int:
         """Return how many records of the history a forward has not gone through yet."""

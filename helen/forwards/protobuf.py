@@ -12,6 +12,7 @@ from collections.abc import Iterator
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _DOUBLE = struct.Struct("<d")
 _FIXED = struct.Struct("<Q")
+_LARGEST = 0xFFFFFFFFFFFFFFFF
 _MOST_VARINT = 10  # bytes of 64 bits
 
 
@@ -39,8 +40,8 @@ def double(field: int, value: float) -> bytes:
 
 
 def fixed(field: int, value: int) -> bytes:
-    """Return a field of a fixed64."""
-    return varint(field << 3 | FIXED64) + _FIXED.pack(value)
+    """Return a field of a fixed64; the nearest number that it can hold."""
+    return varint(field << 3 | FIXED64) + _FIXED.pack(min(max(value, 0), _LARGEST))
 
 
 def message(field: int, *parts: bytes) -> bytes:

@@ -54,7 +54,7 @@ class SegmentFiles:
         try:
             batch = next(self._reader, None)
         except (OSError, pa.ArrowException) as error:
-            self._lose(1, f"{self._path().name} can't be read: {error}")
+            self._lose_broken(error)
             batch = None
         if batch is None:
             self._reader = None
@@ -75,7 +75,7 @@ class SegmentFiles:
                 self._reader = pq.ParquetFile(self._path()).iter_batches(ROWS, columns=self.columns)
                 return True
             except (OSError, pa.ArrowException) as error:
-                self._lose(1, f"{self._path().name} can't be read: {error}")
+                self._lose_broken(error)
                 self.number += 1
         return False
 
@@ -85,9 +85,25 @@ class SegmentFiles:
         found = [int(match[1]) for name in os.listdir(self.folder) if (match := form.fullmatch(name))]
         return min((each for each in found if each >= max(1, self.number)), default=newest + 1)
 
+    def _lose_broken(self, error: Exception) -> None:
+        """Count a file that will never be read. Raises the error if it may pass."""
+        if not _is_for_good(error):
+            raise error
+        self._lose(1, f"{self._path().name} can't be read: {error}")
+
     def _lose(self, files: int, fault: str) -> None:
         self.lost += files
         self.fault = fault
 
     def _path(self) -> Path:
         return self.folder / f"{self.kind}-{self.number:08}.parquet"
+
+
+def _is_for_good(error: Exception) -> bool:
+    """Return True for a file that is gone or broken, False for what may pass: too many open files, a disk, memory.
+
+    Arrow raises an OSError without a number for content that it can't decode.
+    """
+    if isinstance(error, FileNotFoundError):
+        return True
+    return not isinstance(error, MemoryError) and getattr(error, "errno", None) is None

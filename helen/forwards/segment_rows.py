@@ -13,19 +13,44 @@ from equus_protocol.result_fields import GAP_CHECK_ID, STATUS_NUMBERS
 from helen.forwards.records import Changed, Figure, Measured, Record
 from helen.journal.values import Origin
 
+LONGEST_RUN_MS = 1e9  # eleven days: a longer one is no time of a run
+LATEST = 1e10  # unix seconds: what is beyond it is no time
 _FIGURE = "metrics.list.element."
 RESULTS = ["at", "series_id", "received", "started", "took_ms", "status", "origin",
            *(_FIGURE + name for name in ("name", "value", "unit", "kind", "labels"))]  # fmt: skip
 CHANGES = ["at", "series_id", "received", "kind", "document"]
 
+
+class _Side(msgspec.Struct):
+    """Holds one side of a transition."""
+
+    status: str
+    kind: str
+    reason: str | None = None
+
+
+class _Transition(msgspec.Struct):
+    """Holds what is forwarded of a transition's document."""
+
+    now: _Side
+    was: _Side
+    why: str
+    summary: str
+    at: float | None = None
+
+
 Named = Callable[[int], tuple[str, str] | None]
 Wanted = Callable[[str, str], bool]
 
 
-def rows_of(batch: pa.RecordBatch, most: int) -> int:
-    """Return how many of the first rows have `most` metrics at most; one row counts, however many it has."""
+def rows_of(batch: pa.RecordBatch, most: int, most_bytes: int) -> int:
+    """Return how many of the first rows have so many metrics and bytes at most; one row counts, whatever it has."""
     offsets = batch.column("metrics").offsets.to_pylist()
-    return max(1, bisect_right(offsets, offsets[0] + most) - 1)
+    rows = bisect_right(offsets, offsets[0] + most) - 1
+    if batch.nbytes > most_bytes:
+        sizes = range(rows + 1)
+        rows = min(rows, bisect_right(sizes, most_bytes, key=lambda many: batch.slice(0, many).nbytes) - 1)
+    return max(1, rows)
 
 
 def results(batch: pa.RecordBatch, named: Named, wanted: Wanted) -> Iterator[Record]:
@@ -37,8 +62,8 @@ def results(batch: pa.RecordBatch, named: Named, wanted: Wanted) -> Iterator[Rec
         found = named(series)
         if found is None or columns["origin"][row] == Origin.ASKED or not _is_wanted(found, wanted):
             continue
-        came, began = received[row] or 0, started[row]
-        ended = came if began is None else min(came, began + round((columns["took_ms"][row] or 0.0) * 1_000))
+        came = max(0, received[row] or 0)
+        ended = _ended(came, started[row], columns["took_ms"][row] or 0.0)
         yield Measured(
             columns["at"][row], *found, came / 1e6, ended // 1_000, columns["status"][row], figures(row)
         )  # fmt: skip
@@ -54,6 +79,13 @@ def changes(batch: pa.RecordBatch, named: Named, wanted: Wanted) -> Iterator[Rec
             made = _changed(at, *found, (received[row] or 0) / 1e6, document)
             if made is not None:
                 yield made
+
+
+def _ended(came: int, began: int | None, took_ms: float) -> int:
+    """Return the microseconds at which a run ended; `came` where the agent's own times can't be true."""
+    if began is None or not 0.0 <= took_ms <= LONGEST_RUN_MS:  # an agent may write any number, 1e306 among them
+        return came
+    return min(came, max(0, began + round(took_ms * 1_000)))
 
 
 def _is_wanted(found: tuple[str, str], wanted: Wanted) -> bool:
@@ -82,11 +114,12 @@ def _figures(metrics: pa.ListArray) -> Callable[[int], tuple[Figure, ...]]:
 def _changed(at: int, agent: str, check: str, received: float, document: str) -> Changed | None:
     """Return a transition; None for a document of another version, which has no such fields."""
     try:
-        found = msgspec.json.decode(document)
-        now, was = found["now"], found["was"]
-        return Changed(
-            at, agent, check, received, round(found.get("at", received) * 1_000), STATUS_NUMBERS[now["status"]],
-            STATUS_NUMBERS[was["status"]], now["kind"], now.get("reason") or "", found["why"], found["summary"],
-        )  # fmt: skip
-    except (msgspec.MsgspecError, KeyError, TypeError):
+        found = msgspec.json.decode(document, type=_Transition)
+        status, was = STATUS_NUMBERS[found.now.status], STATUS_NUMBERS[found.was.status]
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
         return None
+    when = found.at if found.at is not None and 0.0 <= found.at <= LATEST else received
+    return Changed(
+        at, agent, check, received, round(when * 1_000), status, was, found.now.kind, found.now.reason or "", found.why,
+        found.summary,
+    )  # fmt: skip

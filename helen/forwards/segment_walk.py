@@ -24,6 +24,8 @@ from helen.journal import lazy_parquet as pq
 from helen.journal.values import Sealed
 
 MOST_FIGURES = 2_000  # metrics of one batch, unless a single result has more: 300 KB on the wire before compression
+NEWEST_STEPS = 3  # of the newest segments: changes and results of both are among them
+MOST_BYTES = 1_048_576  # of one batch, unless a single result has more: labels may be long
 NAMES_AT_ONCE = 2_000  # rows of the file of series: a millisecond
 
 
@@ -37,33 +39,31 @@ class SeriesNames:
         self._lock = threading.Lock()
 
     def of(self, series: int) -> tuple[str, str] | None:
-        """Return agent and check of a series; None if the file has no such number."""
+        """Return agent and check of a series; None if the file has no such number.
+
+        Raises OSError or ArrowException if the file can't be read: nothing can be said of the series until it can.
+        """
         found = self._names.get(series)
         return found if found is not None else self._read(series)
 
     def _read(self, series: int) -> tuple[str, str] | None:
         with self._lock:
-            try:
-                status = self._path.stat()
-            except OSError:
-                return None
+            status = self._path.stat()
             if self._read_at != (status.st_mtime_ns, status.st_ino):
-                self._names, self._read_at = _read_names(self._path), (status.st_mtime_ns, status.st_ino)
+                self._names = _read_names(self._path)  # what is known stays if this fails
+                self._read_at = status.st_mtime_ns, status.st_ino
             return self._names.get(series)
 
 
 def _read_names(path: Path) -> dict[int, tuple[str, str]]:
-    """Return agent and check of each series; nothing for a file that can't be read.
+    """Return agent and check of each series.
 
     A few rows at a time: Arrow lets no other thread run while it makes Python's values of a whole column.
     """
     found: dict[int, tuple[str, str]] = {}
-    try:
-        for batch in pq.ParquetFile(path).iter_batches(NAMES_AT_ONCE, columns=["series_id", "agent", "check_id"]):
-            numbers, agents, checks = (column.to_pylist() for column in batch.columns)
-            found.update(zip(numbers, zip(agents, checks, strict=True), strict=True))
-    except (OSError, pa.ArrowException):
-        return {}
+    for batch in pq.ParquetFile(path).iter_batches(NAMES_AT_ONCE, columns=["series_id", "agent", "check_id"]):
+        numbers, agents, checks = (column.to_pylist() for column in batch.columns)
+        found.update(zip(numbers, zip(agents, checks, strict=True), strict=True))
     return found
 
 
@@ -73,7 +73,7 @@ class Step:
 
     records: Sequence[Record]
     place: Place
-    lost: int = 0  # segments on the way that were gone, or could not be read
+    lost: int = 0  # segments on the way that were gone, or could not be read, or have rows that nobody can name
     fault: str | None = None  # about the newest of them
 
 
@@ -83,11 +83,16 @@ class SegmentWalk:
     def __init__(self, history: Path, place: Place, names: SeriesNames, most: int = MOST_FIGURES) -> None:
         folder = history / "segments"
         self._names, self._at, self._most = names, place.at, most
+        self._nameless = 0  # rows of the step at hand whose series has no name
         self._results = SegmentFiles(folder, "seg", segment_rows.RESULTS, place.segment, place.at)
         self._changes = SegmentFiles(folder, "chg", segment_rows.CHANGES, place.changes, place.at)
 
     def step(self, sealed: Sealed, wanted: Wanted) -> Step:
-        """Return the next part, of a few hundred rows at most. `sealed`: how far the history goes."""
+        """Return the next part, of a few hundred rows at most. `sealed`: how far the history goes.
+
+        Raises OSError, MemoryError or ArrowException for what may pass; a new walk from the old place tries it again.
+        """
+        self._nameless = 0
         before = self._results.lost + self._changes.lost
         parts = [
             (self._results, self._first(self._results.peek(sealed.segment)), segment_rows.results),
@@ -98,17 +103,30 @@ class SegmentWalk:
         for files, rows, read in parts:
             if rows is not None:
                 taken = bisect_right(rows.column(0).to_pylist(), until)
-                found.append(list(read(rows.slice(0, taken), self._names.of, wanted)))
+                found.append(list(read(rows.slice(0, taken), self._named, wanted)))
                 files.take(taken)
         lost = self._results.lost + self._changes.lost - before
+        fault = self._results.fault or self._changes.fault if lost else None
+        if self._nameless:
+            lost, fault = lost + 1, f"{self._nameless} results and changes are of series that series.parquet has not"
         place = Place(max(until, self._at), self._results.number, self._changes.number)
         self._at = place.at
-        fault = self._results.fault or self._changes.fault if lost else None
         return Step(list(merge(*found, key=_position)), place, lost, fault)
 
     def _first(self, rows: pa.RecordBatch | None) -> pa.RecordBatch | None:
-        return None if rows is None else rows.slice(0, segment_rows.rows_of(rows, self._most))
+        return None if rows is None else rows.slice(0, segment_rows.rows_of(rows, self._most, MOST_BYTES))
+
+    def _named(self, series: int) -> tuple[str, str] | None:
+        found = self._names.of(series)
+        self._nameless += found is None
+        return found
 
 
 def _position(record: Record) -> int:
     return record.at
+
+
+def newest_records(history: Path, names: SeriesNames, sealed: Sealed, wanted: Wanted) -> list[Record]:
+    """Return some wanted records of the newest segments. Raises as a step does."""
+    walk = SegmentWalk(history, Place(0, sealed.segment, sealed.change), names)
+    return [record for _ in range(NEWEST_STEPS) for record in walk.step(sealed, wanted).records]

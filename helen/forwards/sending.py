@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.python.failure import Failure
 
-from helen.files.toml_table import Table
+from helen.files.toml_table import Secret, Table
 from helen.forwards.formats.otlp import left_out
 from helen.forwards.formats.values import Body, Signal
 from helen.forwards.runtime import Runtime
 from helen.forwards.stream import StreamSender, address_of, converse
 from helen.notify.attempt import SendFailed, tidy
-from helen.notify.http_post import ask
+from helen.notify.http_post import Request, ask, is_url
 from helen.notify.http_receiver import HttpReceiver
 from helen.notify.secrets import OpenedSecrets, SecretMissing
 
+MOST_SAID = 4_096  # characters of an answer that are made fit for a line, of which most is spaces
 WANTED = '"tcp://HOST[:2003]"'
 
 
@@ -55,20 +57,48 @@ class OverHttp:
         """Post a body. Raises SendFailed."""
         secrets = OpenedSecrets()
         try:
-            request = await runtime.in_thread(
-                self.receiver.request_of, secrets, body.content, signal.headers, signal.path
-            )  # fmt: skip
+            request = await runtime.in_thread(self._request, secrets, signal, body)
             answer = await ask(runtime.reactor, request, timeout, runtime.in_thread)
         except SecretMissing as error:
             raise SendFailed(str(error)) from error
         except SendFailed as error:
-            raise SendFailed(tidy(secrets.mask(error.text)), error.retry_after, error.status) from None
-        count, why = left_out(answer.content) if signal.path else (0, "")
-        return Taken(min(count, body.count), tidy(secrets.mask(why)))
+            raise SendFailed(_tidy(secrets, error.text), error.retry_after, error.status) from None
+        if not signal.path or not answer.content:
+            return Taken()
+        count, why = await runtime.in_thread(left_out, answer.content)  # 64 KiB of odd bytes take their time
+        return Taken(min(count, body.count), _tidy(secrets, why))
+
+    def _request(self, secrets: OpenedSecrets, signal: Signal, body: Body) -> Request:
+        """Return the request of a body; what a receiver may quote of URL and headers is masked from then on.
+
+        Raises SecretMissing, and SendFailed for a URL that no path can be added to. Blocks: files.
+        """
+        url = secrets.text(self.receiver.url)
+        if signal.path and not takes_path(url):
+            raise SendFailed("the URL that the secret holds has a query, which no path can be added to")
+        request = self.receiver.request_of(secrets, body.content, signal.headers, signal.path)
+        parts = urlsplit(url if is_url(url) else "")
+        hidden = url if isinstance(self.receiver.url, Secret) else f"{parts.path}?{parts.query}"
+        for text in (hidden, unquote(hidden)):
+            secrets.mask_parts(text)
+        named = [name for name in request.headers if name in self.receiver.headers or name == "Authorization"]
+        for name in named:
+            words = request.headers[name].split()
+            secrets.used += [request.headers[name], *(words[1:] or words)]  # `Token` and `Bearer` are no secrets
+        return request
 
     def show(self) -> dict[str, Any]:
         """Return the settings, with every secret masked."""
         return self.receiver.show()
+
+
+def takes_path(url: str) -> bool:
+    """Return True if a path can be added to a URL: it has no query, nor a fragment."""
+    return "?" not in url and "#" not in url
+
+
+def _tidy(secrets: OpenedSecrets, text: str) -> str:
+    return tidy(secrets.mask(text)[:MOST_SAID])
 
 
 @frozen

@@ -32,6 +32,7 @@ from twisted.web.iweb import IBodyProducer
 from zope.interface import implementer
 
 from helen.notify.attempt import MAX_READ, Attempt, SendFailed
+from helen.notify.secrets import show_url
 
 LONGEST_RETRY = 3_600.0  # seconds: a Retry-After beyond it is taken for this
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -106,8 +107,18 @@ async def _ask(agent: Any, request: Request) -> Answer:
         return answer
     if 300 <= response.code < 400:
         where = (response.headers.getRawHeaders("location") or ["nowhere"])[0]
-        raise SendFailed(f"{answer}; it redirects to {where}, which is not followed: write the final URL")
+        raise SendFailed(
+            f"{answer.status}; it redirects to {_place(where)}, which is not followed: write the final URL"
+        )
     raise SendFailed(str(answer), _retry_after(response.headers), response.code)
+
+
+def _place(where: str) -> str:
+    """Return a Location as people may see it: path and query of a receiver's URL are often its secret."""
+    try:
+        return show_url(where) if is_url(where) else "nowhere" if where == "nowhere" else "another path"
+    except ValueError:
+        return "another path"
 
 
 def _retry_after(headers: Headers) -> float | None:

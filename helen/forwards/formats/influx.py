@@ -12,6 +12,8 @@ from helen.forwards.formats.values import STATE, Body
 from helen.forwards.records import METRICS, STATES, Changed, Labels, Measured, Record
 
 HEADERS = {"Content-Type": "text/plain; charset=utf-8", "Content-Encoding": "gzip"}
+STATUS = "helen_status"  # the field of a result's status: a metric may well be named `status`
+EXPORTED = "exported_"  # in front of a name of a check that is one of Helen's own
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # a line break ends a point, whatever stands in front of it
 _IN_MEASUREMENTS, _IN_TAGS = re.compile(r"([, ])"), re.compile(r"([,= ])")
 _NANOSECONDS = 1_000_000  # of a millisecond: the precision that a request has unless its URL says another
@@ -24,15 +26,21 @@ def write(records: Sequence[Record], labels: Labels, sends: frozenset[str], pref
 
 
 def _lines(record: Record, given: Mapping[str, str], sends: frozenset[str], prefix: str) -> Iterator[str]:
-    tags = {**given, "agent": record.agent, "check": record.check}
+    ours = {"agent": record.agent, "check": record.check}
     if isinstance(record, Changed):
         if STATES in sends:
-            yield _line(STATE, tags, _of_change(record), record.when)
+            yield _line(STATE, {**given, **ours}, _of_change(record), record.when)
         return
     for own, fields in _by_labels(record, sends).items():
         if fields:
-            yield _line(prefix + record.check, {**given, **dict(own), "agent": record.agent, "check": record.check},
-                        fields, record.when)  # fmt: skip
+            yield _line(_measurement(prefix + record.check), {**given, **dict(own), **ours}, fields, record.when)
+
+
+def _measurement(name: str) -> str:
+    """Return a measurement's name that is not the one of transitions, and no comment for its first character."""
+    if name == STATE:
+        return EXPORTED + name
+    return f"\\{name}" if name.startswith("#") else name
 
 
 def _by_labels(record: Measured, sends: frozenset[str]) -> dict[tuple[tuple[str, str], ...], dict[str, str]]:
@@ -40,10 +48,14 @@ def _by_labels(record: Measured, sends: frozenset[str]) -> dict[tuple[tuple[str,
     found: dict[tuple[tuple[str, str], ...], dict[str, str]] = {(): {}}
     for each in record.figures if METRICS in sends else ():
         if math.isfinite(each.value):
-            found.setdefault(tuple(sorted(each.labels.items())), {})[each.name] = repr(float(each.value))
+            found.setdefault(tuple(sorted(each.labels.items())), {})[_field(each.name)] = repr(float(each.value))
     if STATES in sends:
-        found[()]["status"] = f"{record.status}i"
+        found[()][STATUS] = f"{record.status}i"
     return found
+
+
+def _field(name: str) -> str:
+    return EXPORTED + name if name == STATUS else name
 
 
 def _of_change(change: Changed) -> dict[str, str]:

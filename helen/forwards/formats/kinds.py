@@ -41,7 +41,7 @@ def _remote_write(sends: frozenset[str], prefix: str, options: Options) -> tuple
 
 def _otlp(sends: frozenset[str], prefix: str, options: Options) -> tuple[Signal, ...]:
     metrics = Signal("/v1/metrics", otlp.HEADERS, partial(otlp.write_metrics, sends=sends, prefix=prefix))
-    logs = Signal("/v1/logs", otlp.HEADERS, otlp.write_logs)
+    logs = Signal("/v1/logs", otlp.HEADERS, otlp.write_logs, otlp.EMPTY)
     named = {"metrics": metrics, "logs": logs}
     signals = options.get("signals", "both")
     found = (metrics, logs) if signals == "both" else (named[signals],)

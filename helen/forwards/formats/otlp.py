@@ -50,6 +50,9 @@ def packed(content: bytes) -> bytes:
     return packer.compress(content) + packer.flush()
 
 
+EMPTY = Body(packed(b""), 0)  # changes of states are few: whether a receiver takes logs is asked by a request of none
+
+
 def _by_agent(found: Iterable[Each], labels: Labels, parts: Callable[[list[Each]], list[bytes]]) -> bytes:
     """Return a resource for each agent, and in it what `parts` makes of the agent's own."""
     of_agent = attrgetter("agent")

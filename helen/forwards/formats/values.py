@@ -31,6 +31,7 @@ class Signal:
     path: str
     headers: Mapping[str, str]
     write: Write = field(repr=False)
+    empty: Body | None = field(default=None, repr=False)  # that a receiver takes though nothing is in it
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):

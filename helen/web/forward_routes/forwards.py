@@ -70,7 +70,7 @@ def _shown(parts: Parts, each: Forwarder) -> ForwardJson:
     return {
         "name": settings.pop("name"), "settings": settings, "lag": round(each.lag(), 3),
         "behind": parts.forwarding.behind(each), "sent": each.total("sent"), "refused": each.total("refused"),
-        "failed": each.counts.failed, "lost": each.place.lost, "error": each.counts.error,
+        "failed": each.counts.failed, "lost": each.place.lost, "error": each.failure or each.counts.error,
         "refusal": each.counts.refusal, "fault": each.fault,
     }  # fmt: skip
 

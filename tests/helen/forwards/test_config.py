@@ -11,14 +11,19 @@ from helen.forwards.formats import kinds
 LIMITS: dict[str, dict[str, float]] = {
     "helen.forwards.config": {"MOST": 10, "MOST_PATTERNS": 100, "DAY": 86_400.0},
     "helen.forwards.delivery": {
-        "MOST_HALVINGS": 64, "FIRST_RETRY": 1.0, "LONGEST_RETRY": 60.0, "LONGEST_ASKED": 600.0, "JITTER": 0.25,
+        "MOST_REFUSALS": 64, "MOST_PROBES": 8, "PROOF_SECONDS": 60.0,
+        "FIRST_RETRY": 1.0, "LONGEST_RETRY": 60.0, "LONGEST_ASKED": 600.0, "JITTER": 0.25,
     },
     "helen.forwards.formats.otlp": {"MOST_ERROR": 500},
     "helen.forwards.forwarder": {"LOOK_SECONDS": 1.0, "KEEP_SECONDS": 10.0, "AGAIN_SECONDS": 10.0},
     "helen.forwards.forwarding": {"NEWS_SECONDS": 3_600.0},
     "helen.forwards.runtime": {"THREADS": 2},
     "helen.forwards.segment_files": {"ROWS": 500},
-    "helen.forwards.segment_walk": {"MOST_FIGURES": 2_000, "NAMES_AT_ONCE": 2_000},
+    "helen.forwards.segment_rows": {"LONGEST_RUN_MS": 1e9, "LATEST": 1e10},
+    "helen.forwards.sending": {"MOST_SAID": 4_096},
+    "helen.forwards.segment_walk": {
+        "MOST_FIGURES": 2_000, "MOST_BYTES": 1_048_576, "NEWEST_STEPS": 3, "NAMES_AT_ONCE": 2_000,
+    },
     "helen.forwards.stream": {"PORT": 2003},
 }  # fmt: skip
 WHOLE = """
@@ -127,6 +132,7 @@ def test_faults(more: str, said: str) -> None:
     (one("", "graphite", '"tcp://h:0"'), 'write "tcp://HOST[:2003]"'), ("x = [", "no TOML"),
     (one('style = "x"', "graphite", '"tcp://h"'), "forwards.x: style is 'x'"),
     (one('signals = "x"', "otlp"), "forwards.x: signals is 'x'"),
+    (one("", "otlp", '"http://h/x?key=1"'), "forwards.x: url has a query, which /v1/metrics can't be added to"),
     (one('signals = "logs"\nsend = "metrics"', "otlp"), "forwards.x: signals and send leave nothing to send"),
     ("".join(f'[forwards.f{n}]\ntype = "influx"\nurl = "http://h"\n' for n in range(11)), "at most 10 of them"),
 ])  # fmt: skip

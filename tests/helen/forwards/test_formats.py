@@ -194,6 +194,11 @@ def test_numbers_are_read_back(value: int) -> None:
     assert list(pb.fields(pb.fixed(200, value))) == [(200, struct.pack("<Q", value))]
 
 
+@pytest.mark.parametrize(("value", "written"), [(-5, 0), (2**70, 2**64 - 1)])
+def test_a_fixed_number_is_the_nearest(value: int, written: int) -> None:
+    assert list(pb.fields(pb.fixed(1, value))) == [(1, struct.pack("<Q", written))]
+
+
 def test_a_negative_number_is_of_64_bits() -> None:
     assert list(pb.fields(pb.number(1, -2))) == [(1, 2**64 - 2)]
 
@@ -238,7 +243,7 @@ def test_influx_lines() -> None:
     plain, inner = Figure("used", 1.5, "B", "gauge", {}), Figure("free", 2.0, "B", "gauge", {"mount": "/a b"})
     lines = influx_lines(of(plain, inner), changed(6), prefix="helen_")
     assert lines == [
-        "helen_disk,agent=web-1,check=disk,role=web used=1.5,status=0i 1800000005000000000",
+        "helen_disk,agent=web-1,check=disk,role=web used=1.5,helen_status=0i 1800000005000000000",
         "helen_disk,agent=web-1,check=disk,mount=/a\\ b,role=web free=2.0 1800000005000000000",
         "helen_state,agent=web-1,check=disk,role=web"
         ' status=2i,was="ok",kind="hard",why="3 of 3",summary="it is full" 1800000006000000000',
@@ -260,6 +265,17 @@ def test_influx_tags_are_read_back(value: str) -> None:
     (line,) = influx_lines(of(Figure("x", 1.0, "", "gauge", {"t": value})), sends=ONLY_METRICS)
     measurement, tags, fields, when = read_line(line)
     assert (measurement, tags["t"], fields, when) == ("disk", value, {"x": "1.0"}, LATER * 1_000_000)
+
+
+def test_influx_names_that_are_helens_own() -> None:
+    """A metric, or a check, may have any name: it takes nobody's place, and hides no line."""
+    mine = Figure("helen_status", 7.0, "", "gauge", {}), Figure("status", 8.0, "", "gauge", {})
+    (line,) = influx_lines(of(*mine))
+    assert read_line(line)[2] == {"exported_helen_status": "7.0", "status": "8.0", "helen_status": "0i"}
+    (line,) = influx_lines(of(check="helen_state"))
+    assert read_line(line)[0] == "exported_helen_state"
+    (line,) = influx_lines(of(check="#disk"))
+    assert line.startswith("\\#disk,agent=web-1,check=#disk,")
 
 
 def test_a_backslash_at_the_end_hides_nothing() -> None:

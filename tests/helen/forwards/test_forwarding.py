@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow.parquet
 import pytest
+from attrs import evolve
 from forward_stage import NOW, LineReceiver, Receiver, Request, Stage
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -15,7 +17,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
-from helen.forwards.delivery import LONGEST_ASKED, MOST_HALVINGS
+from helen.forwards.delivery import LONGEST_ASKED, MOST_PROBES, MOST_REFUSALS
+from helen.forwards.segment_walk import SegmentWalk
+from helen.journal.values import Origin
 from helen.web.figures.exposition import write
 from helen.web.figures.forward_families import forward_families
 
@@ -162,8 +166,9 @@ def test_answers_that_are_waited_for(stage: Stage, receiver: Receiver, status: i
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_answers_that_are_for_good(stage: Stage, receiver: Receiver, status: int) -> None:
+def test_answers_that_are_for_good(stages: Callable[..., Stage], receiver: Receiver, status: int) -> None:
     """What the receiver never takes is alone in the end, and everything else arrives."""
+    stage = stages(results_per_segment=20, segment_seconds=60.0)
     bad = ("used=3.0", "used=17.0")
     receiver.reply = lambda request: (
         (status, {}, b"bad value") if any(each in request.body.decode() for each in bad) else (204, {}, b"")
@@ -181,15 +186,205 @@ def test_answers_that_are_for_good(stage: Stage, receiver: Receiver, status: int
     assert stage.forwarding.troubles() == []
 
 
+def test_many_refusals_cost_no_other_agent(stages: Callable[..., Stage], receiver: Receiver) -> None:
+    """Each eighth result is one of an agent that is refused: all of the others arrive, and few requests are needed."""
+    stage = stages(results_per_segment=320, segment_seconds=60.0)
+    receiver.reply = lambda request: (422, {}, b"odd") if b"agent=odd" in request.body else (204, {}, b"")
+    stage.start(influx(receiver))
+    for number in range(1, 321):
+        stage.count = number
+        agent = "odd" if number % 8 == 0 else f"web-{number % 3}"
+        stage.result(agent, "disk", Origin.SCHEDULED, [{"name": "used", "value": number}])
+    stage.sealed()
+    stage.until_even("lake")
+    found = values(receiver)
+    assert sorted(set(found)) == [n for n in counted(1, 320) if n % 8]
+    assert (stage.forward("lake").counts.refused, len(found) <= 282) == (40, True)  # one may be asked for twice
+    assert len(receiver.got) <= MOST_REFUSALS + 2 * (40 + 10) + MOST_PROBES
+
+
 def test_a_receiver_that_refuses_everything(stages: Callable[..., Stage], receiver: Receiver) -> None:
-    """It is not asked once for each record, and the forward goes on."""
+    """It may be the settings: nothing is set aside, it is not asked once for each record, and all arrives later."""
     stage = stages(results_per_segment=400, segment_seconds=60.0)
-    receiver.reply = lambda request: (400, {}, b"no")
+    receiver.reply = lambda request: (400, {}, b"Client sent an HTTP request to an HTTPS server.")
     stage.start(influx(receiver))
     stage.results(400)
+    stage.until(lambda: stage.forward("lake").counts.failed >= 3, "tries")
+    assert stage.forwarding.troubles() == [
+        "lake: the receiver takes nothing: 400 Bad Request: Client sent an HTTP request to an HTTPS server.;"
+        " look at the settings"
+    ]
+    assert len(receiver.got) <= MOST_REFUSALS + stage.forward("lake").counts.failed * (MOST_PROBES + 1)
+    receiver.reply = lambda request: (204, {}, b"")
     stage.until_even("lake")
-    assert stage.forward("lake").counts.refused == 400
-    assert len(receiver.got) <= 2 * MOST_HALVINGS + 1
+    counts = stage.forward("lake").counts
+    assert set(values(receiver)) == set(counted(1, 400))
+    assert (counts.refused, counts.doubt, counts.error, stage.forwarding.troubles()) == (0, None, None, [])
+
+
+def test_a_step_that_is_refused_whole_waits_for_a_later_one(stage: Stage, receiver: Receiver) -> None:
+    """Another result that the receiver takes says that the refusal was about the records; only then they are left."""
+    receiver.reply = lambda request: (400, {}, b"odd") if b"agent=odd" in request.body else (204, {}, b"")
+    stage.start(influx(receiver))
+    stage.results(7, "odd")
+    stage.until(lambda: stage.forward("lake").counts.failed >= 3, "tries")
+    assert (stage.forward("lake").counts.refused, stage.forward("lake").place.at) == (0, 0)
+    stage.results(5)
+    stage.until_even("lake")
+    assert stage.forward("lake").counts.refused == 7
+    assert sorted(set(values(receiver))) == counted(8, 12)
+    assert stage.forward("lake").counts.doubt is None
+
+
+def test_logs_that_are_refused_hold_up_no_metrics(stage: Stage, receiver: Receiver) -> None:
+    """A request without a record says that the receiver takes logs."""
+    receiver.reply = lambda request: (
+        (400, {}, b"odd") if request.path == "/v1/logs" and b"it is full" in request.body else (200, {}, b"")
+    )
+    stage.start(f'[forwards.otel]\ntype = "otlp"\nurl = "{receiver.url}"\n')
+    stage.transition()
+    stage.until_even("otel")
+    assert (stage.forward("otel").counts.refused, stage.forward("otel").counts.doubt) == (1, None)
+
+
+# ---------------------------------------------------------------------------------------------- odd records, faults
+
+
+@pytest.mark.parametrize("kind", ["influx", "otlp", "remote-write"])
+def test_times_that_cannot_be_true(stage: Stage, receiver: Receiver, kind: str) -> None:
+    """Any number may stand in a result: it costs its own time, and no other result anything."""
+    stage.start(f'[forwards.x]\ntype = "{kind}"\nurl = "{receiver.url}"\n')
+    for took, began in ((1e306, NOW), (-7.5, 0.0), (1e-320, 0.0), (1e12, 0.0), (3.0, -9e10), (1.0, 9e10)):
+        stage.result("web-1", "odd", Origin.SCHEDULED, [{"name": "n", "value": 1}], took_ms=took, started=began)
+    stage.results(20)
+    stage.until_even("x")
+    counts = stage.forward("x").counts
+    assert (counts.error, counts.refused, stage.forward("x").failure) == (None, 0, None)
+    assert counts.sent >= 2 * 20 if kind != "influx" else counts.sent == 26
+
+
+def test_a_record_that_cannot_be_written(
+    stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """It is counted and left; those beside it are sent."""
+    stage.start(influx(receiver))
+    (signal,) = stage.forward("lake").forward.signals
+
+    def write(records: Any, labels: Any) -> Any:
+        if any(record.agent == "odd" for record in records):
+            raise OverflowError("too much")
+        return signal.write(records, labels)
+
+    monkeypatch.setattr(stage.forward("lake")._delivery, "_forward", evolve(
+        stage.forward("lake").forward, signals=(evolve(signal, write=write),)
+    ))  # fmt: skip
+    stage.results(4)
+    stage.results(1, "odd")
+    stage.results(4)
+    stage.until_even("lake")
+    counts = stage.forward("lake").counts
+    assert (values(receiver), counts.refused) == (counted(1, 4) + counted(6, 9), 1)
+    assert counts.refusal == "can't be written: OverflowError: too much, odd/disk first"
+
+
+def test_a_history_that_cannot_be_read_is_a_trouble(
+    stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """From the first failure until a step that can be made; its age is told, and nothing is lost."""
+    monkeypatch.setattr("helen.forwards.forwarder.AGAIN_SECONDS", 0.01)
+    stage.start(influx(receiver))
+    real = SegmentWalk.step
+
+    def fails(*_: Any) -> None:
+        raise PermissionError(13, "Permission denied", "segments")
+
+    monkeypatch.setattr(SegmentWalk, "step", fails)
+    stage.results(30)
+    stage.until(lambda: stage.forwarding.troubles(), "trouble")
+    assert stage.forwarding.troubles() == [
+        "lake: the history can't be sent: [Errno 13] Permission denied: 'segments'; it is tried again"
+    ]
+    stage.now += 7_200.0
+    assert stage.forward("lake").lag() == 7_200.0
+    monkeypatch.setattr(SegmentWalk, "step", real)
+    stage.until_even("lake")
+    assert values(receiver) == counted(1, 30)
+    stage.until(lambda: not stage.forward("lake").lag(), "end of the lag")
+    assert (stage.forwarding.troubles(), stage.forward("lake").failure) == ([], None)
+
+
+def test_too_many_open_files_lose_nothing(
+    stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """A segment, and the file of names, can't be opened for once: they are read another time."""
+    monkeypatch.setattr("helen.forwards.forwarder.AGAIN_SECONDS", 0.01)
+    stage.start(influx(receiver))
+    failed: set[str] = set()
+    real = pyarrow.parquet.ParquetFile
+
+    def opened(path: Any, *more: Any, **named: Any) -> Any:
+        if path.name not in failed:
+            failed.add(path.name)
+            raise OSError(24, "Too many open files")
+        return real(path, *more, **named)
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", opened)
+    stage.results(60)
+    stage.results(20, "new-1")
+    stage.until_even("lake")
+    assert (values(receiver), stage.forward("lake").place.lost) == (counted(1, 80), 0)
+    assert {"series.parquet", "seg-00000001.parquet"} <= failed
+
+
+def test_a_lost_segment_is_news_for_an_hour(stage: Stage, receiver: Receiver) -> None:
+    stage.results(60)
+    (stage.journal.segments / "seg-00000001.parquet").write_bytes(b"PAR1 odd PAR1")
+    stage.start(influx(receiver, 'begin = "oldest"\n'))
+    stage.until_even("lake")
+    (said,) = stage.forwarding.troubles()
+    assert said.startswith("lake: seg-00000001.parquet can't be read")
+    stage.now += 3_601.0
+    assert (stage.forwarding.troubles(), stage.forward("lake").place.lost) == ([], 1)
+
+
+# ---------------------------------------------------------------------------------------------- secrets
+
+
+def test_errors_have_no_secret(stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither parts of the URL, nor words of a header, nor where a redirect leads to."""
+    monkeypatch.setenv("FORWARD_TEST_URL", f"{receiver.url}/in/k3yk3yk3y?pass=swordfish")
+    monkeypatch.setenv("FORWARD_TEST_WORDS", "Token qwertz-99")
+    receiver.reply = lambda request: (302, {"location": f"https://lake.example:8{request.path}&x=other-secret"}, b"")
+    by_reference = '[forwards.a]\ntype = "influx"\nurl = { env = "FORWARD_TEST_URL" }\n'
+    stage.start(by_reference)
+    stage.results(1)
+    stage.until(lambda: stage.forward("a").counts.failed, "failed try")
+    assert stage.forward("a").counts.error == (
+        "302 Found; it redirects to https://lake.example:8/****, which is not followed: write the final URL"
+    )
+    receiver.reply = lambda request: (403, {}, b"qwertz-99 may not look at k3yk3yk3y with swordfish")
+    headers = 'headers = { Authorization = { env = "FORWARD_TEST_WORDS" } }\n'
+    stage.write(by_reference + headers + influx(receiver, headers, "b").replace("/api/v2/write", "/k3yk3yk3y"))
+    stage.until(lambda: stage.forward("a").counts.failed, "failed try")
+    assert stage.forward("a").counts.error == "403 Forbidden: **** may not look at **** with ****"
+    stage.results(1)
+    stage.until(lambda: stage.forward("b").counts.failed, "failed try")
+    assert stage.forward("b").counts.error == "403 Forbidden: **** may not look at **** with swordfish"
+
+
+def test_an_otlp_url_of_a_secret_with_a_query(
+    stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setenv("FORWARD_TEST_URL", f"{receiver.url}/in?key=1")
+    stage.start('[forwards.o]\ntype = "otlp"\nurl = { env = "FORWARD_TEST_URL" }\n')
+    stage.results(1)
+    stage.until(lambda: stage.forward("o").counts.failed, "failed try")
+    assert (stage.forward("o").counts.error, receiver.got) == (
+        "the URL that the secret holds has a query, which no path can be added to", []
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------- waits
 
 
 def test_how_long_a_receiver_may_ask_for(stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

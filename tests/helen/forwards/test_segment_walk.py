@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
 import pytest
 from forward_stage import NOW, Stage
 
 from equus_protocol.result_fields import GAP_CHECK_ID
+from helen.forwards import segment_rows
 from helen.forwards.place import Place, read_place
 from helen.forwards.records import Changed, Measured, Record
-from helen.forwards.segment_walk import SegmentWalk, SeriesNames, Step
+from helen.forwards.segment_walk import MOST_BYTES, SegmentWalk, SeriesNames, Step
 from helen.journal.values import Origin
 
 
@@ -119,6 +125,58 @@ def test_a_step_is_bounded_by_metrics(stage: Stage) -> None:
     assert isinstance(last, Measured) and dict(last.figures[2].labels) == {"n": "2"}
 
 
+def test_a_step_is_bounded_by_bytes(stage: Stage) -> None:
+    """Labels may be long: so many of them are in memory at once, and a result that has more is a step of its own."""
+    longs = [9, 300_000, 9, 400_000, 600_000, 1_500_000, 9, 9, 9]
+    for size in longs:
+        metrics = [{"name": "m", "value": 1, "labels": {"text": "x" * size}}]
+        stage.result("web-1", "disk", Origin.SCHEDULED, metrics)
+    stage.sealed()
+    found = steps(stage, a_walk(stage))
+    sizes = [
+        [len(each.figures[0].labels["text"]) for each in step.records if isinstance(each, Measured)] for step in found
+    ]
+    assert [size for part in sizes for size in part] == longs
+    assert all(sum(part) <= MOST_BYTES or part == [1_500_000] for part in sizes)
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError(), pa.ArrowMemoryError("malloc")])
+def test_what_passes_loses_no_segment(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """A walk that is made anew reads the segment."""
+    filled(stage)
+    real, left = pyarrow.parquet.ParquetFile, [error]
+
+    def opened(path: Path, *more: Any, **named: Any) -> Any:
+        if path.name == "seg-00000002.parquet" and left:
+            raise left.pop()
+        return real(path, *more, **named)
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", opened)
+    with pytest.raises(type(error)):
+        steps(stage, a_walk(stage))
+    found = steps(stage, a_walk(stage))
+    assert ([record.at for record in records(found)], sum(step.lost for step in found)) == (list(range(1, 245)), 0)
+
+
+@pytest.mark.parametrize("document", [
+    "{", "7", "{}", '{"now": 1, "was": 2, "why": "w", "summary": "s"}',
+    '{"now": {"status": "ok", "kind": 7}, "was": {"status": "ok", "kind": "hard"}, "why": "w", "summary": "s"}',
+    '{"now": {"status": "odd", "kind": "hard"}, "was": {"status": "ok", "kind": "hard"}, "why": "", "summary": ""}',
+])  # fmt: skip
+def test_documents_of_changes_that_are_no_transitions(document: str) -> None:
+    assert segment_rows._changed(1, "a", "c", NOW, document) is None
+
+
+@pytest.mark.parametrize(("at", "when"), [
+    ("5.5", 5_500), ("1e306", round(NOW * 1_000)), ("-1", round(NOW * 1_000)), ("null", round(NOW * 1_000)),
+])  # fmt: skip
+def test_times_of_changes(at: str, when: int) -> None:
+    side = '{"status": "ok", "kind": "hard"}'
+    document = f'{{"at": {at}, "now": {side}, "was": {side}, "why": "w", "summary": "s"}}'
+    found = segment_rows._changed(1, "a", "c", NOW, document)
+    assert found is not None and found.when == when
+
+
 def test_segments_that_are_gone(stage: Stage) -> None:
     """Retention took them while the receiver was away: the rest is found, and it is said how many are missing."""
     filled(stage)
@@ -148,21 +206,35 @@ def test_a_segment_that_cannot_be_read(stage: Stage, spoiled: bytes) -> None:
 
 
 def test_a_series_without_a_name(stage: Stage) -> None:
-    """The file of names is missing: nothing is made up, and nothing fails."""
+    """While the file of names is missing the walk waits; what no name is found for is counted, and nothing made up."""
     filled(stage)
-    (stage.folder / "history" / "series.parquet").unlink()
-    assert records(steps(stage, a_walk(stage))) == []
+    stage.results(30, "new-1")
+    path = stage.folder / "history" / "series.parquet"
+    table = pyarrow.parquet.read_table(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        steps(stage, a_walk(stage))
+    pyarrow.parquet.write_table(table.filter(pc.not_equal(table["agent"], "new-1")), path)
+    found = steps(stage, a_walk(stage))
+    assert [record.at for record in records(found)] == list(range(1, 245))
+    said = [step.fault or "" for step in found if step.lost]
+    assert sum(int(each.split()[0]) for each in said) == 30
+    assert all(each.endswith("results and changes are of series that series.parquet has not") for each in said)
 
 
 @pytest.mark.parametrize("spoiled", [b"", b"PAR1 no file PAR1"])
 def test_a_file_of_names_that_cannot_be_read(stage: Stage, spoiled: bytes) -> None:
-    """It is read again once it is another one."""
+    """What is known stays known; for any other number it is read again until it can be."""
     filled(stage)
     path = stage.folder / "history" / "series.parquet"
     sound = path.read_bytes()
     names = SeriesNames(stage.folder / "history")
+    assert names.of(0) == ("web-1", "disk")
     path.write_bytes(spoiled)
-    assert names.of(0) is None
+    for _ in range(2):
+        with pytest.raises(pa.ArrowException):
+            names.of(7)
+        assert names.of(0) == ("web-1", "disk")
     path.write_bytes(sound)
     os.utime(path, ns=(1, 1))
     assert (names.of(0), names.of(7)) == (("web-1", "disk"), None)

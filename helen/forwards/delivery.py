@@ -117,6 +117,7 @@ class Delivery:
             if outcome.is_taken or is_proven or not outcome.tries:
                 for refusal in outcome.refused:
                     self._set_aside(*refusal)
+                self._counts.doubt = None
                 return
             if await self._are_taken_later(signal, records, labels, outcome.text):
                 return

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from attrs import define
@@ -17,6 +18,7 @@ from attrs import define
 from helen.journal import lazy_parquet as pq
 
 ROWS = 500  # of one batch: its metrics are counted before anything is made of them
+READ_BYTES = 8_388_608  # of one batch, by the average of its file: results may have a megabyte each
 
 
 @define(eq=False)
@@ -72,7 +74,8 @@ class SegmentFiles:
                 self.number = oldest
                 continue
             try:
-                self._reader = pq.ParquetFile(self._path()).iter_batches(ROWS, columns=self.columns)
+                file = pq.ParquetFile(self._path())
+                self._reader = file.iter_batches(_rows_at_once(file.metadata), columns=self.columns)
                 return True
             except (OSError, pa.ArrowException) as error:
                 self._lose_broken(error)
@@ -97,6 +100,12 @@ class SegmentFiles:
 
     def _path(self) -> Path:
         return self.folder / f"{self.kind}-{self.number:08}.parquet"
+
+
+def _rows_at_once(metadata: Any) -> int:
+    size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    rows: int = READ_BYTES * metadata.num_rows // max(1, size)
+    return max(1, min(ROWS, rows))
 
 
 def _is_for_good(error: Exception) -> bool:

@@ -18,7 +18,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "helen.forwards.forwarder": {"LOOK_SECONDS": 1.0, "KEEP_SECONDS": 10.0, "AGAIN_SECONDS": 10.0},
     "helen.forwards.forwarding": {"NEWS_SECONDS": 3_600.0},
     "helen.forwards.runtime": {"THREADS": 2},
-    "helen.forwards.segment_files": {"ROWS": 500},
+    "helen.forwards.segment_files": {"ROWS": 500, "READ_BYTES": 8_388_608},
     "helen.forwards.segment_rows": {"LONGEST_RUN_MS": 1e9, "LATEST": 1e10},
     "helen.forwards.sending": {"MOST_SAID": 4_096},
     "helen.forwards.segment_walk": {

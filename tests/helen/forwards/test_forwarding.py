@@ -236,6 +236,26 @@ def test_a_step_that_is_refused_whole_waits_for_a_later_one(stage: Stage, receiv
     assert stage.forward("lake").counts.doubt is None
 
 
+def test_a_doubt_that_is_broken_off_ends_with_the_next_answer(
+    stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """The newest records can't be read while the receiver refuses all: the step begins anew, and the trouble passes."""
+    monkeypatch.setattr("helen.forwards.forwarder.AGAIN_SECONDS", 0.01)
+
+    def fails(*_: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("helen.forwards.forwarder.newest_records", fails)
+    receiver.reply = lambda request: (400, {}, b"odd")
+    stage.start(influx(receiver))
+    stage.results(3)
+    stage.until(lambda: stage.forward("lake").failure, "failure")
+    receiver.reply = lambda request: (204, {}, b"")
+    stage.until_even("lake")
+    assert (set(values(receiver)), stage.forward("lake").counts.refused) == (set(counted(1, 3)), 0)
+    assert stage.forwarding.troubles() == []
+
+
 def test_logs_that_are_refused_hold_up_no_metrics(stage: Stage, receiver: Receiver) -> None:
     """A request without a record says that the receiver takes logs."""
     receiver.reply = lambda request: (

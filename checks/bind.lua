@@ -46,6 +46,9 @@ function check.run(args, host)
   if not version or type(document.opcodes) ~= "table" then return "unknown", args.url .. " is no statistics channel of BIND" end
   -- A server that was asked nothing yet has no figures. QUERY counts all of them, over UDP and TCP, v4 and v6.
   local queries = fields.number(document, "opcodes", "QUERY") or 0
+  if queries > 0 and not next(fields.list(document, "nsstats")) then
+    return "unknown", string.format("%s tells of %s, and nothing of what became of them (nsstats)", args.url, words.count(queries, "query", "queries"))
+  end
   local worst = measure(args, host, figures, queries)
   host.metric("time", seconds, { unit = "s", min = 0 })
   local booted, now = require("times").of(document["boot-time"]), require("times").of(document["current-time"])

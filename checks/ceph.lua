@@ -49,7 +49,8 @@ local function measure(args, host, status)
     host.metric(metric, number(status, "pgmap", field) or 0, { unit = "B/s", min = 0 })
   end
   local used, total = number(status, "pgmap", "bytes_used"), number(status, "pgmap", "bytes_total")
-  if not (used and total and total > 0) then return "ok", "" end
+  if not (used and total and number(osds, "num_osds") and number(osds, "num_up_osds")) then return "unknown", ", it tells nothing of its storage daemons or its space" end
+  if total <= 0 then return "ok", "" end
   host.metric("free", total - used, { unit = "B", min = 0 })
   local words = require "words"
   return host.metric("used", used * 100 / total, { unit = "%", warn = args.warn, crit = args.crit, min = 0, max = 100 }),

@@ -25,10 +25,11 @@ local SHARDS = { active = "active_shards", relocating = "relocating_shards", ini
 -- Nodes with metrics; a cluster has some dozen.
 local MOST_NODES = 200
 
--- Adds the metrics of the nodes. Returns the worst status of their thresholds, how many were measured, and how many were not.
+-- Adds the metrics of the nodes. Returns the worst status of their thresholds, how many tell their heap, how many tell their disk,
+-- and how many were left out.
 local function measure_nodes(args, host, stats)
   local fields, worse = require "fields", require("status").worse
-  local worst, count, left = "ok", 0, 0
+  local worst, count, disks, left = "ok", 0, 0, 0
   for id, node in pairs(fields.list(stats, "nodes")) do
     local labels = { node = fields.text(node, "name") or tostring(id) }
     local heap = fields.number(node, "jvm", "mem", "heap_used_percent")
@@ -41,11 +42,12 @@ local function measure_nodes(args, host, stats)
     end
     -- Nodes that hold no data may have no disk of their own.
     if left == 0 and whole and free and whole > 0 then
+      disks = disks + 1
       worst = worse(worst, host.metric("disk_used", (whole - free) * 100 / whole, { unit = "%", warn = args.warn, crit = args.crit, min = 0, max = 100, labels = labels }))
       host.metric("disk_free", free, { unit = "B", min = 0, labels = labels })
     end
   end
-  return left > 0 and worse(worst, "unknown") or worst, count, left
+  return left > 0 and worse(worst, "unknown") or worst, count, disks, left
 end
 
 -- Adds the metrics of the cluster, and returns the worst status of their thresholds.
@@ -59,6 +61,20 @@ local function measure(args, host, health, nodes, seconds)
   local pending = number(health, "number_of_pending_tasks")
   if pending then host.metric("pending_tasks", pending, { unit = "tasks", min = 0 }) end
   host.metric("time", seconds, { unit = "s", min = 0 })
+  return worst
+end
+
+-- Asks the nodes. Returns the worst status of their thresholds, and a sentence if figures of some are missing.
+local function look_at_nodes(args, host, health, nodes)
+  local api, number, worse = require "api", require("fields").number, require("status").worse
+  local stats, code, text = api.get(host, args, STATS)
+  if not stats then return api.verdict(code, text) end
+  local worst, measured, disks, left = measure_nodes(args, host, stats)
+  if measured == 0 then return worse(worst, "unknown"), "its nodes tell no figures" end
+  if left > 0 then return worst, string.format("%d further nodes are not measured", left) end
+  if measured < nodes then return worse(worst, "unknown"), string.format("only %d of them tell their heap", measured) end
+  local with_data = number(health, "number_of_data_nodes") or 0
+  if disks < with_data then return worse(worst, "unknown"), string.format("only %d of %d with data tell their disk", disks, with_data) end
   return worst
 end
 
@@ -78,15 +94,7 @@ function check.run(args, host)
   if health.timed_out == true then
     status, parts[#parts + 1] = worse(status, "warning"), "its master did not answer in time"
   end
-  local stats, code, why = api.get(host, args, STATS)
-  local bad, measured, left
-  if stats then
-    bad, measured, left = measure_nodes(args, host, stats)
-    if left > 0 then why = string.format("%d further nodes are not measured", left) end
-    if measured == 0 then bad, why = "unknown", "its nodes tell no figures" end
-  else
-    bad, why = api.verdict(code, why)
-  end
+  local bad, why = look_at_nodes(args, host, health, nodes)
   if why then parts[#parts + 1] = why end
   return worse(status, bad), table.concat(parts, ", ")
 end

@@ -21,14 +21,16 @@ local KINDS = {
 local STATES = { ok = "ok", ns = "ok", nc = "warning", lnc = "warning", unc = "warning", cr = "critical", lcr = "critical", ucr = "critical", nr = "critical", lnr = "critical", unr = "critical" }
 local MOST_SENSORS = 300
 
--- Judges one line of the list. Returns the status and a sentence if it is not in order; nil if it is no line of a sensor.
+-- Judges one line of the list. Returns the status and a sentence if it is not in order, or "ignored", or "ns" of a sensor without a
+-- reading; nil if it is no line of a sensor.
 local function judge(args, host, line)
   local name, value, unit, state = line:match("^([^,]*),([^,]*),([^,]*),(%l+)")
   local status = STATES[state or ""]
   if not status then return nil end
   local number, kind = require("words").number(value), KINDS[unit]
   if number and kind then host.metric(kind[1], number, { unit = kind[2], labels = { sensor = name } }) end
-  if status == "ok" or require("patterns").any(name, args.ignore) then return "ok" end
+  if require("patterns").any(name, args.ignore) then return "ignored" end
+  if status == "ok" then return state end
   return status, string.format("%s has %s%s (%s)", name, value, unit ~= "" and " " .. unit:gsub("degrees C", "°C") or "", state)
 end
 
@@ -55,15 +57,18 @@ function check.run(args, host)
   local worse, words = require("status").worse, require "words"
   local text, fault = require("program").text(host, args.program, nil, 60)
   if not text then return "unknown", fault end
-  local worst, bad, count = "ok", {}, 0
+  local worst, bad, count, silent, ignored = "ok", {}, 0, 0, 0
   for line in text:gmatch("[^\r\n]+") do
     local status, sentence = judge(args, host, line)
     count = count + 1
     if not status then return "unknown", string.format("%s writes %q, which is no sensor of ipmitool -c sdr list", args.program, line:sub(1, 60)) end
     if count > MOST_SENSORS then return "unknown", string.format("there are more than %d sensors", MOST_SENSORS) end
+    if status == "ns" then silent, status = silent + 1, "ok" end
+    if status == "ignored" then ignored, status = ignored + 1, "ok" end
     worst, bad[#bad + 1] = worse(worst, status), sentence
   end
   if count == 0 then return "unknown", "the controller has no sensor" end
+  if silent > 0 and silent + ignored == count then worst, bad[#bad + 1] = worse(worst, "unknown"), "no sensor has a reading" end
   if args.log ~= "" then
     local status, sentence = judge_log(args, host)
     worst, bad[#bad + 1] = worse(worst, status), sentence

@@ -71,10 +71,15 @@ local function measure(args, host, answers)
   host.metric("collection_time", spent / 1000, { unit = "s", kind = "counter" })
   local share = require("recent").share(host, "collection", spent, uptime)
   add("collection_share", share, "%", args.gc_warn, args.gc_crit)
+  local lacking = {}
+  if not limit then lacking[1] = "the limit of its heap" end
+  if number(answers[4], "status") ~= 200 then lacking[#lacking + 1] = "its garbage collection" end
+  if #lacking > 0 then worst = worse(worst, "unknown") end
   local open, most = number(answers[5], "value", "OpenFileDescriptorCount"), number(answers[5], "value", "MaxFileDescriptorCount")
   if open and most and most > 0 then add("files_used", open * 100 / most, "%", args.files_warn, args.files_crit) end
   local heap = limit and limit > 0 and string.format(" of %s", words.bytes(limit)) or ""
-  return worst, string.format("%s, heap %s%s, %s, up for %s", fields.text(answers[3], "value", "VmName") or "a machine", words.bytes(used), heap,
+  local unsaid = #lacking > 0 and "nothing is told of " .. table.concat(lacking, " and ") .. ", " or ""
+  return worst, string.format("%s%s, heap %s%s, %s, up for %s", unsaid, fields.text(answers[3], "value", "VmName") or "a machine", words.bytes(used), heap,
     words.count(threads, "thread", "threads"), words.duration(uptime / 1000))
 end
 

@@ -19,6 +19,8 @@ local check = {
 }
 
 local API_VERSIONS, METADATA = 18, 3
+-- The error of a partition whose leader isn't there, also where its number is told.
+local NO_LEADER = 5
 -- Topics and partitions that one answer may have: with more, the check takes too long.
 local MOST_TOPICS, MOST_PARTITIONS = 20000, 50000
 
@@ -61,14 +63,15 @@ end
 
 -- Reads one partition. Returns its leader (-1 without one), the numbers of its replicas and of those in sync, and the position.
 local function partition_at(body, at)
-  local _, _, leader, replicas, in_sync
-  _, _, leader, at = string.unpack(">i2i4i4", body, at)
+  local fault, _, leader, replicas, in_sync
+  fault, _, leader, at = string.unpack(">i2i4i4", body, at)
   replicas, at = count_at(body, at, 1000)
   in_sync, at = count_at(body, at + 4 * replicas, 1000)
-  return leader, replicas, in_sync, at + 4 * in_sync
+  return fault == NO_LEADER and -1 or leader, replicas, in_sync, at + 4 * in_sync
 end
 
--- Reads the metadata. Calls take(name, leader, replicas, in_sync) for each partition; returns the brokers, the controller and the topics by name.
+-- Reads the metadata. Calls take(name, leader, replicas, in_sync) for each partition; returns the brokers, the controller and the topics by name:
+-- { fault (0 if there is none), partitions (their number) }.
 local function read(body, take)
   local brokers, count, controller, at, topics, left = nil, nil, nil, 1, {}, MOST_PARTITIONS
   brokers, at = count_at(body, at, 10000)
@@ -82,11 +85,11 @@ local function read(body, take)
   controller, at = string.unpack(">i4", body, at)
   count, at = count_at(body, at, MOST_TOPICS)
   for _ = 1, count do
-    local _, name, partitions
-    _, at = string.unpack(">i2", body, at)
+    local fault, name, partitions
+    fault, at = string.unpack(">i2", body, at)
     name, at = text_at(body, at)
     partitions, at = count_at(body, at + 1, left)
-    topics[name or ""], left = true, left - partitions
+    topics[name or ""], left = { fault = fault, partitions = partitions }, left - partitions
     for _ = 1, partitions do
       local leader, replicas, in_sync
       leader, replicas, in_sync, at = partition_at(body, at)
@@ -112,6 +115,11 @@ local function asked(args, host)
     if leader < 0 then found.offline = found.offline + 1 elseif in_sync < replicas then found.behind = found.behind + 1 end
     if (leader < 0 or in_sync < replicas) and found.ills[#found.ills] ~= name then found.ills[#found.ills + 1] = name end
   end)
+  found.faults = {}
+  for name, topic in pairs(found.topics) do
+    if topic.fault ~= 0 and not patterns.any(name, args.ignore) then found.faults[#found.faults + 1] = string.format("%s (error %d)", name, topic.fault) end
+  end
+  table.sort(found.faults)
   found.took = connection.took
   connection:close("")
   return found
@@ -135,8 +143,11 @@ function check.run(args, host)
   host.metric("time", found.took, { unit = "s", min = 0 })
   if found.controller < 0 or found.brokers == 0 then worst, parts[1] = "critical", "the cluster has no controller" end
   for _, name in ipairs(args.topics) do
-    if not found.topics[name] then worst, parts[#parts + 1] = "critical", "there is no topic " .. name end
+    local topic = found.topics[name]
+    if not topic then worst, parts[#parts + 1] = "critical", "there is no topic " .. name end
+    if topic and topic.partitions == 0 then worst, parts[#parts + 1] = "critical", "there is no partition of the topic " .. name end
   end
+  if #found.faults > 0 then worst, parts[#parts + 1] = worse(worst, "unknown"), "the broker doesn't tell the state of " .. words.list(found.faults, 4) end
   if found.offline > 0 then parts[#parts + 1] = words.count(found.offline, "partition has", "partitions have") .. " no leader" end
   if found.behind > 0 then parts[#parts + 1] = words.count(found.behind, "partition has", "partitions have") .. " replicas that are behind" end
   if #found.ills > 0 then parts[#parts + 1] = "topics: " .. words.list(found.ills, 4) end

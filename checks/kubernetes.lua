@@ -63,11 +63,15 @@ local function each_row(args, host, path, names, take)
   return nil, "too-large", string.format("%s has more than %d rows: name namespaces", path, PAGE * MOST_PAGES)
 end
 
--- Calls take(row) for the rows of a kind in all namespaces that matter.
-local function each_of(args, host, group, kind, names, take)
+-- Calls take(row) for the rows of a kind in all namespaces that matter. `seen` gets the namespaces that have any.
+local function each_of(args, host, seen, group, kind, names, take)
   if #args.namespaces == 0 then return each_row(args, host, group .. "/" .. kind, names, take) end
   for _, namespace in ipairs(args.namespaces) do
-    local done, code, text = each_row(args, host, string.format("%s/namespaces/%s/%s", group, escaped(namespace), kind), names, take)
+    local path = string.format("%s/namespaces/%s/%s", group, escaped(namespace), kind)
+    local done, code, text = each_row(args, host, path, names, function(row)
+      seen[namespace] = true
+      take(row)
+    end)
     if not done then return nil, code, text end
   end
   return true
@@ -89,6 +93,7 @@ local function look_at_nodes(args, host, found)
     end
   end)
   if not done then return nil, code, text end
+  if total == 0 then return nil, "unsupported", "the cluster tells no node" end
   host.metric("nodes", total, { unit = "nodes", min = 0 })
   host.metric("nodes_ready", ready, { unit = "nodes", min = 0, max = total })
   found.nodes = string.format("%d of %d nodes ready", ready, total)
@@ -99,7 +104,7 @@ end
 local function look_at_workloads(args, host, found, kind)
   local total, short = 0, 0
   local names = kind == "daemonsets" and { "Name", "Desired", "Ready" } or { "Name", "Ready" }
-  local done, code, text = each_of(args, host, "/apis/apps/v1", kind, names, function(row)
+  local done, code, text = each_of(args, host, found.seen, "/apis/apps/v1", kind, names, function(row)
     total = total + 1
     local ready, wanted = row.Ready:match("^(%d+)/(%d+)$")
     if row.Desired then ready, wanted = row.Ready:match("^%d+$"), row.Desired:match("^%d+$") end
@@ -122,7 +127,7 @@ end
 -- Looks at the pods. "Init:0/2" is on its way, "Init:Error" is a trouble.
 local function look_at_pods(args, host, found)
   local counts, ills = { running = 0, pending = 0, trouble = 0 }, {}
-  local done, code, text = each_of(args, host, "/api/v1", "pods", { "Name", "Status" }, function(row)
+  local done, code, text = each_of(args, host, found.seen, "/api/v1", "pods", { "Name", "Status" }, function(row)
     local word = row.Status
     if word == "Running" then
       counts.running = counts.running + 1
@@ -159,6 +164,12 @@ local function look(args, host, found)
       if not told[sentence] then faults[#faults + 1], told[sentence] = sentence, true end
     end
   end
+  -- The API answers with an empty list of a namespace that there is not.
+  for _, namespace in ipairs(#faults == 0 and args.namespaces or {}) do
+    if not found.seen[namespace] then
+      worst, faults[#faults + 1] = "unknown", string.format("the namespace %s has no workload and no pod, or there is none of that name", namespace)
+    end
+  end
   return worst, faults
 end
 
@@ -167,7 +178,7 @@ function check.run(args, host)
   local answer, code, text = api.send(host, args, "/readyz")
   if not answer then return api.verdict(code, text) end
   host.metric("time", answer.seconds, { unit = "s", min = 0 })
-  local found = { critical = {}, warning = {}, odd = {}, worst = "ok" }
+  local found = { critical = {}, warning = {}, odd = {}, seen = {}, worst = "ok" }
   local status, parts = look(args, host, found)
   status = worse(status, found.worst)
   if #found.odd > 0 then status, parts[#parts + 1] = worse(status, "unknown"), "cannot be read: " .. words.list(found.odd, 3) end

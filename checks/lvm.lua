@@ -13,19 +13,29 @@ local check = {
 -- Health of a volume that goes on without loss.
 local LIGHT = { ["refresh needed"] = true, ["mismatches exist"] = true }
 
+-- The columns that tell how full a volume is, by the letter of its kind: thin pool, snapshot, snapshot that is merged.
+local FULL = { t = { "data_percent", "metadata_percent" }, s = { "data_percent" }, S = { "data_percent" } }
+
+-- Returns the name of a column that the report lacks of a volume, or nil.
+local function lacks(one)
+  if one.lv_health_status == nil then return "lv_health_status" end
+  for _, column in ipairs(FULL[one.lv_attr:sub(1, 1)] or {}) do
+    if one[column] == nil then return column end
+  end
+end
+
 -- Judges one volume. Returns the status, and a sentence if it is not in order.
 local function judge(args, host, one, name)
   local fields, worse, words = require "fields", require("status").worse, require "words"
   local attributes, worst, parts = fields.text(one, "lv_attr") or "", "ok", {}
-  local kind = attributes:sub(1, 1)
-  if kind == "t" or kind == "s" or kind == "S" then -- thin pool, snapshot, snapshot that is merged
-    for metric, field in pairs { data_used = "data_percent", metadata_used = "metadata_percent" } do
-      local value = fields.number(one, field)
-      if value then
-        local status = host.metric(metric, value, { unit = "%", warn = args.warn, crit = args.crit, min = 0, max = 100, labels = { volume = name } })
-        worst = worse(worst, status)
-        if status ~= "ok" then parts[#parts + 1] = string.format("%s %s %%", field:gsub("_percent", ""), words.short(value)) end
-      end
+  for _, field in ipairs(FULL[attributes:sub(1, 1)] or {}) do
+    local value, said = fields.number(one, field), field:gsub("_percent", "")
+    if value then
+      local status = host.metric(said .. "_used", value, { unit = "%", warn = args.warn, crit = args.crit, min = 0, max = 100, labels = { volume = name } })
+      worst = worse(worst, status)
+      if status ~= "ok" then parts[#parts + 1] = string.format("%s %s %%", said, words.short(value)) end
+    elseif attributes:sub(5, 5) == "a" then -- one that is not active has none
+      worst, parts[#parts + 1] = worse(worst, "unknown"), "how full it is isn't told (" .. field .. ")"
     end
   end
   local state = attributes:sub(5, 5)
@@ -45,8 +55,9 @@ function check.run(args, host)
   for _, one in ipairs(volumes) do
     local group, volume = fields.text(one, "vg_name"), fields.text(one, "lv_name")
     if not (group and volume and fields.text(one, "lv_attr")) then return "unknown", "the report lacks vg_name, lv_name or lv_attr: see docs/checks.rst for the command" end
-    local name = group .. "/" .. volume
+    local name, lacking = group .. "/" .. volume, lacks(one)
     count = count + 1
+    if lacking then return "unknown", string.format("the report lacks %s: see docs/checks.rst for the command", lacking) end
     if not require("patterns").any(name, args.ignore) then
       local status, sentence = judge(args, host, one, name)
       worst, bad[#bad + 1] = worse(worst, status), sentence

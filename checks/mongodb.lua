@@ -61,7 +61,9 @@ local function judge_set(args, host, set)
   if not GOOD_STATES[word] then worst, parts[#parts + 1] = "critical", "this member is " .. word:lower() end
   host.metric("members", #fields.list(set, "members"), { unit = "members", min = 0 })
   local mine, theirs = fields.number(own, "optimeDate"), fields.number(primary, "optimeDate")
-  if word == "SECONDARY" and mine and theirs then
+  if word == "SECONDARY" and primary and not (mine and theirs) then
+    worst, parts[#parts + 1] = worse(worst, "unknown"), "how far it is behind isn't told"
+  elseif word == "SECONDARY" and mine and theirs then
     local lag = math.max(0, theirs - mine)
     local late = host.metric("lag", lag, { unit = "s", warn = args.lag_warn, crit = args.lag_crit, min = 0 })
     worst = worse(worst, late)

@@ -17,6 +17,9 @@ local check = {
 -- The columns of the command in docs/checks.rst. A figure that a GPU does not have is [N/A].
 local COLUMNS = { "index", "name", "temperature", "utilization", "memory_used", "memory_total", "power", "errors" }
 
+-- Figures that a GPU does not have; any other word is a failure to read one.
+local NONE = { ["[N/A]"] = true, ["N/A"] = true, ["[Not Supported]"] = true }
+
 -- Returns the GPUs as tables of texts by the names of the columns, or nil if that is no such list.
 local function read(text)
   local found = {}
@@ -49,6 +52,12 @@ local function judge(args, host, one)
   add("memory", used and used * 1048576, "B")
   add("power", number(one.power), "W")
   add("errors", number(one.errors), "errors", args.errors_warn, args.errors_crit, "%s errors of its memory")
+  for index = 4, temperature and #COLUMNS or 0 do
+    local name, text = COLUMNS[index], one[COLUMNS[index]]
+    if not number(text) and not NONE[text] then
+      worst, parts[#parts + 1] = worse(worst, "unknown"), string.format("tells no %s (%s)", (name:gsub("_", " ")), text:sub(1, 30))
+    end
+  end
   if not temperature then worst, parts[#parts + 1] = worse(worst, "unknown"), string.format("tells no temperature (%s)", one.temperature:sub(1, 30)) end
   return worst, #parts > 0 and string.format("GPU %s (%s): %s", one.index, one.name:sub(1, 40), table.concat(parts, ", ")) or nil
 end

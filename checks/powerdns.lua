@@ -65,6 +65,7 @@ function check.run(args, host)
   for _, field in ipairs(kind.queries) do queries = queries + (figures[field] or 0) end
   local worst = measure(args, host, figures, kind, queries)
   host.metric("time", seconds, { unit = "s", min = 0 })
+  if not figures[kind.failed] then return require("status").worse(worst, "unknown"), string.format("%s tells nothing of queries that failed (%s)", args.url, kind.failed) end
   local up = figures.uptime and ", up for " .. words.duration(figures.uptime) or ""
   return worst, string.format("%s, %s%s", kind.kind, words.count(queries, "query", "queries"), up)
 end

@@ -35,6 +35,8 @@ end
 local function each_member(args, host, found, path, take)
   local fields = require "fields"
   local collection = path and fetch(args, host, found, path)
+  if collection and type(collection.Members) ~= "table" then found.code, found.text = "protocol", path .. " names no members" end
+  if fields.at(collection, "Members@odata.nextLink") then found.left[#found.left + 1] = path .. " goes on in a further part, which is not judged" end
   for index, member in ipairs(fields.list(collection, "Members")) do
     local where = fields.text(member, "@odata.id")
     if index > MOST_MEMBERS or not where then
@@ -78,7 +80,11 @@ end
 -- Adds a reading with the controller's own limits, where it tells any.
 local function measure(args, host, found, metric, reading, unit, part, name)
   local fields = require "fields"
-  if not reading or found.sensors >= MOST_SENSORS or fields.text(part, "Status", "State") == "Absent" then return end
+  if not reading or fields.text(part, "Status", "State") == "Absent" then return end
+  if found.sensors >= MOST_SENSORS then
+    found.further = found.further + 1
+    return
+  end
   found.sensors = found.sensors + 1
   local function limit(field)
     local value = metric == "temperature" and fields.number(part, field)
@@ -132,7 +138,7 @@ end
 
 function check.run(args, host)
   local api, fields, words, worse = require "api", require "fields", require "words", require("status").worse
-  local found = { begun = host.now(), worst = "ok", ills = {}, judged = 0, systems = 0, sensors = 0 }
+  local found = { begun = host.now(), worst = "ok", ills = {}, left = {}, judged = 0, systems = 0, sensors = 0, further = 0 }
   local root = fetch(args, host, found, "/redfish/v1/")
   if not root then return api.verdict(found.code, found.text) end
   if not fields.text(root, "RedfishVersion") then return "unknown", args.url .. " is no Redfish service" end
@@ -147,6 +153,10 @@ function check.run(args, host)
     found.worst, parts[#parts + 1] = worse(found.worst, status), sentence
   elseif found.judged == 0 then
     found.worst, parts[#parts + 1] = worse(found.worst, "unknown"), "the controller tells the health of nothing"
+  end
+  if found.further > 0 then found.left[#found.left + 1] = words.count(found.further, "further sensor is", "further sensors are") .. " not judged" end
+  for _, sentence in ipairs(found.left) do
+    found.worst, parts[#parts + 1] = worse(found.worst, "unknown"), sentence
   end
   local summary = string.format("%s, %s judged", found.model or words.count(found.systems, "system", "systems"), words.count(found.judged, "part", "parts"))
   if #parts == 0 then return found.worst, summary end

@@ -67,11 +67,11 @@ end
 
 -- Returns a function that adds a metric, and a table with the worst status of those.
 local function judging(args, host)
-  local worse, found = require("status").worse, { worst = "ok", bad = {} }
+  local worse, found = require("status").worse, { worst = "ok", bad = {}, count = 0 }
   local function judged(kind, name, value, unit, label)
     local labels = label and { [kind] = label }
     local status = host.metric(name, value, { unit = unit, warn = args[kind .. "_warn"], crit = args[kind .. "_crit"], labels = labels })
-    found.worst = worse(found.worst, status)
+    found.worst, found.count = worse(found.worst, status), found.count + 1
     if status ~= "ok" then found.bad[#found.bad + 1] = string.format("%s%s %.4g %s", label and label .. " " or "", name, value, unit) end
   end
   return judged, found
@@ -105,7 +105,7 @@ function check.run(args, host)
   end
   if #(found.sensors or {}) > 0 then summary[#summary + 1] = words.count(#found.sensors, "sensor", "sensors") end
   local name = snmp.text(found.values[NAME])
-  if #summary == 0 then summary[1] = "it tells nothing of itself" end
+  if told.count == 0 then told.worst, summary[1] = require("status").worse(told.worst, "unknown"), "it tells nothing of itself" end
   local line = table.concat(#told.bad > 0 and { words.list(told.bad), table.unpack(summary) } or summary, ", ")
   return told.worst, string.format("%s: %s", name ~= "nil" and name ~= "" and name or args.host, line)
 end

@@ -17,7 +17,7 @@ local check = {
     retries = { type = "integer", default = 2, min = 0, max = 5, help = "of a datagram that is not answered" },
     interfaces = { type = "list", default = { "*" }, help = "names or patterns (* and ?) of interfaces to look at" },
     exclude = { type = "list", default = { "lo", "Loopback*", "Null*" }, help = "interfaces to leave out" },
-    up = { type = "list", help = "names or patterns of interfaces that must be up; one that is switched off by its operator is not" },
+    up = { type = "list", help = "names or patterns of interfaces that must be up, also of those that are left out; one that is switched off by its operator is not" },
     most = { type = "integer", default = 120, min = 1, max = 500, help = "interfaces that the device may have" },
     error_warn = { type = "range", default = "1", help = "errors a second" },
     error_crit = { type = "range", default = "100", help = "errors a second" },
@@ -83,15 +83,16 @@ local function judge(args, host, list, since)
   local worse, any = require("status").worse, require("patterns").any
   local found = { worst = "ok", bad = {}, traffic = {}, up = 0, all = 0 }
   for _, one in ipairs(list) do
-    if is_wanted(args, one) then
-      found.all = found.all + 1
+    local is_wanted, must_be_up = is_wanted(args, one), args.up ~= nil and any(one.name, args.up)
+    if is_wanted or must_be_up then
+      found.all = found.all + (is_wanted and 1 or 0)
       host.metric("up", one.is_up and 1 or 0, { labels = { interface = one.name }, unit = "", min = 0, max = 1 })
       local status, text, size = "ok", nil, nil
-      if one.is_up then
+      if one.is_up and is_wanted then
         found.up = found.up + 1
         status, text, size = measure(args, host, since, one)
       end
-      if args.up and any(one.name, args.up) and not one.is_up then
+      if must_be_up and not one.is_up then
         status, text = "critical", string.format("%s is %s", one.name, one.is_off and "switched off" or one.state)
       end
       if text then table.insert(status == "ok" and found.traffic or found.bad, { text = text, size = size or 0 }) end
@@ -128,10 +129,10 @@ function check.run(args, host)
   local found, gone = judge(args, host, list, since), missing(args, list)
   local is_kept = since:keep()
   if #gone > 0 then return "critical", string.format("%s has no interface %s", args.host, words.list(gone)) end
-  if found.all == 0 then return "unknown", string.format("%s has %s, and none of the names that are wanted", args.host, words.count(#list, "interface", "interfaces")) end
+  if found.all == 0 and #found.bad == 0 then return "unknown", string.format("%s has %s, and none of the names that are wanted", args.host, words.count(#list, "interface", "interfaces")) end
   local summary = string.format("%d of %s up", found.up, words.count(found.all, "interface", "interfaces"))
   if since.restarted then summary = summary .. ", the device has restarted" end
-  if not is_kept then summary = summary .. ", no rates: too many counters to keep, so look at fewer interfaces" end
+  if not is_kept then found.worst, summary = require("status").worse(found.worst, "unknown"), summary .. ", no rates: too many counters to keep, so look at fewer interfaces" end
   if #found.bad > 0 then return found.worst, texts(found.bad) .. "; " .. summary end
   if #found.traffic > 0 then summary = summary .. "; " .. texts(found.traffic) end
   return found.worst, summary

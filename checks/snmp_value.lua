@@ -50,7 +50,7 @@ local function asked(args, host)
   return { { entry = found[oid] } }, found[snmp.UPTIME]
 end
 
--- Adds a metric for a value. Returns a sentence if it can't be judged.
+-- Adds a metric for a value. Returns a sentence if it can't be judged; or nil, its status and the number, where there is one.
 local function measure(args, host, since, one)
   local options = { unit = args.unit, warn = args.warn, crit = args.crit, labels = { index = one.index } }
   local number, entry = figure(args, one.entry), one.entry
@@ -58,15 +58,16 @@ local function measure(args, host, since, one)
   if args.rate then
     if not is_counter then return "is no counter" end
     number = since:rate(one.index or "", entry)
-    number = number and number * args.factor
+    if not number then return end
+    number = number * args.factor
     options.unit = (args.unit == "" and "1" or args.unit) .. "/s"
   elseif is_counter and not args.warn and not args.crit then
     options.kind = "counter"
   end
   if number then
-    host.metric(args.name, number, options)
+    return nil, host.metric(args.name, number, options), number
   elseif args.warn or args.crit then
-    return not args.rate and "is no number: " .. require("snmp").text(entry) or nil
+    return "is no number: " .. require("snmp").text(entry)
   end
 end
 
@@ -87,15 +88,26 @@ function check.run(args, host)
   local missing = #list == 0 or snmp.ABSENT[list[1].entry.type] or list[1].entry.type == "null"
   if missing then return "unknown", string.format("%s has no value %s%s", args.host, args.each and "below " or "", args.oid) end
   local since, faults = require("snmp_counters").open(host, "counters", code and code.value), {}
+  local fresh, rates, worst = {}, { ok = {} }, "ok"
   for _, one in ipairs(list) do
-    local fault = measure(args, host, since, one)
+    local fault, status, number = measure(args, host, since, one)
+    if status then
+      worst, rates[status] = require("status").worse(worst, status), rates[status] or {}
+      table.insert(rates[status], string.format("%s %s/s", one.index or args.oid, words.short(number)))
+    else
+      fresh[#fresh + 1] = one.index or args.oid
+    end
     if fault then faults[#faults + 1] = string.format("%s %s", one.index or args.oid, fault) end
   end
-  if args.rate then since:keep() end
+  local is_kept = not args.rate or since:keep()
   local wrong = args.expect and unexpected(args, list) or {}
   if #wrong > 0 then return "critical", words.list(wrong) .. ", expected " .. table.concat(args.expect, " or ") end
   if #faults > 0 then return "unknown", words.list(faults) end
-  if args.rate and not next(since.before) then return "ok", "the rate is known from the second run on" end
+  if not is_kept then return require("status").worse(worst, "unknown"), "no rates: too many counters to keep, so ask for fewer (most)" end
+  if args.rate and #fresh == #list then return "ok", "the rate is known from the second run on" end
+  if args.rate and #fresh > 0 then
+    return worst, string.format("%s; no rate yet of %s", words.list(rates[worst], 5), words.list(fresh, 5))
+  end
   if not figure(args, list[1].entry) then return "ok", args.each and words.count(#list, "value", "values") or snmp.text(list[1].entry) end
 end
 

@@ -34,24 +34,24 @@ local ASK = {
     local connection = postgres.connect(host, where, login, args.limit)
     postgres.query(connection, string.format("SET default_transaction_read_only = on; SET statement_timeout = %d", math.max(1, math.floor(args.limit * 1000))))
     local before = connection.took
-    local rows = postgres.query(connection, args.query)
+    local rows, names = postgres.query(connection, args.query)
     local seconds = connection.took - before
     postgres.close(connection)
-    return rows, seconds
+    return { rows = rows, names = names }, seconds
   end,
   mysql = function(args, host, where, login)
     local mysql = require "mysql"
     local connection = mysql.connect(host, where, login, args.limit)
     mysql.command(connection, "SET SESSION TRANSACTION READ ONLY")
     local before = connection.took
-    local rows = mysql.query(connection, args.query)
+    local rows, names = mysql.query(connection, args.query)
     local seconds = connection.took - before
     mysql.close(connection)
-    return rows, seconds
+    return { rows = rows, names = names }, seconds
   end,
 }
 
--- Returns the rows as tables of texts, and the seconds that the query took.
+-- Returns { rows (as tables of texts), names (of all columns) }, and the seconds that the query took.
 local function asked(args, host)
   local port = args.port or (args.server == "mysql" and 3306 or 5432)
   local where = { host = args.host, port = port, socket = args.socket }
@@ -59,20 +59,28 @@ local function asked(args, host)
   return ASK[args.server](args, host, where, login)
 end
 
--- Returns the text of the figure of a row, or nil: the column, or the only one that there is beside the label.
-local function figure_of(args, row)
-  if row[args.column] then return row[args.column] end
-  local found, count = nil, 0
-  for name, value in pairs(row) do
-    if name ~= args.label then found, count = value, count + 1 end
+local function has(names, wanted)
+  for _, name in ipairs(names) do
+    if name == wanted then return true end
   end
-  return count == 1 and found or nil
+  return false
 end
 
--- Judges one row. Returns the status and its sentence.
-local function judge(args, host, row)
+-- Returns the name of the column with the figure: the wanted one, or the only one that there is beside the label; or nil. A column
+-- counts in which this row is NULL: else another one would be taken for it.
+local function column_of(args, names)
+  local others = {}
+  if has(names, args.column) then return args.column end
+  for _, name in ipairs(names) do
+    if name ~= args.label then others[#others + 1] = name end
+  end
+  return #others == 1 and others[1] or nil
+end
+
+-- Judges one row, by the text of its figure (nil if that is NULL). Returns the status and its sentence.
+local function judge(args, host, row, text)
   local label = args.label and (row[args.label] or "NULL")
-  local shown, text = label and label:sub(1, 60) .. " " or "", figure_of(args, row)
+  local shown = label and label:sub(1, 60) .. " " or ""
   if not text then return "unknown", string.format("%sthere is no figure %s (it is NULL, or another column)", shown, args.column) end
   local value = require("words").number(text)
   shown = shown .. (value and require("words").short(value) .. (args.unit ~= "" and " " .. args.unit or "") or string.format("%q", text:sub(1, 60)))
@@ -90,11 +98,12 @@ function check.run(args, host)
   local faults, words, worse = require "faults", require "words", require("status").worse
   if args.label and not args.label:find("^[%a_][%w_.-]*$") then return "unknown", "label: it is the name of a column of letters, digits and _" end
   if args.unit:find("[%s%c]") or #args.unit > 32 then return "unknown", "unit: it is one short word" end
-  local rows, seconds, text = faults.guarded(asked, args, host)
-  if not rows then
+  local found, seconds, text = faults.guarded(asked, args, host)
+  if not found then
     if seconds == "denied" or seconds == "bad-arguments" or seconds == "unsupported" or seconds == "too-large" or seconds == "budget" then return "unknown", text end
     return "critical", text
   end
+  local rows, column = found.rows, column_of(args, found.names)
   local worst = host.metric("rows", #rows, { unit = "rows", warn = args.rows_warn, crit = args.rows_crit, min = 0 })
   host.metric("time", seconds, { unit = "s", min = 0 })
   local by_rows = args.rows_warn or args.rows_crit
@@ -102,9 +111,10 @@ function check.run(args, host)
   if #rows == 0 then return worse(worst, "unknown"), "the query finds no row" end
   if #rows > 1 and not args.label then return worse(worst, "unknown"), string.format("the query finds %d rows: name them by a column (label)", #rows) end
   if #rows > MOST_ROWS then return worse(worst, "unknown"), string.format("the query finds %d rows, more than %d", #rows, MOST_ROWS) end
+  if args.label and not has(found.names, args.label) then return worse(worst, "unknown"), "the query has no column " .. args.label end
   local bad, good = {}, {}
   for _, row in ipairs(rows) do
-    local status, sentence = judge(args, host, row)
+    local status, sentence = judge(args, host, row, column and row[column])
     worst = worse(worst, status)
     local list = status == "ok" and good or bad
     list[#list + 1] = sentence

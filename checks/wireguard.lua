@@ -15,6 +15,8 @@ local check = {
 
 -- A session that is older has ended (its keys are thrown away).
 local ACTIVE = 180
+-- Seconds that a handshake may lie in the future: what sets the clock right moves it a little.
+local AHEAD = 300
 
 -- Returns the times of the last handshakes by key, and the interfaces as a set; nil if a line is none of wg. A peer that never had one has 0.
 local function read(text)
@@ -35,7 +37,9 @@ local function judge(args, host, wanted, times)
   local at = times[key]
   if not at then return "critical", "there is no peer " .. name end
   if at == 0 then return "critical", name .. " has never been connected" end
-  local age = math.max(0, host.now() - at)
+  local age = host.now() - at
+  if age < -AHEAD then return "unknown", string.format("the last handshake of %s lies %s in the future: compare the clocks", name, require("words").duration(-age)) end
+  age = math.max(0, age)
   local status = host.metric("handshake_age", age, { unit = "s", warn = args.warn, crit = args.crit, min = 0, labels = { peer = name } })
   return status, status ~= "ok" and string.format("the last handshake of %s was %s ago", name, require("words").duration(age)) or nil
 end
@@ -46,9 +50,10 @@ function check.run(args, host)
   if not text then return "unknown", fault end
   local times, interfaces, count = read(text)
   if not times then return "unknown", string.format("the program %s writes no list of wg show all latest-handshakes", args.program) end
-  local active = 0
+  local active, ahead = 0, 0
   for _, at in pairs(times) do
-    if host.now() - at <= ACTIVE then active = active + 1 end
+    local age = host.now() - at
+    if age < -AHEAD then ahead = ahead + 1 elseif age <= ACTIVE then active = active + 1 end
   end
   local worst = host.metric("active", active, { unit = "peers", warn = args.active_warn, crit = args.active_crit, min = 0 })
   host.metric("peers", count, { unit = "peers", min = 0 })
@@ -59,6 +64,9 @@ function check.run(args, host)
   for _, wanted in ipairs(args.peers) do
     local status, sentence = judge(args, host, wanted, times)
     worst, parts[#parts + 1] = worse(worst, status), sentence
+  end
+  if ahead > 0 and #parts == 0 then
+    worst, parts[1] = worse(worst, "unknown"), words.count(ahead, "handshake lies", "handshakes lie") .. " in the future: compare the clocks"
   end
   if count == 0 and #parts == 0 then return worse(worst, "unknown"), "this host has no peer of WireGuard" end
   parts[#parts + 1] = string.format("%d of %s active", active, words.count(count, "peer", "peers"))

@@ -163,7 +163,7 @@ function mysql.command(connection, sql)
   if receive(connection):byte(1) ~= OK then stream.fail("protocol", "the server does not take a statement without rows") end
 end
 
--- Returns the rows of a query as tables of texts, without the columns that are NULL.
+-- Returns the rows of a query as tables of texts, without the columns that are NULL; and the names of all columns.
 function mysql.query(connection, sql)
   connection.turn = 0
   send(connection, "\3" .. sql)
@@ -174,7 +174,7 @@ function mysql.query(connection, sql)
   if not is_end(receive(connection)) then stream.fail("protocol", "the server's columns have no end") end
   while #rows < MOST_ROWS do
     local body = receive(connection)
-    if is_end(body) then return rows end
+    if is_end(body) then return rows, names end
     local row, at = {}, 1
     for index = 1, count do row[names[index]], at = text_at(body, at) end
     rows[#rows + 1] = row

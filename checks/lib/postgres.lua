@@ -127,7 +127,7 @@ local function row_of(body, names)
   return row
 end
 
--- Returns the rows of a query as tables of texts, without the columns that are NULL.
+-- Returns the rows of a query as tables of texts, without the columns that are NULL; and the names of all columns.
 function postgres.query(connection, sql)
   send(connection, "Q", sql .. "\0")
   local names, rows = {}, {}
@@ -135,7 +135,7 @@ function postgres.query(connection, sql)
     local kind, body = receive(connection)
     if kind == "T" then names = columns(body)
     elseif kind == "D" then rows[#rows + 1] = row_of(body, names)
-    elseif kind == "Z" then return rows
+    elseif kind == "Z" then return rows, names
     elseif kind ~= "C" then stream.fail("protocol", "the server answers a query with " .. kind) end
   end
 end

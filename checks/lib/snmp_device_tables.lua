@@ -31,14 +31,19 @@ function tables.processors(session, most)
   return list
 end
 
+-- Returns a number of blocks. Large disks overflow the 31 bits of these fields in some devices, and then are negative.
+local function blocks(entry)
+  local value = snmp.number(entry)
+  return math.type(value) == "integer" and value & 0xffffffff or nil
+end
+
 -- Returns the fixed disks, flash and memory: { name, kind ("storage" or "memory"), used_percent }.
 function tables.storage(session, most)
   local found, list = session:walk({ KIND, DESCRIPTION, UNIT, SIZE, USED }, most), {}
   for _, index in ipairs(snmp.indexes(found[KIND])) do
     local kind = KINDS[found[KIND][index].value]
-    local size, used, name = snmp.number(found[SIZE][index]), snmp.number(found[USED][index]), found[DESCRIPTION][index]
-    -- Large disks overflow the 31 bits of these fields in some devices, and then are negative.
-    if kind and name and size and used and size > 0 and used >= 0 then
+    local size, used, name = blocks(found[SIZE][index]), blocks(found[USED][index]), found[DESCRIPTION][index]
+    if kind and name and size and used and size > 0 then
       list[#list + 1] = { name = snmp.text(name), kind = kind, used_percent = used * 100 / size }
     end
   end

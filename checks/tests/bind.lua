@@ -114,4 +114,18 @@ return {
     },
     expect = { status = "critical", summary = "127.0.0.1:8053 refused the connection", metrics = {} },
   },
+  {
+    name = "queries without figures",
+    host = {
+      http = { value = { status = 200, reason = "OK", body = "{\"version\":\"9.20.3\",\"opcodes\":{\"QUERY\":700}}", seconds = 0.02 } },
+    },
+    expect = { status = "unknown", summary = "http://localhost:8053 tells of 700 queries, and nothing of what became of them (nsstats)", metrics = {} },
+  },
+  {
+    name = "figures that are none",
+    host = {
+      http = { value = { status = 200, reason = "OK", body = "{\"version\":\"9.20.3\",\"opcodes\":{\"QUERY\":700},\"nsstats\":{}}", seconds = 0.02 } },
+    },
+    expect = { status = "unknown", summary = "http://localhost:8053 tells of 700 queries, and nothing of what became of them (nsstats)", metrics = {} },
+  },
 }

@@ -89,4 +89,18 @@ return {
     },
     expect = { status = "unknown", metrics = {} },
   },
+  {
+    name = "nothing of its storage",
+    host = {
+      program = { args = { { name = "ceph", json = true } }, value = { json = { health = { status = "HEALTH_OK", checks = {} }, quorum_names = { "a" } }, errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "HEALTH_OK, 0 of 0 storage daemons up, it tells nothing of its storage daemons or its space" },
+  },
+  {
+    name = "nothing of its space",
+    host = {
+      program = { args = { { name = "ceph", json = true } }, value = { json = { health = { status = "HEALTH_OK", checks = {} }, osdmap = { num_osds = 4, num_up_osds = 4, num_in_osds = 4 } }, errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "HEALTH_OK, 4 of 4 storage daemons up, it tells nothing of its storage daemons or its space" },
+  },
 }

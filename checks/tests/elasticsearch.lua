@@ -2,8 +2,10 @@ local GREEN = '{"cluster_name":"logs","status":"green","timed_out":false,"number
   .. '"relocating_shards":0,"initializing_shards":0,"unassigned_shards":0,"delayed_unassigned_shards":0,"number_of_pending_tasks":2}'
 local YELLOW = '{"cluster_name":"logs","status":"yellow","timed_out":false,"number_of_nodes":1,"active_shards":10,"unassigned_shards":10}'
 local RED = '{"cluster_name":"logs","status":"red","timed_out":true,"number_of_nodes":2,"active_shards":9,"unassigned_shards":1}'
-local STATS = '{"nodes":{"x1":{"name":"es-1","jvm":{"mem":{"heap_used_percent":40}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":400}}}}}'
-local FULL = '{"nodes":{"x1":{"name":"es-1","jvm":{"mem":{"heap_used_percent":96}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":120}}}}}'
+local OTHERS = ',"x2":{"name":"es-2","jvm":{"mem":{"heap_used_percent":31}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":700}}}'
+  .. ',"x3":{"name":"es-3","jvm":{"mem":{"heap_used_percent":32}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":600}}}}}'
+local STATS = '{"nodes":{"x1":{"name":"es-1","jvm":{"mem":{"heap_used_percent":40}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":400}}}' .. OTHERS
+local FULL = '{"nodes":{"x1":{"name":"es-1","jvm":{"mem":{"heap_used_percent":96}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":120}}}' .. OTHERS
 local URL = "http://localhost:9200/_nodes/stats/jvm,fs?filter_path=nodes.*.name,nodes.*.jvm.mem.heap_used_percent,nodes.*.fs.total.total_in_bytes,nodes.*.fs.total.available_in_bytes"
 local NODES = { args = { { url = URL } }, value = { status = 200, reason = "OK", body = STATS, seconds = 0.01 } }
 
@@ -82,5 +84,25 @@ return {
     name = "it does not run",
     host = { http = { code = "refused", text = "127.0.0.1:9200 refused the connection" } },
     expect = { status = "critical", summary = "127.0.0.1:9200 refused the connection", metrics = {} },
+  },
+  {
+    name = "two of three nodes do not answer",
+    host = { http = { { value = { status = 200, reason = "OK", body = GREEN, seconds = 0.02 }, once = true },
+      { value = { status = 200, reason = "OK", body = '{"nodes":{"x1":{"name":"es-1","jvm":{"mem":{"heap_used_percent":40}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":400}}}}}', seconds = 0.01 } } } },
+    expect = { status = "unknown", summary = "logs is green, 3 nodes, only 1 of them tell their heap" },
+  },
+  {
+    name = "a node without a heap",
+    host = { http = { { value = { status = 200, reason = "OK", body = GREEN, seconds = 0.02 }, once = true },
+      { value = { status = 200, reason = "OK", body = '{"nodes":{"x1":{"name":"es-1","jvm":{"mem":{"heap_used_percent":40}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":400}}},'
+      .. '"x2":{"name":"es-2","fs":{"total":{"total_in_bytes":1000,"available_in_bytes":700}}},"x3":{"name":"es-3","jvm":{"mem":{"heap_used_percent":32}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":600}}}}}', seconds = 0.01 } } } },
+    expect = { status = "unknown", summary = "logs is green, 3 nodes, only 2 of them tell their heap", metrics = { ["disk_used{node=es-2}"] = 30 } },
+  },
+  {
+    name = "a node with data and without a disk",
+    host = { http = { { value = { status = 200, reason = "OK", body = GREEN, seconds = 0.02 }, once = true },
+      { value = { status = 200, reason = "OK", body = '{"nodes":{"x1":{"name":"es-1","jvm":{"mem":{"heap_used_percent":40}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":400}}},'
+      .. '"x2":{"name":"es-2","jvm":{"mem":{"heap_used_percent":31}},"fs":{"total":{"total_in_bytes":1000,"available_in_bytes":700}}},"x3":{"name":"es-3","jvm":{"mem":{"heap_used_percent":32}},"fs":{"total":{}}}}}', seconds = 0.01 } } } },
+    expect = { status = "unknown", summary = "logs is green, 3 nodes, only 2 of 3 with data tell their disk" },
   },
 }

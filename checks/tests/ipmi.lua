@@ -131,4 +131,33 @@ return {
     },
     expect = { status = "unknown", metrics = {} },
   },
+  {
+    name = "no sensor has a reading",
+    host = {
+      program = {
+        { args = { { name = "ipmi-sdr" } }, value = { text = "CPU Temp,,,ns\nFan3,,,ns\n", errors = "", exit_status = 0, seconds = 0.1 } },
+      },
+    },
+    expect = { status = "unknown", summary = "no sensor has a reading", metrics = {} },
+  },
+  {
+    name = "the only reading is ignored",
+    args = { ignore = { "Inlet*" } },
+    host = {
+      program = {
+        { args = { { name = "ipmi-sdr" } }, value = { text = "Inlet Temp,23,degrees C,ok\nCPU Temp,,,ns\n", errors = "", exit_status = 0, seconds = 0.1 } },
+      },
+    },
+    expect = { status = "unknown", summary = "no sensor has a reading" },
+  },
+  {
+    name = "all of them are ignored",
+    args = { ignore = { "*" } },
+    host = {
+      program = {
+        { args = { { name = "ipmi-sdr" } }, value = { text = "CPU Temp,,,ns\n", errors = "", exit_status = 0, seconds = 0.1 } },
+      },
+    },
+    expect = { status = "ok" },
+  },
 }

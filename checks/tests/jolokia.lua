@@ -157,4 +157,11 @@ return {
     },
     expect = { status = "critical", summary = "127.0.0.1:8778 refused the connection", metrics = {} },
   },
+  {
+    name = "nothing of its garbage collection, nor the limit of its heap",
+    host = {
+      http = { value = { status = 200, reason = "OK", seconds = 0.02, body = "[{\"status\":200,\"value\":{\"HeapMemoryUsage\":{\"used\":600}}},{\"status\":200,\"value\":{\"ThreadCount\":9}},{\"status\":200,\"value\":{\"Uptime\":60000}},{\"status\":403,\"error\":\"denied\"},{\"status\":404}]" } },
+    },
+    expect = { status = "unknown", summary = "nothing is told of the limit of its heap and its garbage collection, a machine, heap 600 B, 9 threads, up for 1 min 0 s" },
+  },
 }

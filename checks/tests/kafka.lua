@@ -205,4 +205,54 @@ return {
     },
     expect = { status = "unknown", metrics = {} },
   },
+  {
+    name = "a required topic without a leader",
+    args = { topics = { "pay" } },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 9092 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000140012000000000001000a6d6f6e69746f72696e67" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "000000160000000100000000000200030000000c001200000003", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000180003000100000002000a6d6f6e69746f72696e67ffffffff" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "0000005200000002000000010000000400026b3400002384ffff0000000400000002000500037061790000000000000000056d61696c7300000000010000000000000000000400000001000000010000000100000001", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "critical", summary = "there is no partition of the topic pay, the broker doesn't tell the state of pay (error 5), 1 broker, 1 partition" },
+  },
+  {
+    name = "a topic whose state is not told",
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 9092 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000140012000000000001000a6d6f6e69746f72696e67" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "000000160000000100000000000200030000000c001200000003", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000180003000100000002000a6d6f6e69746f72696e67ffffffff" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "0000005200000002000000010000000400026b3400002384ffff0000000400000002000500037061790000000000000000056d61696c7300000000010000000000000000000400000001000000010000000100000001", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "unknown", summary = "the broker doesn't tell the state of pay (error 5), 1 broker, 1 partition" },
+  },
+  {
+    name = "which does not matter here",
+    args = { ignore = { "p*" } },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 9092 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000140012000000000001000a6d6f6e69746f72696e67" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "000000160000000100000000000200030000000c001200000003", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000180003000100000002000a6d6f6e69746f72696e67ffffffff" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "0000005200000002000000010000000400026b3400002384ffff0000000400000002000500037061790000000000000000056d61696c7300000000010000000000000000000400000001000000010000000100000001", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "ok" },
+  },
+  {
+    name = "a partition with an error and the number of a leader",
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 9092 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000140012000000000001000a6d6f6e69746f72696e67" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "000000160000000100000000000200030000000c001200000003", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000180003000100000002000a6d6f6e69746f72696e67ffffffff" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "0000004400000002000000010000000400026b3400002384ffff00000004000000010000000370617900000000010005000000000000000400000001000000010000000100000001", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "critical", summary = "1 partition has no leader, topics: pay, 1 broker, 1 partition", metrics = { offline = 1 } },
+  },
 }

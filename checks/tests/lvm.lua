@@ -91,4 +91,32 @@ return {
     },
     expect = { status = "unknown", metrics = {} },
   },
+  {
+    name = "the column of the health is missing",
+    host = {
+      program = { args = { { name = "lvs", json = true } }, value = { json = { report = { { lv = { { vg_name = "vg7", lv_name = "thin", lv_attr = "rwi-aor-p-" } } } } }, errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "the report lacks lv_health_status: see docs/checks.rst for the command" },
+  },
+  {
+    name = "a column of how full it is is missing",
+    host = {
+      program = { args = { { name = "lvs", json = true } }, value = { json = { report = { { lv = { { vg_name = "vg7", lv_name = "thin", lv_attr = "twi-aotzD-", lv_health_status = "", data_percent = "12" } } } } }, errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "the report lacks metadata_percent: see docs/checks.rst for the command" },
+  },
+  {
+    name = "an active pool without a figure",
+    host = {
+      program = { args = { { name = "lvs", json = true } }, value = { json = { report = { { lv = { { vg_name = "vg7", lv_name = "thin", lv_attr = "twi-aotz--", lv_health_status = "", data_percent = "", metadata_percent = "3" } } } } }, errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "vg7/thin: how full it is isn't told (data_percent)" },
+  },
+  {
+    name = "a pool that is not active has none",
+    host = {
+      program = { args = { { name = "lvs", json = true } }, value = { json = { report = { { lv = { { vg_name = "vg7", lv_name = "thin", lv_attr = "twi---tz--", lv_health_status = "", data_percent = "", metadata_percent = "" } } } } }, errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "ok" },
+  },
 }

@@ -82,4 +82,11 @@ return {
     },
     expect = { status = "unknown", metrics = {} },
   },
+  {
+    name = "errors that cannot be read",
+    host = {
+      program = { args = { { name = "nvidia-smi" } }, value = { text = "0, NVIDIA L4, 51, 7, 1000, 24000, 30.1, [Unknown Error]\n", errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "GPU 0 (NVIDIA L4): tells no errors ([Unknown Error])", metrics = { ["temperature{gpu=0}"] = 51 } },
+  },
 }

@@ -88,4 +88,12 @@ return {
     },
     expect = { status = "critical", summary = "127.0.0.1:8081 refused the connection", metrics = {} },
   },
+  {
+    name = "nothing of queries that failed",
+    args = { key = "k" },
+    host = {
+      http = { value = { status = 200, reason = "OK", seconds = 0.02, body = "[{\"name\":\"questions\",\"type\":\"StatisticItem\",\"value\":\"12\"},{\"name\":\"qa-latency\",\"type\":\"StatisticItem\",\"value\":\"900\"}]" } },
+    },
+    expect = { status = "unknown", metrics = { queries = 12 } },
+  },
 }

@@ -296,4 +296,60 @@ return {
     },
     expect = { status = "critical", summary = "127.0.0.1:5432 refused the connection", metrics = {} },
   },
+  {
+    name = "NULL beside another number",
+    args = { query = "SELECT 1", warn = "30" },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 5432 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "5200000008000000005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "510000004a5345542064656661756c745f7472616e73616374696f6e5f726561645f6f6e6c79203d206f6e3b205345542073746174656d656e745f74696d656f7574203d20323030303000" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "4300000008534554004300000008534554005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "510000000d53454c454354203100" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "5400000033000269640000000000000000000000000000000000000076616c756500000000000000000000000000000000000000440000000f00020000000135ffffffff430000000d53454c4543542031005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "unknown", summary = "there is no figure value (it is NULL, or another column), in 2 ms" },
+  },
+  {
+    name = "NULL in one of three columns",
+    args = { query = "SELECT 1", label = "shop", warn = "30" },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 5432 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "5200000008000000005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "510000004a5345542064656661756c745f7472616e73616374696f6e5f726561645f6f6e6c79203d206f6e3b205345542073746174656d656e745f74696d656f7574203d20323030303000" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "4300000008534554004300000008534554005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "510000000d53454c454354203100" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "540000004c000373686f70000000000000000000000000000000000000006f7264657273000000000000000000000000000000000000006c61670000000000000000000000000000000000000044000000180003000000056e6f7274680000000133ffffffff430000000d53454c4543542031005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "unknown", summary = "north there is no figure value (it is NULL, or another column), in 2 ms" },
+  },
+  {
+    name = "one column beside the label, NULL in one row",
+    args = { query = "SELECT 1", label = "shop", warn = "30" },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 5432 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "5200000008000000005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "510000004a5345542064656661756c745f7472616e73616374696f6e5f726561645f6f6e6c79203d206f6e3b205345542073746174656d656e745f74696d656f7574203d20323030303000" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "4300000008534554004300000008534554005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "510000000d53454c454354203100" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "5400000033000273686f70000000000000000000000000000000000000006c61670000000000000000000000000000000000000044000000140002000000056e6f72746800000001334400000013000200000005736f757468ffffffff430000000d53454c4543542031005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "unknown", summary = "south there is no figure value (it is NULL, or another column), in 2 ms", metrics = { ["value{shop=north}"] = 3 } },
+  },
+  {
+    name = "a label that the query does not have",
+    args = { query = "SELECT 1", label = "shop", warn = "30" },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 5432 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "5200000008000000005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "510000004a5345542064656661756c745f7472616e73616374696f6e5f726561645f6f6e6c79203d206f6e3b205345542073746174656d656e745f74696d656f7574203d20323030303000" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "4300000008534554004300000008534554005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "510000000d53454c454354203100" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "5400000036000273746f72650000000000000000000000000000000000000076616c75650000000000000000000000000000000000000044000000140002000000056e6f7274680000000133430000000d53454c4543542031005a0000000549", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "unknown", summary = "the query has no column shop" },
+  },
 }

@@ -104,4 +104,27 @@ return {
     },
     expect = { status = "unknown", summary = "the program wg-handshakes fails (exit status 1): Unable to access interface wg0: Operation not permitted", metrics = {} },
   },
+  {
+    name = "its last handshake lies in the future",
+    args = { peers = { "depot=DDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDD=" } },
+    host = {
+      program = { args = { { name = "wg-handshakes" } }, value = { text = "wg0\tDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDD=\t1700007200\n", errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "the last handshake of depot lies 2 h 0 min in the future: compare the clocks, 0 of 1 peer active", metrics = { active = 0, peers = 1 } },
+  },
+  {
+    name = "a handshake in the future of nobody that is named",
+    host = {
+      program = { args = { { name = "wg-handshakes" } }, value = { text = "wg0\tDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDD=\t1700000301\n", errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "1 handshake lies in the future: compare the clocks, 0 of 1 peer active" },
+  },
+  {
+    name = "a clock that is a little behind",
+    args = { peers = { "depot=DDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDD=" } },
+    host = {
+      program = { args = { { name = "wg-handshakes" } }, value = { text = "wg0\tDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDD=\t1700000300\n", errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "ok", metrics = { ["handshake_age{peer=depot}"] = 0, active = 1 } },
+  },
 }

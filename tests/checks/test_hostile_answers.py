@@ -55,6 +55,23 @@ ODD: tuple[Any, ...] = (
     {"a": 1},
 )
 
+# By check: names that a document of a good answer has, and without which nothing is known.
+NEEDED = {
+    "bind": ("version", "opcodes", "nsstats"),
+    "ceph": ("health", "osdmap", "pgmap", "num_osds", "num_up_osds", "bytes_used", "bytes_total"),
+    "elasticsearch": ("status", "number_of_nodes", "nodes", "heap_used_percent", "fs", "available_in_bytes"),
+    "jolokia": ("HeapMemoryUsage", "used", "max", "ThreadCount", "Uptime", "status"),
+    "kubernetes": ("columnDefinitions", "name", "rows", "cells"),
+    "lvm": (
+        "report", "lv", "vg_name", "lv_name", "lv_attr", "data_percent", "metadata_percent", "lv_health_status",
+    ),
+    "nats": ("server_id", "connections"),
+    "powerdns": ("name", "value"),
+    "rabbitmq": ("rabbitmq_version", "name", "running"),
+    "redfish": ("RedfishVersion", "Members", "@odata.id"),
+    "smart": ("smart_status", "passed"),
+}  # fmt: skip
+
 Change = Callable[[str], str]
 
 
@@ -176,3 +193,29 @@ def test_noise_is_never_ok(sandbox: Sandbox, check: str) -> None:
     runs = [(case, lambda _text, one=one: one, hexed(lambda _data, one=one: one.encode())) for one in NOISE]
     for noise, one in zip(NOISE, verdicts(sandbox, check, runs), strict=True):
         assert (one["status"] in ("unknown", "critical"), one.get("reason")) == (True, None), (noise, one)
+
+
+def without(name: str) -> Change:
+    """Return the change that takes a name and its value out of a document, wherever it stands."""
+
+    def pruned(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: pruned(inner) for key, inner in value.items() if key != name}
+        return [pruned(inner) for inner in value] if isinstance(value, list) else value
+
+    def change(text: str) -> str:
+        try:
+            return json.dumps(pruned(json.loads(text)))
+        except ValueError:
+            return text
+
+    return change
+
+
+@pytest.mark.parametrize("check", NEEDED)
+def test_what_is_missing_is_never_ok(sandbox: Sandbox, check: str) -> None:
+    """A document without one of the parts that are judged tells nothing of them."""
+    case = good_cases(check)[0]
+    runs = [(case, without(name), str) for name in NEEDED[check]]
+    for name, one in zip(NEEDED[check], verdicts(sandbox, check, runs), strict=True):
+        assert (one["status"] in ("unknown", "critical"), one.get("reason")) == (True, None), (name, one)

@@ -160,12 +160,26 @@ def test_nats(up: dict[str, Up], check: Check) -> None:
     assert found.status in ("unknown", "critical"), found
 
 
+def mqtt_login(name: str) -> bytes:
+    """Return the packet with which a client of MQTT 3.1.1 logs in."""
+    texts = (text.encode() for text in (name, "watch", PASSWORD))
+    rest = b"\0\4MQTT\4\xc2\0\x78" + b"".join(len(text).to_bytes(2, "big") + text for text in texts)
+    return bytes((0x10, len(rest))) + rest
+
+
 def test_mosquitto(up: dict[str, Up], check: Check) -> None:
     """A login, the broker's own figures, a retained message, and a wrong password."""
     where = {"host": "127.0.0.1", "port": up["mosquitto"].port, "user": "watch", "password": {"secret": "good"}}
     found = check("mqtt", **where)
     assert (found.status, found.summary.startswith("mosquitto version 2.")) == ("ok", True), found
-    assert found.metrics["clients"] >= 0 and found.metrics["received_messages"] >= 0
+    with ExitStack() as stack:
+        for number in range(3):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", where["port"]), timeout=10))
+            client.sendall(mqtt_login(f"reader-{number}"))
+            assert client.recv(4) == b"\x20\x02\0\0"
+        found = until(lambda: check("mqtt", **where), lambda found: found.metrics["clients"] >= 3)
+    assert found.metrics["clients"] in (3, 4), found  # the check may have been one when they were counted
+    assert found.metrics["received_messages"] >= 3, found
     assert (found.units["received"], found.units["received_messages"], found.units["clients"]) == ("B", "c", "clients")
     topic = "$SYS/broker/uptime"  # of a broker that has just begun there is none
     found = until(lambda: check("mqtt", topic=topic, value_crit="1000", **where), lambda found: found.status == "ok")

@@ -18,6 +18,12 @@ from helen.assignments.schedule import CheckTable
 from helen.cli.discovery.command import look_at, print_found
 from helen.cli.main import main
 
+# Of all that listens on this machine, the agent connects to nothing but the ports of these tests: what another program
+# is, or whether it hangs, does not matter here.
+POLICY = "".join(
+    f'[caps.{name}]\nnetworks = [{{ cidr = "127.0.0.0/8", ports = ["20000-31999"] }}]\n'
+    for name in ("tcp", "tls", "http")
+)
 SHIPPED = Path(__file__).parents[3] / "checks"
 
 
@@ -49,7 +55,9 @@ def helen(tmp_path: Path) -> Iterator[Shell]:
     running = Running(tmp_path).up()
     agent = None
     try:
-        agent = running.agent("web-1", "role=web")
+        (tmp_path / "policy.toml").write_text(POLICY)
+        (tmp_path / "policy.toml").chmod(0o600)
+        agent = running.agent("web-1", "role=web", policy=tmp_path / "policy.toml")
         wait_until(lambda: running.client.get("/api/v1/results")["results"], "result of the agent")
         yield Shell(running)
     finally:
@@ -124,7 +132,8 @@ def _report(helen: Shell) -> None:
     metrics = {each["name"]: each for each in result["metrics"]}
     assert (result["status"], metrics["silent"]["value"]) == ("ok", 0)
     assert metrics["unwatched_on"]["labels"] == {"agent": "web-1"}
-    assert metrics["unwatched"]["value"] == metrics["unwatched_on"]["value"] >= 0
+    # certificate_self was proposed, and is not accepted; what else listens on this machine may come and go.
+    assert metrics["unwatched"]["value"] == metrics["unwatched_on"]["value"] >= 1
     for words in (["--report", "x"], ["--report", "a/b", "--check", "tcp"], ["--report", "a/b", "--accept"]):
         helen(*words, status=2)
 

@@ -9,6 +9,9 @@ local TICKS_WRAP = 4294967296
 -- Seconds by which the clocks of the two may differ between two runs.
 local SLACK = 120
 
+-- Returns what is a whole number; nil for the rest: a device may send a text, or bytes, where a number should be.
+local function whole(value) return math.type(value) == "integer" and value or nil end
+
 -- True if a device whose time since its start was `before` and is `now` has restarted within `elapsed` seconds.
 function counters.has_restarted(before, now, elapsed)
   if not before or not now or now >= before then return false end
@@ -18,10 +21,10 @@ end
 -- Reads what the last run has kept under `key`. `ticks` is the time since the device's start (sysUpTime), or nil.
 function counters.open(host, key, ticks)
   local now, before = host.now(), host.state.get(key)
-  local since = setmetatable({ host = host, key = key, at = now, ticks = ticks, values = {}, before = {} }, Since)
+  local since = setmetatable({ host = host, key = key, at = now, ticks = whole(ticks), values = {}, before = {} }, Since)
   if not before then return since end
   since.elapsed = now - before.at
-  since.restarted = counters.has_restarted(before.ticks, ticks, since.elapsed)
+  since.restarted = counters.has_restarted(whole(before.ticks), since.ticks, since.elapsed)
   if since.elapsed > 0 and not since.restarted then since.before = before.values end
   return since
 end
@@ -29,15 +32,17 @@ end
 -- Takes the value of a counter under a name that is its own, and returns its growth a second, or nil. `since` another
 -- value of `mark` than the last time the counter was set back (ifCounterDiscontinuityTime).
 function Since:rate(name, entry, mark)
-  self.values[name] = mark and { entry.value, mark } or entry.value
+  local value = whole(entry.value)
+  mark = whole(mark)
+  self.values[name] = mark and value and { value, mark } or value
   local old, old_mark = self.before[name], nil
   if type(old) == "table" then old, old_mark = old[1], old[2] end
   if old_mark ~= mark then return nil end
-  if math.type(old) ~= "integer" or math.type(entry.value) ~= "integer" then return nil end
-  local grown = entry.value - old
+  if not value or not whole(old) then return nil end
+  local grown = value - old
   if entry.type == "counter32" then
     grown = grown & 0xffffffff
-  elseif math.ult(entry.value, old) then
+  elseif math.ult(value, old) then
     return nil
   end
   return grown / self.elapsed

@@ -174,6 +174,23 @@ return {
     },
   },
   {
+    name = "a time since the start that is a text, now and before",
+    args = { host = "switch", oid = "1.3.6.1.4.1.9999.5.0", name = "pages", rate = true, crit = "15" },
+    host = {
+      now = 1700000060.0,
+      state = { counters = { at = 1700000000.0, ticks = "23 hours", values = { [""] = 300 } } },
+      ["crypto.random"] = { args = { 4 }, value = "00000001" },
+      udp = { args = { { host = "switch", port = 161, hex = true } }, value = { address = "192.0.2.7", seconds = 0.01,
+          received = "303c02010104067075626c6963a22f0201020201000201003024300f06092b06010401ce0f0500410205dc301106082b0601020101030004053120646179" } },
+    },
+    expect = {
+      status = "critical", summary = "pages 20 1/s is above critical 15",
+      metrics = {
+        ["pages"] = { value = 20.0, unit = "1/s" },
+      },
+    },
+  },
+  {
     name = "a rate of what is no counter",
     args = { host = "switch", oid = "1.3.6.1.4.1.9999.1.1", rate = true },
     host = {

@@ -176,7 +176,8 @@ class Client:
         try:
             document = json.loads(raw)
         except ValueError as error:
-            raise Failed(f"Helen's answer, with status {response.status}, is no JSON: {raw[:200]!r}") from error
+            said = f"Helen's answer, with status {response.status}, is no JSON: {raw[:200]!r}"
+            raise _with_status(Failed(said), response.status) from error
         if response.status < 400:
             return document
         problem = document if isinstance(document, dict) else {}

@@ -6,8 +6,8 @@ what is left out is counted and told once a minute. An inform is confirmed once 
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
+import itertools
 import queue
 import selectors
 import socket
@@ -22,6 +22,7 @@ from attrs import define, field, frozen
 
 from helen.cli.base.client import Client
 from helen.cli.base.failures import Failed, Missing, Unusable
+from helen.cli.traps.repeats import Repeats
 from helen.cli.traps.security import NotTaken, Security
 from helen.cli.traps.trap_file import TrapFile, result_of
 from helen.passive.rate_limit import RateLimit
@@ -32,7 +33,12 @@ AT_ONCE = 100  # datagrams that are read from one socket before the others have 
 POST_SECONDS = 30.0  # that Helen has for one result
 PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries while Helen is away
 TOLD_SECONDS = 60.0
-AGAIN = {408, 425, 429, 500, 502, 503, 504}  # statuses after which a result is sent again
+# Statuses after which a result is sent again: Helen, or a proxy before it, takes none now.
+AWAY = {502, 503, 504}
+# ... after which it is sent some times more: it may be this result that fails, and others wait behind it. 429 is not
+# among them: Helen answers so for one host only, for up to an hour.
+PERHAPS = {408, 425, 500}
+MOST_DOUBTS = 4
 RESULTS = "/api/v1/passive/results"
 
 
@@ -53,10 +59,10 @@ class Counts:
     _examples: dict[str, str] = field(factory=dict)
     _lock: threading.Lock = field(factory=threading.Lock)
 
-    def add(self, what: str, example: str = "") -> None:
-        """Count one; the first example of each time is told."""
+    def add(self, what: str, example: str = "", number: int = 1) -> None:
+        """Count one, or so many; the first example of each time is told."""
         with self._lock:
-            self._counts[what] += 1
+            self._counts[what] += number
             if example:
                 self._examples.setdefault(what, example)
 
@@ -81,14 +87,17 @@ class Listener:
     steady: Callable[[], float]
     waiting: queue.Queue[Waiting] = field(factory=lambda: queue.Queue(MOST_WAITING))
     ended: threading.Event = field(factory=threading.Event)
+    repeats: Repeats = field(init=False)
     _limit: RateLimit = field(init=False)
     _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector)
 
     def __attrs_post_init__(self) -> None:
+        self.repeats = Repeats(self.steady)
         self.take(self.config, self.security)
 
     def take(self, config: TrapFile, security: Security) -> None:
-        """Go on with another file; the sockets stay those of the first."""
+        """Go on with another file; the sockets stay those of the first, and what is known of senders' times."""
+        security.follow(self.security)
         self.config, self.security = config, security
         self._limit = RateLimit(config.a_minute, config.at_once)
 
@@ -112,7 +121,7 @@ class Listener:
         self._selector.close()
 
     def run(self) -> None:
-        """Receive until `ended` is set; then post what waits, for as long as one try takes."""
+        """Receive until `ended` is set; then post what waits, for as long as one try takes. The rest is counted."""
         poster = threading.Thread(target=self._post_all, name="post", daemon=True)
         poster.start()
         told = self.steady()
@@ -122,8 +131,18 @@ class Listener:
             if self.steady() - told >= TOLD_SECONDS:
                 told = self.steady()
                 self.counts.flush()
-        poster.join(POST_SECONDS)
+        self._end(poster)
         self.counts.flush()
+
+    def _end(self, poster: threading.Thread) -> None:
+        """Wait for what is posted still; count as lost what is not."""
+        poster.join(POST_SECONDS)
+        with suppress(queue.Empty):
+            while True:  # so that nothing is both posted and counted here
+                self.waiting.get_nowait()
+        left = self.waiting.unfinished_tasks  # with the one under way
+        if left:
+            self.counts.add("lost", f"{left} waited for Helen at the end", left)
 
     def _receive_some(self, opened: socket.socket) -> None:
         for _ in range(AT_ONCE):
@@ -158,7 +177,7 @@ class Listener:
             return opened.confirmation
         body = result_of(opened.notification, meaning, source, address)
         # A datagram that comes twice, or an inform whose confirmation was lost, is one result.
-        body["id"] = hashlib.sha256(address.encode() + b"\0" + opened.notification.pdu).hexdigest()[:40]
+        body["id"] = self.repeats.name(address, opened.notification.pdu)
         confirm = partial(send, opened.confirmation) if opened.confirmation else _nothing
         try:
             self.waiting.put_nowait(Waiting(body, confirm))
@@ -177,27 +196,33 @@ class Listener:
                     return
                 continue
             self._post(one)
+            self.waiting.task_done()
 
     def _post(self, one: Waiting) -> None:
         """Give Helen one result, and try again for as long as it can't take any."""
-        tries = 0
-        while True:
+        doubts = 0
+        for tries in itertools.count():
             try:
                 self.client.post(RESULTS, one.body, POST_SECONDS)
             except (Failed, Missing, Unusable) as refusal:
                 status = getattr(refusal, "status", None)
-                is_final = isinstance(refusal, Missing | Unusable) or (status is not None and status not in AGAIN)
-                where = f"{one.body['host']}/{one.body['check']}"
+                doubts += status in PERHAPS
+                is_final = isinstance(refusal, Missing | Unusable) or doubts >= MOST_DOUBTS or _is_final(status)
                 if is_final or self.ended.is_set():
+                    where = f"{one.body['host']}/{one.body['check']}"
                     self.counts.add("not taken by Helen" if is_final else "lost", f"{where}: {refusal.message}")
                     return
                 self.counts.add("tries while Helen is away", refusal.message)
                 self.ended.wait(PAUSES[min(tries, len(PAUSES) - 1)])
-                tries += 1
             else:
                 self.counts.add("taken")
                 one.confirm()
                 return
+
+
+def _is_final(status: int | None) -> bool:
+    """Return True for an answer that another try would not change; below 400 something else than Helen gave it."""
+    return status is not None and status >= 400 and status not in AWAY | PERHAPS
 
 
 def _send(opened: socket.socket, peer: Any, data: bytes) -> None:

@@ -230,8 +230,8 @@ def test_while_helen_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "PAUSES", (0.0,))
     said: list[str] = []
     one, posted, _ = a_listener(said)
-    busy, wrong = Failed("too many"), Failed("no right to")
-    busy.status, wrong.status = 429, 403
+    busy, wrong = Failed("too much waits"), Failed("no right to")
+    busy.status, wrong.status = 503, 403
     posted.refusals = [Failed("no Helen runs"), busy]
     one.receive(datagram(), HERE, lambda _: None)
     one._post(one.waiting.get_nowait())

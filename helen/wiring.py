@@ -305,7 +305,7 @@ def _subscribe(ground: _Ground, parts: Parts) -> None:
     ground.durable.subscribe(lambda batch: parts.telemetry.durable(batch.results))
     ground.durable.subscribe(parts.sessions.results.on_durable)
     parts.sessions.results.unevaluated = parts.evaluator.waiting
-    parts.sessions.results.clock_offset_ms = parts.evaluator.clock_offset_ms
+    parts.sessions.results.judged = parts.evaluator
     ground.durable.subscribe(lambda batch: parts.evaluator.durable(batch.records))
     ground.durable.subscribe(
         lambda batch: drop_late(parts.sessions.roster, parts.evaluator.timeline.retired, batch.results)

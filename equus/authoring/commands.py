@@ -12,11 +12,11 @@ import click
 import helen_checks
 from equus.authoring.lint import LONGEST_TEXT, FileReport, lint_files
 from equus.authoring.lint_rules import ERROR, Problem, nearest
-from equus.authoring.plugin_output import plugin_output
 from equus.authoring.test_runner import Outcome, run_once, run_tests
 from equus.code.check_files import SUFFIX, CheckFiles, FolderError, read_check_files
 from equus.policy.policy import PolicyError
 from equus.secrets.references import Resolved, Secrets, SecretsError
+from equus_protocol.plugin_output import plugin_output
 from equus_protocol.results import UNKNOWN, parse
 from groundwork.counts import count
 from groundwork.terminal import echo, echo_json

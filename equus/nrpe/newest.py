@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from attrs import define, field, frozen
 
-from equus.authoring.plugin_output import plugin_output
 from equus.nrpe.packets import MAX_ANSWER, Question
 from equus.schedule.schedule import Entry
 from equus_protocol import results
+from equus_protocol.plugin_output import plugin_output
 from groundwork.durations import words_of
 
 UNKNOWN = results.UNKNOWN

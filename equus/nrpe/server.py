@@ -37,6 +37,7 @@ class NrpeConnection(Protocol):
     """One client. It is dropped without an answer for anything that is no question of NRPE."""
 
     factory: NrpeFactory
+    transport: Any
 
     def __init__(self) -> None:
         self._reader = QuestionReader()
@@ -85,7 +86,7 @@ class NrpeFactory(Factory):
     _has_told: bool = False
     log = Logger(namespace="equus.nrpe")
 
-    def buildProtocol(self, addr: IAddress | None) -> NrpeConnection:
+    def buildProtocol(self, addr: IAddress | None) -> Any:
         """Return the protocol of a new client."""
         protocol = NrpeConnection()
         protocol.factory = self

@@ -17,7 +17,7 @@ from helen.backup.archive import About, BackupFailed, unpack
 from helen.backup.capture import DATABASE
 from helen.files import restored
 from helen.files.restored import Restored
-from helen.files.state_dir import FOLDER, make_folder
+from helen.files.state_dir import FOLDER, StateError, make_folder
 from helen.storage import agent_rows, schema
 from helen.storage.agent_rows import AuditEntry
 
@@ -98,5 +98,5 @@ def _prepare(state: Path, path: Path, about: About, now: float) -> None:
         with contextlib.closing(schema.connect(state / DATABASE)) as database:
             database.execute("DELETE FROM kv WHERE key = ?", (EPOCH,))
             agent_rows.audit(database, AuditEntry(now, "operator", "restore", str(path), "", f"made {about.made:.0f}"))
-    except (schema.StateError, sqlite3.Error) as error:
+    except (StateError, sqlite3.Error) as error:
         raise BackupFailed(f"the database of {path} can't be used: {error}") from error

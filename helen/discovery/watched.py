@@ -100,7 +100,7 @@ def _places(args: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 def _covers(args: Mapping[str, Any], mount: Mount) -> bool:
     if args.get("path") is not None:
-        return args["path"] == mount.path
+        return bool(args["path"] == mount.path)
     left_out = args.get("exclude", [])
     if isinstance(left_out, list) and any(fnmatchcase(mount.path, str(pattern)) for pattern in left_out):
         return True

@@ -21,7 +21,6 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
-from equus_protocol.result_fields import END_OF_TIME
 from groundwork.clock_watch import Jump
 from groundwork.counts import count
 from groundwork.start_clock import Boot
@@ -33,7 +32,6 @@ from helen.evaluation.replay import HistoryRecord, record_of
 from helen.journal.journal import Journal
 from helen.journal.values import JournalError, Origin, StoredChange, StoredResult
 from helen.states.agent_rules import AgentRules, rules_to_json
-from helen.states.clock_offset import TOLERANCE
 from helen.states.events import Again, Decision
 from helen.states.fleet_states import CheckEvent, Events, run
 from helen.states.fleet_timeline import Timeline
@@ -268,16 +266,6 @@ class Evaluator:
     def _boot_now(self) -> dict[str, Any]:
         """Return the key `boot` with the machine's boot by the clock of now, for the next start to compare with."""
         return {} if self._boot is None else {"boot": plain(self._boot())}
-
-    def clock_offset_ms(self, agent: str) -> int | None:
-        """Return how many milliseconds an agent's clock is ahead of Helen's, for the history.
-
-        None until it is measured, and where ordinary delays may be all there is of it. A backlog that drains doesn't
-        count as a slow clock.
-        """
-        clock = self.timeline.clocks.get(agent)
-        offset = 0.0 if clock is None else clock.offset
-        return round(offset * 1000) if TOLERANCE < abs(offset) < END_OF_TIME else None
 
     def jumped(self, jump: Jump) -> None:
         """Write down that the clock was set, or that Helen stood still, before any record by the new time."""

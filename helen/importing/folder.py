@@ -16,6 +16,7 @@ from helen.importing.report import text as report_text
 from helen.importing.toml_text import duration, table_text
 from helen.passive import declarations as passive_text
 from helen.targets import declarations as targets_text
+from helen.targets.target_fields import TargetsError
 
 _HEAD = "# Made by `helen import`: import.txt names what is not here, and why.\n"
 
@@ -79,5 +80,5 @@ def _check(made: Mapping[str, str]) -> None:
     for name in made.keys() & readers.keys():
         try:
             readers[name](made[name])
-        except (AssignmentsError, targets_text.TargetsError, passive_text.PassiveError) as error:
+        except (AssignmentsError, TargetsError, passive_text.PassiveError) as error:
             raise SourceError(f"Helen would not take the {name} that this makes: {str(error)[:500]}") from error

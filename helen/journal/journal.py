@@ -135,8 +135,9 @@ class Journal:
         return True
 
     def append_own(
-        self, agent: str, check_id: str, check: str | None, origin: Origin, received: float, blob: bytes
-    ) -> int | None:
+        self, agent: str, check_id: str, check: str | None, origin: Origin, received: float, blob: bytes,
+        clock_offset_ms: int | None = None,
+    ) -> int | None:  # fmt: skip
         """Queue one result that Helen numbers (version 1, asked, passive); return its sequence in the spool `helen`.
 
         Returns None at the hard limit of the backlog. A number that became durable is never given out again, not even
@@ -145,7 +146,8 @@ class Journal:
         if not self._takes(len(blob)):
             return None
         sequence = self._own[agent] = self._own.get(agent, 0) + 1
-        self._intake.push(Entry(agent, check_id, check, OWN_SPOOL, sequence, origin, received, blob), len(blob))
+        entry = Entry(agent, check_id, check, OWN_SPOOL, sequence, origin, received, blob, clock_offset_ms)
+        self._intake.push(entry, len(blob))
         return sequence
 
     def change(

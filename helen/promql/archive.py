@@ -70,12 +70,13 @@ class Archive:
             return given
         spans = {RAW: RAW_MILLIS / DAY} | {name: level.most_days for name, level in levels.items()}
         lengths = {RAW: 0} | {name: level.seconds * 1000 for name, level in levels.items()}
-        usable = [name for name in spans if shortest is None or 2 * lengths[name] <= shortest]
+        usable: list[str] = [name for name in spans if shortest is None or 2 * lengths[name] <= shortest]
         fitting = [name for name in usable if spans[name] >= (end - begin) / DAY] or usable[-1:]
         if self._lake is None:
             return fitting[0]
         finer = usable[: usable.index(fitting[0])]
-        return self._reaching(fitting, begin) or next(filter(self._lake.oldest, reversed(finer)), usable[0])
+        reaching = self._reaching(fitting, begin)
+        return reaching or next((name for name in reversed(finer) if self._lake.oldest(name)), usable[0])
 
     def step(self, resolution: str) -> Millis:
         """Return the length of a bucket; 0 for single results."""

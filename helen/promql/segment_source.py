@@ -16,6 +16,7 @@ from attrs import frozen
 from msgspec import to_builtins
 
 from equus_protocol.result_fields import END_OF_TIME
+from groundwork.counts import count
 from helen.evaluation.replay import series_names
 from helen.evaluation.segment_footers import first_from, newest, oldest
 from helen.journal import lazy_parquet as pq
@@ -56,8 +57,8 @@ class SegmentSource:
         files = self._files(begin / 1e6, end / 1e6)
         if len(files) > most and not newest_only:
             raise TooMuch(
-                f"{len(files)} segments of the journal are to be read, and {most} may be: ask for a shorter time, or"
-                " let `helen pipeline run` make a lake of them"
+                f"{count(len(files), 'segment')} of the journal are to be read, and {most} may be: ask for a"
+                " shorter time, or let `helen pipeline run` make a lake of them"
             )
         names, seen = series_names(self.history / "series.parquet"), -1
         for path in files[-most:]:

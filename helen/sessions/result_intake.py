@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sized
+from types import SimpleNamespace
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -27,6 +28,7 @@ from helen.sessions.connection import AgentConnection, Hold
 from helen.sessions.fair_turns import FairTurns
 from helen.sessions.quota_control import QuotaControl
 from helen.sessions.v1_scheduler import V1Scheduler
+from helen.states.clock_offset import TOLERANCE, offset_ms
 
 OVERLOAD_RETRY = 5  # seconds that an agent shall stay away when the journal takes nothing more
 WARNED_MOST = 1_000  # agents of which the log says that they speak for others
@@ -41,7 +43,7 @@ class ResultIntake:
     results of checks that only report from outside, or of targets whose lease another agent has).
     `is_outside(agent, check_id)` tells which checks those are. `is_of_target(agent, check_id)` returns whether an
     agent has the lease of the target that an id of its results names, and `is_target(name)` whether a target of that
-    name is declared still. `clock_offset_ms(agent)` returns how far its clock is ahead, for the history. `unevaluated`
+    name is declared still. `judged.timeline.clocks` are the measured clocks of agents, for the history. `unevaluated`
     holds the durable records that no state has seen: connections wait while there are more than MOST_UNEVALUATED.
     """
 
@@ -63,7 +65,7 @@ class ResultIntake:
         self.is_of_target: Callable[[str, str], bool] = lambda agent, check_id: False
         self.is_target: Callable[[str], bool] = lambda name: True  # before targets are read all of them are
         self.unevaluated: Sized = ()
-        self.clock_offset_ms: Callable[[str], int | None] = lambda name: None
+        self.judged: Any = SimpleNamespace(timeline=SimpleNamespace(clocks={}))  # the evaluator, once there is one
         self._warned: set[str] = set()  # agents with foreign results: one line in the log for each
         self._journal, self._roster, self._queries = journal, roster, queries
         self._v1_scheduler, self._turns, self._wall = v1_scheduler, turns, wall
@@ -97,10 +99,11 @@ class ResultIntake:
         )
         # A foreign one is acknowledged and kept, and steps no state.
         origin = Origin.TARGET if is_leased else Origin.ASKED if is_foreign else Origin.SCHEDULED
+        clock = self.judged.timeline.clocks.get(connection.name)
+        ahead = None if clock is None or -TOLERANCE <= clock.offset <= TOLERANCE else offset_ms(clock)
         entry = Entry(
-            connection.name, report.check, None, report.spool, report.sequence, origin, self._wall(), report.blob,
-            self.clock_offset_ms(connection.name),
-        )  # fmt: skip
+            connection.name, report.check, None, report.spool, report.sequence, origin, self._wall(), report.blob, ahead
+        )
         if is_foreign:
             self._refuse_foreign(connection.name, report.check, is_leased is False)
         if not self._journal.append(entry):
@@ -141,7 +144,8 @@ class ResultIntake:
             if not self.is_of_target(name, check_id):
                 return
             origin = Origin.TARGET
-        sequence = self._journal.append_own(name, check_id, result.name, origin, self._wall(), result.blob)
+        ahead = offset_ms(self.judged.timeline.clocks.get(name))
+        sequence = self._journal.append_own(name, check_id, result.name, origin, self._wall(), result.blob, ahead)
         if sequence is None:
             if answer is not None:
                 self._queries.settle(answer, results.parse(result.blob), result.blob)

@@ -23,6 +23,7 @@ from typing import Any
 from attrs import evolve
 
 from equus_protocol.cheap_values import cheap_value
+from equus_protocol.result_fields import END_OF_TIME
 
 TOLERANCE = 2.0  # seconds: ordinary delays between the end of a check and its arrival
 DOUBT_SECONDS = 60.0  # of Helen's time that a lower figure has to stand
@@ -70,6 +71,17 @@ class AgentClock:
         """Read the document that `to_json` makes, or one of an older version."""
         rivals = document.get("rivals")
         return cls(**{**document, "rivals": None if rivals is None else (rivals[0], rivals[1])})
+
+
+def offset_ms(clock: AgentClock | None) -> int | None:
+    """Return how many milliseconds an agent's clock is ahead of Helen's, for the history.
+
+    None until it is measured, and where ordinary delays may be all there is of it. A backlog that drains doesn't count
+    as a slow clock.
+    """
+    if clock is None or not TOLERANCE < abs(clock.offset) < END_OF_TIME:
+        return None
+    return round(clock.offset * 1000)
 
 
 def measure(clock: AgentClock, ended: float, received: float) -> AgentClock:

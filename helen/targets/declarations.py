@@ -54,7 +54,7 @@ def read(text: str) -> Declared:
             found[target.name] = target
     tables = _tables(document, "source", MAX_SOURCES, faults)
     sources = [source for place, table in tables if (source := read_source(table, place, faults)) is not None]
-    groups = {each.via for each in (*found.values(), *sources)}
+    groups = {each.via for each in found.values()} | {each.via for each in sources}
     if len(groups) > MAX_GROUPS:
         faults.append(f"{len(groups):,} different via: {MAX_GROUPS} are the most; choose agents by a label")
     if len({source.key for source in sources}) < len(sources):

@@ -12,6 +12,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -255,8 +256,8 @@ class TargetControl:
         groups = [self._groups[via] for via in self._dirty if via in self._groups]
         self._dirty.clear()
         for group in groups:
-            agents = group.considered(self._presence)
-            self._sessions.fair_turns.walk(list(group.targets), lambda name, agents=agents: self._settle(name, agents))
+            settle = partial(self._settle, agents=group.considered(self._presence))
+            self._sessions.fair_turns.walk(list(group.targets), settle)
         if self._unsent:
             unsent, self._unsent = self._unsent, set()
             self._sessions.fair_turns.walk(sorted(unsent), self._send)

@@ -153,7 +153,7 @@ def test_places_of_columns() -> None:
     assert {name: column.place for name, column in RESULT_COLUMNS.items()} == {
         "at": 1, "series_id": 2, "received": 3, "started": 4, "took_ms": 5, "cpu_ms": 6, "peak_kib": 7, "status": 8,
         "origin": 9, "reason": 10, "code": 11, "spool": 12, "sequence": 13, "summary": 14, "metrics": 15,
-        "raw": 16, "truncated": 17,
+        "raw": 16, "truncated": 17, "clock_offset_ms": 18,
     }  # fmt: skip
     assert [*METRIC_COLUMNS] == ["name", "value", "unit", "kind", "labels", "warn", "crit", "min", "max"]
     required = {

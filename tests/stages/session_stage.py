@@ -38,10 +38,10 @@ class FakeJournal:
         return self.takes
 
     def append_own(
-        self, agent: str, check_id: str, check: str, origin: Any, received: float, blob: bytes
+        self, agent: str, check_id: str, check: str, origin: Any, received: float, blob: bytes, ahead: Any = None
     ) -> int | None:
         self._own += 1
-        entry = Entry(agent, check_id, check, "helen", self._own, origin, received, blob)
+        entry = Entry(agent, check_id, check, "helen", self._own, origin, received, blob, ahead)
         return self._own if self.append(entry) else None
 
     def change(self, kind: str, document: dict[str, Any], agent: str | None = None) -> None:

@@ -16,8 +16,9 @@ from helen.assignments.assignments_text import read
 from helen.assignments.schedule import Assignments, AssignmentsError, CheckTable, schedule
 from helen.cli.apply import CHANGES, Plan, carry_out, confirm, document_change, rehearse, show, shown
 from helen.cli.assigned_values import tables_of
-from helen.cli.base.client import Client, Failed
+from helen.cli.base.client import Client
 from helen.cli.base.declared_files import DOCUMENTS, Declared
+from helen.cli.base.failures import Failed
 from helen.cli.base.one_off_source import body_of, spelled_out
 from helen.cli.base.options import for_a_helen, output, plain, print_json
 from helen.cli.push import read_key

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equus.authoring.plugin_output import perfdata, plugin_output
 from equus.authoring.test_cases import DEFAULT_NOW, BadCase, Recording, differences, read_cases, same
 from equus.authoring.test_runner import run_tests
 from equus.code.check_files import CheckFiles
 from equus.lua.tokens import LuaSyntaxError
+from equus_protocol.plugin_output import perfdata, plugin_output
 from equus_protocol.results import Metric, ResultDocument, parse_plugin
 
 CASES = b"""local big = { used_percent = 93.1 }

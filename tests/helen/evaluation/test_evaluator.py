@@ -22,6 +22,7 @@ from helen.evaluation.segment_footers import newest, oldest
 from helen.journal.journal import Journal
 from helen.journal.limits import Limits
 from helen.journal.values import Batch, Change, Entry, Origin, StoredChange
+from helen.states.clock_offset import offset_ms
 from helen.states.model import Rule
 
 
@@ -283,9 +284,9 @@ def test_the_history_gives_the_same_states(tmp_path: Path) -> None:
 def test_the_clock_of_an_agent_is_told_for_the_history(scene: Scene) -> None:
     """Not before it is measured, and not for the second that any result takes."""
     scene.begin()
-    assert scene.evaluator.clock_offset_ms("a") is None
+    assert offset_ms(scene.evaluator.timeline.clocks.get("a")) is None
     for sequence, ahead in enumerate((-1.0, 90.0), 1):
         document = {"status": "ok", "started": WALL + scene.clock.seconds() + ahead, "took_ms": 0}
         scene.paper.result(json.dumps(document).encode(), sequence)
         scene.paper.deliver(scene.evaluator)
-        assert scene.evaluator.clock_offset_ms("a") == {1: None, 2: 90_000}[sequence]
+        assert offset_ms(scene.evaluator.timeline.clocks.get("a")) == {1: None, 2: 90_000}[sequence]

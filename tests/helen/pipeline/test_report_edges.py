@@ -292,7 +292,7 @@ def test_an_impossible_run_time_moves_no_result(took: float | None) -> None:
     kind = pa.timestamp("us", tz="UTC")
     stored = pa.table({
         "received": pa.array([received], pa.int64()).cast(kind), "started": pa.array([started], pa.int64()).cast(kind),
-        "took_ms": pa.array([took], pa.float64()),
+        "took_ms": pa.array([took], pa.float64()), "clock_offset_ms": pa.array([None], pa.int64()),
     })  # fmt: skip
     assert times(stored).tolist() == [started]
 

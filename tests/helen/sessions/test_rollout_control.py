@@ -68,9 +68,11 @@ class Paper:
         self.waiting.append(StoredResult(self.at, entry, read_document(entry.check_id, entry.blob)))
         return True
 
-    def append_own(self, agent: str, check_id: str, check: str, origin: Any, received: float, blob: bytes) -> int:
+    def append_own(
+        self, agent: str, check_id: str, check: str, origin: Any, received: float, blob: bytes, ahead: Any = None
+    ) -> int:
         self._own += 1
-        self.append(Entry(agent, check_id, check, "helen", self._own, origin, received, blob))
+        self.append(Entry(agent, check_id, check, "helen", self._own, origin, received, blob, ahead))
         return self._own
 
     def change(self, kind: str, document: Any, agent: str | None = None, check_id: str | None = None) -> None:

@@ -24,6 +24,7 @@ from helen.journal.values import Entry, Origin
 from helen.queries import one_off_code
 from helen.sessions.agent_memory import AgentMemory
 from helen.sessions.connection import Hold
+from helen.states.clock_offset import AgentClock
 from helen.storage.credential_rows import NotEnrolled
 from helen.storage.database import StoreClosed, StoreFailed
 
@@ -216,11 +217,19 @@ def test_nothing_is_heard_while_a_long_report_is_read(home: Home, monkeypatch: p
 
 def test_a_report_is_kept_with_the_offset_of_its_agents_clock(home: Home) -> None:
     """That of its connection's agent, and none where there is none."""
-    home.house.results.clock_offset_ms = {"web-1": -3_600_000}.get
-    for name in ("web-1", "web-2"):
+    clocks = {"web-1": AgentClock(-3600.0), "web-2": AgentClock(1.9)}
+    home.house.results.judged = SimpleNamespace(timeline=SimpleNamespace(clocks=clocks))
+    for name in ("web-1", "web-2", "web-3"):
         home.agent(name).say(m.Report("s", 1, "cpu", b"{}"))
     offsets = {entry.agent: entry.clock_offset_ms for entry in home.journal.entries}
-    assert offsets == {"web-1": -3_600_000, "web-2": None}
+    assert offsets == {"web-1": -3_600_000, "web-2": None, "web-3": None}
+    peer = home.agent("web-1")
+    home.ask("web-1")
+    (check,) = [message for message in peer.hear() if isinstance(message, m.Check)]
+    peer.say(m.Result(check.message_id, "cpu", b"{}"))
+    home.house.results.submit("web-1", "smart", b"{}")  # said by somebody else, whose clock nobody knows
+    asked, passive = home.journal.entries[-2:]
+    assert (asked.spool, asked.clock_offset_ms, passive.clock_offset_ms) == ("helen", -3_600_000, None)
 
 
 def test_acks_only_after_the_disk(home: Home) -> None:

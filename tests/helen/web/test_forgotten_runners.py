@@ -25,6 +25,7 @@ def test_a_target_whose_agent_was_forgotten() -> None:
         evaluator=SimpleNamespace(timeline=timeline),
         sessions=SimpleNamespace(roster=roster, delivery=SimpleNamespace(schedule_of=lambda agent: ())),
         targets=SimpleNamespace(runners=lambda name: ("probe-1",), entries_of=lambda name: ()),
+        meshes=SimpleNamespace(watchers=lambda check_id: ()),
     )
     assert _facts(parts, ("switch-1", "ping"), NOW, is_now=True).connected_since == NOW
     roster.forget("probe-1")

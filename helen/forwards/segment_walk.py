@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 from attrs import frozen
 
+from groundwork.counts import count, is_or_are
 from helen.forwards import segment_rows
 from helen.forwards.place import Place
 from helen.forwards.records import Record
@@ -108,7 +109,8 @@ class SegmentWalk:
         lost = self._results.lost + self._changes.lost - before
         fault = self._results.fault or self._changes.fault if lost else None
         if self._nameless:
-            lost, fault = lost + 1, f"{self._nameless} results and changes are of series that series.parquet has not"
+            rows = count(self._nameless, "row")
+            lost, fault = lost + 1, f"{rows} of the journal {is_or_are(self._nameless)} of no series in series.parquet"
         place = Place(max(until, self._at), self._results.number, self._changes.number)
         self._at = place.at
         return Step(list(merge(*found, key=_position)), place, lost, fault)

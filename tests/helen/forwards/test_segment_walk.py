@@ -219,7 +219,7 @@ def test_a_series_without_a_name(stage: Stage) -> None:
     assert [record.at for record in records(found)] == list(range(1, 245))
     said = [step.fault or "" for step in found if step.lost]
     assert sum(int(each.split()[0]) for each in said) == 30
-    assert all(each.endswith("results and changes are of series that series.parquet has not") for each in said)
+    assert all(each.endswith("of no series in series.parquet") for each in said)
 
 
 @pytest.mark.parametrize("spoiled", [b"", b"PAR1 no file PAR1"])

@@ -219,14 +219,14 @@ def test_a_report_is_kept_with_the_offset_of_its_agents_clock(home: Home) -> Non
     """That of its connection's agent, and none where there is none."""
     clocks = {"web-1": AgentClock(-3600.0), "web-2": AgentClock(1.9)}
     home.house.results.judged = SimpleNamespace(timeline=SimpleNamespace(clocks=clocks))
-    for name in ("web-1", "web-2", "web-3"):
-        home.agent(name).say(m.Report("s", 1, "cpu", b"{}"))
+    peers = [home.agent(name) for name in ("web-1", "web-2", "web-3")]
+    for each in peers:
+        each.say(m.Report("s", 1, "cpu", b"{}"))
     offsets = {entry.agent: entry.clock_offset_ms for entry in home.journal.entries}
     assert offsets == {"web-1": -3_600_000, "web-2": None, "web-3": None}
-    peer = home.agent("web-1")
     home.ask("web-1")
-    (check,) = [message for message in peer.hear() if isinstance(message, m.Check)]
-    peer.say(m.Result(check.message_id, "cpu", b"{}"))
+    (check,) = [message for message in peers[0].hear() if isinstance(message, m.Check)]
+    peers[0].say(m.Result(check.message_id, "cpu", b"{}"))
     home.house.results.submit("web-1", "smart", b"{}")  # said by somebody else, whose clock nobody knows
     asked, passive = home.journal.entries[-2:]
     assert (asked.spool, asked.clock_offset_ms, passive.clock_offset_ms) == ("helen", -3_600_000, None)

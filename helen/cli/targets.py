@@ -71,8 +71,8 @@ def mesh(client: Client, as_json: bool) -> None:
 
 
 def _show_mesh(found: dict[str, Any]) -> None:
-    names, mesh_of = found["agents"], ", ".join(found["mesh"])
-    echo(f"{plain(found['id'])} ({plain(mesh_of)}): {count(len(names), 'agent')}")
+    names, mesh_of = found["agents"], f" ({', '.join(found['mesh'])})" if found["mesh"] else ""
+    echo(f"{plain(found['id'])}{plain(mesh_of)}: {count(len(names), 'agent')}")
     if found["left_out"]:
         echo(
             f"{count(found['left_out'], 'more agent')} would be too many for one mesh: give it a narrower pattern",

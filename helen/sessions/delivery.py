@@ -50,7 +50,7 @@ class Outgoing:
     """
 
     schedule: bytes | None = None  # as it was sent last
-    left_out: tuple[str, ...] = ()  # ids of what it was to run for targets, and its schedule had no room for
+    left_out: tuple[str, ...] = ()  # ids of meshes and of targets for which its schedule had no room
     reload_sent_for: str | None = None  # the digest of the set that `reload` was last sent for
     requests: deque[m.AskManifest | m.Fetch] = field(factory=deque)  # not answered yet
 
@@ -90,7 +90,7 @@ class Delivery:
         if connection.version == 1:
             self.schedule(agent)
         else:  # its labels come with `loaded`, and what is evaluated follows from them
-            self._send_schedule(agent, self.schedule_of(agent))
+            self._send_schedule(agent, *self._parts_of(agent))
 
     def forget(self, connection: AgentConnection) -> None:
         """Drop what is on its way to a connection that has gone."""
@@ -170,12 +170,19 @@ class Delivery:
 
     def schedule_of(self, agent: Agent) -> tuple[ScheduleEntry, ...]:
         """Return the entries that an agent is to run; none for a host that only passive results name."""
+        own, of_meshes = self._parts_of(agent)
+        return own + of_meshes
+
+    def _parts_of(self, agent: Agent) -> tuple[tuple[ScheduleEntry, ...], tuple[ScheduleEntry, ...]]:
+        """Return an agent's own entries, and those of its meshes: of two with one id its own counts."""
         if agent.is_host:
-            return ()
+            return (), ()
         published = self._sets.offered(agent.name)
         tables = published.tables if published is not None else {}
         own = schedules.schedule(self.assignments, tables, agent.name, agent.labels)
-        return own + mesh_entries(self.assignments, tables, agent.name, agent.labels, self.members)
+        of_meshes = mesh_entries(self.assignments, tables, agent.name, agent.labels, self.members)
+        taken = {entry.id for entry in own} if of_meshes else set[str]()
+        return own, tuple(entry for entry in of_meshes if entry.id not in taken)
 
     def run_now(self, name: str, check_id: str) -> None:
         """Ask for one run out of its turn; its result counts as scheduled. One of a target is asked of its agents."""
@@ -190,26 +197,28 @@ class Delivery:
     def schedule(self, agent: Agent) -> None:
         """Decide what an agent is to run, tell the subscribers of `scheduled`, and send it to the agent."""
         if self._sets.offered(agent.name) is not None:
-            entries = self.schedule_of(agent)
-            self.scheduled(agent, entries)
-            self._send_schedule(agent, entries)
+            own, of_meshes = self._parts_of(agent)
+            self.scheduled(agent, own + of_meshes)
+            self._send_schedule(agent, own, of_meshes)
 
     def send_again(self, agent: Agent) -> None:
         """Send the schedule of an agent that runs other checks for targets than before."""
         if self._sets.offered(agent.name) is not None:
-            self._send_schedule(agent, self.schedule_of(agent))
+            self._send_schedule(agent, *self._parts_of(agent))
 
-    def _send_schedule(self, agent: Agent, entries: tuple[ScheduleEntry, ...]) -> None:
+    def _send_schedule(
+        self, agent: Agent, own: tuple[ScheduleEntry, ...], of_meshes: tuple[ScheduleEntry, ...]
+    ) -> None:
         """Send the whole schedule, if it differs from the one that the agent has."""
         connection = agent.link
         if not isinstance(connection, AgentConnection) or self._sets.offered(agent.name) is None:
             return
         if connection.version == 1:
-            self.v1_scheduler.take(connection, entries, self._wall())
+            self.v1_scheduler.take(connection, own + of_meshes, self._wall())
             self._set_timer()
             return
         try:
-            blob, left_out = schedules.with_further(entries, self.further(agent.name))
+            blob, left_out = schedules.with_further(own, of_meshes + self.further(agent.name))
         except AssignmentsError as error:
             self.log.error("{name} keeps its old schedule: {error}", name=agent.name, error=error)
             return
@@ -220,7 +229,7 @@ class Delivery:
             connection.send(m.Schedule(connection.next_id(), blob))
 
     def left_out(self) -> dict[str, tuple[str, ...]]:
-        """Return, by agent, the ids of what it was to run for targets and does not: its schedule is full."""
+        """Return, by agent, the ids of meshes and of targets that it was to run and does not: its schedule is full."""
         return {link.name: outgoing.left_out for link, outgoing in self._outgoing.items() if outgoing.left_out}
 
     def _set_timer(self) -> None:

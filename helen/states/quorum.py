@@ -4,7 +4,8 @@ One round is one run of each. The status of a round is the worst one that enough
 critical and critical with two needed it is critical, of ok, warning and critical it is warning. A round steps the state
 once, as soon as those that are still to come can't change its status; so `attempts` are counted in intervals, as ever.
 When one runs again before the round was sure, the round ends with what is known: the last that each has said counts as
-long as it would if it ran alone. Without enough of them there is no status, and the check becomes stale.
+long as it would if it ran alone, and one of which nothing is known decides nothing. Without as many as are needed there
+is no status, and the check becomes stale.
 """
 
 from __future__ import annotations
@@ -98,10 +99,10 @@ def take(before: Round, runner: str, given: Result, rule: Rule) -> tuple[Round, 
     views = _fresh(before.views, given.at, rule) | {runner: _view_of(given)}
     heard = before.heard & views.keys()
     if runner in heard:  # the next round begins, and one that was not sure ends with what is known
-        judged = None if before.is_done else _judged(views, views, given, rule)
+        judged = None if before.is_done else _judged(views, views, given, rule, 0)
         return Round(views, frozenset((runner,))), judged
     heard |= {runner}
-    judged = None if before.is_done else _judged(views, heard, given, rule)
+    judged = None if before.is_done else _judged(views, heard, given, rule, len(rule.runners) - len(heard))
     return Round(views, heard, before.is_done or judged is not None), judged
 
 
@@ -117,10 +118,15 @@ def _view_of(given: Result) -> View:
     )  # fmt: skip
 
 
-def _judged(views: Mapping[str, View], counted: Collection[str], given: Result, rule: Rule) -> Result | None:
-    """Return the result that stands for those of all: its status, in the words of one that saw it."""
+def _judged(
+    views: Mapping[str, View], counted: Collection[str], given: Result, rule: Rule, missing: int
+) -> Result | None:
+    """Return the result that stands for those of all: its status, in the words of one that saw it.
+
+    `missing`: how many are waited for; none at the end of a round, else one that never reports would decide for ever.
+    """
     statuses = [views[name].status for name in counted]
-    status = status_of(statuses, rule.quorum, len(rule.runners) - len(counted))
+    status = status_of(statuses, rule.quorum, missing)
     if status is None:
         return None
     told = max((views[name] for name in counted if views[name].status == status), key=lambda view: view.at)

@@ -39,7 +39,7 @@ _PLACE = re.compile(  # scheme://user@host:port/path, of which all but the host 
     r"(?::(?P<port>[0-9]{1,5}))?(?P<path>[/?#].*)?"
 )
 _SERVER = re.compile(r"\[?([0-9A-Fa-f.:]+?)\]?(?::([0-9]{1,5}))?")
-_SRV = re.compile(r"[A-Za-z0-9_.-]{1,255}")
+_SRV = re.compile(r"(?=.{1,254}\Z)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
 
 
 class SourceFault(Exception):
@@ -120,7 +120,10 @@ def _is_path(value: Any) -> bool:
 def _read_srv(value: Any, place: str, faults: list[str]) -> str:
     if isinstance(value, str) and _SRV.fullmatch(value):
         return value
-    faults.append(f"{place}: srv is {value!r:.80}: write a name such as _http._tcp.example.org")
+    faults.append(
+        f"{place}: srv is {value!r:.80}: write a name such as _http._tcp.example.org, with 63 characters at most"
+        " between two dots"
+    )
     return ""
 
 

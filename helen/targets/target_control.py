@@ -345,6 +345,6 @@ class TargetControl:
 def _said_left_out(agent: str, ids: tuple[str, ...]) -> str:
     first = "/".join(parsed(ids[0]) or ids[:1])
     return (
-        f"{agent} has no room in its schedule for {count(len(ids), 'check')} of targets, {first} first: let more agents"
-        " fit their via"
+        f"{agent} has no room in its schedule for {count(len(ids), 'check')} of targets and meshes, {first} first: let"
+        " more agents fit the targets' via, or fewer the meshes"
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
+from attrs import evolve
+
 from equus_protocol.results import STATUS_WORDS
 from helen.agents.sight import Sight
 from helen.assignments.mesh_schedule import Members, base_of, id_of
@@ -25,6 +27,7 @@ routes = Routes()
 class TargetJson(TypedDict):
     """Describes a target; `runners` are the agents that look at it, `quorum` says how many have to see it bad.
 
+    `via` names and describes agents: to a limited caller it is empty.
     `source` is the place where it was found, null for one that the file declares.
     """
 
@@ -73,7 +76,8 @@ def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
     targets = parts.targets
     return [
         {
-            "name": name, "address": target.address, "labels": dict(target.labels), "via": list(target.via),
+            "name": name, "address": target.address, "labels": dict(target.labels),
+            "via": list(target.via) if sight is None else [],
             "port": target.port, "source": targets.found.get(name), "quorum": str(target.quorum),
             "runners": [each for each in targets.runners(name) if sight is None or sight(each)],
             "checks": [entry.id for entry in targets.entries_of(name)],
@@ -85,7 +89,8 @@ def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
 class MeshJson(TypedDict):
     """Shows who sees whom: `seen` has a row for each agent, with the status of each agent in the same order.
 
-    It is null for the agent itself, and where nothing is known. `left_out` agents fit and are beyond the most.
+    It is null for the agent itself, and where nothing is known. `left_out` agents fit and are beyond the most. `mesh`
+    has the patterns; to a limited caller it is empty.
     """
 
     id: str
@@ -105,13 +110,13 @@ class MeshesJson(TypedDict):
 
 @routes.get(f"{V1}/mesh", "read", "Agents that check each other, and who sees whom", answer=MeshesJson)
 async def get_meshes(parts: Parts, request: ApiRequest) -> bytes:
-    """Answer with a table for each mesh; a limited caller gets the agents that it sees."""
+    """Answer with a table for each mesh; a limited caller gets the agents that it sees, and no mesh without any."""
     sight = parts.visible(request.caller)
-    return write_json(request, {"meshes": [
-        _mesh(parts, entry, {name: each for name, each in members.items() if sight is None or sight(name)},
-              left_out if sight is None else 0)
-        for entry, members, left_out in parts.meshes.meshes()
-    ]})  # fmt: skip
+    listed = parts.meshes.meshes()
+    if sight is not None:
+        seen = [(entry, {name: members[name] for name in members if sight(name)}) for entry, members, _ in listed]
+        listed = [(evolve(entry, mesh=()), members, 0) for entry, members in seen if members]
+    return write_json(request, {"meshes": [_mesh(parts, *each) for each in listed]})
 
 
 def _mesh(parts: Parts, entry: Assignment, members: Members, left_out: int) -> MeshJson:

@@ -68,7 +68,7 @@ def test_in_pieces(call, written):
     """`more` says that another call has further ones; none is lost and none comes twice."""
     root = written(*entries_of(0, 25))
     cursor, seen, calls = f"@{BEGIN - 1}", [], 0
-    while True:
+    for _ in range(10):
         answer = call("journal", {"cursor": cursor, "limit": 10}, policy=SEES_ALL, root=root)
         cursor, calls = answer["cursor"], calls + 1
         seen += [one["message"] for one in answer["entries"]]

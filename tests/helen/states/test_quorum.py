@@ -96,6 +96,24 @@ def test_one_that_says_nothing_is_not_waited_for_long() -> None:
     assert fleet.shown == (CRITICAL, 1)
 
 
+def test_one_that_never_reports() -> None:
+    """The two others decide, once each round, from the moment at which one of them runs again: they are enough."""
+    fleet = Fleet()
+    fleet.see(("a", OK), ("c", CRITICAL))
+    assert fleet.state.seen is None
+    fleet.see(("a", OK), ("c", CRITICAL))
+    assert (fleet.shown, fleet.state.seen and fleet.state.seen.at) == ((OK, 0), 1_060.0)
+    fleet.see(("a", CRITICAL))
+    assert fleet.shown == (CRITICAL, 1)  # with what c said last
+    for status, before, after in ((WARNING, (CRITICAL, 1), (WARNING, 0)), (OK, (WARNING, 0), (OK, 0))):
+        fleet.see(("c", status))
+        assert fleet.shown == before  # b could still say critical
+        fleet.see(("a", CRITICAL))
+        assert fleet.shown == after
+    run(fleet.timeline.advance(fleet.at))
+    assert fleet.state.shown.reason != "stale"
+
+
 def test_a_handover_during_a_problem() -> None:
     """One dies while it is down: what it saw last counts, nobody is told of a recovery, and the next one takes part."""
     fleet = Fleet()

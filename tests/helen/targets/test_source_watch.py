@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 
 from helen.targets import source_watch
-from helen.targets.source_watch import MAX_BYTES, MAX_FILES, POLL_SECONDS, SourceWatch
+from helen.targets.source_files import MAX_BYTES, MAX_FILES
+from helen.targets.source_watch import POLL_SECONDS, SourceWatch
 from helen.targets.sources import Source, SourceFault
+from helen.targets.target_fields import Quorum
 
 
 class Store:
@@ -190,3 +193,93 @@ def test_a_start(stage: Stage, kept: str | None) -> None:
     other = SourceWatch(None, stage.store, lambda: stage.now, lambda: None)  # type: ignore[arg-type]
     maybeDeferred(lambda: Deferred.fromCoroutine(other.start([source], kept)))
     assert other.found() == {}
+
+
+def again_from(stage: Stage, *sources: Source) -> SourceWatch:
+    """A watch after a start with what was kept."""
+    made = SourceWatch(None, stage.store, lambda: stage.now, stage._changed)  # type: ignore[arg-type]
+    maybeDeferred(lambda: Deferred.fromCoroutine(made.start(sources, stage.store.text)))
+    return made
+
+
+def test_a_start_with_one_broken_file_of_several(stage: Stage) -> None:
+    """It keeps its targets over two starts, while the others are followed; a file of any name is kept."""
+    odd = os.fsdecode(b"c-\xff.json")
+    stage.write("a.json", "web-1:80", "web-2:80")
+    stage.write("b.json", "db-1")
+    stage.write(odd, "mq-1")
+    source = stage.files("*.json", role="x")
+    stage.watch.take([source])
+    stage.names()
+    (stage.folder / "a.json").write_text("[")
+    stage.write("b.json", "db-2")
+    (stage.folder / odd).write_text("[")
+    expected = ["web-1-80", "web-2-80", "db-2", "mq-1"]
+    for _ in range(2):
+        stage.watch = again_from(stage, source)
+        assert stage.names() == expected
+        assert [fault.count("no list of") for fault in stage.watch.faults()] == [2]
+    assert "c-\ufffd.json: no list of" in stage.watch.faults()[0]
+    (stage.folder / "b.json").unlink()
+    (stage.folder / odd).unlink()
+    assert stage.names() == ["web-1-80", "web-2-80"]
+
+
+def test_an_edit_with_a_broken_file(stage: Stage) -> None:
+    """Its targets stay, with the agents and the quorum that the source has now; labels need a good file."""
+    stage.write("a.json", "web-1")
+    stage.write("b.json", "db-1")
+    stage.watch.take([stage.files("*.json", role="old")])
+    stage.names()
+    (stage.folder / "a.json").write_text("[")
+    pattern = (f"{stage.folder}/*.json",)
+    stage.watch.take([Source(("other-*",), pattern, labels={"role": "new"}, quorum=Quorum(2, 3))])
+    assert stage.names() == ["web-1", "db-1"]
+    web, db = (stage.watch.found()[name][1] for name in ("web-1", "db-1"))
+    assert {(each.via, each.quorum) for each in (web, db)} == {(("other-*",), Quorum(2, 3))}
+    assert (dict(web.labels), dict(db.labels)) == ({"role": "old"}, {"role": "new"})
+
+
+def test_what_was_kept_without_its_files(stage: Stage) -> None:
+    """By a Helen before: it stays as a whole as long as one file is broken, for that one's targets are among it."""
+    stage.write("a.json", "web-1")
+    (stage.folder / "b.json").write_text("[")
+    source = stage.files("*.json")
+    rows = [["web-1", "web-1", {}, None, ""], ["db-1", "db-1", {}, 22, ""]]
+    stage.store.text = json.dumps({source.key: rows})
+    stage.watch = again_from(stage, source)
+    assert stage.names() == ["web-1", "db-1"] and "b.json: no list of" in stage.watch.faults()[0]
+    stage.write("b.json", "db-2")
+    assert (stage.names(), stage.watch.faults()) == (["web-1", "db-2"], [])
+
+
+def test_what_is_no_regular_file(stage: Stage) -> None:
+    """A pipe without a writer, and a device without an end, hold up nothing, and leave nothing open."""
+    stage.write("a.json", "web-1")
+    os.mkfifo(stage.folder / "b.json")
+    (stage.folder / "c.json").symlink_to("/dev/zero")
+    (stage.folder / "d.json").mkdir()
+    stage.watch.take([stage.files("*.json")])
+    assert stage.names() == ["web-1"]
+    (fault,) = stage.watch.faults()
+    assert fault.count("it is no regular file, but a pipe, a socket or a device") == 2
+    assert fault.count("d.json: it can't be read: Is a directory") == 1
+    opened = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        stage.names()
+    assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_targets_of_one_name(stage: Stage) -> None:
+    """The first counts, and it is told how many are left out; one that is written twice is one."""
+    stage.write("a.json", "web_1:80", "web-1:80", "WEB-1:80", "db-1")
+    stage.write("b.json", "db-1")
+    stage.watch.take([stage.files("*.json")])
+    assert stage.names() == ["web-1-80", "db-1"] and stage.watch.found()["web-1-80"][1].address == "web_1"
+    said = "several of its targets have the name web-1-80: the first of each counts, 2 more are left out"
+    assert stage.watch.faults() == [f"{stage.folder}/*.json: {said}"]
+    stage.write("b.json", "db_1")
+    stage.names()
+    assert "have 2 names such as db-1: the first of each counts, 3 more are left out" in stage.watch.faults()[0]
+    stage.write("a.json", "web-1:80")
+    assert (stage.names(), stage.watch.faults()) == (["web-1-80", "db-1"], [])

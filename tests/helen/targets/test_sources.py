@@ -34,6 +34,8 @@ def test_what_a_table_says() -> None:
         SOURCE, Source(("site=north",), (), "_http._tcp.example.org", ("::1", 8600), 30.0)
     )  # fmt: skip
     assert [each.place for each in read(text).sources] == ["/etc/targets/*.json", "SRV _http._tcp.example.org"]
+    longest = ".".join(("_x", "y" * 63, "z" * 63, "w" * 63, "v" * 58)) + "."
+    assert read(f'[[source]]\nsrv = "{longest}"\nvia = "a"').sources[0].srv == longest
     assert read('[[source]]\nsrv = "a"\nvia = "a"\nserver = "10.0.0.2"').sources[0].server == ("10.0.0.2", 53)
 
 
@@ -43,6 +45,9 @@ FAULTS = [
     ('via = "a"\nfile_sd = "a.json"', "write a path from the root"), ('via = "a"\nfile_sd = []', "file_sd is []"),
     ('via = "a"\nfile_sd = "/**/a"', "file_sd is ['/**/a']"),
     ('via = "a"\nfile_sd = ["/a", 1]', "file_sd is ['/a', 1]"),
+    ('via = "a"\nsrv = "a..b"', "srv is 'a..b': write a name"), ('via = "a"\nsrv = ".a"', "srv is '.a'"),
+    ('via = "a"\nsrv = "_x.' + "y" * 64 + '"', "with 63 characters at most between two dots"),
+    ('via = "a"\nsrv = "' + "yy." * 85 + '"', "write a name such as"),
     ('via = "a"\nsrv = "a b"', "srv is 'a b': write a name"), ('via = "a"\nsrv = ""', "srv is ''"),
     ('via = "a"\nsrv = "a"\nserver = "ns1"', "server is 'ns1': write the address of a name server"),
     ('via = "a"\nsrv = "a"\nserver = "10.0.0.1:70000"', "server is '10.0.0.1:70000'"),

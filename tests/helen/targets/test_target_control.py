@@ -192,8 +192,8 @@ def test_more_than_an_agent_can_run(stage: Stage) -> None:
     stage.come(FIRST)
     stage.left_out = {FIRST: (WIRE, wire_id("switch-2", "ping"))}
     assert stage.control.faults() == [
-        f"{FIRST} has no room in its schedule for 2 checks of targets, switch-1/ping first:"
-        " let more agents fit their via"
+        f"{FIRST} has no room in its schedule for 2 checks of targets and meshes, switch-1/ping"
+        " first: let more agents fit the targets' via, or fewer the meshes"
     ]
 
 
@@ -250,18 +250,19 @@ def test_targets_that_are_found(stage: Stage) -> None:
     declared = Target("switch-1", "10.0.3.1", ("probe-*",))
     stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
     watched = stage.control.sources._watched[source.key]
-    watched.targets = (Target("switch-1", "x", ("probe-*",)), Target("switch-2", "10.0.3.2", ("probe-*",)))
+    both = Target("switch-1", "x", ("probe-*",)), Target("switch-2", "10.0.3.2", ("probe-*",))
+    watched.found = {"/nowhere/x.json": both}
     stage.control._on_found()
     stage.come(FIRST)
     stage.pass_time(0.0)
     assert (stage.control.config["switch-1"], stage.control.runners("switch-2")) == (declared, (FIRST,))
     assert stage.control.found == {"switch-2": "/nowhere/x.json"}
     stage.restated.clear()
-    watched.targets = watched.targets[:1]
+    watched.found = {"/nowhere/x.json": both[:1]}
     stage.control._on_found()
     stage.pass_time(0.0)
     assert (stage.restated, stage.control.runners("switch-2"), list(stage.sent[FIRST])) == (["switch-2"], (), [WIRE])
-    watched.targets = tuple(Target(f"t{number}", "x", ("probe-*",)) for number in range(MAX_TARGETS))
+    watched.found = {"": tuple(Target(f"t{number}", "x", ("probe-*",)) for number in range(MAX_TARGETS))}
     stage.control._merge()
     assert len(stage.control.config) == MAX_TARGETS
     assert "1 target too many were found: 10,000 are the most" in stage.control.faults()

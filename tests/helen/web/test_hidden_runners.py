@@ -160,7 +160,7 @@ def test_what_others_of_a_mesh_see() -> None:
 
 @each_sight
 def test_lists_of_targets_and_meshes(sight: Sight | None, ran: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents out of sight are in no row and in no column, and how many are left out is not said."""
+    """Agents out of sight are in no row, column or pattern; a mesh of them alone is not shown, nor who is left out."""
     hidden = ran == "hidden"
     (entry,) = read_assignments('[[assign]]\ncheck = "ping"\nmesh = "*"').entries
     states = {("probe-1", "ping@probe-2"): State.pending(NOW), ("probe-2", "ping@probe-1"): SEEN}
@@ -175,10 +175,14 @@ def test_lists_of_targets_and_meshes(sight: Sight | None, ran: str, monkeypatch:
     )  # fmt: skip
     (listed,) = target_routes._listed(parts, sight)
     assert (listed["quorum"], listed["runners"]) == ("2 of 3", [] if hidden else ["probe-1", "probe-2"])
+    assert listed["via"] == (["probe-*"] if sight is None else [])
     monkeypatch.setattr(target_routes, "write_json", lambda request, answer: answer)
-    (mesh,) = finished(target_routes.get_meshes(parts, Request()))["meshes"]  # type: ignore[arg-type]
-    assert (mesh["agents"], mesh["left_out"]) == ([] if hidden else ["probe-1", "probe-2"], 3 if sight is None else 0)
-    assert mesh["seen"] == ([] if hidden else [[None, None], ["critical", None]])
+    meshes = finished(target_routes.get_meshes(parts, Request()))["meshes"]  # type: ignore[arg-type]
+    shown = [] if sight is not None else ["*"]  # the patterns of a mesh may be names
+    assert [(each["id"], each["mesh"], each["agents"], each["left_out"], each["seen"]) for each in meshes] == (
+        [] if hidden
+        else [("ping", shown, ["probe-1", "probe-2"], 3 if sight is None else 0, [[None, None], ["critical", None]])]
+    )  # fmt: skip
 
 
 def texts(lines: Sequence[dict[str, Any]]) -> list[str]:

@@ -23,12 +23,12 @@ VERSIONS = (2, *_PADDING)
 
 
 class BadPacket(Exception):
-    """What came is no question of NRPE; the text says why."""
+    """Says that bytes are no question of NRPE; the text says why."""
 
 
 @frozen
 class Question:
-    """What a client asks: the version of its packet, the name of a command, and arguments for it."""
+    """Holds a question of a client: the version of its packet, the name of a command, and arguments for it."""
 
     version: int
     command: str

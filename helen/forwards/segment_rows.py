@@ -54,7 +54,7 @@ def rows_of(batch: pa.RecordBatch, most: int, most_bytes: int) -> int:
 
 
 def results(batch: pa.RecordBatch, named: Named, wanted: Wanted) -> Iterator[Record]:
-    """Yield the results of a batch that are wanted. Those that somebody asked for are nobody's state, and left out."""
+    """Yield the results of a batch that are wanted. Results of questions belong to no state, and are left out."""
     columns = {name: batch.column(name).to_pylist() for name in ("at", "series_id", "took_ms", "status", "origin")}
     received, started = _micros(batch, "received"), _micros(batch, "started")
     figures = _figures(batch.column("metrics"))

@@ -34,7 +34,7 @@ class Reached:
 
 @define
 class _Grant:
-    """What one capability may reach: ports by address, and ports of names; a protocol without ports has 0."""
+    """Says what one capability may reach: ports by address, and ports of names; a protocol without ports has 0."""
 
     addresses: defaultdict[str, set[int]] = field(factory=lambda: defaultdict(set))
     names: defaultdict[str, set[int]] = field(factory=lambda: defaultdict(set))
@@ -74,7 +74,7 @@ def text(reached: Iterable[Reached]) -> str:
 
 
 def _place(each: Reached) -> tuple[str, int] | None:
-    """Return the address and port that a run connects to, None if nobody knows."""
+    """Return the address and port that a run connects to, None if they are not known."""
     if each.check == "http":
         url = urlsplit(str(each.args.get("url", "")))
         return (url.hostname, url.port or _OF_SCHEME.get(url.scheme, 443)) if url.hostname else None

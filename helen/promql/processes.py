@@ -63,7 +63,7 @@ class QueryProcesses:
         return answered
 
     def close(self) -> None:
-        """End the processes that nobody asks anything now."""
+        """End the processes that answer no question now."""
         while self._idle:
             self._idle.pop().end()
 

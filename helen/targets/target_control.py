@@ -281,7 +281,7 @@ class TargetControl:
             self.log.info(text, agents=all_of(chosen), name=name, gone=all_of(gone))
 
     def _agree(self, name: str) -> None:
-        """Have the roster know who has to agree about a target; of one agent nobody has to."""
+        """Give the roster the agents that have to agree about a target; where one agent looks at it, none has to."""
         host, target = self._sessions.roster.agents.get(name), self.find(name)
         if host is not None and target is not None:
             is_one = target.quorum.runners == 1

@@ -36,7 +36,7 @@ MOST_WHY = 400  # characters of a reason, which an agent may have sent
 
 @frozen
 class Looked:
-    """What came of one agent: the outcome, the number of findings, proposals and notes; `why` if there is no answer."""
+    """Holds the answer of one agent: outcome, number of findings, proposals, notes; `why` if there is no answer."""
 
     agent: str
     outcome: str

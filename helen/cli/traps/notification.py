@@ -19,7 +19,7 @@ STANDARD_TRAPS, ENTERPRISE_SPECIFIC = "1.3.6.1.6.3.1.1.5", 6
 
 @frozen
 class Notification:
-    """What a device tells: the OID of the trap, and values with their OIDs, as texts.
+    """Holds a trap of a device: its OID, and values with their OIDs, as texts.
 
     `agent` is the address in a trap of version 1, of the device behind a relay; `response` is the PDU that an inform is
     answered with, empty for a trap.

@@ -47,7 +47,7 @@ class Source:
 
 @frozen
 class Meaning:
-    """What a trap means: those whose OID fits, if their values fit `where`, become a result of a check."""
+    """Says what a trap means: one whose OID fits, and whose values fit `where`, becomes a result of a check."""
 
     oids: tuple[str, ...]
     check: str

@@ -18,3 +18,5 @@ UNUSABLE = frozenset(
     }
 )  # fmt: skip
 DISK_FAULTS = NO_SPACE | UNUSABLE
+# No file can be opened: this process, or the machine, has as many open as it may. The disk was not touched.
+NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from groundwork import atomic_write, disk_faults
 
-# What may pass while Helen runs: there is room again, or the filesystem is mounted for writing again. Nothing was
-# written then; all other errors leave it open what the disk holds.
-PASSING = disk_faults.NO_SPACE | {errno.EROFS}
+# What may pass while Helen runs: there is room again, the filesystem is mounted for writing again, or those who hold too
+# many connections have gone. Nothing was written then; all other errors leave it open what the disk holds.
+NO_DESCRIPTOR = disk_faults.NO_DESCRIPTOR
+PASSING = disk_faults.NO_SPACE | NO_DESCRIPTOR | {errno.EROFS}
 MODE = 0o640  # of the journal's files: Helen's group may read them
 
 
@@ -21,6 +22,11 @@ def report_passing(error: OSError, what: str, meanwhile: str) -> str:
     """Return the sentences on a passing error: what can't be written, what happens meanwhile, and what to do."""
     if error.errno in disk_faults.NO_SPACE:
         return f"No space for {what} ({error.strerror}): {meanwhile}. Free some space; it is tried again each second."
+    if error.errno in NO_DESCRIPTOR:
+        return (
+            f"{what} can't be opened ({error.strerror}): {meanwhile}. Raise LimitNOFILE of Helen's unit (ulimit -n), or"
+            " look who holds so many connections; it is tried again each second."
+        )
     return (
         f"{what} can't be written ({error.strerror}): {meanwhile}. Mount its filesystem for writing again; it is tried"
         " again each second."

@@ -1,6 +1,7 @@
 """Runs the sealing thread: closed WALs become segments, one after the other; then retention deletes old segments.
 
-Without space it waits and tries again: the WALs are durable, and only a few keep their rows in memory meanwhile.
+Without space or a free descriptor it waits and tries again: the WALs are durable, and only a few keep their rows in
+memory meanwhile.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Sealer:
 
     def _run(self) -> None:
         try:
-            self._lists = self._list_segments()
+            self._until_possible(self._list_segments)
             while not self._stopping.is_set():
                 self._wake.wait()
                 self._wake.clear()
@@ -87,28 +88,28 @@ class Sealer:
             self._trouble(Trouble(f"The journal's sealing thread failed: {error!r}.", fatal=True))
             raise
 
-    def _list_segments(self) -> list[_SegmentList]:
+    def _list_segments(self) -> None:
         folder = self._folder
-        return [
+        self._lists = [
             _SegmentList.of(folder.segment_numbers(), folder.segment, "committed"),
             _SegmentList.of(folder.change_numbers(), folder.changes, "committed-changes"),
         ]
 
     def _seal_one(self) -> None:
         closed = self._closed[0]
-        rows = closed.rows or read_rows(self._folder, closed.number, self._series)
-        if not self._until_space(lambda: self._seal(closed, rows)):
+        if not self._until_possible(lambda: self._seal(closed)):
             return
         self._closed.popleft()
         for each in self._lists:
             each.look()
             self._expire(each)
 
-    def _seal(self, closed: ClosedWal, rows: Rows) -> None:
+    def _seal(self, closed: ClosedWal) -> None:
+        rows = closed.rows or read_rows(self._folder, closed.number, self._series)
         self.snapshot = seal(self._folder, self.snapshot, closed, rows)
 
-    def _until_space(self, act: Callable[[], None]) -> bool:
-        """Do it, again and again while there is no space. Returns False if the thread was stopped meanwhile."""
+    def _until_possible(self, act: Callable[[], None]) -> bool:
+        """Do it, again and again while the error may pass. Returns False if the thread was stopped meanwhile."""
         reported = False
         while True:
             try:
@@ -125,7 +126,7 @@ class Sealer:
                     return False
             else:
                 if reported:
-                    self._trouble(Trouble("There is space for segments again.", over=True, part=SEALING))
+                    self._trouble(Trouble("Segments can be written again.", over=True, part=SEALING))
                 return True
 
     def _expire(self, each: _SegmentList) -> None:

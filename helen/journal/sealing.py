@@ -80,5 +80,7 @@ def _publish_once(folder: Folder, path: Path, table: pa.Table, wal: int) -> None
     """Write a segment unless it is there: a reader may have seen it already."""
     if not path.exists():
         segments.publish(folder, path, table, wal)
-    elif segments.wal_of(path) != wal:
+    elif segments.wal_of(path) == wal:
+        folder.disk.sync_folder(path.parent)  # an earlier try may have ended before its name was durable
+    else:
         raise JournalDamaged(f"{path} exists and was not made of {folder.wal(wal).name}; move it away and start again.")

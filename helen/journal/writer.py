@@ -1,8 +1,8 @@
 """Runs the writer thread: a group of records becomes durable by one write and one fdatasync, is acked, then parsed.
 
 This thread alone touches the dedupe marks, the `at` counter and the series while the journal is open. A group that the
-disk has no space for is tried again each second, unchanged; a failed fdatasync ends the thread, because the kernel may
-have dropped the pages and a second call would lie.
+disk has no space for, or for which no file can be opened, is tried again each second, unchanged; a failed fdatasync ends
+the thread, because the kernel may have dropped the pages and a second call would lie.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attrs import define, field
 
 from helen.journal.columns import Rows
 from helen.journal.counting import count
-from helen.journal.disk import PASSING, report_passing
+from helen.journal.disk import NO_DESCRIPTOR, PASSING, report_passing
 from helen.journal.folder import Folder
 from helen.journal.intake import Intake
 from helen.journal.limits import Limits
@@ -208,30 +208,41 @@ class Writer:
     # ------------------------------------------------------------------------------------------- the disk
 
     def _make_durable(self, data: bytes) -> bool:
-        full = False
+        """Write it and sync it. Returns False if the journal closes while a passing error lasts."""
+        return self._until_possible(lambda: self._append(data)) and self._until_possible(self._sync)
+
+    def _until_possible(self, act: Callable[[], None]) -> bool:
+        reported = False
         while True:
             try:
-                self._wal.append(data)
+                act()
                 break
             except OSError as error:
-                if error.errno not in PASSING:
-                    raise _Broken(f"Writing {self._wal.path} failed ({error}). Check the disk.") from error
-                if not full:
-                    full = True
+                if not reported:
+                    reported = True
                     meanwhile = "results are taken but not acknowledged; agents keep them"
                     self._trouble(Trouble(report_passing(error, str(self._wal.path), meanwhile)))
             if self._stopping.wait(self._limits.retry_seconds):
                 return False
-        self._folder.disk.reached("wal-written")
-        self._sync()
-        if full:
+        if reported:
             self._trouble(Trouble("The disk takes results again: they are durable and acknowledged.", over=True))
         return True
+
+    def _append(self, data: bytes) -> None:
+        try:
+            self._wal.append(data)
+        except OSError as error:
+            if error.errno in PASSING:
+                raise
+            raise _Broken(f"Writing {self._wal.path} failed ({error}). Check the disk.") from error
+        self._folder.disk.reached("wal-written")
 
     def _sync(self) -> None:
         try:
             self._wal.sync()
         except OSError as error:
+            if error.errno in NO_DESCRIPTOR:  # no fsync says that: it is the folder, which could not be opened
+                raise
             raise _Broken(
                 f"fsync of {self._wal.path} failed ({error}): what the disk holds is unknown, so nothing more is"
                 " acknowledged. Check the disk, then start Helen again; agents send again what was not acknowledged."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import socket
 import struct
@@ -78,7 +79,7 @@ def test_all_agents_are_cut_and_come_back(start: Callable[..., Running]) -> None
 
 @pytest.mark.adversary(49)
 def test_no_descriptor_is_left(start: Callable[..., Running]) -> None:
-    """Helen neither ends nor spins while `accept` fails, and serves as before once there is room."""
+    """Helen neither ends nor spins while no file can be opened, and serves and writes as before once there is room."""
     helen = start()
     pid = helen.run["pid"]
     with call(helen) as honest:
@@ -98,8 +99,13 @@ def test_no_descriptor_is_left(start: Callable[..., Running]) -> None:
                 assert more, f"Helen has ended the connection behind {heard!r}"
             honest.sendall(b"pong " + heard.rpartition(b"ping ")[2])
             assert cpu(helen) - computed < max(1.0, (time.monotonic() - began) / 4)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, most + 100))  # not even those that others give back
+        honest.close()  # which is written down, and sealed 10 s later
+        wait_until(lambda: "can't be opened (Too many open files)" in helen.program.said, "word of the journal")
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (most + 100, most + 100))
         with call(helen, "127.0.2.1") as late:
             late.sendall(b"hello 2 test;name=late\n")
-            wait_until(lambda: connected(helen) == 2, "agents")
+            wait_until(lambda: connected(helen) == 1, "agents")
+            again = "(The disk takes results|Segments can be written) again"
+            wait_until(lambda: re.search(again, helen.program.said), "end of the trouble")
     assert helen.program.process.poll() is None

@@ -171,10 +171,12 @@ def test_an_agents_clock_is_set(stages: list[Stage], tmp_path: Path, by: float) 
     stage = Stage(tmp_path)
     stages.append(stage)
     stage.begin()
+    assert stage.agent is not None
     wait_until(lambda: stage.status() == ("ok", None), "status")
+    before = stage.agent.said  # a run was due before its code had come, perhaps
     stage.agents_shift.to(by)
     assert stage.watch(9.0) >= 7
-    assert stage.agent is not None and "did not happen" not in stage.agent.said
+    assert "did not happen" not in stage.agent.said.removeprefix(before)
     assert stage.told == []
 
 

@@ -117,6 +117,74 @@ def test_a_read_only_disk_under_the_segments(start: Callable[..., Running]) -> N
     running.until_segment(1)
 
 
+class NoDescriptor(Disk):
+    """Opens no file whose name has `only` in it, or no folder, while it is armed: others hold all descriptors."""
+
+    def __init__(self, call: str, only: str) -> None:
+        self.call, self.only = call, only
+        self.armed = False
+        self.failures = 0
+
+    def _open(self, call: str, path: Path) -> None:
+        if self.armed and call == self.call and self.only in path.name:
+            self.failures += 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def create_log(self, path: Path) -> int:
+        self._open("create_log", path)
+        return super().create_log(path)
+
+    def create(self, path: Path, mode: int) -> int:
+        self._open("create", path)
+        return super().create(path, mode)
+
+    def sync_folder(self, folder: Path) -> None:
+        self._open("sync_folder", folder)
+        super().sync_folder(folder)
+
+
+@pytest.mark.parametrize(("call", "only"), [("create_log", "wal-00000001"), ("sync_folder", "journal")])
+def test_no_descriptor_is_left_for_a_wal(start: Callable[..., Running], call: str, only: str) -> None:
+    """As a full disk: no ack, Helen goes on, and all is acknowledged once a file can be opened."""
+    disk = NoDescriptor(call, only)
+    running = start(QUICK, disk=disk)
+    disk.armed = True
+    running.journal.append(entry(1))
+    running.until(lambda: disk.failures >= 3)
+    path = running.state / "journal" / "wal-00000001.log"
+    assert (running.high(), [trouble.fatal for trouble in running.troubles]) == (0, [False])
+    assert running.troubles[0].sentence == (
+        f"{path} can't be opened (Too many open files): results are taken but not acknowledged; agents keep them. Raise"
+        " LimitNOFILE of Helen's unit (ulimit -n), or look who holds so many connections; it is tried again each"
+        " second."
+    )
+    disk.armed = False
+    running.until(lambda: running.high() == 1)
+    assert [trouble.over for trouble in running.troubles] == [False, True]
+    running.journal.close()
+    assert check_history(running.state, [Ack("web1", "s1", 1)]).problems == ()
+
+
+SEALING_STEPS = [("create", "series"), ("create", "seg-"), ("create", "marks"), ("sync_folder", "segments")]
+
+
+@pytest.mark.parametrize(("call", "only"), SEALING_STEPS)
+def test_no_descriptor_is_left_for_a_segment(start: Callable[..., Running], call: str, only: str) -> None:
+    """Results are acknowledged, and sealed once a file can be opened; each is there once, and its name is durable."""
+    disk = NoDescriptor(call, only)
+    running = start(Limits(retry_seconds=0.05, results_per_segment=2, group_records=2), disk=disk)
+    disk.armed = True
+    for number in range(1, 5):
+        running.journal.append(entry(number))
+    running.until(lambda: running.high() == 4 and disk.failures >= 2)
+    assert [trouble.fatal for trouble in running.troubles] == [False]
+    assert "can't be opened (Too many open files): results that were acknowledged are safe" in running.troubles[0].sentence
+    disk.armed = False
+    running.until_segment(2)
+    running.journal.close()
+    assert check_history(running.state, [Ack("web1", "s1", 4)]).problems == ()
+
+
 @pytest.mark.adversary(53)
 def test_a_crash_while_the_disk_is_full(start: Callable[..., Running]) -> None:
     """What was acked before is there, the half record isn't, and the numbers are dense."""

@@ -364,17 +364,17 @@ def test_space_for_segments_is_waited_for(stage: Any) -> None:
         if len(tries) <= failures:
             raise OSError(number, "words")
 
-    assert made._until_space(lambda: act(2)) is True
+    assert made._until_possible(lambda: act(2)) is True
     assert [(each.over, each.part) for each in one.troubles] == [(False, SEALING), (True, SEALING)]
     assert one.troubles[0].sentence.startswith(f"No space for a segment in {one.folder.segments} (words)")
     one.troubles.clear()
-    assert made._until_space(lambda: act(0)) is True
+    assert made._until_possible(lambda: act(0)) is True
     assert one.troubles == []
     made.stop()
-    assert made._until_space(lambda: act(99)) is False
+    assert made._until_possible(lambda: act(99)) is False
     assert [each.over for each in one.troubles] == [False]
     with pytest.raises(OSError, match="words"):
-        made._until_space(lambda: act(99, errno.EIO))
+        made._until_possible(lambda: act(99, errno.EIO))
 
 
 def test_a_list_of_segments_follows_the_folder(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.long  # a hundred agents and Helen take all processors
 @pytest.mark.integration
 def test_fifty_pushes_cost_a_hundred_agents_nothing():
     """No agent is disconnected, no sequence number is missing or doubled, and no result names code never pushed."""

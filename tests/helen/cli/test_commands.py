@@ -20,7 +20,7 @@ from helen.assignments.assignments_text import read
 from helen.assignments.schedule import CheckTable
 from helen.cli.assign import changes_of, warnings_of, without_default
 from helen.cli.main import main
-from helen.cli.show import every
+from helen.cli.show import ago, every
 from helen.keys.signing_keys import make_private
 
 pytestmark = pytest.mark.integration
@@ -576,3 +576,15 @@ def test_assign_that_cannot_be(helen: Shell, words: list[str], sentence: str) ->
     before = helen.json("assign")
     assert sentence in helen("assign", *words, status=2).output
     assert helen.json("assign") == before
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-3.0, "0s"), (0.4, "0s"), (119.4, "119s"), (119.6, "2m"), (7_169.0, "119m"), (7_199.9, "2h"), (7_200.0, "2h"),
+        (9_000.0, "2h"), (170_999.0, "47h"), (171_001.0, "2d"), (259_200.0, "3d"),
+    ],
+)  # fmt: skip
+def test_a_time_is_said_in_the_largest_unit_of_which_there_are_two(seconds: float, said: str) -> None:
+    """Right below a unit, too: what is rounded up to two hours is not written as 120 minutes."""
+    assert ago(1_000_000.0 + seconds, 1_000_000.0) == said

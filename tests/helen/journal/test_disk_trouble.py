@@ -178,7 +178,8 @@ def test_no_descriptor_is_left_for_a_segment(start: Callable[..., Running], call
         running.journal.append(entry(number))
     running.until(lambda: running.high() == 4 and disk.failures >= 2)
     assert [trouble.fatal for trouble in running.troubles] == [False]
-    assert "can't be opened (Too many open files): results that were acknowledged are safe" in running.troubles[0].sentence
+    said = "can't be opened (Too many open files): results that were acknowledged are safe"
+    assert said in running.troubles[0].sentence
     disk.armed = False
     running.until_segment(2)
     running.journal.close()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from groundwork import atomic_write, disk_faults
 
-# What may pass while Helen runs: there is room again, the filesystem is mounted for writing again, or those who hold too
-# many connections have gone. Nothing was written then; all other errors leave it open what the disk holds.
+# What may pass while Helen runs: there is room again, the filesystem is mounted for writing again, or a descriptor is
+# free again. Nothing was written then; all other errors leave it open what the disk holds.
 NO_DESCRIPTOR = disk_faults.NO_DESCRIPTOR
 PASSING = disk_faults.NO_SPACE | NO_DESCRIPTOR | {errno.EROFS}
 MODE = 0o640  # of the journal's files: Helen's group may read them

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from attrs import define, evolve
 
-from helen.journal.columns import Rows
 from helen.journal.disk import PASSING, report_passing
 from helen.journal.folder import Folder
 from helen.journal.limits import Limits

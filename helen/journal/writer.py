@@ -1,7 +1,7 @@
 """Runs the writer thread: a group of records becomes durable by one write and one fdatasync, is acked, then parsed.
 
 This thread alone touches the dedupe marks, the `at` counter and the series while the journal is open. A group that the
-disk has no space for, or for which no file can be opened, is tried again each second, unchanged; a failed fdatasync ends
+disk has no space for, or that no file can be opened for, is tried again each second, unchanged; a failed fdatasync ends
 the thread, because the kernel may have dropped the pages and a second call would lie.
 """
 

@@ -81,6 +81,14 @@ class Client:
         """Replace a document. With the ETag of the replaced one it is refused if that has changed meanwhile."""
         return self._answer(self._send("PUT", path, body, more={"if-match": tag} if tag else None))
 
+    def is_there(self) -> bool:
+        """Return True if Helen answers another request: a proxy that finds none behind it does not count."""
+        try:
+            with self._send("GET", "/livez") as response:
+                return response.status < 500
+        except Failed:
+            return False
+
     def stream(self, path: str, body: Any, patience: float) -> Iterator[dict[str, Any]]:
         """Yield the lines of JSON of an answer, to a GET if there is no body; `patience` seconds count for each line.
 
@@ -131,16 +139,20 @@ class Client:
         headers = {"accept": "application/json", "connection": "close"} | dict(more or {})
         if self._token and self.url is not None:
             headers["authorization"] = f"Bearer {self._token}"
-        data = None if body is None else json.dumps(body).encode()
+        data, is_connected = None if body is None else json.dumps(body).encode(), False
         try:
             connection.connect()
+            is_connected = True
             assert connection.sock is not None
             connection.sock.settimeout(patience)
             connection.request(method, path, data, headers)
             return connection.getresponse()
         except Exception as error:
             connection.close()
-            raise self._failed(error, patience) from error
+            failed = self._failed(error, patience)
+            if isinstance(failed, Failed):
+                failed.is_unanswered = is_connected
+            raise failed from error
 
     def _failed(self, error: Exception, patience: float) -> Exception:
         """Return the error for a request that got no answer."""
@@ -172,7 +184,9 @@ class Client:
         try:
             raw = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Failed(f"the connection to Helen broke before its answer was complete: {error}") from error
+            broken = Failed(f"the connection to Helen broke before its answer was complete: {error}")
+            broken.is_unanswered = True
+            raise broken from error
         try:
             document = json.loads(raw)
         except ValueError as error:

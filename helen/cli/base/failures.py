@@ -18,9 +18,14 @@ class _Safe(click.ClickException):
 
 
 class Failed(_Safe):
-    """End the command with a sentence and exit status 1. `status` is the HTTP status of Helen's answer, if any."""
+    """End the command with a sentence and exit status 1.
+
+    `status` is the HTTP status of Helen's answer, if any; `is_unanswered` says that a connection stood, and the request
+    got no answer: it may be this very request that breaks connections.
+    """
 
     status: int | None = None
+    is_unanswered: bool = False
 
 
 class Unusable(_Safe):

@@ -17,9 +17,11 @@ from helen.cli.base.failures import Failed, Unusable
 from helen.cli.base.options import for_a_helen
 from helen.cli.traps.listener import Counts, Listener
 from helen.cli.traps.security import Security
+from helen.cli.traps.senders import SendersUnreadable
 from helen.cli.traps.trap_file import TrapFile, TrapFileError, read
 
 MAX_FILE = 1_048_576  # bytes
+SENDERS = "traps.senders"  # in Helen's state directory, unless the file names another one
 # An engine id by RFC 3411: no enterprise (0), and octets that follow.
 OWN_ENGINE = bytes.fromhex("8000000005")
 BOOTS_EPOCH = 1_700_000_000  # unix seconds: the number of starts is the time of the start, so that it only grows
@@ -38,7 +40,13 @@ def traps(client: Client, path: Path, only_check: bool) -> None:
     if only_check:
         echo(f"{path}: {len(config.sources)} sources, {len(config.meanings)} traps, {len(config.users)} users")
         return
-    listener = Listener(config, security_of(config), client, Counts(lambda text: echo(text, err=True)), time.monotonic)
+    security = security_of(config)
+    security.senders.path = config.senders or (client.state and client.state / SENDERS)
+    try:
+        security.senders.load()
+    except SendersUnreadable as fault:
+        echo(str(fault), err=True)
+    listener = Listener(config, security, client, Counts(lambda text: echo(text, err=True)), time.monotonic)
     _handle_signals(listener, path)
     try:
         addresses = listener.bind()
@@ -89,7 +97,7 @@ def _handle_signals(listener: Listener, path: Path) -> None:
         listener.ended.set()
 
     def again(*_: Any) -> None:
-        """Read the file anew; one with a fault changes nothing. Addresses to listen on stay."""
+        """Read the file anew; one with a fault changes nothing. Addresses to listen on and the file of senders stay."""
         try:
             config = read_file(path)
         except (Failed, Unusable) as fault:

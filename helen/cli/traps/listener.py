@@ -33,10 +33,12 @@ AT_ONCE = 100  # datagrams that are read from one socket before the others have 
 POST_SECONDS = 30.0  # that Helen has for one result
 PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries while Helen is away
 TOLD_SECONDS = 60.0
+KEPT_SECONDS = 10.0  # after which times of senders are on disk
 # Statuses after which a result is sent again: Helen, or a proxy before it, takes none now.
 AWAY = {502, 503, 504}
-# ... after which it is sent some times more: it may be this result that fails, and others wait behind it. 429 is not
-# among them: Helen answers so for one host only, for up to an hour.
+# ... after which it is sent some times more: it may be this result that fails, and others wait behind it. So may one
+# whose connection breaks without an answer each time, while Helen answers another request. 429 is not among them: Helen
+# answers so for one host only, for up to an hour.
 PERHAPS = {408, 425, 500}
 MOST_DOUBTS = 4
 RESULTS = "/api/v1/passive/results"
@@ -124,6 +126,8 @@ class Listener:
         """Receive until `ended` is set; then post what waits, for as long as one try takes. The rest is counted."""
         poster = threading.Thread(target=self._post_all, name="post", daemon=True)
         poster.start()
+        keeper = threading.Thread(target=self._keep_senders, name="keep", daemon=True)
+        keeper.start()
         told = self.steady()
         while not self.ended.is_set():
             for key, _ in self._selector.select(0.5):
@@ -132,7 +136,18 @@ class Listener:
                 told = self.steady()
                 self.counts.flush()
         self._end(poster)
+        keeper.join(POST_SECONDS)
         self.counts.flush()
+
+    def _keep_senders(self) -> None:
+        """Write times of senders from time to time, and at the end: a slow disk holds up no socket."""
+        is_last = False
+        while not is_last:
+            is_last = self.ended.wait(KEPT_SECONDS)
+            try:
+                self.security.senders.save()
+            except OSError as error:
+                self.counts.add("times of senders not kept", f"{self.security.senders.path}: {error.strerror}")
 
     def _end(self, poster: threading.Thread) -> None:
         """Wait for what is posted still; count as lost what is not."""
@@ -206,7 +221,7 @@ class Listener:
                 self.client.post(RESULTS, one.body, POST_SECONDS)
             except (Failed, Missing, Unusable) as refusal:
                 status = getattr(refusal, "status", None)
-                doubts += status in PERHAPS
+                doubts += status in PERHAPS or self._breaks(refusal)
                 is_final = isinstance(refusal, Missing | Unusable) or doubts >= MOST_DOUBTS or _is_final(status)
                 if is_final or self.ended.is_set():
                     where = f"{one.body['host']}/{one.body['check']}"
@@ -218,6 +233,10 @@ class Listener:
                 self.counts.add("taken")
                 one.confirm()
                 return
+
+    def _breaks(self, refusal: Exception) -> bool:
+        """Return True if this result alone got no answer: Helen answers something else."""
+        return getattr(refusal, "is_unanswered", False) and self.client.is_there()
 
 
 def _is_final(status: int | None) -> bool:

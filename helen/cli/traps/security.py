@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 import itertools
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from attrs import define, field, frozen
@@ -17,12 +16,10 @@ from attrs import define, field, frozen
 from helen.cli.traps import ber
 from helen.cli.traps.ber import BrokenBer, Reader
 from helen.cli.traps.notification import Notification, read_pdu
+from helen.cli.traps.senders import LARGEST, WINDOW, Senders
 from helen.cli.traps.users import ENCRYPTED, PROVED, User
 
 REPORTABLE, USER_SECURITY = 4, 3
-WINDOW = 150  # seconds: an older message is a copy of one
-LARGEST = 2**31 - 1
-MOST_ENGINES = 10_000  # senders whose time is remembered
 MOST_MESSAGE = 65_507
 REPORT = 0xA8
 STATS = "1.3.6.1.6.3.15.1.1"  # below it: what a report says is wrong
@@ -81,17 +78,17 @@ class Security:
     boots: int
     steady: Callable[[], float]
     _began: float = field(init=False)
-    _seen: OrderedDict[bytes, tuple[int, int, float]] = field(factory=OrderedDict)  # engine -> boots, time, and when
+    senders: Senders = field(init=False)
     _salts: itertools.count[int] = field(init=False)
     _reports: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self._began = self.steady()
+        self._began, self.senders = self.steady(), Senders(self.steady)
         self._salts = itertools.count(int.from_bytes(os.urandom(7), "big"))
 
     def follow(self, before: Security) -> None:
         """Take over what another one knows: the times of senders, and its own start unless it was another engine."""
-        self._seen = before._seen
+        self.senders = before.senders
         if self.engine == before.engine:
             self.boots, self._began, self._reports = before.boots, before._began, before._reports
 
@@ -152,17 +149,8 @@ class Security:
             if boots != self.boots or abs(time - self._now()) > WINDOW:
                 raise self._report(head, NOT_IN_TIME, user)
             return
-        now = self.steady()
-        known = self._seen.get(head.engine)
-        if known is not None:
-            age = int(now - known[2])
-            if boots < known[0] or (boots == known[0] and time < known[1] + age - WINDOW):
-                raise NotTaken(WORDS[NOT_IN_TIME])
-        if known is None or (boots, time) > known[:2]:
-            self._seen[head.engine] = boots, time, now
-        self._seen.move_to_end(head.engine)
-        if len(self._seen) > MOST_ENGINES:
-            self._seen.popitem(last=False)
+        if self.senders.is_old(head.engine, boots, time):
+            raise NotTaken(WORDS[NOT_IN_TIME])
 
     def _notification(self, head: _Head, user: User) -> tuple[Notification, bytes]:
         """Return the notification, and the names of its context, which its answer must have as well."""

@@ -10,6 +10,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
@@ -76,6 +77,7 @@ class TrapFile:
     meanings: tuple[Meaning, ...]
     a_minute: int
     at_once: int
+    senders: Path | None = None
 
     def source_of(self, address: Address) -> Source | None:
         """Return the first entry with this address, or None for a stranger."""
@@ -125,6 +127,9 @@ def read(text: str) -> TrapFile:
     engine = _engine(table.text("engine", "write 5 to 32 bytes in hexadecimal digits", "00" * 5), faults)
     a_minute = table.number("a_minute", 60, 1, 100_000)
     at_once = table.number("at_once", 100, 1, 100_000)
+    senders = table.text("senders", "write the path of a file from the root", "")
+    if senders and not senders.startswith("/"):
+        faults.append(f"the file: senders is {senders!r:.80}: write the path of a file from the root")
     users = [_user(each, opened) for each in _tables(table, "user")]
     sources = [_source(each) for each in _tables(table, "source")]
     meanings = [_meaning(each) for each in _tables(table, "trap")]
@@ -135,7 +140,8 @@ def read(text: str) -> TrapFile:
     if faults:
         raise TrapFileError("\n".join(faults))
     by_name = {user.name: user for user in users}
-    return TrapFile(tuple(listen), passed, by_name, engine, tuple(sources), tuple(meanings), a_minute, at_once)
+    return TrapFile(tuple(listen), passed, by_name, engine, tuple(sources), tuple(meanings), a_minute, at_once,
+                    Path(senders) if senders else None)  # fmt: skip
 
 
 _COMMUNITIES = 'write texts, { env = "NAME" } or { file = "/path" }'

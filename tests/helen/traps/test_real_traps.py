@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -178,8 +179,12 @@ def test_another_file_and_the_end(scene: Scene) -> None:
     wait_until(lambda: f"read {path} anew" in scene.traps.said, "another file", SECONDS)
     scene.link("snmptrap", UP, 20, "-v", "2c", "-c", "changed")
     scene.becomes("link-20", "ok")
+    scene.link("snmptrap", DOWN, 20, *secure("sha-aes", "SHA", "AES", "one"))
+    scene.becomes("link-20", "critical")
     scene.traps.process.send_signal(signal.SIGTERM)
     assert scene.traps.process.wait(SECONDS) == 0
+    kept = json.loads((scene.helen.state / "traps.senders").read_text())
+    assert {engine[:10] for engine, _, _ in kept} == {"80001f8880"}  # Net-SNMP's, with something of chance behind it
     told: Any = scene.traps.said
     assert " taken" in told
     assert "not taken by Helen (switch-1/nobody declares it" in told

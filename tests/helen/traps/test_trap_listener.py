@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -118,6 +119,18 @@ def test_tries_of_a_helen_that_was_away_do_not_count(monkeypatch: pytest.MonkeyP
     assert said == ["14 tries while Helen is away (no); 1 taken"]
 
 
+@contextmanager
+def serving(handler: type[http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server with this handler; yields its URL."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join(SECONDS)
+
+
 @pytest.fixture
 def proxy() -> Iterator[str]:
     """A proxy that finds each body too large, and says so to people."""
@@ -132,13 +145,8 @@ def proxy() -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join(SECONDS)
+    with serving(Handler) as url:
+        yield url
 
 
 def test_an_answer_that_is_no_json(proxy: str) -> None:
@@ -150,6 +158,59 @@ def test_an_answer_that_is_no_json(proxy: str) -> None:
     one.counts.flush()
     assert len(said) == 1
     assert said[0].startswith(f"1 not taken by Helen ({ROUTER}/started: Helen's answer, with status 413, is no JSON")
+
+
+class Breaking(http.server.BaseHTTPRequestHandler):
+    """Reads each result and says nothing; other requests have an answer while `answers` is true."""
+
+    answers = True
+
+    def do_GET(self) -> None:
+        if self.answers:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"ok")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(("answers", "is_final"), [(True, True), (False, False)])
+def test_a_result_whose_connection_breaks(monkeypatch: pytest.MonkeyPatch, answers: bool, is_final: bool) -> None:
+    """It is given up after four tries if Helen answers something else; else it waits until the end."""
+    monkeypatch.setattr(listener, "PAUSES", (0.0,))
+    monkeypatch.setattr(Breaking, "answers", answers)
+    with serving(Breaking) as url:
+        said, tries = list[str](), Tries(Client(None, url, "secret"))
+        one = a_listener(said, Clock(), tries)
+        tries.at_nine = one.ended.set
+        one.receive(cold_start(), ROUTER, lambda _: None)
+        one._post(one.waiting.get_nowait())
+    one.counts.flush()
+    assert tries.number == (4 if is_final else 9)
+    why = "Helen can't be reached: Remote end closed connection without response"
+    end = f"1 {'not taken by Helen' if is_final else 'lost'} ({ROUTER}/started: {why})"
+    assert said == [f"{tries.number - 1} tries while Helen is away ({why}); {end}"]
+
+
+class Tries:
+    """A client whose posts are counted."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.number = client, 0
+        self.is_there = client.is_there
+
+    def post(self, path: str, body: dict[str, Any], patience: float) -> None:
+        self.number += 1
+        if self.number == 9:
+            self.at_nine()
+        self.client.post(path, body, patience)
+
+    def at_nine(self) -> None:
+        """Do what the test wants then."""
 
 
 # ---------------------------------------------------------------------------------------------- repetitions

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from snmp_device import text, tlv
 from trap_messages import INFORM, LINK_DOWN, OURS, REPORT, RESPONSE, SENDER, WATCH, Clock, pdu, plain, secure
 
-from helen.cli.traps.security import MOST_ENGINES, NotTaken, Security
+from helen.cli.traps.security import NotTaken, Security
+from helen.cli.traps.senders import MOST_ENGINES
 from helen.cli.traps.users import User
 
 
@@ -108,10 +109,10 @@ def test_an_inform_for_another_receiver(security: Security) -> None:
 
 def test_senders_without_end(security: Security) -> None:
     """The time of those seen last is kept, and their keys."""
-    security._seen.update({number.to_bytes(5, "big"): (1, 1, 0.0) for number in range(MOST_ENGINES)})
+    security.senders._seen.update({number.to_bytes(5, "big"): (1, 1, 0.0, 150) for number in range(MOST_ENGINES)})
     security.open(secure(pdu()))
-    assert len(security._seen) == MOST_ENGINES
-    assert SENDER in security._seen
+    assert len(security.senders._seen) == MOST_ENGINES
+    assert SENDER in security.senders._seen
 
 
 def test_bytes_that_are_changed(security: Security) -> None:

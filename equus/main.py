@@ -25,12 +25,14 @@ COMMANDS = {
     "test": ("equus.authoring.commands", "test"),
     "lint": ("equus.authoring.commands", "lint"),
     "policy": ("equus.authoring.policy_commands", "policy"),
+    "lua-meta": ("equus.authoring.lua_meta.command", "lua_meta"),
 }
 SUMMARIES = {
     "run": "Run one check here, no server; exit status is the state.",
     "test": "Run the tests that lie beside checks.",
     "lint": "Look for mistakes in checks.",
     "policy": "Show or check the host's policy.",
+    "lua-meta": "Write definitions for editors: host.*, tables of checks.",
 }
 
 

@@ -47,6 +47,8 @@ def check() -> None:
 def new(name: str, folder: Path) -> None:
     """Write NAME.lua and tests/NAME.lua. They are a small check that works, to begin from.
 
+    Beside them come definitions for editors, as `equus lua-meta` writes them.
+
     Exit status 1: one of the files exists already.
     """
     name = name.removesuffix(".lua")
@@ -71,6 +73,16 @@ def new(name: str, folder: Path) -> None:
     echo(f"  run its tests       equus test {name} --checks {folder}")
     echo(f"  try it on an agent  helen check dry-run {source} --agent NAME")
     echo(f"  publish it          helen push {source}")
+    define(folder)
+
+
+def define(folder: Path) -> None:
+    """Write the definitions by which an editor completes checks. Without them the check is there all the same."""
+    words = [sys.executable, "-c", EQUUS, "lua-meta", str(folder)]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    echo(plain(done.stdout.strip() or "No definitions for editors were written."))
+    if done.returncode:
+        echo(plain(done.stderr.strip()), err=True)
 
 
 # ---------------------------------------------------------------------------------------------------- dry-run

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-CHECK = """local check = {
+CHECK = """---@type equus.Check
+local check = {
   summary = "@NAME@: what it measures, in one line",
   needs = { "load" },
   -- With `every` it runs on each agent by default; without, only where it is assigned.
@@ -13,6 +14,7 @@ CHECK = """local check = {
   },
 }
 
+---@param host equus.Host
 function check.run(args, host)
   -- A host call answers a value, or nil, a code and a sentence. docs/checks.rst lists them all.
   local load, code, text = host.load()

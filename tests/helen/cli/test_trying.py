@@ -73,10 +73,17 @@ def test_a_new_check(tmp_path: Path) -> None:
     result = runner.invoke(main, ["check", "new", "queue_depth", "--folder", str(tmp_path / "checks")])
     assert result.exit_code == 0, result.output
     assert f"helen check dry-run {tmp_path / 'checks' / 'queue_depth.lua'} --agent NAME" in result.output
+    assert f"files to {tmp_path / 'checks' / 'lua-meta'}\n" in result.output
+    assert (tmp_path / "checks" / ".luarc.json").exists()
     linted = runner.invoke(lint, [str(tmp_path / "checks")])
     assert (linted.exit_code, linted.stdout, linted.stderr) == (0, "", "2 files, 0 errors, 0 warnings\n")
     tested = runner.invoke(run_tests, ["queue_depth", "--checks", str(tmp_path / "checks")])
     assert (tested.exit_code, tested.output) == (0, "3 of 3 tests of 1 check pass\n")
+    (tmp_path / "checks" / "lua-meta" / "host.lua").write_text("-- my own\n")
+    second = runner.invoke(main, ["check", "new", "second", "--folder", str(tmp_path / "checks")])
+    assert (second.exit_code, (tmp_path / "checks" / "second.lua").exists()) == (0, True)
+    assert "No definitions for editors were written." in second.output
+    assert "host.lua was not written by `equus lua-meta`: move it away" in second.stderr
     again = runner.invoke(main, ["check", "new", "queue_depth.lua", "--folder", str(tmp_path / "checks")])
     assert (again.exit_code, "queue_depth.lua exists already" in again.output) == (1, True)
 

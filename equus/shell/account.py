@@ -17,10 +17,12 @@ class Account:
     gid: int
     home: str
     shell: str
+    groups: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, name: str) -> Account:
         """Return the account of a user. Raises KeyError if there is none. May ask the host's directory of users."""
         found = pwd.getpwnam(name)
         home = found.pw_dir if os.path.isdir(found.pw_dir) else "/"
-        return cls(name, found.pw_uid, found.pw_gid, home, found.pw_shell or "/bin/sh")
+        groups = tuple(os.getgrouplist(name, found.pw_gid))
+        return cls(name, found.pw_uid, found.pw_gid, home, found.pw_shell or "/bin/sh", groups)

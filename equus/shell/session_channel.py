@@ -20,9 +20,11 @@ from twisted.conch.ssh.session import parseRequest_pty_req, parseRequest_window_
 from twisted.internet import reactor
 
 from equus.shell.account import Account
+from equus.shell.login_process import start
 from equus.shell.paced_channel import PacedChannel
 from equus.shell.recording import About, Kind, Recording, RecordingFailed
 from equus.shell.session_program import Program
+from equus.shell.terminal_modes import set_modes
 
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -55,7 +57,8 @@ class SessionChannel(PacedChannel):
     def request_env(self, data: bytes) -> bool:
         """Set a variable that is allowed, and refuse any other."""
         name, value, _ = common.getNS(data, 2)
-        is_taken = is_allowed_variable(name) and len(value) <= MOST_VALUE and len(self._variables) < MOST_VARIABLES
+        is_short = len(name) <= MOST_VALUE and len(value) <= MOST_VALUE and len(self._variables) < MOST_VARIABLES
+        is_taken = is_allowed_variable(name) and is_short
         if is_taken and b"\0" not in name + value:
             self._variables[name.decode("ascii", "replace")] = value.decode("utf-8", "replace")
         return is_taken
@@ -64,7 +67,7 @@ class SessionChannel(PacedChannel):
         """Make a terminal of the size that the client has; refused if its certificate says so."""
         if self._terminal is not None or not self.avatar.permit.may_pty:
             return False
-        term, size, _ = parseRequest_pty_req(data)
+        term, size, modes = parseRequest_pty_req(data)
         master, slave = os.openpty()
         name = os.ttyname(slave)
         account = self.avatar.account
@@ -73,12 +76,13 @@ class SessionChannel(PacedChannel):
         os.chmod(name, 0o600)
         self._terminal = master, slave, name
         self._set_size(size)
+        set_modes(slave, modes)
         self._variables |= {"TERM": term.decode("ascii", "replace")[:64].replace("\0", ""), "SSH_TTY": name}
         return True
 
     def request_window_change(self, data: bytes) -> bool:
         """Give the terminal another size."""
-        if self._terminal is not None and (self._program is None or self._program.is_running):
+        if self._terminal is not None and (self._program is None or self._program.has_terminal):
             self._set_size(parseRequest_window_change(data))
         return True
 
@@ -133,12 +137,15 @@ class SessionChannel(PacedChannel):
             "HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell, "PATH": PATH,
         }  # fmt: skip
         self._program = Program(self)
-        others = () if account.uid == os.geteuid() else (account.uid, account.gid)
         user.note(f"runs {wanted!r}" if wanted is not None else "begins a shell")
-        reactor.spawnProcess(  # type: ignore[attr-defined]
-            self._program, executable, [each.encode("utf-8", "surrogateescape") for each in argv], environment,
-            account.home, *others, usePTY=self._terminal or 0,
-        )  # fmt: skip
+        words = [os.fsencode(each) for each in argv]
+        try:
+            start(reactor, self._program, account, executable, words, environment, self._terminal)
+        except OSError as error:
+            self._program = None
+            user.note(f"no process can be made: {error.strerror}")
+            self._end_recording(f"no process can be made: {error.strerror}")
+            return False
         return True
 
     def _forced(self) -> list[str]:
@@ -221,12 +228,13 @@ class SessionChannel(PacedChannel):
         self._end_recording(f"signal {number}" if number is not None else f"exit status {status}")
         if self.localClosed:
             return
-        if number is not None:
+        if number is not None and number in set(signal.Signals):
             name = signal.Signals(number).name.removeprefix("SIG").encode()
             how = common.NS(name) + bytes([has_core]) + common.NS(b"") + common.NS(b"")
             self.conn.sendRequest(self, b"exit-signal", how)
         else:
-            self.conn.sendRequest(self, b"exit-status", struct.pack(">L", status))
+            told = status if number is None else 128 + number  # a signal without a name, as a shell tells it
+            self.conn.sendRequest(self, b"exit-status", struct.pack(">L", told))
         self.loseConnection()
 
     def closed(self) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from typing import Any, Protocol
 
-from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.interfaces import IPushProducer
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
@@ -67,6 +67,11 @@ class Program(ProcessProtocol):
         has_core = how.status is not None and os.WCOREDUMP(how.status)
         self._channel.program_ended(how.exitCode or 0, how.signal, has_core)
 
+    @property
+    def has_terminal(self) -> bool:
+        """Return True while its terminal is open: later the descriptor's number may be that of another file."""
+        return self.is_running and self._channel.terminal_of() is not None and bool(self.transport.connected)
+
     def write(self, data: bytes) -> None:
         """Give the process input."""
         if self.is_running:
@@ -93,20 +98,22 @@ class Program(ProcessProtocol):
             self.transport.resumeProducing()
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process, or to the group in front on its terminal."""
-        if not self.is_running:
+        """Send a signal to the group of the process, or to the one in front on its terminal.
+
+        A terminal that the process has given up has no group in front, and 0 would name the group of this server.
+        """
+        leader = self.transport.pid
+        if not self.is_running or leader is None:
             return
-        terminal = self._channel.terminal_of()
-        try:
-            if terminal is not None:
-                os.killpg(os.tcgetpgrp(terminal), number)
-            else:
-                self.transport.signalProcess(number)
-        except (OSError, ProcessExitedAlready):
-            return
+        front, terminal = 0, self._channel.terminal_of()
+        with suppress(OSError):
+            if terminal is not None and self.has_terminal:
+                front = os.tcgetpgrp(terminal)
+        with suppress(OSError):
+            os.killpg(front or leader, number)
 
     def hang_up(self) -> None:
-        """Close the terminal or the pipes, and send SIGHUP."""
+        """Send SIGHUP, and close the terminal or the pipes."""
         if self.is_running:
             self.signal(signal.SIGHUP)
             self._let_go()

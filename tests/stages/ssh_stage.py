@@ -137,10 +137,12 @@ def resident(pid: int) -> int:
 
 
 class Terminal:
-    """ssh -tt on a terminal of the test's own."""
+    """ssh -tt on a terminal of the test's own; `modes`: words for stty."""
 
-    def __init__(self, at: Door, command: str) -> None:
+    def __init__(self, at: Door, command: str, modes: tuple[str, ...] = ()) -> None:
         self.ours, theirs = pty.openpty()
+        if modes:
+            subprocess.run(["stty", *modes], stdin=theirs, check=True, timeout=PATIENCE)
         self.process = subprocess.Popen(at.ssh("-tt", command), stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)
         self.said = b""
@@ -161,8 +163,8 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(at: Door, command: str) -> Iterator[Terminal]:
-    made = Terminal(at, command)
+def terminal(at: Door, command: str, modes: tuple[str, ...] = ()) -> Iterator[Terminal]:
+    made = Terminal(at, command, modes)
     try:
         yield made
     finally:

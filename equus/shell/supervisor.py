@@ -3,6 +3,9 @@
 Standard input has the settings, one line, and stays open as long as the agent lives; DESCRIPTOR is the connection. As
 the subreaper of all programs of the session this process finds those, too, that have left their session or their
 parent. They get a grace, and then SIGKILL.
+
+There are two of it, one the child of the other: if the inner one is killed its orphans are the children of the outer
+one, and if the outer one is killed the inner one sees its pipe close.
 """
 
 from __future__ import annotations
@@ -24,27 +27,54 @@ from equus.processes.spawner import children, kill_descendants
 GRACE = 3.0  # seconds from the end of the server to SIGKILL
 OPEN_FILES = 1_024  # of a login, until it raises that
 MAX_LINE = 65_536  # bytes of the settings
+ENDS = (signal.SIGTERM, signal.SIGHUP)  # what tells a supervisor to end all now
 
 
 def main() -> None:
-    """Run the server in a child, wait until it or the agent ends, and leave no process behind."""
+    """Run an inner supervisor in a child, wait until it or the agent ends, and leave no process behind."""
     descriptor = int(sys.argv[1])
     line = sys.stdin.buffer.readline(MAX_LINE)
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        die_with_parent(parent)
-        _serve(line, descriptor)
+    outer_lives, ours = os.pipe2(os.O_CLOEXEC)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    inner = os.fork()
+    if inner == 0:
+        os.close(ours)
+        _supervise(line, descriptor, outer_lives)
     os.close(descriptor)
-    server = os.pidfd_open(child)
+    os.close(outer_lives)
+    _wait_for_end(inner)
+    _end_all(inner)
+
+
+def _supervise(line: bytes, descriptor: int, outer_lives: int) -> None:
+    """Run the server in a child, wait until it, the agent or the outer supervisor ends, and end all. Never returns."""
+    try:
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        parent = os.getpid()
+        server = os.fork()
+        if server == 0:
+            os.close(outer_lives)
+            die_with_parent(parent)
+            _serve(line, descriptor)
+        os.close(descriptor)
+        _wait_for_end(server, outer_lives)
+        _end_all(server)
+    finally:
+        os._exit(0)
+
+
+def _wait_for_end(child: int, *more: int) -> None:
+    """Wait until a child ends, the agent closes standard input, others close theirs, or a signal says so."""
+    told, tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(tells)
+    for number in ENDS:
+        signal.signal(number, lambda *_: None)
     waiting = select.poll()
-    waiting.register(server, select.POLLIN)
-    waiting.register(0, select.POLLIN)
+    for descriptor in (os.pidfd_open(child), told, 0, *more):
+        waiting.register(descriptor, select.POLLIN)
     waiting.poll()
-    _end_all(child)
 
 
 def _serve(line: bytes, descriptor: int) -> None:
@@ -77,18 +107,19 @@ def _limit() -> None:
 
 
 def _end_all(child: int) -> None:
-    """Hang up, wait for the grace, and kill what is left."""
+    """Hang up, wait for the grace, and kill what is left. Each program hears SIGHUP once: it may be saving its work."""
     with suppress(ProcessLookupError):
         os.kill(child, signal.SIGTERM)
+    told = {child}
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
-        for descendant in children():
-            if descendant != child:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(descendant, signal.SIGHUP)
+        for descendant in set(children()) - told:
+            told.add(descendant)
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(descendant, signal.SIGHUP)
         with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+            while reaped := os.waitpid(-1, os.WNOHANG)[0]:
+                told.discard(reaped)  # its number may be another one's from now on
         if not children():
             return
         time.sleep(0.02)

@@ -131,6 +131,12 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def server_of(supervisor: subprocess.Popen[bytes]) -> int:
+    """The process that speaks SSH, which the inner supervisor has started."""
+    [inner] = children(supervisor.pid)
+    return children(inner)[0]
+
+
 def resident(pid: int) -> int:
     """Bytes of memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4_096

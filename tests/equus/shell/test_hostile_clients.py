@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from openssh import PATIENCE
-from ssh_stage import Door, children, door, resident, wait_until_gone
+from ssh_stage import Door, door, resident, server_of, wait_until_gone
 
 from equus.shell.permits import Access
 
@@ -74,7 +74,7 @@ def test_a_destination_that_takes_nothing_costs_no_memory(stage: Door) -> None:
             try:
                 target, _ = listener.accept()
                 with target:
-                    server = children(stage.processes[-1].pid)[0]
+                    server = server_of(stage.processes[-1])
                     assert process.stdin is not None and process.stdout is not None
                     before = resident(server)
                     flood(process.stdin.fileno())
@@ -108,7 +108,7 @@ def test_packets_without_an_end_before_a_login(stage: Door) -> None:
     with socket.create_connection(("127.0.0.1", stage.port), PATIENCE) as client:
         client.sendall(b"SSH-2.0-x\r\n")
         assert client.recv(3) == b"SSH"
-        server = children(stage.processes[-1].pid)[0]
+        server = server_of(stage.processes[-1])
         before = resident(server)
         flood(client.fileno(), packet * 4_096)
         assert resident(server) < before + 16 * MIB

@@ -49,8 +49,8 @@ def test_fifty_kills(tmp_path: Path) -> None:
                 assert client.stdout is not None
                 pids = [int(client.stdout.readline()) for _ in range(3)]
                 server = parent(pids[2])
-                supervisor = parent(server)
-                left += [*pids, server, supervisor]
+                inner = parent(server)
+                left += [*pids, server, inner, parent(inner)]
                 os.kill(client.pid if number % 2 else server, signal.SIGKILL)
             wait_until_gone(left)
             for client in clients:

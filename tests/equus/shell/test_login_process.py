@@ -1,4 +1,4 @@
-"""The processes of sessions: groups, users, terminals and ends that a person chooses, and the server that outlives them."""
+"""The processes of sessions: groups, users, terminals and ends, whatever a person makes of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 
 def test_a_signal_to_its_own_group(stage: Door) -> None:
-    """`kill 0`, as scripts do in a trap, ends what the script has started, and not the server; nor does it want fds."""
+    """`kill 0`, as scripts do in a trap, ends what the script has started, and not the server."""
     done = stage.run("trap 'exit 5' TERM; sleep 1000 & kill 0; wait")
     assert (done.returncode, done.stderr) == (5, b"")
     done = stage.run("ps -o pid=,pgid=,sid= -p $$")
@@ -132,7 +132,7 @@ def ran(home: Path, program: str) -> list[str]:
 
 
 def test_a_home_behind_a_folder_that_is_shut(tmp_path: Path) -> None:
-    """A user who may not pass the folder above gets no place behind it: the folder is entered with the user's rights."""
+    """A user who may not pass the folder above gets no place behind it: it is entered with the user's rights."""
     home = tmp_path / "shut" / "home"
     home.mkdir(parents=True)
     (home / "seen").write_text("secret")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from openssh import PATIENCE, keygen
-from ssh_stage import Door, children, door, resident, terminal, wait_until_gone
+from ssh_stage import Door, children, door, resident, server_of, terminal, wait_until_gone
 
 from equus.shell.permits import Access
 
@@ -186,7 +186,7 @@ sleep 1000
 """
 
 
-@pytest.mark.parametrize("victim", ["ssh", "server", "agent"])
+@pytest.mark.parametrize("victim", ["ssh", "server", "agent", "inner supervisor", "outer supervisor", "told"])
 def test_no_process_is_left(tmp_path: Path, victim: str) -> None:
     """Whichever side is killed: neither what ignores SIGHUP nor what has left its session and its parent goes on."""
     (tmp_path / "stubborn").write_text(STUBBORN)
@@ -196,24 +196,45 @@ def test_no_process_is_left(tmp_path: Path, victim: str) -> None:
             assert process.stdout is not None
             pids = [int(process.stdout.readline()) for _ in range(3)]
             [supervisor] = stage.processes
-            server = children(supervisor.pid)[0]
-            if victim == "ssh":
+            [inner] = children(supervisor.pid)
+            server = server_of(supervisor)
+            killed = {"server": server, "inner supervisor": inner, "outer supervisor": supervisor.pid}
+            if victim in killed:
+                os.kill(killed[victim], signal.SIGKILL)
+            elif victim == "ssh":
                 process.kill()
-            elif victim == "server":
-                os.kill(server, signal.SIGKILL)
+            elif victim == "told":  # as all processes of a unit that stops
+                supervisor.terminate()
             else:  # the agent's end of the pipe closes with it
                 assert supervisor.stdin is not None
                 supervisor.stdin.close()
-            wait_until_gone([*pids, server])
-            assert supervisor.wait(PATIENCE) == 0
+            wait_until_gone([*pids, server, inner])
+            assert supervisor.wait(PATIENCE) == (-signal.SIGKILL if victim == "outer supervisor" else 0)
             process.kill()
+
+
+SAVES = """#!/bin/bash
+(setsid bash -c "trap 'echo hung up >> $0.log' HUP; echo in; while :; do sleep 0.1; done" &)
+exec sleep 1000
+"""
+
+
+def test_a_program_hears_of_the_end_once(tmp_path: Path) -> None:
+    """It may be saving what somebody has written: a second signal would interrupt that."""
+    (tmp_path / "saves").write_text(SAVES)
+    with door(tmp_path) as stage:
+        with subprocess.Popen(stage.ssh(f"exec bash {tmp_path}/saves"), stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stdout.read(3) == b"in\n"
+            process.kill()
+        assert stage.processes[0].wait(PATIENCE) == 0
+    assert (tmp_path / "saves.log").read_text() == "hung up\n"
 
 
 def test_a_client_that_does_not_read_costs_no_memory(stage: Door) -> None:
     """A program that writes at full speed is stopped; the server's memory stays within some windows."""
     with subprocess.Popen(stage.ssh("cat /dev/zero"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and len(process.stdout.read(1_000_000)) == 1_000_000
-        server = children(stage.processes[-1].pid)[0]
+        server = server_of(stage.processes[-1])
         before = resident(server)
         time.sleep(2)
         assert resident(server) < before + 16 * 1_048_576

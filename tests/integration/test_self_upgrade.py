@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from helen_running import EQUUS, Program, Running, pulse, wait_until
+from product import build_product
 
 from equus_protocol.pieces import PIECE
 from groundwork.figures import figure
 from helen.cli import agent_upgrade
 from helen.cli.main import main
 
-ROOT = Path(__file__).parents[2]
 NEWER = "9.0.0"
-SOURCES = ("equus", "equus_protocol", "groundwork", "helen", "helen_checks", "checks", "scale0", "twisted", "zerotask")
 
 pytestmark = pytest.mark.integration
 
@@ -28,18 +24,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this source with a newer version."""
-    folder = tmp_path_factory.mktemp("product")
-    for name in SOURCES:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "dropin.cache"))
-    for name in ("pyproject.toml", "README.rst"):
-        shutil.copyfile(ROOT / name, folder / name)
-    lines = (ROOT / "setup.cfg").read_text().splitlines()
-    changed = [f"version = {NEWER}" if line.startswith("version = ") else line for line in lines]
-    (folder / "setup.cfg").write_text("\n".join(changed) + "\n")
-    words = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder / "dist"), str(folder)]
-    built = subprocess.run(words, capture_output=True, text=True, timeout=300)
-    assert built.returncode == 0, built.stdout + built.stderr
-    [wheel] = (folder / "dist").iterdir()
+    wheel = build_product(tmp_path_factory.mktemp("product"), NEWER)
     assert wheel.stat().st_size > PIECE  # or this shows nothing
     return wheel
 

@@ -1,0 +1,202 @@
+"""The Debian packages: what they say of themselves, and their life: install, upgrade, back, remove, purge."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from a_debian import Debian, a_debian
+from helen_running import wait_until
+from product import build_product
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "deploy" / "debian"))
+
+from environment import make_environment, python_version  # noqa: E402
+from make import debian_version, pack, pack_all  # noqa: E402
+from packages import ROLES, UNITS, Role, filled, lay_role  # noqa: E402
+
+OLD, NEW = "0.9.3", "0.10.0"  # a version is no decimal number
+ROLE = {role.package: role for role in ROLES}
+SYSTEMCTL = '#!/bin/sh\necho "$@" >> /run/said\n[ "$1" != --system ] || [ "$2" != is-enabled ] || echo enabled\n'
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted"),
+    [("1.2.0", "1.2.0-1"), ("1.2.0rc2", "1.2.0~rc2-1"), ("1.2.0a1", "1.2.0~a1-1"), ("1.2.0.dev3", "1.2.0~dev3-1")],
+)
+def test_a_version_as_dpkg_orders_it(version: str, wanted: str) -> None:
+    """A candidate comes before its release, and a release after all before it (20)."""
+    assert debian_version(Path(f"helen_equus-{version}-py3-none-any.whl")) == wanted
+    order = ["dpkg", "--compare-versions", wanted, "le", "1.2.0-1"]
+    assert subprocess.run(order, check=False).returncode == 0
+
+
+def test_what_is_no_wheel(tmp_path: Path) -> None:
+    """It is named, with what makes one (20)."""
+    with pytest.raises(ValueError, match=r"helen\.zip is no wheel: build one with `\./dev build`"):
+        debian_version(tmp_path / "helen.zip")
+    words = [ROOT / "deploy/debian/make.py", tmp_path / "a-1-py3-none-any.whl", tmp_path / "no.lock", tmp_path]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("deb: uv pip: ")
+    assert "no.lock" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.package)
+def test_the_package_of_a_role(tmp_path: Path, role: Role) -> None:
+    """It has its units unchanged, settings that a person keeps, a user, and scripts that sh can read (20)."""
+    lay_role(tmp_path / role.package, role, "1.4-1")
+    package = pack(tmp_path / role.package, tmp_path)
+    assert package.name == f"{role.package}_1.4-1_all.deb"
+    shown = subprocess.run(
+        ["dpkg-deb", "--show", "--showformat", "${Depends}", package], capture_output=True, text=True
+    )
+    assert "helen-equus (= 1.4-1)" in shown.stdout
+    subprocess.run(["dpkg-deb", "--raw-extract", package, tmp_path / "out"], check=True)
+    for unit in role.units:
+        assert (tmp_path / "out/usr/lib/systemd/system" / unit).read_text() == (UNITS / unit).read_text()
+    assert (tmp_path / "out/DEBIAN/conffiles").read_text() == f"/etc/{role.user}/{role.user}.env\n"
+    for name in ("postinst", "prerm", "postrm"):
+        script = tmp_path / "out/DEBIAN" / name
+        assert "@" not in script.read_text()
+        assert subprocess.run(["sh", "-n", script], check=False).returncode == 0
+
+
+def test_units_read_the_settings_of_their_package() -> None:
+    """And start programs of the folder that helen-equus brings (20)."""
+    for role in ROLES:
+        text = (UNITS / f"{role.user}.service").read_text()
+        assert re.search(rf"^EnvironmentFile=-?/etc/{role.user}/{role.user}\.env$", text, re.M)
+        assert re.search(r"^ExecStart=/opt/helen/bin/", text, re.M)
+        assert f"deb-systemd-invoke stop {' '.join(role.units)}" in filled("deb-systemd-invoke stop @units@", role)
+
+
+# ---------------------------------------------------------------------------------------------- their life
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """Those of two versions; the newer one differs in a module and in what it says of itself."""
+    folder = tmp_path_factory.mktemp("packages")
+    wheel, root = build_product(folder / "source", OLD), folder / "old" / "helen-equus"
+    make_environment(root, wheel, ROOT / "requirements" / "server.lock", "")
+    newer = folder / "new" / "helen-equus"
+    newer.parent.mkdir()
+    subprocess.run(["cp", "-al", root, newer], check=True)
+    [about] = newer.glob("opt/helen/lib/python*/site-packages/helen_equus-*.dist-info/METADATA")
+    text = about.read_text().replace(f"\nVersion: {OLD}\n", f"\nVersion: {NEW}\n")
+    about.unlink()  # and not written over: it is one file with the older one's
+    about.write_text(text)
+    (about.parents[1] / "helen" / "of_the_new_one.py").write_text('"""Comes and goes with a version."""\n')
+    out = {version: folder / f"{version}-debs" for version in (OLD, NEW)}
+    for path in out.values():
+        path.mkdir()
+    python = python_version()
+    found = {
+        OLD: pack_all(root, f"{OLD}-1", python, out[OLD]),
+        NEW: pack_all(newer, f"{NEW}-1", python, out[NEW]),
+    }
+    shutil.rmtree(folder / "old")
+    shutil.rmtree(folder / "new")
+    return found
+
+
+@pytest.fixture
+def debian(tmp_path: Path) -> Iterator[Debian]:
+    """One whose systemd says what it was asked, and does nothing."""
+    with a_debian(tmp_path) as opened:
+        opened.script(
+            "rm -f /usr/sbin/policy-rc.d; mkdir -p /run/systemd/system; cat > /usr/local/sbin/systemctl <<'E'\n"
+            + SYSTEMCTL
+            + "E\nchmod 755 /usr/local/sbin/systemctl"
+        )
+        yield opened
+
+
+def install(debian: Debian, packages: list[Path]) -> None:
+    for package in packages:
+        shutil.copyfile(package, debian.shared / package.name)
+    debian.does("dpkg", "--install", "--force-unsafe-io", *(f"/mnt/test/{package.name}" for package in packages))
+
+
+def asked(debian: Debian) -> list[str]:
+    """Return what systemd was asked since this was called last."""
+    return debian.script("touch /run/said; cat /run/said; rm /run/said").splitlines()
+
+
+def what_helen_holds(debian: Debian, name: str) -> tuple[str, str, str]:
+    """Run Helen once as its user, with a token that is made if it is not there; return version, tokens, its keys."""
+    options = "--state /var/lib/helen --listen 127.0.0.1:0 --web off"
+    start = f"exec runuser -u helen -- /opt/helen/bin/twistd -n --pidfile= helen {options}"
+    log = debian.shared / "helen.log"
+    with open(log, "a") as out:
+        process = subprocess.Popen(debian.words("sh", "-c", start), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        read = ("cat", "/var/lib/helen/run.json")
+        run = json.loads(
+            wait_until(lambda: process.poll() is None and debian.tried(*read).stdout, log.read_text(), 180)
+        )
+        if name not in (listed := debian.does("helen", "web-token", "list", "--state", "/var/lib/helen")):
+            debian.does("helen", "web-token", "add", name, "--scope", "read", "--state", "/var/lib/helen")
+            listed = debian.does("helen", "web-token", "list", "--state", "/var/lib/helen")
+        debian.does("kill", str(run["pid"]))
+        assert process.wait(60) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    keys = debian.script("cd /var/lib/helen; sha256sum ca/ca.key ca/ca.pem signing.key; stat -c %U helen.db ca/ca.key")
+    return run["version"], listed, keys
+
+
+@pytest.mark.long
+@pytest.mark.integration
+def test_the_life_of_the_packages(debian: Debian, packages: dict[str, list[Path]]) -> None:
+    """Upgrade and the way back keep state and settings, removal as well; a purge takes those of its role alone (20)."""
+    install(debian, packages[OLD])
+    assert debian.does("helen", "--version") == f"helen, version {OLD}\n"
+    assert debian.does("dpkg", "--verify", "helen-equus", "helen-server", "equus-agent") == ""
+    assert (
+        debian.does("stat", "-c", "%U:%G %a", "/var/lib/helen", "/var/lib/equus")
+        == "helen:helen 700\nequus:equus 700\n"
+    )
+    assert asked(debian) == ["--system daemon-reload"] * 2  # and nothing was started
+    debian.script("echo HELEN_NAME=helen.example >> /etc/helen/helen.env; echo EQUUS_JOIN=x > /etc/equus/join.env")
+    before = what_helen_holds(debian, "ann")
+    assert (before[0], "ann" in before[1]) == (OLD, True)
+
+    install(debian, packages[NEW])
+    assert debian.does("helen", "--version") == f"helen, version {NEW}\n"
+    assert asked(debian) == [
+        "--system daemon-reload", "try-restart helen.service", "--system daemon-reload", "try-restart equus.service"
+    ]  # fmt: skip
+    assert what_helen_holds(debian, "ann") == (NEW, *before[1:])
+
+    install(debian, packages[OLD])
+    assert what_helen_holds(debian, "ann") == before
+    gone = debian.does(
+        "sh", "-c", "find /opt/helen -name of_the_new_one.py -o -name __pycache__ -newer /run/said | wc -l"
+    )
+    assert gone == "0\n"
+    assert "HELEN_NAME=helen.example" in debian.does("cat", "/etc/helen/helen.env")
+
+    asked(debian)
+    debian.does("dpkg", "--remove", "helen-server", "equus-agent", "helen-equus")
+    assert "stop helen.service helen-agents.socket helen-web.socket" in asked(debian)
+    assert debian.tried("ls", "/opt/helen").returncode == 2  # not a file is left, bytecode included
+    debian.does(
+        "test", "-s", "/var/lib/helen/helen.db", "-a", "-s", "/etc/helen/helen.env", "-a", "-d", "/var/lib/equus"
+    )
+
+    debian.does("dpkg", "--purge", "helen-server")
+    assert debian.tried("ls", "/var/lib/helen", "/etc/helen").returncode == 2
+    debian.does("test", "-s", "/etc/equus/equus.env", "-a", "-s", "/etc/equus/join.env", "-a", "-d", "/var/lib/equus")
+    debian.does("dpkg", "--purge", "equus-agent")
+    assert debian.tried("ls", "/var/lib/equus").stdout == ""
+    assert debian.does("id", "-u", "helen") != "0\n"  # users stay

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -57,6 +58,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         numbers = {number for mark in item.iter_markers("adversary") for number in mark.args}
         item.user_properties.extend(("adversary", number) for number in sorted(numbers))
+
+
+class FolderFixtures:
+    """Ends the session's fixtures of a folder with the last test of that folder.
+
+    A browser, a Spark, or a Helen whose agents go on running checks would else take memory and processor time from all
+    tests that follow. It is a plugin of its own: a conftest is not told of what a session sets up.
+    """
+
+    def __init__(self) -> None:
+        self._lasting: dict[pytest.FixtureDef[Any], pytest.FixtureRequest] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
+        if fixturedef.scope == "session" and fixturedef.baseid:
+            self._lasting[fixturedef] = request
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+        yield
+        if nextitem is not None and nextitem.path.parent != item.path.parent:
+            for fixture, request in list(self._lasting.items()):
+                if not nextitem.nodeid.startswith(f"{fixture.baseid}/"):
+                    fixture.finish(request)  # type: ignore[arg-type]  # a SubRequest, which has no public name
+                    del self._lasting[fixture]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(FolderFixtures())
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

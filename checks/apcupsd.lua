@@ -81,6 +81,9 @@ function check.run(args, host)
   if #parts == 0 and not (flags.ONLINE or flags.CAL) then worst, parts[1] = worse(worst, "unknown"), "does not tell if it is on line" end
   local charge, left = words.number((found.BCHARGE or ""):match("^%S+")), words.number((found.TIMELEFT or ""):match("^%S+"))
   if charge then parts[#parts + 1] = string.format("charge %.0f %%", charge) end
+  if not charge and worst == "ok" and require("lacking").is_judged(args.warn, args.crit) then
+    worst, parts[#parts + 1] = worse(worst, "unknown"), "does not tell its charge (BCHARGE; warn and crit of ~: don't ask for it)"
+  end
   if left then parts[#parts + 1] = words.duration(left * 60) .. " left" end
   host.metric("time", took, { unit = "s", min = 0 })
   return worst, string.format("%s (%s)%s%s", found.UPSNAME or found.MODEL or "the supply", line:sub(1, 40), #parts > 0 and ": " or "", table.concat(parts, ", "))

@@ -49,6 +49,11 @@ function check.run(args, host)
   if queries > 0 and not next(fields.list(document, "nsstats")) then
     return "unknown", string.format("%s tells of %s, and nothing of what became of them (nsstats)", args.url, words.count(queries, "query", "queries"))
   end
+  for _, field in pairs(COUNTERS) do -- counters that are zero are left out
+    if queries == 0 and (fields.number(figures, field) or 0) > 0 then
+      return "unknown", string.format("%s tells what became of queries (%s), and not how many there were (opcodes)", args.url, field)
+    end
+  end
   local worst = measure(args, host, figures, queries)
   host.metric("time", seconds, { unit = "s", min = 0 })
   local booted, now = require("times").of(document["boot-time"]), require("times").of(document["current-time"])

@@ -13,6 +13,7 @@ local check = {
 -- Judges one filesystem. Returns the status, and a sentence on what is not in order.
 local function judge(args, host, one, name)
   local worse, worst, parts = require("status").worse, "ok", {}
+  if #(one.devices or {}) == 0 then worst, parts[1] = "unknown", "nothing is told of its devices" end
   for _, device in ipairs(one.devices or {}) do
     local label = { filesystem = name, device = tostring(device.id) }
     if device.missing then worst, parts[#parts + 1] = "critical", string.format("device %s is missing", label.device) end

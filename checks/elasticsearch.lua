@@ -29,9 +29,10 @@ local MOST_NODES = 200
 -- and how many were left out.
 local function measure_nodes(args, host, stats)
   local fields, worse = require "fields", require("status").worse
-  local worst, count, disks, left = "ok", 0, 0, 0
+  local worst, count, disks, left, listed = "ok", 0, 0, 0, 0
   for id, node in pairs(fields.list(stats, "nodes")) do
     local labels = { node = fields.text(node, "name") or tostring(id) }
+    listed = listed + 1
     local heap = fields.number(node, "jvm", "mem", "heap_used_percent")
     local whole, free = fields.number(node, "fs", "total", "total_in_bytes"), fields.number(node, "fs", "total", "available_in_bytes")
     if count >= MOST_NODES then
@@ -47,7 +48,7 @@ local function measure_nodes(args, host, stats)
       host.metric("disk_free", free, { unit = "B", min = 0, labels = labels })
     end
   end
-  return left > 0 and worse(worst, "unknown") or worst, count, disks, left
+  return left > 0 and worse(worst, "unknown") or worst, count, disks, left, listed
 end
 
 -- Adds the metrics of the cluster, and returns the worst status of their thresholds.
@@ -69,10 +70,10 @@ local function look_at_nodes(args, host, health, nodes)
   local api, number, worse = require "api", require("fields").number, require("status").worse
   local stats, code, text = api.get(host, args, STATS)
   if not stats then return api.verdict(code, text) end
-  local worst, measured, disks, left = measure_nodes(args, host, stats)
+  local worst, measured, disks, left, listed = measure_nodes(args, host, stats)
   if measured == 0 then return worse(worst, "unknown"), "its nodes tell no figures" end
   if left > 0 then return worst, string.format("%d further nodes are not measured", left) end
-  if measured < nodes then return worse(worst, "unknown"), string.format("only %d of them tell their heap", measured) end
+  if measured < math.max(nodes, listed) then return worse(worst, "unknown"), string.format("only %d of them tell their heap", measured) end
   local with_data = number(health, "number_of_data_nodes") or 0
   if disks < with_data then return worse(worst, "unknown"), string.format("only %d of %d with data tell their disk", disks, with_data) end
   return worst

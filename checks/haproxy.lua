@@ -83,18 +83,21 @@ local function state_of(status)
   return STATES[status:match("^%a+") or ""] or "odd"
 end
 
--- Adds the metrics of one frontend or backend, all of them or those that are judged. Returns the worst status of their thresholds.
-local function measure_proxy(args, host, row, all)
+-- Adds the metrics of one frontend or backend, all of them or those that are judged. Returns the worst status of their thresholds;
+-- adds to `unsaid` the name of one whose sessions or queue are not told.
+local function measure_proxy(args, host, row, all, unsaid)
   local number, worst = require("words").number, "ok"
   local labels = { proxy = row.pxname, side = row.svname:lower() }
   local limit = number(row.slim)
-  if row.svname == "FRONTEND" and limit and limit > 0 then
-    worst = host.metric("sessions_used", (number(row.scur) or 0) * 100 / limit, { unit = "%", warn = args.warn, crit = args.crit, min = 0, labels = labels })
-  elseif row.svname == "BACKEND" then
-    worst = host.metric("queue", number(row.qcur) or 0, { unit = "requests", warn = args.queue_warn, crit = args.queue_crit, min = 0, labels = labels })
+  local sessions, queued = number(row.scur), number(row.qcur)
+  if not sessions or (row.svname == "BACKEND" and not queued) then unsaid[#unsaid + 1] = string.format("%s/%s", row.pxname, row.svname) end
+  if row.svname == "FRONTEND" and limit and limit > 0 and sessions then
+    worst = host.metric("sessions_used", sessions * 100 / limit, { unit = "%", warn = args.warn, crit = args.crit, min = 0, labels = labels })
+  elseif row.svname == "BACKEND" and queued then
+    worst = host.metric("queue", queued, { unit = "requests", warn = args.queue_warn, crit = args.queue_crit, min = 0, labels = labels })
   end
   if not all then return worst end
-  host.metric("sessions", number(row.scur) or 0, { unit = "sessions", min = 0, labels = labels })
+  host.metric("sessions", sessions or 0, { unit = "sessions", min = 0, labels = labels })
   for name, field in pairs { received = "bin", sent = "bout" } do
     host.metric(name, number(row[field]) or 0, { unit = "B", kind = "counter", labels = labels })
   end
@@ -107,7 +110,7 @@ end
 -- Adds all metrics. Returns what was found, with the worst status of the thresholds.
 local function measure(args, host, rows)
   local patterns, worse = require "patterns", require("status").worse
-  local found = { up = 0, down = 0, maintenance = 0, odd = {}, dead = {}, downs = {}, seen = {}, proxies = 0, worst = "ok" }
+  local found = { up = 0, down = 0, maintenance = 0, odd = {}, dead = {}, downs = {}, seen = {}, proxies = 0, worst = "ok", unsaid = {} }
   for _, row in ipairs(rows) do
     local proxy, server, status = row.pxname or "", row.svname or "", row.status or ""
     local judged = not patterns.any(proxy, args.ignore) and not patterns.any(proxy .. "/" .. server, args.ignore)
@@ -120,7 +123,7 @@ local function measure(args, host, rows)
     elseif server == "FRONTEND" or server == "BACKEND" then
       if server == "BACKEND" and state == "down" then found.dead[#found.dead + 1] = proxy end
       found.proxies = found.proxies + 1
-      if found.proxies <= MOST_JUDGED then found.worst = worse(found.worst, measure_proxy(args, host, row, found.proxies <= MOST_PROXIES)) end
+      if found.proxies <= MOST_JUDGED then found.worst = worse(found.worst, measure_proxy(args, host, row, found.proxies <= MOST_PROXIES, found.unsaid)) end
     elseif row.type == "2" then
       found[state] = found[state] + 1
       if state == "down" then found.downs[#found.downs + 1] = proxy .. "/" .. server end
@@ -156,7 +159,7 @@ function check.run(args, host)
   if found.proxies > MOST_JUDGED then
     found.worst, parts[#parts + 1] = worse(found.worst, "unknown"), string.format("sessions and queues of %d proxies are not judged: ignore some", found.proxies - MOST_JUDGED)
   end
-  return found.worst, table.concat(parts, ", ")
+  return require("lacking").verdict(found.worst, found.unsaid, table.concat(parts, ", "))
 end
 
 return check

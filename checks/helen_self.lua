@@ -59,7 +59,8 @@ end
 
 local function measure(args, host, document, seconds)
   local worse, agents = require("status").worse, document.agents
-  local known, connected = agents.known or 0, agents.connected or 0
+  local known, connected, lacking = agents.known or 0, agents.connected or 0, {}
+  if not (agents.known and agents.connected) then lacking[1] = "its agents" end
   local worst = host.metric("away", known > 0 and (known - connected) * 100 / known or 0, { unit = "%", warn = args.away_warn, crit = args.away_crit, min = 0, max = 100 })
   host.metric("agents", known, { unit = "agents", min = 0 })
   host.metric("connected", connected, { unit = "agents", min = 0 })
@@ -67,6 +68,7 @@ local function measure(args, host, document, seconds)
   if backlog then
     worst = worse(worst, host.metric("backlog", backlog, { unit = "B", warn = args.backlog_warn, crit = args.backlog_crit, min = 0 }))
   end
+  if not backlog then lacking[#lacking + 1] = "results that wait for the disk" end
   for _, word in ipairs { "ok", "warning", "critical", "unknown" } do
     local count = type(document.checks) == "table" and document.checks[word]
     if count then host.metric("checks", count, { unit = "checks", min = 0, labels = { status = word } }) end
@@ -76,8 +78,9 @@ local function measure(args, host, document, seconds)
   if outbox.dead then
     worst = worse(worst, host.metric("messages_given_up", outbox.dead, { unit = "messages", warn = args.dead_warn, crit = args.dead_crit, min = 0 }))
   end
+  if not outbox.dead then lacking[#lacking + 1] = "messages that were given up" end
   host.metric("time", seconds, { unit = "s", min = 0 })
-  return worst, known, connected
+  return worst, known, connected, lacking
 end
 
 function check.run(args, host)
@@ -88,11 +91,11 @@ function check.run(args, host)
     return "critical", text
   end
   if type(document.agents) ~= "table" then return "critical", "that is no Helen: its status names no agents" end
-  local worst, known, connected = measure(args, host, document, seconds)
+  local worst, known, connected, lacking = measure(args, host, document, seconds)
   local trouble, fault = troubles_of(document)
   if trouble then return "critical", trouble end
   if fault then return worse(worst, "warning"), fault end
-  return worst, string.format("version %s, %d of %d agents connected", tostring(document.version or "?"), connected, known)
+  return require("lacking").verdict(worst, lacking, string.format("version %s, %d of %d agents connected", tostring(document.version or "?"), connected, known))
 end
 
 return check

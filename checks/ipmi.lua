@@ -49,6 +49,8 @@ local function judge_log(args, host)
     local full = host.metric("log_used", used, { unit = "%", warn = args.log_warn, crit = args.log_crit, min = 0, max = 100 })
     if full ~= "ok" then parts[#parts + 1] = string.format("its log is %.0f %% full: save and clear it", used) end
     worst = worse(worst, full)
+  elseif require("lacking").is_judged(args.log_warn, args.log_crit) then
+    worst, parts[#parts + 1] = worse(worst, "unknown"), "its log does not tell how full it is (log_warn and log_crit of ~: don't ask for it)"
   end
   return worst, #parts > 0 and table.concat(parts, ", ") or nil
 end

@@ -74,8 +74,9 @@ local function measure(args, host, answers)
   local lacking = {}
   if not limit then lacking[1] = "the limit of its heap" end
   if number(answers[4], "status") ~= 200 then lacking[#lacking + 1] = "its garbage collection" end
-  if #lacking > 0 then worst = worse(worst, "unknown") end
   local open, most = number(answers[5], "value", "OpenFileDescriptorCount"), number(answers[5], "value", "MaxFileDescriptorCount")
+  if not (open and most) and number(answers[5], "status") ~= 404 then lacking[#lacking + 1] = "its files" end -- 404: a machine on Windows
+  if #lacking > 0 then worst = worse(worst, "unknown") end
   if open and most and most > 0 then add("files_used", open * 100 / most, "%", args.files_warn, args.files_crit) end
   local heap = limit and limit > 0 and string.format(" of %s", words.bytes(limit)) or ""
   local unsaid = #lacking > 0 and "nothing is told of " .. table.concat(lacking, " and ") .. ", " or ""

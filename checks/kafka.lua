@@ -70,14 +70,15 @@ local function partition_at(body, at)
   return fault == NO_LEADER and -1 or leader, replicas, in_sync, at + 4 * in_sync
 end
 
--- Reads the metadata. Calls take(name, leader, replicas, in_sync) for each partition; returns the brokers, the controller and the topics by name:
--- { fault (0 if there is none), partitions (their number) }.
+-- Reads the metadata. Calls take(name, leader, replicas, in_sync) for each partition, with leader -1 for one that is no broker; returns the number
+-- of brokers, the controller (-1 for none that is a broker) and the topics by name: { fault (0 if there is none), partitions (their number) }.
 local function read(body, take)
-  local brokers, count, controller, at, topics, left = nil, nil, nil, 1, {}, MOST_PARTITIONS
+  local brokers, count, controller, at, topics, left, known = nil, nil, nil, 1, {}, MOST_PARTITIONS, {}
   brokers, at = count_at(body, at, 10000)
   for _ = 1, brokers do
-    local _
-    _, at = string.unpack(">i4", body, at)
+    local id, _
+    id, at = string.unpack(">i4", body, at)
+    known[id] = true
     _, at = text_at(body, at)
     _, at = string.unpack(">i4", body, at)
     _, at = text_at(body, at)
@@ -93,11 +94,11 @@ local function read(body, take)
     for _ = 1, partitions do
       local leader, replicas, in_sync
       leader, replicas, in_sync, at = partition_at(body, at)
-      take(name or "", leader, replicas, in_sync)
+      take(name or "", known[leader] and leader or -1, replicas, in_sync)
     end
   end
   if at ~= #body + 1 then require("stream").fail("protocol", "the broker sends broken metadata") end
-  return brokers, controller, topics
+  return brokers, known[controller] and controller or -1, topics
 end
 
 -- Asks the broker. Returns the figures.

@@ -16,12 +16,13 @@ local check = {
   },
 }
 
--- Adds one figure if there is one, and keeps what is over its limit.
+-- Adds one figure if there is one, and keeps what is over its limit. Returns false if there is none.
 local function judge(host, found, name, value, unit, warn, crit, said)
-  if not value then return end
+  if not value then return false end
   local status = host.metric(name, value, { unit = unit, warn = warn, crit = crit, min = 0 })
   found.worst = require("status").worse(found.worst, status)
   if status ~= "ok" then found.parts[#found.parts + 1] = string.format(said, require("words").short(value)) end
+  return true
 end
 
 local function share(used, most)
@@ -35,7 +36,8 @@ function check.run(args, host)
   local sockets, _, why = host.kernel.sockets()
   if not sockets then return "unknown", why end
   local found = { worst = "ok", parts = {} }
-  judge(host, found, "files_used", share(files.open, files.most), "%", args.files_warn, args.files_crit, "%s %% of all files are open")
+  local lacking = {}
+  if not judge(host, found, "files_used", share(files.open, files.most), "%", args.files_warn, args.files_crit, "%s %% of all files are open") then lacking[1] = "the limit of open files" end
   host.metric("files", files.open, { unit = "files", min = 0 })
   -- Without a firewall that tracks connections there is no table of them.
   local tracked, code, sentence = host.kernel.conntrack()
@@ -55,9 +57,10 @@ function check.run(args, host)
   if sockets.used then host.metric("sockets", sockets.used, { unit = "sockets", min = 0 }) end
   local full = sockets.listen_overflows and recent.growth(host, "overflows", sockets.listen_overflows)
   judge(host, found, "listen_overflows", full, "connections", args.overflows_warn, args.overflows_crit, "%s connections lost at full queues of listeners")
-  if #found.parts > 0 then return found.worst, table.concat(found.parts, ", ") end
+  if #found.parts > 0 then return require("lacking").verdict(found.worst, lacking, table.concat(found.parts, ", ")) end
   local table_text = tracked and string.format(", %.0f of %.0f tracked connections", tracked.count, tracked.most) or ""
-  return found.worst, string.format("%s open%s, %s", words.count(files.open, "file", "files"), table_text, words.count(sockets.used or 0, "socket", "sockets"))
+  return require("lacking").verdict(found.worst, lacking,
+    string.format("%s open%s, %s", words.count(files.open, "file", "files"), table_text, words.count(sockets.used or 0, "socket", "sockets")))
 end
 
 return check

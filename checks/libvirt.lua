@@ -39,6 +39,10 @@ function check.run(args, host)
   end
   local machines = read(answer.text)
   if not machines then return "unknown", string.format("the program %s writes no list of virsh", args.program) end
+  -- Without rights virsh lists nothing, and so it does for a user of its own: that says nothing of the host's machines.
+  if #machines == 0 and #args.machines == 0 and not require("lacking").is_judged(args.warn, args.crit) then
+    return "unknown", string.format("the program %s lists no machine: see which libvirt it asks (--connect qemu:///system), or give machines, warn or crit", args.program)
+  end
   local counts, worst, bad = { running = 0, paused = 0, stopped = 0, crashed = 0 }, "ok", {}
   for _, one in ipairs(machines) do
     local kind = STATES[one.state]

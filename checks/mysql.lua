@@ -98,7 +98,12 @@ function check.run(args, host)
     return "critical", text
   end
   local worst, used, places = measure(args, host, found)
+  local lacking = {}
+  for _, name in ipairs { "Threads_connected", "Threads_running" } do
+    if not found.status[name] then lacking[#lacking + 1] = name end
+  end
   local summary = string.format("version %s, %d of %d connections", found.version, used, places)
+  worst, summary = require("lacking").verdict(worst, lacking, summary)
   if not found.replication then return worst, summary end
   local status, why = replica_status(args, host, found.replication)
   return worse(worst, status), summary .. ", " .. why

@@ -30,12 +30,14 @@ local function illness_of(args, host)
   return require("fields").text(document, "error") or string.format("/healthz answers %d %s", answer.status, word or answer.reason)
 end
 
--- Adds the metrics of JetStream, and returns the status of its storage.
-local function measure_jetstream(args, host, varz)
+-- Adds the metrics of JetStream, if it runs, and returns the status of its storage; adds to `lacking` what is not told.
+local function measure_jetstream(args, host, varz, lacking)
   local number, worst = require("fields").number, "ok"
+  local runs = next(require("fields").list(varz, "jetstream")) ~= nil
   for kind, names in pairs { file = { "storage", "max_storage" }, memory = { "memory", "max_memory" } } do
     local used, limit = number(varz, "jetstream", "stats", names[1]), number(varz, "jetstream", "config", names[2])
     if used then host.metric("jetstream", used, { unit = "B", min = 0, labels = { storage = kind } }) end
+    if runs and not (used and limit) then lacking[#lacking + 1] = "JetStream's " .. kind end
     if used and limit and limit > 0 then
       local status = host.metric("jetstream_used", used * 100 / limit, {
         unit = "%", warn = args.storage_warn, crit = args.storage_crit, min = 0, labels = { storage = kind },
@@ -46,11 +48,13 @@ local function measure_jetstream(args, host, varz)
   return worst
 end
 
--- Adds the metrics, and returns the worst status of their thresholds.
+-- Adds the metrics. Returns the worst status of their thresholds, how many consumers were slow lately, and names of figures that are not told.
 local function measure(args, host, varz, connections)
-  local number, worse, worst = require("fields").number, require("status").worse, "ok"
-  local places = number(varz, "max_connections") or 0
-  if places > 0 then
+  local number, worse, worst, lacking = require("fields").number, require("status").worse, "ok", {}
+  local places, slow = number(varz, "max_connections"), number(varz, "slow_consumers")
+  if not places then lacking[1] = "how many connections it takes" end
+  if not slow then lacking[#lacking + 1] = "slow consumers" end
+  if places and places > 0 then
     worst = host.metric("connections_used", connections * 100 / places, { unit = "%", warn = args.warn, crit = args.crit, min = 0 })
   end
   host.metric("connections", connections, { unit = "connections", min = 0 })
@@ -64,9 +68,9 @@ local function measure(args, host, varz, connections)
     local value = number(varz, field)
     if value then host.metric(metric, value, { unit = (metric == "received" or metric == "sent") and "B" or "c", kind = "counter" }) end
   end
-  local since = require("recent").growth(host, "slow consumers", number(varz, "slow_consumers") or 0)
+  local since = require("recent").growth(host, "slow consumers", slow or 0)
   worst = worse(worst, host.metric("slow_consumers", since, { unit = "consumers", warn = args.slow_warn, crit = args.slow_crit, min = 0 }))
-  return worse(worst, measure_jetstream(args, host, varz)), since
+  return worse(worst, measure_jetstream(args, host, varz, lacking)), since, lacking
 end
 
 function check.run(args, host)
@@ -76,9 +80,10 @@ function check.run(args, host)
   local connections = fields.number(varz, "connections")
   if not (fields.text(varz, "server_id") and connections) then return "unknown", args.url .. " is no monitoring port of NATS" end
   local ill, code, why = illness_of(args, host)
-  local worst, slow = measure(args, host, varz, connections)
+  local worst, slow, lacking = measure(args, host, varz, connections)
   host.metric("time", seconds, { unit = "s", min = 0 })
   local summary = string.format("version %s, %s", fields.text(varz, "version") or "?", words.count(connections, "connection", "connections"))
+  worst, summary = require("lacking").verdict(worst, lacking, summary)
   if slow > 0 then summary = summary .. ", " .. words.count(slow, "consumer was", "consumers were") .. " dropped as too slow" end
   if ill then return "critical", "not healthy: " .. ill .. ", " .. summary end
   if code then

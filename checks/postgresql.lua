@@ -87,6 +87,9 @@ function check.run(args, host)
   local summary = string.format("version %s, %s, %d of %d connections", (row.version or "?"):match("^%S+"), standby and "standby" or "primary", used, places)
   local lag = standby and words.number(row.lag)
   if lag then summary = summary .. string.format(", %s behind", words.duration(lag)) end
+  local lacking = not words.number(row.backends) and { "its connections" } or {}
+  if standby and not lag and require("lacking").is_judged(args.lag_warn, args.lag_crit) then lacking[#lacking + 1] = "how far it is behind" end
+  worst, summary = require("lacking").verdict(worst, lacking, summary)
   if args.replica and not standby then return "critical", summary .. ": it should be a standby" end
   return worst, summary
 end

@@ -61,13 +61,17 @@ function check.run(args, host)
     if not kind and figures[one.mark] then kind = one end
   end
   if not kind then return "unknown", args.url .. " is no API of PowerDNS" end
-  local queries = 0
-  for _, field in ipairs(kind.queries) do queries = queries + (figures[field] or 0) end
+  local queries, lacking = 0, {}
+  for _, field in ipairs(kind.queries) do
+    if not figures[field] then lacking[#lacking + 1] = field end
+    queries = queries + (figures[field] or 0)
+  end
+  if not figures[kind.latency] then lacking[#lacking + 1] = kind.latency end
   local worst = measure(args, host, figures, kind, queries)
   host.metric("time", seconds, { unit = "s", min = 0 })
   if not figures[kind.failed] then return require("status").worse(worst, "unknown"), string.format("%s tells nothing of queries that failed (%s)", args.url, kind.failed) end
   local up = figures.uptime and ", up for " .. words.duration(figures.uptime) or ""
-  return worst, string.format("%s, %s%s", kind.kind, words.count(queries, "query", "queries"), up)
+  return require("lacking").verdict(worst, lacking, string.format("%s, %s%s", kind.kind, words.count(queries, "query", "queries"), up))
 end
 
 return check

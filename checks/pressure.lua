@@ -19,7 +19,7 @@ function check.run(args, host)
   local worse, short = require("status").worse, require("words").short
   local pressure, _, text = host.kernel.pressure()
   if not pressure then return "unknown", text end
-  local worst, parts, bad = "ok", {}, {}
+  local worst, parts, bad, lacking = "ok", {}, {}, {}
   for _, judged in ipairs(JUDGED) do
     local kind, part, name = table.unpack(judged)
     local figures = pressure[kind] and pressure[kind][part]
@@ -29,10 +29,12 @@ function check.run(args, host)
       local list = status == "ok" and parts or bad
       list[#list + 1] = string.format("%s %% of the time for %s", short(figures.percent_300s), name)
       if figures.seconds then host.metric(kind .. "_time", figures.seconds, { unit = "s", kind = "counter" }) end
+    else
+      lacking[#lacking + 1] = name
     end
   end
   if #parts + #bad == 0 then return "unknown", "the kernel tells no pressure: it is built without it, or started with psi=0" end
-  return worst, "waits " .. table.concat(#bad > 0 and bad or parts, ", ")
+  return require("lacking").verdict(worst, lacking, "waits " .. table.concat(#bad > 0 and bad or parts, ", "))
 end
 
 return check

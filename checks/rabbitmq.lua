@@ -28,26 +28,27 @@ local MOST_PAGES, MOST_QUEUES = 20, 100
 -- Adds the metrics of a node, and returns the worst status of their thresholds.
 local function measure_node(args, host, node, name)
   local worse, number = require("status").worse, require("fields").number
-  local labels, worst = { node = name }, "ok"
-  local function share(metric, used, whole, warn, crit)
+  local labels, worst, lacking = { node = name }, "ok", {}
+  local function share(metric, used, whole, warn, crit, needed)
     used, whole = number(node, used), number(node, whole)
+    if not (used and whole) and (needed or used or whole) then lacking[#lacking + 1] = metric:gsub("_used", "") end
     if used and whole and whole > 0 then
       worst = worse(worst, host.metric(metric, used * 100 / whole, { unit = "%", warn = warn, crit = crit, min = 0, labels = labels }))
     end
   end
-  share("memory_used", "mem_used", "mem_limit", args.warn, args.crit)
+  share("memory_used", "mem_used", "mem_limit", args.warn, args.crit, true)
   share("handles_used", "fd_used", "fd_total", args.handles_warn, args.handles_crit)
   share("processes_used", "proc_used", "proc_total")
   for metric, field in pairs { memory = "mem_used", disk_free = "disk_free" } do
     if number(node, field) then host.metric(metric, number(node, field), { unit = "B", min = 0, labels = labels }) end
   end
-  return worst
+  return worst, lacking
 end
 
--- Judges the nodes. Returns the status, sentences on what is wrong, and how many run; or nil if that is no list of nodes.
+-- Judges the nodes. Returns the status, sentences on what is wrong, how many run, and names of figures that are not told; or nil if that is no list of nodes.
 local function judge_nodes(args, host, nodes)
   local fields, worse = require "fields", require("status").worse
-  local worst, ills, running = "ok", {}, 0
+  local worst, ills, running, unsaid = "ok", {}, 0, {}
   for _, node in ipairs(nodes) do
     local name = fields.text(node, "name")
     if not name or type(node.running) ~= "boolean" then return nil end
@@ -55,7 +56,9 @@ local function judge_nodes(args, host, nodes)
     if not node.running then
       ills[#ills + 1] = name .. " does not run"
     else
-      worst = worse(worst, measure_node(args, host, node, name))
+      local status, lacking = measure_node(args, host, node, name)
+      worst = worse(worst, status)
+      if #lacking > 0 then unsaid[#unsaid + 1] = string.format("%s of %s", table.concat(lacking, ", "), name) end
       if node.mem_alarm == true then ills[#ills + 1] = name .. " has used up its memory and stops publishers" end
       if node.disk_free_alarm == true then ills[#ills + 1] = name .. " has used up its disk and stops publishers" end
       local lost = #fields.list(node, "partitions")
@@ -63,7 +66,7 @@ local function judge_nodes(args, host, nodes)
     end
   end
   if #nodes == 0 then return nil end
-  return worst, ills, running
+  return worst, ills, running, unsaid
 end
 
 -- Returns all queues, or nil, code, text.
@@ -135,7 +138,7 @@ function check.run(args, host)
   if overview then nodes, code, text = api.get(host, args, NODES) end
   if not nodes then return api.verdict(code, text) end
   local version = fields.text(overview, "rabbitmq_version")
-  local worst, ills, running = judge_nodes(args, host, nodes)
+  local worst, ills, running, unsaid = judge_nodes(args, host, nodes)
   if not (version and worst) then return "unknown", args.url .. " is no management API of RabbitMQ" end
   measure(host, overview)
   if #ills > 0 then worst = "critical" end
@@ -150,7 +153,7 @@ function check.run(args, host)
   end
   ills[#ills + 1] = string.format("version %s, %d of %s run, %s", version, running, words.count(#nodes, "node", "nodes"),
     words.count(fields.number(overview, "queue_totals", "messages") or 0, "message", "messages"))
-  return worst, table.concat(ills, ", ")
+  return require("lacking").verdict(worst, unsaid, table.concat(ills, ", "))
 end
 
 return check

@@ -56,6 +56,10 @@ function check.run(args, host)
   if refusal then return "critical", "the server refuses: " .. refusal end
   local info = info_of(answer.received)
   if not info.redis_version then return "critical", string.format("port %d is no Redis server", args.port) end
+  local lacking = {}
+  for _, name in ipairs { "used_memory", "maxmemory", "connected_clients" } do
+    if not tonumber(info[name]) then lacking[#lacking + 1] = name end
+  end
   local worst, memory, limit = "ok", tonumber(info.used_memory) or 0, tonumber(info.maxmemory) or 0
   host.metric("memory", memory, { unit = "B", min = 0 })
   if limit > 0 then
@@ -72,7 +76,7 @@ function check.run(args, host)
     words.count(clients, "client", "clients"))
   if info.role == "slave" and info.master_link_status ~= "up" then return "critical", summary .. ", the link to its master is down" end
   if info.loading == "1" then return worse(worst, "warning"), summary .. ", still loading its data" end
-  return worst, summary
+  return require("lacking").verdict(worst, lacking, summary)
 end
 
 return check

@@ -67,6 +67,17 @@ local function measure(args, host, document, device)
   return worst, parts
 end
 
+-- Returns the name of what a disk of its kind has and the document lacks, or nil.
+local function lacking_of(document)
+  local fields = require "fields"
+  local protocol, log = fields.text(document, "device", "protocol"), "nvme_smart_health_information_log"
+  if protocol == "ATA" and #fields.list(document, "ata_smart_attributes", "table") == 0 then return "ata_smart_attributes" end
+  if protocol ~= "NVMe" and not fields.at(document, log) then return nil end
+  for _, field in ipairs { "critical_warning", "media_errors", "percentage_used" } do
+    if not fields.number(document, log, field) then return log .. "." .. field end
+  end
+end
+
 -- Judges one disk. Returns the status and its sentence.
 local function judge(args, host, device)
   local fields, worse = require "fields", require("status").worse
@@ -80,6 +91,8 @@ local function judge(args, host, device)
     return "unknown", string.format("%s %s%s", name, why, message and ": " .. message:sub(1, 120) or "")
   end
   local worst, parts = measure(args, host, document, device)
+  local lacking = lacking_of(document)
+  if lacking then worst, parts[#parts + 1] = worse(worst, "unknown"), string.format("its figures are not told (%s): see docs/checks.rst for the command", lacking) end
   if not passed or exit & FAILING ~= 0 then worst, parts[#parts + 1] = "critical", "is failing: replace it" end
   if exit & BELOW ~= 0 then worst, parts[#parts + 1] = worse(worst, "warning"), "an attribute is below its limit" end
   if exit & SELF_TEST ~= 0 then worst, parts[#parts + 1] = worse(worst, "warning"), "a self-test has failed" end

@@ -30,15 +30,23 @@ local function fetch(args, host)
   return found, answer.seconds
 end
 
--- Adds the metrics, and returns the worst status of their thresholds.
+-- Figures that are judged. Answers by their code are told with extended-statistics alone.
+local JUDGED = { "total.recursion.time.avg", "total.requestlist.exceeded" }
+local FAILED = "num.answer.rcode.SERVFAIL"
+
+-- Adds the metrics. Returns the worst status of their thresholds, and names of figures that are not told.
 local function measure(args, host, figures, took)
-  local number, worse, recent = require("words").number, require("status").worse, require "recent"
-  local worst = host.metric("recursion_time", number(figures["total.recursion.time.avg"]) or 0, {
+  local number, worse, recent, lacking = require("words").number, require("status").worse, require "recent", {}
+  for _, name in ipairs(JUDGED) do
+    if not number(figures[name]) then lacking[#lacking + 1] = name end
+  end
+  if figures["num.answer.rcode.NOERROR"] and not number(figures[FAILED]) then lacking[#lacking + 1] = FAILED end
+  local worst = host.metric("recursion_time", number(figures[JUDGED[1]]) or 0, {
     unit = "s", warn = args.recursion_warn, crit = args.recursion_crit, min = 0,
   })
-  local dropped = recent.growth(host, "exceeded", number(figures["total.requestlist.exceeded"]) or 0)
+  local dropped = recent.growth(host, "exceeded", number(figures[JUDGED[2]]) or 0)
   worst = worse(worst, host.metric("exceeded", dropped, { unit = "queries", warn = args.exceeded_warn, crit = args.exceeded_crit, min = 0 }))
-  local failed = number(figures["num.answer.rcode.SERVFAIL"])
+  local failed = number(figures[FAILED])
   local share = failed and recent.share(host, "servfail", failed, number(figures["total.num.queries"]) or 0)
   if share then worst = worse(worst, host.metric("servfail_share", share, { unit = "%", warn = args.warn, crit = args.crit, min = 0, max = 100 })) end
   for name, field in pairs(COUNTERS) do
@@ -48,7 +56,7 @@ local function measure(args, host, figures, took)
   local waiting = number(figures["total.requestlist.current.all"])
   if waiting then host.metric("requests", waiting, { unit = "requests", min = 0 }) end
   host.metric("time", took, { unit = "s", min = 0 })
-  return worst
+  return worst, lacking
 end
 
 function check.run(args, host)
@@ -60,10 +68,10 @@ function check.run(args, host)
   end
   local queries, hits, up = words.number(figures["total.num.queries"]), words.number(figures["total.num.cachehits"]), words.number(figures["time.up"])
   if not (queries and hits and up) then return "unknown", args.socket .. " is no control socket of Unbound" end
-  local worst = measure(args, host, figures, took)
+  local worst, lacking = measure(args, host, figures, took)
   host.metric("uptime", up, { unit = "s", min = 0 })
   local share = queries > 0 and string.format(", %.0f %% of them from the cache", hits * 100 / queries) or ""
-  return worst, string.format("%s%s, up for %s", words.count(queries, "query", "queries"), share, words.duration(up))
+  return require("lacking").verdict(worst, lacking, string.format("%s%s, up for %s", words.count(queries, "query", "queries"), share, words.duration(up)))
 end
 
 return check

@@ -106,6 +106,9 @@ local function judge(args, host, one)
     end
   end
   local charge, runtime = number(one.variables["battery.charge"]), number(one.variables["battery.runtime"])
+  if not charge and worst == "ok" and require("lacking").is_judged(args.warn, args.crit) then
+    worst, parts[#parts + 1] = worse(worst, "unknown"), "does not tell its charge (battery.charge; warn and crit of ~: don't ask for it)"
+  end
   if charge then parts[#parts + 1] = string.format("charge %.0f %%", charge) end
   if runtime then parts[#parts + 1] = words.duration(runtime) .. " left" end
   if flags.ALARM and one.variables["ups.alarm"] then parts[#parts + 1] = one.variables["ups.alarm"]:sub(1, 100) end

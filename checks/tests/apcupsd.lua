@@ -108,7 +108,7 @@ return {
         { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
       },
     },
-    expect = { status = "ok", summary = "the supply (ONLINE)" },
+    expect = { status = "unknown", summary = "the supply (ONLINE): does not tell its charge (BCHARGE; warn and crit of ~: don't ask for it)" },
   },
   {
     name = "lines that are none",
@@ -157,5 +157,17 @@ return {
       tcp = { code = "denied", text = "192.0.2.1 port 3551 is not granted to tcp" },
     },
     expect = { status = "unknown", metrics = {} },
+  },
+  {
+    name = "whose charge nobody asks for",
+    args = { warn = "~:", crit = "~:" },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 3551 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "0006737461747573" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "00184150432020202020203a203030312c3033362c303837320a00135354415455532020203a204f4e4c494e45200a00104243484152474520203a206e616e200a000d4c4f414450435420203a20200a0000", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "ok", summary = "the supply (ONLINE)" },
   },
 }

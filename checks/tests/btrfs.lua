@@ -56,4 +56,11 @@ return {
     },
     expect = { status = "unknown", metrics = {} },
   },
+  {
+    name = "no device is told",
+    host = {
+      ["kernel.btrfs"] = { value = { { uuid = "1b2c", label = "data", names = { "sda" }, data = { total_bytes = 1000, used_bytes = 990 }, metadata = { total_bytes = 100, used_bytes = 50 }, system = { total_bytes = 10, used_bytes = 1 }, devices = {} } } },
+    },
+    expect = { status = "unknown", summary = "data: nothing is told of its devices" },
+  },
 }

@@ -1,4 +1,5 @@
 local HEAD = "# pxname,svname,qcur,qmax,scur,smax,slim,stot,bin,bout,dreq,dresp,ereq,econ,eresp,wretr,wredis,status,weight,act,bck,chkfail,chkdown,lastchg,downtime,qlimit,pid,iid,sid,throttle,lbtot,tracked,type,rate,hrsp_5xx,last_chk,\n"
+local OTHER_HEAD = "# pxname,svname,qcur,qmax,cur,smax,slim,stot,bin,bout,dreq,dresp,ereq,econ,eresp,wretr,wredis,status,weight,act,bck,chkfail,chkdown,lastchg,downtime,qlimit,pid,iid,sid,throttle,lbtot,tracked,type,rate,hrsp_5xx,last_chk,\n"
 local FRONT = "web,FRONTEND,,,8,9,10,250,4096,81920,0,0,3,,,,,OPEN,,,,,,,,,1,2,0,,,,0,4,2,,\n"
 local UP = 'app,a,0,0,1,2,,99,100,200,,0,,0,0,0,0,UP,1,1,0,0,0,60,0,,1,3,1,,99,,2,1,0,"Layer7 check passed, code ""200""",\n'
 local DOWN = "app,b,0,0,0,2,,50,100,200,,0,,7,0,0,0,DOWN 1/2,1,1,0,1,1,20,20,,1,3,2,,50,,2,0,0,Connection refused,\n"
@@ -118,5 +119,13 @@ return {
     name = "it does not run",
     host = { http = { code = "refused", text = "127.0.0.1:8404 refused the connection" } },
     expect = { status = "critical", summary = "127.0.0.1:8404 refused the connection", metrics = {} },
+  },
+  {
+    name = "sessions are not told",
+    host = { http = {
+      args = { { url = "http://localhost:8404/stats;csv", redirects = 0 } },
+      value = { status = 200, reason = "OK", body = OTHER_HEAD .. FRONT .. UP .. MAINT .. BACK, truncated = false, seconds = 0.01 },
+    } },
+    expect = { status = "unknown", summary = "nothing is told of web/FRONTEND, app/BACKEND, 1 server up, 0 down, 1 in maintenance" },
   },
 }

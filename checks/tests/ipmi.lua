@@ -160,4 +160,26 @@ return {
     },
     expect = { status = "ok" },
   },
+  {
+    name = "a log that does not tell how full it is",
+    args = { log = "ipmi-sel" },
+    host = {
+      program = {
+        { args = { { name = "ipmi-sdr" } }, value = { text = "Inlet Temp,22,degrees C,ok\nFan1 RPM,4800,RPM,ok\nVolt 12V,12.10,Volts,ok\nPwr Consumption,210,Watts,ok\nPS Redundancy,0x00,,ok\nTemp 2,,,ns\n", errors = "", exit_status = 0, seconds = 0.1 } },
+        { args = { { name = "ipmi-sel" } }, value = { text = "SEL Information\nVersion          : 1.5 (v1.5, v2 compliant)\nEntries          : 12\nFree Space       : 15872 bytes\nPercent Used     : unknown\n", errors = "", exit_status = 0, seconds = 0.1 } },
+      },
+    },
+    expect = { status = "unknown", summary = "its log does not tell how full it is (log_warn and log_crit of ~: don't ask for it)" },
+  },
+  {
+    name = "which nobody asks for",
+    args = { log = "ipmi-sel", log_warn = "~:" },
+    host = {
+      program = {
+        { args = { { name = "ipmi-sdr" } }, value = { text = "Inlet Temp,22,degrees C,ok\nFan1 RPM,4800,RPM,ok\nVolt 12V,12.10,Volts,ok\nPwr Consumption,210,Watts,ok\nPS Redundancy,0x00,,ok\nTemp 2,,,ns\n", errors = "", exit_status = 0, seconds = 0.1 } },
+        { args = { { name = "ipmi-sel" } }, value = { text = "SEL Information\nVersion          : 1.5 (v1.5, v2 compliant)\nEntries          : 12\nFree Space       : 15872 bytes\nPercent Used     : unknown\n", errors = "", exit_status = 0, seconds = 0.1 } },
+      },
+    },
+    expect = { status = "ok" },
+  },
 }

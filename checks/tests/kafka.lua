@@ -255,4 +255,30 @@ return {
     },
     expect = { status = "critical", summary = "1 partition has no leader, topics: pay, 1 broker, 1 partition", metrics = { offline = 1 } },
   },
+  {
+    name = "a leader that is no broker",
+    args = { topics = { "orders" }, brokers_crit = "3:" },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 9092 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000140012000000000001000a6d6f6e69746f72696e67" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "000000160000000100000000000200030000000c001200000003", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000180003000100000002000a6d6f6e69746f72696e67ffffffff" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "000000cd00000002000000030000000000026b3000002384ffff0000000100026b3100002384ffff0000000700026b3200002384ffff0000000100000002000000066f726465727300000000020000000000000000000100000003000000010000000100000001000000030000000100000001000000010000000000010000000200000003000000010000000100000001000000030000000100000001000000010000000562696c6c73000000000100000000000000000000000000020000000100000001000000020000000100000001", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "critical", summary = "1 partition has no leader, topics: orders, 3 brokers, 3 partitions", metrics = { offline = 1, brokers = 3 } },
+  },
+  {
+    name = "a controller that is no broker",
+    args = { topics = { "orders" }, brokers_crit = "3:" },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 9092 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000140012000000000001000a6d6f6e69746f72696e67" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "000000160000000100000000000200030000000c001200000003", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "000000180003000100000002000a6d6f6e69746f72696e67ffffffff" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "000000cd00000002000000030000000000026b3000002384ffff0000000100026b3100002384ffff0000000200026b3200002384ffff0000000900000002000000066f726465727300000000020000000000000000000100000003000000010000000100000001000000030000000100000001000000010000000000010000000200000003000000010000000100000001000000030000000100000001000000010000000562696c6c73000000000100000000000000000000000000020000000100000001000000020000000100000001", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "critical", summary = "the cluster has no controller, 3 brokers, 3 partitions" },
+  },
 }

@@ -94,4 +94,13 @@ return {
     },
     expect = { status = "unknown", metrics = {} },
   },
+  {
+    name = "the limit of files is not told",
+    host = {
+      ["kernel.files"] = { value = { open = 2000, most_of_process = 1048576 } },
+      ["kernel.sockets"] = { value = { used = 3 } },
+      ["kernel.conntrack"] = { value = { count = 500, most = 1000, drop = 0, early_drop = 0, insert_failed = 0 } },
+    },
+    expect = { status = "unknown" },
+  },
 }

@@ -95,4 +95,28 @@ return {
     },
     expect = { status = "critical", metrics = {} },
   },
+  {
+    name = "no machine at all",
+    args = {},
+    host = {
+      program = { args = { { name = "virsh" } }, value = { text = " Id   Name       State\n----------------------------\n", errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "unknown", summary = "the program virsh lists no machine: see which libvirt it asks (--connect qemu:///system), or give machines, warn or crit", metrics = {} },
+  },
+  {
+    name = "none is what there should be",
+    args = { crit = "0" },
+    host = {
+      program = { args = { { name = "virsh" } }, value = { text = " Id   Name       State\n----------------------------\n", errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "ok", summary = "0 machines running, 0 stopped", metrics = { running = 0 } },
+  },
+  {
+    name = "none, and some should run",
+    args = { crit = "1:" },
+    host = {
+      program = { args = { { name = "virsh" } }, value = { text = " Id   Name       State\n----------------------------\n", errors = "", exit_status = 0, seconds = 0.1 } },
+    },
+    expect = { status = "critical", summary = "0 machines running, 0 stopped" },
+  },
 }

@@ -96,4 +96,22 @@ return {
     },
     expect = { status = "unknown", metrics = { queries = 12 } },
   },
+  {
+    name = "its latency is not told",
+    args = { key = "sesame" },
+    host = {
+      http = { value = { status = 200, reason = "OK", body = "[{\"name\":\"udp-queries\",\"type\":\"StatisticItem\",\"value\":\"900\"},{\"name\":\"tcp-queries\",\"type\":\"StatisticItem\",\"value\":\"100\"},{\"name\":\"servfail-packets\",\"type\":\"StatisticItem\",\"value\":\"30\"},{\"name\":\"packetcache-hit\",\"type\":\"StatisticItem\",\"value\":\"500\"},{\"name\":\"packetcache-miss\",\"type\":\"StatisticItem\",\"value\":\"400\"},{\"name\":\"overload-drops\",\"type\":\"StatisticItem\",\"value\":\"0\"},{\"name\":\"uptime\",\"type\":\"StatisticItem\",\"value\":\"7200\"},{\"name\":\"real-memory-usage\",\"type\":\"StatisticItem\",\"value\":\"4096\"},{\"name\":\"response-sizes\",\"type\":\"MapStatisticItem\",\"value\":[{\"name\":\"20\",\"value\":\"3\"}]}]", seconds = 0.02 }, args = { { url = "http://localhost:8081/api/v1/servers/localhost/statistics", headers = { ["x-api-key"] = "sesame" } } } },
+      state = { ["recent servfail part"] = { older = 29, newer = 29, at = 1699999900 }, ["recent servfail whole"] = { older = 900, newer = 900, at = 1699999900 } },
+    },
+    expect = { status = "unknown" },
+  },
+  {
+    name = "queries by TCP are not told",
+    args = { key = "sesame" },
+    host = {
+      http = { value = { status = 200, reason = "OK", body = "[{\"name\":\"udp-queries\",\"type\":\"StatisticItem\",\"value\":\"900\"},{\"name\":\"servfail-packets\",\"type\":\"StatisticItem\",\"value\":\"30\"},{\"name\":\"latency\",\"type\":\"StatisticItem\",\"value\":\"1500\"},{\"name\":\"packetcache-hit\",\"type\":\"StatisticItem\",\"value\":\"500\"},{\"name\":\"packetcache-miss\",\"type\":\"StatisticItem\",\"value\":\"400\"},{\"name\":\"overload-drops\",\"type\":\"StatisticItem\",\"value\":\"0\"},{\"name\":\"uptime\",\"type\":\"StatisticItem\",\"value\":\"7200\"},{\"name\":\"real-memory-usage\",\"type\":\"StatisticItem\",\"value\":\"4096\"},{\"name\":\"response-sizes\",\"type\":\"MapStatisticItem\",\"value\":[{\"name\":\"20\",\"value\":\"3\"}]}]", seconds = 0.02 }, args = { { url = "http://localhost:8081/api/v1/servers/localhost/statistics", headers = { ["x-api-key"] = "sesame" } } } },
+      state = { ["recent servfail part"] = { older = 29, newer = 29, at = 1699999900 }, ["recent servfail whole"] = { older = 900, newer = 900, at = 1699999900 } },
+    },
+    expect = { status = "unknown" },
+  },
 }

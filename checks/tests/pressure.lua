@@ -43,4 +43,11 @@ return {
     },
     expect = { status = "unknown", summary = "the kernel tells no pressure: it is built without it, or started with psi=0", metrics = {} },
   },
+  {
+    name = "memory is not told",
+    host = {
+      ["kernel.pressure"] = { value = { cpu = { some = { percent_10s = 1, percent_60s = 2, percent_300s = 5, seconds = 100 } }, io = { full = { percent_300s = 12.5, seconds = 3 } } } },
+    },
+    expect = { status = "unknown", summary = "nothing is told of memory, waits 5 % of the time for processors, 12.5 % of the time for disks" },
+  },
 }

@@ -266,4 +266,20 @@ return {
     },
     expect = { status = "critical", summary = "/redfish/v1/Systems names no members, 0 systems, 0 parts judged" },
   },
+  {
+    name = "it tells of no chassis",
+    args = { url = "https://bmc", user = "watch", password = "correct horse" },
+    host = {
+      http = {
+        { value = { status = 200, reason = "OK", body = "{\"RedfishVersion\":\"1.9.0\",\"Systems\":{\"@odata.id\":\"/redfish/v1/Systems\"}}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Members\":[{\"@odata.id\":\"/redfish/v1/Systems/1\"}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Systems" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Name\":\"System\",\"Model\":\"PowerEdge R650\",\"PowerState\":\"On\",\"Status\":{\"Health\":\"OK\",\"HealthRollup\":\"OK\",\"State\":\"Enabled\"},\"MemorySummary\":{\"Status\":{\"Health\":\"OK\"}},\"ProcessorSummary\":{\"Status\":{\"Health\":null}}}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Systems/1" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Members\":[{\"@odata.id\":\"/redfish/v1/Chassis/1\"}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Name\":\"Chassis\",\"Status\":{\"Health\":\"OK\"},\"Thermal\":{\"@odata.id\":\"/redfish/v1/Chassis/1/Thermal\"},\"Power\":{\"@odata.id\":\"/redfish/v1/Chassis/1/Power\"}}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis/1" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Temperatures\":[{\"Name\":\"Inlet\",\"ReadingCelsius\":22,\"UpperThresholdNonCritical\":38,\"UpperThresholdCritical\":42,\"Status\":{\"Health\":\"OK\",\"State\":\"Enabled\"}},{\"Name\":\"GPU\",\"ReadingCelsius\":0,\"Status\":{\"State\":\"Absent\"}}],\"Fans\":[{\"Name\":\"Fan 1\",\"Reading\":4800,\"ReadingUnits\":\"RPM\",\"Status\":{\"Health\":\"OK\"}},{\"Name\":\"Fan 2\",\"Reading\":40,\"ReadingUnits\":\"Percent\",\"Status\":{\"Health\":\"OK\"}}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis/1/Thermal" } } },
+        { value = { status = 200, reason = "OK", body = "{\"PowerControl\":[{\"PowerConsumedWatts\":210}],\"PowerSupplies\":[{\"Name\":\"PSU 1\",\"Status\":{\"Health\":\"OK\"}},{\"Name\":\"PSU 2\",\"Status\":{\"Health\":\"OK\"}}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis/1/Power" } } },
+      },
+    },
+    expect = { status = "unknown" },
+  },
 }

@@ -1,6 +1,9 @@
 local info = "$3000\r\n# Server\r\nredis_version:7.2.4\r\n# Clients\r\nconnected_clients:12\r\n# Memory\r\nused_memory:943718400\r\nmaxmemory:1073741824\r\n"
   .. "# Stats\r\ntotal_commands_processed:99120\r\nkeyspace_hits:500\r\nkeyspace_misses:20\r\n"
 local master = info .. "# Replication\r\nrole:master\r\n\r\n+OK\r\n"
+local info_without_limit = "$3000\r\n# Server\r\nredis_version:7.2.4\r\n# Clients\r\nconnected_clients:12\r\n# Memory\r\nused_memory:943718400\r\n"
+  .. "# Stats\r\ntotal_commands_processed:99120\r\nkeyspace_hits:500\r\nkeyspace_misses:20\r\n"
+local endless = info_without_limit .. "# Replication\r\nrole:master\r\n\r\n+OK\r\n"
 local replica = info .. "# Replication\r\nrole:slave\r\nmaster_link_status:down\r\n\r\n+OK\r\n"
 
 return {
@@ -77,5 +80,11 @@ return {
       value = { address = "192.0.2.1", connect_seconds = 0.001, seconds = 0.004, received = "+OK\r\n" .. master, matched = true, closed = true },
     } },
     expect = { status = "ok" },
+  },
+  {
+    name = "its limit is not told",
+    host = { tcp = { args = { { host = "localhost", port = 6379, send = "INFO\r\nQUIT\r\n" } },
+      value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.004, received = endless, matched = true, closed = false } } },
+    expect = { status = "unknown", summary = "nothing is told of maxmemory, version 7.2.4, master, 900.0 MiB in use, 12 clients" },
   },
 }

@@ -148,4 +148,26 @@ return {
     },
     expect = { status = "unknown", summary = "/dev/sda: program smartctl is not granted: add it to /etc/equus/policy.toml, section [programs.smartctl]", metrics = {} },
   },
+  {
+    name = "an NVMe that does not tell its wear",
+    args = { devices = { "/dev/sda", "/dev/nvme0" } },
+    host = {
+      program = {
+        { args = { { name = "smartctl", json = true, args = { device = "/dev/sda" } } }, value = { json = { smartctl = { exit_status = 0 }, model_name = "ST4000", smart_status = { passed = true }, temperature = { current = 34 }, power_on_time = { hours = 100 }, ata_smart_attributes = { table = { { id = 5, name = "Reallocated_Sector_Ct", value = 100, raw = { value = 0 } }, { id = 197, name = "Current_Pending_Sector", value = 100, raw = { value = 0 } }, { id = 198, name = "Offline_Uncorrectable", value = 100, raw = { value = 0 } } } } }, errors = "", exit_status = 0, seconds = 0.1 } },
+        { args = { { name = "smartctl", json = true, args = { device = "/dev/nvme0" } } }, value = { json = { smartctl = { exit_status = 0 }, model_name = "PM9A3", smart_status = { passed = true }, temperature = { current = 41 }, nvme_smart_health_information_log = { critical_warning = 0, percentage_unused = 12, media_errors = 0, available_spare = 100, unsafe_shutdowns = 3 } }, errors = "", exit_status = 0, seconds = 0.1 } },
+      },
+    },
+    expect = { status = "unknown" },
+  },
+  {
+    name = "a disk whose attributes are not asked for",
+    args = { devices = { "/dev/sda", "/dev/nvme0" } },
+    host = {
+      program = {
+        { args = { { name = "smartctl", json = true, args = { device = "/dev/sda" } } }, value = { json = { smartctl = { exit_status = 0 }, device = { protocol = "ATA" }, model_name = "ST4000", smart_status = { passed = true }, temperature = { current = 34 }, power_on_time = { hours = 100 } }, errors = "", exit_status = 0, seconds = 0.1 } },
+        { args = { { name = "smartctl", json = true, args = { device = "/dev/nvme0" } } }, value = { json = { smartctl = { exit_status = 0 }, model_name = "PM9A3", smart_status = { passed = true }, temperature = { current = 41 }, nvme_smart_health_information_log = { critical_warning = 0, percentage_used = 12, media_errors = 0, available_spare = 100, unsafe_shutdowns = 3 } }, errors = "", exit_status = 0, seconds = 0.1 } },
+      },
+    },
+    expect = { status = "unknown" },
+  },
 }

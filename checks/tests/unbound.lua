@@ -77,7 +77,7 @@ return {
   {
     name = "without extended statistics",
     host = {
-      unix = { args = { { path = "/run/unbound.ctl", send = "UBCT1 stats_noreset\n" } }, value = { seconds = 0.003, received = "total.num.queries=1000\ntotal.num.cachehits=900\ntotal.num.cachemiss=100\ntotal.num.prefetch=5\ntotal.num.queries_ip_ratelimited=0\ntotal.requestlist.exceeded=0\ntotal.requestlist.current.all=3\ntotal.recursion.time.avg=0.120000\ntime.now=1700000000.1\ntime.up=3600.250000\nnum.answer.rcode.NOERROR=900\nnum.answer.rcode.NXDOMAIN=60\n", closed = true } },
+      unix = { args = { { path = "/run/unbound.ctl", send = "UBCT1 stats_noreset\n" } }, value = { seconds = 0.003, received = "total.num.queries=1000\ntotal.num.cachehits=900\ntotal.num.cachemiss=100\ntotal.num.prefetch=5\ntotal.num.queries_ip_ratelimited=0\ntotal.requestlist.exceeded=0\ntotal.requestlist.current.all=3\ntotal.recursion.time.avg=0.120000\ntime.now=1700000000.1\ntime.up=3600.250000\n", closed = true } },
     },
     expect = { status = "ok" },
   },
@@ -122,5 +122,29 @@ return {
       unix = { code = "refused", text = "/run/unbound.ctl refused the connection" },
     },
     expect = { status = "critical", summary = "/run/unbound.ctl refused the connection", metrics = {} },
+  },
+  {
+    name = "failures are not told",
+    host = {
+      unix = { args = { { path = "/run/unbound.ctl", send = "UBCT1 stats_noreset\n" } }, value = { seconds = 0.003, received = "total.num.queries=1000\ntotal.num.cachehits=900\ntotal.num.cachemiss=100\ntotal.num.prefetch=5\ntotal.num.queries_ip_ratelimited=0\ntotal.requestlist.exceeded=0\ntotal.requestlist.current.all=3\ntotal.recursion.time.avg=0.120000\ntime.now=1700000000.1\ntime.up=3600.250000\nnum.answer.rcode.NOERROR=900\nnum.answer.rcode.NXDOMAIN=60\n", closed = true } },
+      state = { ["recent servfail part"] = { older = 39, newer = 39, at = 1699999900 }, ["recent servfail whole"] = { older = 900, newer = 900, at = 1699999900 } },
+    },
+    expect = { status = "unknown" },
+  },
+  {
+    name = "the time of recursion is not told",
+    host = {
+      unix = { args = { { path = "/run/unbound.ctl", send = "UBCT1 stats_noreset\n" } }, value = { seconds = 0.003, received = "total.num.queries=1000\ntotal.num.cachehits=900\ntotal.num.cachemiss=100\ntotal.num.prefetch=5\ntotal.num.queries_ip_ratelimited=0\ntotal.requestlist.exceeded=0\ntotal.requestlist.current.all=3\ntime.now=1700000000.1\ntime.up=3600.250000\nnum.answer.rcode.NOERROR=900\nnum.answer.rcode.SERVFAIL=40\nnum.answer.rcode.NXDOMAIN=60\n", closed = true } },
+      state = { ["recent servfail part"] = { older = 39, newer = 39, at = 1699999900 }, ["recent servfail whole"] = { older = 900, newer = 900, at = 1699999900 } },
+    },
+    expect = { status = "unknown" },
+  },
+  {
+    name = "dropped queries are not told",
+    host = {
+      unix = { args = { { path = "/run/unbound.ctl", send = "UBCT1 stats_noreset\n" } }, value = { seconds = 0.003, received = "total.num.queries=1000\ntotal.num.cachehits=900\ntotal.num.cachemiss=100\ntotal.num.prefetch=5\ntotal.num.queries_ip_ratelimited=0\ntotal.requestlist.current.all=3\ntotal.recursion.time.avg=0.120000\ntime.now=1700000000.1\ntime.up=3600.250000\nnum.answer.rcode.NOERROR=900\nnum.answer.rcode.SERVFAIL=40\nnum.answer.rcode.NXDOMAIN=60\n", closed = true } },
+      state = { ["recent servfail part"] = { older = 39, newer = 39, at = 1699999900 }, ["recent servfail whole"] = { older = 900, newer = 900, at = 1699999900 } },
+    },
+    expect = { status = "unknown" },
   },
 }

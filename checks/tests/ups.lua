@@ -94,7 +94,7 @@ return {
         { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
       },
     },
-    expect = { status = "ok", summary = "rack (OL)" },
+    expect = { status = "unknown", summary = "rack (OL): does not tell its charge (battery.charge; warn and crit of ~: don't ask for it)" },
   },
   {
     name = "no status",
@@ -130,7 +130,7 @@ return {
         { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
       },
     },
-    expect = { status = "ok", summary = "rack (OL)" },
+    expect = { status = "unknown", summary = "rack (OL): does not tell its charge (battery.charge; warn and crit of ~: don't ask for it)" },
   },
   {
     name = "the driver hears nothing",
@@ -155,7 +155,7 @@ return {
         { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
       },
     },
-    expect = { status = "critical", summary = "a (OL), b: its driver does not run" },
+    expect = { status = "critical", summary = "a (OL): does not tell its charge (battery.charge; warn and crit of ~: don't ask for it), b: its driver does not run" },
   },
   {
     name = "one by its name, which is not there",
@@ -243,5 +243,30 @@ return {
       tcp = { code = "denied", text = "192.0.2.1 port 3493 is not granted to tcp" },
     },
     expect = { status = "unknown", metrics = {} },
+  },
+  {
+    name = "it tells no charge",
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 3493 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "4c495354205550530a" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "424547494e204c495354205550530a555053207261636b202241504320536d6172742d555053220a454e44204c495354205550530a", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "4c49535420564152207261636b0a" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "424547494e204c49535420564152207261636b0a564152207261636b20626174746572792e72756e74696d65202232343030220a564152207261636b207570732e73746174757320224f4c2043485247220a564152207261636b207570732e6c6f616420223233220a564152207261636b20696e7075742e766f6c7461676520223233302e30220a564152207261636b20626174746572792e766f6c74616765202232372e31220a564152207261636b207570732e7265616c706f7765722022313830220a564152207261636b207570732e74656d7065726174757265202232392e35220a454e44204c49535420564152207261636b0a", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "unknown", summary = "rack (OL CHRG): does not tell its charge (battery.charge; warn and crit of ~: don't ask for it), 40 min 0 s left" },
+  },
+  {
+    name = "whose charge nobody asks for",
+    args = { warn = "~:", crit = "~:" },
+    host = {
+      tcp = {
+        { args = { { host = "localhost", port = 3493 } }, value = { address = "127.0.0.1", connect_seconds = 0.001, seconds = 0.001, received = "", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "4c495354205550530a" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "424547494e204c495354205550530a555053207261636b202241504320536d6172742d555053220a454e44204c495354205550530a", closed = false, connection = 1 } },
+        { args = { { connection = 1, some = true, send = "4c49535420564152207261636b0a" } }, once = true, value = { address = "127.0.0.1", seconds = 0.002, received = "424547494e204c49535420564152207261636b0a564152207261636b20626174746572792e72756e74696d65202232343030220a564152207261636b207570732e73746174757320224f4c2043485247220a564152207261636b207570732e6c6f616420223233220a564152207261636b20696e7075742e766f6c7461676520223233302e30220a564152207261636b20626174746572792e766f6c74616765202232372e31220a564152207261636b207570732e7265616c706f7765722022313830220a564152207261636b207570732e74656d7065726174757265202232392e35220a454e44204c49535420564152207261636b0a", closed = false, connection = 1 } },
+        { args = { { connection = 1, limit = 0 } }, value = { address = "127.0.0.1", seconds = 0.001, received = "", closed = false } },
+      },
+    },
+    expect = { status = "ok", summary = "rack (OL CHRG): 40 min 0 s left" },
   },
 }

@@ -60,14 +60,15 @@ NEEDED = {
     "bind": ("version", "opcodes", "nsstats"),
     "ceph": ("health", "osdmap", "pgmap", "num_osds", "num_up_osds", "bytes_used", "bytes_total"),
     "elasticsearch": ("status", "number_of_nodes", "nodes", "heap_used_percent", "fs", "available_in_bytes"),
-    "jolokia": ("HeapMemoryUsage", "used", "max", "ThreadCount", "Uptime", "status"),
+    "helen_self": ("agents", "known", "connected", "journal", "backlog", "notifications", "dead"),
+    "jolokia": ("HeapMemoryUsage", "used", "max", "ThreadCount", "Uptime", "status", "OpenFileDescriptorCount"),
     "kubernetes": ("columnDefinitions", "name", "rows", "cells"),
     "lvm": (
         "report", "lv", "vg_name", "lv_name", "lv_attr", "data_percent", "metadata_percent", "lv_health_status",
     ),
-    "nats": ("server_id", "connections"),
+    "nats": ("server_id", "connections", "max_connections", "slow_consumers", "max_storage", "storage", "memory"),
     "powerdns": ("name", "value"),
-    "rabbitmq": ("rabbitmq_version", "name", "running"),
+    "rabbitmq": ("rabbitmq_version", "name", "running", "mem_used", "mem_limit", "fd_used", "fd_total"),
     "redfish": ("RedfishVersion", "Members", "@odata.id"),
     "smart": ("smart_status", "passed"),
 }  # fmt: skip

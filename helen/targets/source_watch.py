@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
+from groundwork.counts import count
 from helen.storage import agent_rows
 from helen.storage.database import Store, StoreFailed
 from helen.targets.source_files import Found, Read, found_of, look_at_files, said_of_names, unread
@@ -38,7 +39,8 @@ class Watched:
     source: Source
     found: Found = field(factory=dict)
     fault: str = ""
-    names: str = ""  # a sentence about targets with the name of another one
+    names: str = ""  # a sentence about targets with the name of another one of this source
+    taken: str = ""  # ... of an earlier source
     due: float = 0.0
     is_busy: bool = False
     files: Mapping[str, Read] = field(factory=dict)
@@ -80,11 +82,21 @@ class SourceWatch:
             self._watched[source.key] = held
 
     def found(self) -> dict[str, tuple[str, Target]]:
-        """Return what all sources have found, by name: the place and the target. The first source of a name counts."""
+        """Return what all sources have found, by name: the place and the target. The first source of a name counts.
+
+        A later one that means something else by the name is told, in the log and by `faults`.
+        """
         found: dict[str, tuple[str, Target]] = {}
         for watched in self._watched.values():
+            place, before, left_out = watched.source.place, set(found), dict[str, str]()
             for target in watched.targets:
-                found.setdefault(target.name, (watched.source.place, target))
+                first = found.setdefault(target.name, (place, target))
+                if target.name in before and first[1].where != target.where:
+                    left_out.setdefault(target.name, first[0])
+            said = _said_of_taken(left_out)
+            if said and said != watched.taken:
+                self.log.warn("{place}: {said}", place=place, said=said)
+            watched.taken = said
         return found
 
     def faults(self) -> list[str]:
@@ -111,7 +123,10 @@ class SourceWatch:
             else:
                 watched.files, fault = await deferToThread(look_at_files, source, watched.files)
                 found = found_of(watched.files)
-            watched.names = await deferToThread(said_of_names, found)
+            names = await deferToThread(said_of_names, found)
+            if names and names != watched.names:
+                self.log.warn("{place}: {names}", place=source.place, names=names)
+            watched.names = names
         except SourceFault as error:
             found, fault = None, str(error)
         finally:
@@ -143,8 +158,16 @@ def _said_of(watched: Watched) -> Iterator[str]:
     if watched.fault:
         kept = "what it has found before stays" if any(watched.targets) else "it has found nothing so far"
         yield f"{place}: {watched.fault}; {kept}"
-    if watched.names:
-        yield f"{place}: {watched.names}"
+    yield from (f"{place}: {said}" for said in (watched.names, watched.taken) if said)
+
+
+def _said_of_taken(left_out: Mapping[str, str]) -> str:
+    """Return a sentence about targets that are left out: another source has their names, and means other things."""
+    if not left_out:
+        return ""
+    name, first = next(iter(left_out.items()))
+    more = f", and so have {count(len(left_out) - 1, 'further one')}" if len(left_out) > 1 else ""
+    return f"{name} is left out, since another target of {first} has that name{more}"
 
 
 def _to_json(found: Mapping[str, Found]) -> str:

@@ -47,6 +47,11 @@ class Target:
     port: int | None = None
     given: str = ""  # the whole of it as a source has it, if that is more than its address
 
+    @property
+    def where(self) -> tuple[str, int | None, str]:
+        """Return what it is beside its name: two sources that mean one place say it so."""
+        return self.address.lower(), self.port, self.given
+
 
 def read_name(value: Any, place: str, faults: list[str]) -> str:
     """Return the name of a target; a fault is added to `faults`, with its `place`."""

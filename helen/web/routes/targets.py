@@ -27,8 +27,8 @@ routes = Routes()
 class TargetJson(TypedDict):
     """Describes a target; `runners` are the agents that look at it, `quorum` says how many have to see it bad.
 
-    `via` names and describes agents: to a limited caller it is empty.
-    `source` is the place where it was found, null for one that the file declares.
+    `via` names and describes agents: to a limited caller it is empty. `source` is the place where it was found, such as
+    a path on Helen's machine: null for one that the file declares, and to a limited caller.
     """
 
     name: str
@@ -78,7 +78,8 @@ def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
         {
             "name": name, "address": target.address, "labels": dict(target.labels),
             "via": list(target.via) if sight is None else [],
-            "port": target.port, "source": targets.found.get(name), "quorum": str(target.quorum),
+            "source": targets.found.get(name) if sight is None else None,
+            "port": target.port, "quorum": str(target.quorum),
             "runners": [each for each in targets.runners(name) if sight is None or sight(each)],
             "checks": [entry.id for entry in targets.entries_of(name)],
         }

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
+from twisted.logger import capturedLogs
 
 from helen.targets import source_watch
 from helen.targets.source_files import MAX_BYTES, MAX_FILES
@@ -283,3 +284,30 @@ def test_targets_of_one_name(stage: Stage) -> None:
     assert "have 2 names such as db-1: the first of each counts, 3 more are left out" in stage.watch.faults()[0]
     stage.write("a.json", "web-1:80")
     assert (stage.names(), stage.watch.faults()) == (["web-1-80", "db-1"], [])
+
+
+def test_one_name_in_two_sources(stage: Stage) -> None:
+    """That of the first counts, and the other one is told once in the log; one place that both name is no fault."""
+    stage.answer = [("Web-1.example.org", 80), ("web-2.example.org", 80)]
+    stage.write("a.json", "web-1.example.org:80", "http://web-2.example.org:80/health")
+    sources = [stage.files("a.json"), Source(("probe-*",), srv="_http._tcp.example.org")]
+    stage.watch.take(sources)
+    with capturedLogs() as logged:
+        for _ in range(3):
+            stage.names()
+    (second,) = stage.watch.faults()
+    other = f"web-2.example.org-80 is left out, since another target of {stage.folder}/a.json has that name"
+    assert second == f"SRV _http._tcp.example.org: {other}"
+    assert [each["said"] for each in logged if "said" in each] == [other]
+    assert stage.watch.found()["web-2.example.org-80"][1].given == "http://web-2.example.org:80/health"
+    stage.write(
+        "a.json", "10.0.0.1:80", "http://web-1.example.org:80", "http://web-2.example.org:80", "https://web-3:80"
+    )
+    stage.answer.append(("web-3", 80))
+    stage.now += 60.0
+    for _ in range(3):
+        stage.names()
+    assert "has that name, and so have 2 further ones" in stage.watch.faults()[0]
+    stage.watch.take(sources[1:])
+    stage.names()
+    assert stage.watch.faults() == []

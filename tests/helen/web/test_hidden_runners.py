@@ -169,13 +169,13 @@ def test_lists_of_targets_and_meshes(sight: Sight | None, ran: str, monkeypatch:
         visible=lambda caller: sight, evaluator=SimpleNamespace(timeline=SimpleNamespace(states=states)),
         meshes=SimpleNamespace(meshes=lambda: [(entry, {"probe-1": "10.0.0.1", "probe-2": "10.0.0.2"}, 3)]),
         targets=SimpleNamespace(
-            config={"switch-1": target}, found={}, runners=lambda name: ("probe-1", "probe-2"),
-            entries_of=lambda name: (),
+            config={"switch-1": target}, found={"switch-1": "/etc/nodes.json"},
+            runners=lambda name: ("probe-1", "probe-2"), entries_of=lambda name: (),
         ),
     )  # fmt: skip
     (listed,) = target_routes._listed(parts, sight)
     assert (listed["quorum"], listed["runners"]) == ("2 of 3", [] if hidden else ["probe-1", "probe-2"])
-    assert listed["via"] == (["probe-*"] if sight is None else [])
+    assert (listed["via"], listed["source"]) == ((["probe-*"], "/etc/nodes.json") if sight is None else ([], None))
     monkeypatch.setattr(target_routes, "write_json", lambda request, answer: answer)
     meshes = finished(target_routes.get_meshes(parts, Request()))["meshes"]  # type: ignore[arg-type]
     shown = [] if sight is not None else ["*"]  # the patterns of a mesh may be names

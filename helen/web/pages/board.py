@@ -28,7 +28,7 @@ from helen.web.rows.selection import Wanted, place_of
 from helen.web.web_parts import WebParts
 
 routes = Routes()
-FIRST_ROWS = 60
+FIRST_ROWS = 32  # what a screen shows and a little more: style and layout of each took a millisecond of a first sight
 MOST_TILES = 60  # groups that are shown
 
 

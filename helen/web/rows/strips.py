@@ -1,7 +1,7 @@
 """Keeps a strip of each check: the worst status of each quarter of an hour of the last twelve hours.
 
-They are for the eye, not for reports: of a busy fleet, recalled_strips.py reads the newest of those hours alone when
-Helen starts. A time of which nothing is known has no status.
+They are for the eye, not for reports: of a busy fleet, helen/web/past/recalled_strips.py reads the newest of those
+hours alone when Helen starts. A time of which nothing is known has no status.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 // Draws the rows of a board that are in sight, once a frame: what is not in sight has no element, and costs nothing.
 import { safe, stateOf, styled as make } from "./dom.js";
 import { shownCheck } from "./filters.js";
-import { moment, now, span } from "./time.js";
+import { now, span } from "./time.js";
 
 const PLAIN = 200;  // rows that are plain elements, so that the browser's own search finds them
 const PLAIN_AGAIN = 150; // that a list which was longer has to come down to: else it would be made anew to and fro
-const MARGIN = 20;  // rows above and below the window
+const MARGIN = 12;  // rows above and below what is in sight; with those of the usual screen as many as the page comes with
 const MARKS = { A: "acknowledged", D: "downtime", S: "silence", P: "a check that it depends on is bad", F: "flapping", R: "a new version is tried" };
 const path = (text) => encodeURIComponent(text).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length));
 export const checkPath = (agent, check) => `/checks/${path(agent)}/${path(check)}`;
@@ -59,8 +59,6 @@ function fill(element, row) {
   const age = make("time", "ago", span(now() - row.since));
   age.dateTime = new Date(row.since * 1000).toISOString();
   age.dataset.ago = row.since;
-  age.title = moment(row.since);
-  age.dataset.named = "1";
   since.replaceChildren(age);
   said.replaceChildren(make("span", "cut", row.summary));
   said.title = safe(row.summary);
@@ -134,8 +132,9 @@ export class Table {
     let [from, to] = [0, order.length];
     if (this.isLong) {
       if (!this.height || this.isScrolled) this.measure();
-      from = Math.max(0, Math.min(order.length, Math.floor(this.top / this.height)) - MARGIN);
-      to = Math.min(order.length, from + Math.ceil(this.seen / this.height) + 2 * MARGIN);
+      const first = Math.min(order.length, Math.floor(this.top / this.height));
+      from = Math.max(0, first - MARGIN);
+      to = Math.min(order.length, first + Math.ceil(this.seen / this.height) + MARGIN);
       this.table.setAttribute("aria-rowcount", order.length + 1);
     } else this.table.removeAttribute("aria-rowcount");
     // A row that has gone while the order is held has no data any more, but stays where somebody points at it
@@ -155,9 +154,9 @@ export class Table {
       if (!shown.has(key)) { element.remove(); this.elements.delete(key); }
     }
     const [above, below] = this.gaps;
-    let next = body.firstChild;
+    let next = body.firstElementChild;  // the text between the rows of a page is none, else each row would be moved
     const put = (element) => {
-      if (element === next) next = next.nextSibling; else body.insertBefore(element, next);
+      if (element === next) next = next.nextElementSibling; else body.insertBefore(element, next);
     };
     if (from > 0) { stretch(above, from * this.height); put(above); }
     keys.forEach((key, index) => {
@@ -169,7 +168,7 @@ export class Table {
     });
     const left = this.rows.order.length - from - keys.length;
     if (this.isLong && left > 0) { stretch(below, left * this.height); put(below); }
-    while (next) { const gone = next; next = next.nextSibling; gone.remove(); }
+    while (next) { const gone = next; next = next.nextElementSibling; gone.remove(); }
     if (active !== document.activeElement && active.isConnected) active.focus({ preventScroll: true });
   }
 

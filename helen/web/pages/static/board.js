@@ -168,9 +168,9 @@ function showNumbers() {
 // ---------------------------------------------------------------------------------------------- choosing and acting
 
 function showChosen() {
-  const [bar, text] = [document.getElementById("acts"), `${chosen.size.toLocaleString("en")} chosen`];
+  const bar = document.getElementById("acts");
   if (bar.hidden === Boolean(chosen.size)) bar.hidden = !chosen.size;
-  if (chosen.size) document.getElementById("chosen").textContent = text;
+  if (chosen.size) document.getElementById("chosen").textContent = `${chosen.size.toLocaleString("en")} chosen`;
 }
 
 function choose(key, isChosen) {

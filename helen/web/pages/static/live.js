@@ -202,5 +202,6 @@ writeTimes();
 watchParts();
 tellTransitions();
 // Nothing that the first sight of a page needs waits for the stream: it says by itself what was missed until then
-if (document.readyState === "complete") connect(); else addEventListener("load", connect);
+const connectSoon = () => (window.requestIdleCallback ?? setTimeout)(connect, { timeout: 300 });
+if (document.readyState === "complete") connectSoon(); else addEventListener("load", connectSoon);
 setInterval(() => { showFreshness(); writeAges(); }, 1000);

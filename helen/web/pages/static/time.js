@@ -37,8 +37,9 @@ export function span(seconds) {
 
 const split = (size, base) => [Math.floor(Math.round(size) / base), Math.round(size) % base];
 
+// The clock in the head is live.js's own.
 export function writeTimes(root = document) {
-  for (const each of root.querySelectorAll("time[data-at]")) each.textContent = moment(Number(each.dataset.at));
+  for (const each of root.querySelectorAll("time[data-at]:not(#fresh time)")) each.textContent = moment(Number(each.dataset.at));
   writeAges(root);
 }
 
@@ -47,12 +48,15 @@ export function writeAges(root = document) {
   for (const each of root.querySelectorAll("time[data-ago]")) {
     const text = span(now - Number(each.dataset.ago));
     if (each.textContent !== text) each.textContent = text;
-    if (!each.dataset.named) {
-      each.title = moment(Number(each.dataset.ago));
-      each.dataset.named = "1";
-    }
   }
 }
+
+// The moment of an age is written when somebody points at it: to write that of each row was most of what a board's
+// scripts did before its rows were ready.
+addEventListener("pointerover", ({ target }) => {
+  const age = target.closest?.("time[data-ago]");
+  if (age) age.title = moment(Number(age.dataset.ago));
+});
 
 // Helen's clock against this browser's, in seconds, as each answer tells it.
 let offset = 0;

@@ -14,6 +14,8 @@ from crowd import CHECKS, HOSTS, SICK, Crowd, CrowdTab, a_crowd
 from helen_running import Running, pulse
 from playwright.sync_api import Browser, expect
 
+from helen.web.pages.board import FIRST_ROWS
+
 pytestmark = pytest.mark.integration
 NewTab = Callable[..., AbstractContextManager[Tab]]
 
@@ -79,7 +81,7 @@ WATCH = """() => {
 
 def test_a_change_moves_no_row_but_its_own(tab: Tab, crowd: Crowd) -> None:
     """Of 750: rows that keep their place are not touched, whatever happens in sight and out of it."""
-    tab.open("/?all=1&sort=check")
+    tab.open("/?all=1&sort=agent")
     live(tab)
     expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1), timeout=20_000)
     tab.page.evaluate(WATCH)
@@ -221,15 +223,15 @@ def test_a_reader_is_told_what_would_open_more(new_tab: NewTab) -> None:
 
 
 def test_it_is_read_without_a_script(new_tab: NewTab, crowd: Crowd) -> None:
-    """60 rows, then a link to more; a filter is a form."""
+    """The first rows, then a link to more; a filter is a form."""
     with new_tab(java_script_enabled=True) as signed:
         cookies = signed.context.cookies()
     with a_tab(new_tab.args[0], f"http://{crowd.helen.run['web']}", java_script_enabled=False) as tab:  # type: ignore[attr-defined]
         tab.context.add_cookies(cookies)
         tab.open("/?all=1&sort=check")
-        assert rows(tab).count() == 60
+        assert rows(tab).count() == FIRST_ROWS
         tab.page.click("text=More")
-        assert (rows(tab).count(), tab.page.locator("tr[data-check='c-000']").count()) == (60, 0)
+        assert (rows(tab).count(), tab.page.locator("tr[data-check='c-000']").count()) == (FIRST_ROWS, 0)
         tab.page.fill("[data-filter]", "agent:h1 state:crit")
         tab.page.click("text=Show")
         assert rows(tab).count() == SICK

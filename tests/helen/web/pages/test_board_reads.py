@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +13,32 @@ from helen_running import wait_until
 from playwright.sync_api import Browser, expect
 
 from helen.web.pages.assets import assets
+from helen.web.pages.board import FIRST_ROWS
 
 pytestmark = pytest.mark.integration
 
+COUNT_WORK = """
+    const done = { formats: 0, moved: 0, made: 0, measured: 0 };
+    const count = (owner, name, what, isMeant = () => true) => {
+        const original = owner[name];
+        owner[name] = function (...given) {
+            if (isMeant(this)) done[what] += 1;
+            return new.target ? Reflect.construct(original, given) : original.apply(this, given);
+        };
+    };
+    count(Intl, "DateTimeFormat", "formats");
+    count(Number.prototype, "toLocaleString", "formats");
+    count(Node.prototype, "insertBefore", "moved", (node) => node.localName === "tbody");
+    count(Document.prototype, "createElement", "made");
+    count(Document.prototype, "createElementNS", "made");
+    count(Element.prototype, "getBoundingClientRect", "measured");
+    const mark = performance.mark;
+    performance.mark = function (name, ...more) {
+        if (name === "rows") window.untilRows = { ...done };
+        return mark.call(this, name, ...more);
+    };
+"""
+A_ROW = 20  # elements that a script makes of one
 WITHOUT_WORKER = "delete window.SharedWorker"
 WORKER = """async ([address, look]) => {
     await import(address);
@@ -58,6 +82,32 @@ def test_rows_are_read_once(browser: Browser, crowd: Crowd, path: str) -> None:
         tab.page.wait_for_function("() => performance.getEntriesByName('rows').length")
         tab.page.wait_for_timeout(500)
         assert len(found) == 1, found
+
+
+@pytest.mark.parametrize("path", ["/", "/?all=1"])
+def test_rows_that_are_there_cost_no_work(browser: Browser, crowd: Crowd, path: str) -> None:
+    """Until its rows are ready a page formats no number or time, moves no row that it came with, and makes those alone
+    that it lacks; it is measured once. To do so was most of the time that rows took."""
+    with CrowdTab(browser, crowd) as tab:
+        tab.page.add_init_script(COUNT_WORK)
+        tab.open(path)
+        tab.page.wait_for_function("() => window.untilRows", timeout=60_000)
+        work, shown = tab.page.evaluate("() => [untilRows, document.querySelectorAll('#board tbody tr').length]")
+        is_long = path == "/?all=1"
+        lacking = shown - is_long - FIRST_ROWS  # a long list has a gap below
+        assert 0 < lacking <= 12, "the page comes with nearly all that a screen shows"
+        assert work["moved"] <= lacking + is_long, work
+        assert work["made"] <= A_ROW * lacking + 10, work
+        assert work["measured"] <= 2 * is_long and work["formats"] == 0, work
+
+
+def test_the_moment_of_an_age_is_told_to_who_points_at_it(browser: Browser, crowd: Crowd) -> None:
+    with CrowdTab(browser, crowd, timezone_id="Asia/Kathmandu") as tab:
+        tab.open("/")
+        tab.page.wait_for_function("() => performance.getEntriesByName('rows').length", timeout=60_000)
+        age = tab.page.locator("#board tbody time").first
+        age.hover()
+        expect(age).to_have_attribute("title", re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d GMT\+5:45$"))
 
 
 def test_what_changes_before_the_stream_begins_is_shown(browser: Browser, crowd: Crowd) -> None:

@@ -98,6 +98,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.cli.access", "helen.cli.discovery"),
     ("helen.cli.top",),
     ("helen.cli.traps",),
+    ("helen.cli.mcp",),
     ("helen.cli.main",),
 )  # fmt: skip
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}

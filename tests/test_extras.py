@@ -23,6 +23,10 @@ EXTRAS = (
     "apprise",
     "bcrypt",
     "appdirs",
+    "mcp",
+    "mcp_types",
+    "pydantic",
+    "anyio",
 )
 WITHOUT = """
 import importlib, sys
@@ -41,6 +45,7 @@ NEEDED = (
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for path in sorted((ROOT / "helen" / "cli").rglob("[a-z]*.py"))
         if path.parent.name != "top" or path.stem == "command"  # the board itself needs the extra `top`
+        if path.parent.name != "mcp" or path.stem not in ("serving", "lines")  # which need the extra `mcp`
     ),
 )  # fmt: skip
 

@@ -67,17 +67,22 @@ def assign(
         return
     else:
         text = current["text"].rstrip("\n") + "\n\n" + entry(check, **given)
+    changes = planned(client, current["text"], text)
+    for line in warnings_of(changes):
+        echo(line, err=True)
+    done = client.put("/api/v1/assignments", {"text": text.lstrip("\n"), "dry_run": dry_run}, tag)
+    show_done(done, changes, dry_run, as_json)
+
+
+def planned(client: Client, before: str, text: str) -> list[Change]:
+    """Return what another text of assignments.toml would change, by agent. Raises UsageError if it can't be used."""
     try:
         wanted = read(text)
     except AssignmentsError as error:
         raise click.UsageError(str(error)) from error
     tables = tables_of(client.get("/api/v1/checks")["checks"])
-    refuse_new_faults(current["text"], wanted, tables)
-    changes = changes_of(current["text"], wanted, tables, client.get("/api/v1/agents")["agents"])
-    for line in warnings_of(changes):
-        echo(line, err=True)
-    done = client.put("/api/v1/assignments", {"text": text.lstrip("\n"), "dry_run": dry_run}, tag)
-    show_done(done, changes, dry_run, as_json)
+    refuse_new_faults(before, wanted, tables)
+    return changes_of(before, wanted, tables, client.get("/api/v1/agents")["agents"])
 
 
 def show_done(done: dict[str, Any], changes: list[Change], dry_run: bool, as_json: bool) -> None:

@@ -33,6 +33,7 @@ COMMANDS = {
     "jobs": ("helen.cli.jobs", "jobs", "List, follow, cancel or retry jobs: queries that can wait."),
     "keys": ("helen.cli.keys", "keys", "Show or change the keys that sign check sets."),
     "label": ("helen.cli.label", "label", "Give an agent labels, or take them."),
+    "mcp": ("helen.cli.mcp.command", "mcp", "Serve this Helen to programs that speak the Model Context Protocol."),
     "mesh": ("helen.cli.targets", "mesh", "Show agents that check each other, and who sees whom."),
     "notify": ("helen.cli.notify", "notify", "Test a channel; list, retry or drop messages that failed."),
     "open": ("helen.cli.access.open", "open_pages", "Open Helen's pages in a browser, by a link that is good once."),

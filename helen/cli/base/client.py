@@ -55,7 +55,10 @@ class Client:
 
     Each method raises Failed if Helen can't be reached or refuses, Unusable for a value that it can't use, and Missing
     for a thing that it doesn't know. `patience` is in seconds of silence, from the request or the last byte on.
+    `most_bytes` is the size of an answer, above which it is refused; None is any.
     """
+
+    most_bytes: int | None = None
 
     def __init__(self, state: Path | None, url: str | None = None, token: str | None = None) -> None:
         if state is None and url is None:
@@ -182,11 +185,14 @@ class Client:
 
     def _answer(self, response: http.client.HTTPResponse) -> Any:
         try:
-            raw = response.read()
+            raw = response.read() if self.most_bytes is None else response.read(self.most_bytes + 1)
         except (OSError, http.client.HTTPException) as error:
             broken = Failed(f"the connection to Helen broke before its answer was complete: {error}")
             broken.is_unanswered = True
             raise broken from error
+        if self.most_bytes is not None and len(raw) > self.most_bytes:
+            response.close()
+            raise Failed(f"Helen's answer has more than {self.most_bytes} bytes: ask for less")
         try:
             document = json.loads(raw)
         except ValueError as error:
@@ -200,7 +206,8 @@ class Client:
             raise _with_status(
                 Failed(f"{wrong}: give --token (or HELEN_TOKEN); it lies in STATE/web.token on Helen's machine"), 401
             )
-        detail = problem.get("detail") or problem.get("title") or f"status {response.status}"
+        of_prometheus = problem.get("error")  # its form of a fault, which its routes have
+        detail = problem.get("detail") or problem.get("title") or of_prometheus or f"status {response.status}"
         if response.status == 400 and problem.get("title") == "bad request":
             raise Unusable(detail)
         if response.status == 404:

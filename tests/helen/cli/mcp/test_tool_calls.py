@@ -1,0 +1,294 @@
+"""The tools of `helen mcp` with a Helen that is played: arguments, scopes, plans that are confirmed once."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from helen.cli.base.client import Client
+from helen.cli.base.failures import Failed, Missing
+from helen.cli.mcp.command import calls_for
+from helen.cli.mcp.plans import LASTS, MOST_PLANS, Plans, Write
+from helen.cli.mcp.tool_calls import ToolCalls
+
+DATA = re.compile(r"<(data-\w+)>\n(.*)\n</\1>", re.S)
+EIGHT = ["status", "problems", "agents", "explain", "history", "query", "plan", "confirm"]
+
+
+@define
+class Played:
+    """Answers as Helen does, and writes down what it is asked; an error in `answers` is raised."""
+
+    answers: dict[str, Any] = field(factory=dict)
+    scopes: list[str] = field(factory=lambda: ["operate", "read"])
+    asked: list[tuple[Any, ...]] = field(factory=list)
+    most_bytes: int | None = None
+    is_away: bool = False
+
+    def get(self, path: str, patience: float = 0) -> Any:
+        if self.is_away:
+            raise Failed("nothing answers")
+        return {"scopes": self.scopes} if path == "/api/v1/me" else self._answer("GET", path)
+
+    def post(self, path: str, body: Any, patience: float = 0, more: Any = None) -> Any:
+        return self._answer("POST", path, body, more)
+
+    def put(self, path: str, body: Any, tag: str) -> Any:
+        return self._answer("PUT", path, body, tag)
+
+    def get_tagged(self, path: str) -> tuple[Any, str]:
+        return self._answer("GET", path), "tag-1"
+
+    def _answer(self, *asked: Any) -> Any:
+        self.asked.append(asked)
+        found = self.answers.get(asked[1].partition("?")[0], {})
+        found = found.pop(0) if isinstance(found, list) else found
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def calls_to(helen: Played, read_only: bool = False) -> ToolCalls:
+    calls = calls_for(helen, read_only)  # type: ignore[arg-type]
+    calls.look()
+    return calls
+
+
+def called(calls: ToolCalls, name: str, **given: Any) -> Any:
+    """What a tool says; a failure must be one."""
+    answer = calls.call(name, given)
+    assert not answer.is_error, answer.text
+    return json.loads(DATA.search(answer.text)[2])  # type: ignore[index]
+
+
+def refused(calls: ToolCalls, name: str, **given: Any) -> str:
+    answer = calls.call(name, given)
+    assert answer.is_error, answer.text
+    said: str = json.loads(DATA.search(answer.text)[2])["error"]  # type: ignore[index]
+    return said
+
+
+@pytest.mark.parametrize(("scopes", "read_only", "names"), [
+    (["read"], False, EIGHT[:6]), (["metrics", "push"], False, EIGHT[:6]), (["operate"], False, EIGHT),
+    (["admin"], False, EIGHT), (["admin"], True, EIGHT[:6]),
+])  # fmt: skip
+def test_tools_are_those_of_the_token(scopes: list[str], read_only: bool, names: list[str]) -> None:
+    """One that may only look is offered nothing else, and is refused what it asks for all the same."""
+    helen = Played(scopes=scopes)
+    calls = calls_to(helen, read_only)
+    assert [tool.name for tool in calls.listed()] == names
+    if "plan" not in names:
+        why = refused(calls, "plan", change="ack", agent="web-1", check="disk")
+        assert ("--read-only" if read_only else "scope operate") in why
+        assert refused(calls, "confirm", confirmation="x") == why
+        assert helen.asked == []
+
+
+def test_a_token_that_got_more_gets_more() -> None:
+    """The list is asked for anew each time, and is as before while Helen is away."""
+    helen = Played(scopes=["read"])
+    calls = calls_to(helen)
+    helen.scopes = ["operate"]
+    assert [tool.name for tool in calls.listed()] == EIGHT
+    helen.is_away = True
+    assert [tool.name for tool in calls.listed()] == EIGHT
+
+
+@pytest.mark.parametrize(("name", "given", "said"), [
+    ("rows", {}, "there is no tool of this name"),
+    ("explain", {}, "agent is missing; check is missing. It takes agent, check, at"),
+    ("explain", {"agent": "web-1", "check": 5}, "check is no string"),
+    ("explain", {"agent": "", "check": "x"}, "agent has 1 to 2000 characters"),
+    ("explain", {"agent": "web-1", "check": "x", "at": "soon"}, "at 'soon' is no time"),
+    ("status", {"\x1b[2J": 1}, "there is no argument '\\\\x1b[2J'. It takes no argument"),
+    ("problems", {"rows": 0}, "rows is 1 to 200"), ("problems", {"rows": True}, "rows is no integer"),
+    ("problems", {"rows": 10**30}, "rows is 1 to 200"), ("problems", {"all": "yes"}, "all is no boolean"),
+    ("agents", {"on": ["x"] * 101}, "on is a list of at most 100 texts"), ("agents", {"on": [1]}, "on is a list"),
+    ("history", {"agent": "a", "check": "c", "ago": "long"}, "ago: 'long' is not a duration"),
+    ("query", {"query": "x" * 2_001}, "query has 1 to 2000 characters"),
+    ("query", {"query": "up", "ago": "1h", "step": "-5"}, "step: '-5' is not a duration"),
+    ("plan", {"change": "revoke"}, "change is one of ack, ack-clear, downtime"),
+    ("plan", {"change": "ack", "agent": "web-1"}, "change ack needs check"),
+    ("plan", {"change": "silence", "lasts": "1h"}, "change silence needs on"),
+    ("plan", {"change": "downtime", "on": ["*"], "lasts": "for ever"}, "lasts: 'for ever' is not a duration"),
+    ("plan", {"change": "window-cancel"}, "change window-cancel needs id"),
+    ("plan", {"change": "assign", "check": "disk"}, "change assign needs on"),
+    ("confirm", {}, "confirmation is missing"), ("confirm", {"confirmation": "a" * 32}, "nothing waits for this"),
+])  # fmt: skip
+def test_wrong_arguments(name: str, given: dict[str, Any], said: str) -> None:
+    """Each is refused by a sentence before anything is written."""
+    helen = Played({"/api/v1/assignments": {"text": ""}})
+    assert said in refused(calls_to(helen), name, **given)
+    assert [each for each in helen.asked if each[0] != "GET"] == []
+
+
+def test_rows_of_a_board_become_objects() -> None:
+    """What joins a board to its stream is left out."""
+    board = {"fields": ["agent", "status"], "rows": [["web-1", 2]], "counts": {"critical": 1}, "next": "c2",
+             "look": "7", "at": "1.2", "groups": []}  # fmt: skip
+    helen = Played({"/api/v1/rows": board})
+    shown = called(calls_to(helen), "problems", filter="state:crit", rows=5)
+    assert shown == {"counts": {"critical": 1}, "next": "c2", "rows": [{"agent": "web-1", "status": 2}]}
+    assert helen.asked == [("GET", "/api/v1/rows?filter=state%3Acrit&limit=5")]
+
+
+def test_a_question_over_time() -> None:
+    """A hundred points of the time that is asked for."""
+    helen = Played({"/api/v1/query_range": {"status": "success"}})
+    assert called(calls_to(helen), "query", query="load1", ago="6h") == {"status": "success"}
+    asked = dict(part.split("=") for part in helen.asked[0][1].partition("?")[2].split("&"))
+    assert (asked["query"], asked["step"], int(asked["end"]) - int(asked["start"])) == ("load1", "216", 21_600)
+
+
+def test_what_is_no_helen_is_said() -> None:
+    """An answer of another form, or none at all, is no traceback."""
+    calls = calls_to(Played({"/api/v1/rows": {"rows": 5}, "/api/v1/agents": Missing("no such page")}))
+    assert refused(calls, "problems") == "KeyError: 'fields'"
+    assert refused(calls, "agents") == "no such page"
+
+
+# ---------------------------------------------------------------------------------------------- plan and confirm
+
+ACK = {"change": "ack", "agent": "web-1", "check": "disk", "comment": "on it"}
+
+
+def test_a_plan_changes_nothing_and_its_confirmation_is_that_request() -> None:
+    """The dry run and what is done have the same body; the second time there is nothing to confirm."""
+    helen = Played({"/api/v1/acks": {"action": "set"}})
+    calls = calls_to(helen)
+    plan = called(calls, "plan", **ACK)
+    [(_, path, body, more)] = helen.asked
+    assert (path, body.pop("dry_run"), more) == ("/api/v1/acks", True, None)
+    assert plan["request"] == {"method": "POST", "path": "/api/v1/acks", "body": body}
+    assert (body["agent"], body["check"], body["comment"], body["until"]) == ("web-1", "disk", "on it", None)
+    assert called(calls, "confirm", confirmation=plan["confirmation"]) == {"action": "set"}
+    assert helen.asked[1:] == [("POST", "/api/v1/acks", body, {"idempotency-key": plan["confirmation"]})]
+    assert "nothing waits" in refused(calls, "confirm", confirmation=plan["confirmation"])
+    assert len(helen.asked) == 2
+
+
+def test_nothing_but_the_id_can_be_confirmed() -> None:
+    """A confirmation that brings other arguments is refused, and the plan stays as it is."""
+    helen = Played({"/api/v1/acks": {}})
+    calls = calls_to(helen)
+    name = called(calls, "plan", **ACK)["confirmation"]
+    assert "no argument 'agent'" in refused(calls, "confirm", confirmation=name, agent="db-1")
+    called(calls, "confirm", confirmation=name)
+    assert helen.asked[-1][2]["agent"] == "web-1"
+
+
+def test_a_plan_that_is_refused_has_no_id() -> None:
+    """Helen says no to the dry run: there is nothing to confirm."""
+    helen = Played({"/api/v1/acks": [Failed("web-1/disk is not known to be broken")]})
+    assert refused(calls_to(helen), "plan", **ACK) == "web-1/disk is not known to be broken"
+
+
+def test_a_lost_answer_can_be_confirmed_again() -> None:
+    """With the same key, by which Helen does it once; an answer that refuses ends the plan."""
+    refusal = Failed("by now it is well")
+    refusal.status = 409
+    helen = Played({"/api/v1/acks": [{}, Failed("Helen did not answer within 30 s"), refusal]})
+    calls = calls_to(helen)
+    name = called(calls, "plan", **ACK)["confirmation"]
+    assert refused(calls, "confirm", confirmation=name).endswith("Confirm it again: with this id it is done once")
+    assert refused(calls, "confirm", confirmation=name) == "by now it is well"
+    assert "nothing waits" in refused(calls, "confirm", confirmation=name)
+    assert [more for *_, more in helen.asked] == [None, {"idempotency-key": name}, {"idempotency-key": name}]
+
+
+def test_an_assignment_is_bound_to_the_file_that_was_read() -> None:
+    """By its ETag; agents that would run something else are named."""
+    agent = {"name": "web-1", "labels": {}, "kind": "agent"}
+    check = {"name": "disk", "every": None, "timeout": 10.0, "args": {}}
+    helen = Played({
+        "/api/v1/assignments": {"text": '[[assign]]\ncheck = "cpu"\nagents = ["db-*"]\n'},
+        "/api/v1/checks": {"checks": [check]}, "/api/v1/agents": {"agents": [agent]},
+    })  # fmt: skip
+    calls = calls_to(helen)
+    plan = called(calls, "plan", change="assign", check="disk", on=["web-*"], every="5m")
+    text = (
+        '[[assign]]\ncheck = "cpu"\nagents = ["db-*"]\n\n[[assign]]\ncheck = "disk"\nagents = ["web-*"]\nevery = "5m"\n'
+    )
+    assert plan["request"]["body"] == {"text": text}
+    assert (plan["would_change"], plan["agents"]) == ("1 agent", [{"agent": "web-1", "gains": ["disk"], "loses": []}])
+    called(calls, "confirm", confirmation=plan["confirmation"])
+    assert helen.asked[-2:] == [
+        ("PUT", "/api/v1/assignments", {"text": text, "dry_run": True}, "tag-1"),
+        ("PUT", "/api/v1/assignments", {"text": text}, "tag-1"),
+    ]
+
+
+def test_a_window_keeps_its_id_and_its_times() -> None:
+    """Names and labels of agents, a begin that is later."""
+    helen = Played({"/api/v1/windows": {}})
+    calls = calls_to(helen)
+    plan = called(
+        calls, "plan", change="downtime", on=["web-*", "role=db"], checks=["disk"], lasts="2h", begins_in="1h"
+    )
+    body = plan["request"]["body"]
+    assert (body["kind"], body["agents"], body["labels"], body["checks"]) == (
+        "downtime",
+        ["web-*"],
+        {"role": "db"},
+        ["disk"],
+    )
+    assert body["until"] - body["begin"] == 7_200.0
+    called(calls, "confirm", confirmation=plan["confirmation"])
+    assert helen.asked[1][2] == body
+    assert helen.asked[0][2] == body | {"dry_run": True}
+
+
+def test_plans_end_and_are_few() -> None:
+    """A plan is good for ten minutes; of more than twenty the oldest is forgotten."""
+    now = [0.0]
+    plans = Plans(lambda: now[0])
+    write = Write.post("/x", {})
+    names = [plans.keep(write) for _ in range(MOST_PLANS + 1)]
+    assert len(set(names)) == MOST_PLANS + 1
+    with pytest.raises(Exception, match="nothing waits"):
+        plans.find(names[0])
+    now[0] = LASTS
+    assert plans.find(names[1]) is write
+    now[0] = LASTS + 1
+    with pytest.raises(Exception, match="nothing waits"):
+        plans.find(names[1])
+
+
+# ---------------------------------------------------------------------------------------------- answers without end
+
+
+@pytest.fixture
+def endless() -> Iterator[Callable[[], str]]:
+    """The address of a server whose answer is JSON that does not end before a megabyte."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"scopes": ["' + b"x" * 1_000_000 + b'"]}')
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield lambda: f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_answer_without_end_is_refused(endless: Callable[[], str]) -> None:
+    """Before it fills the memory; without a limit, as other commands have it, all of it is read."""
+    client = Client(None, endless())
+    assert len(client.get("/")["scopes"][0]) == 1_000_000
+    client.most_bytes = 10_000
+    with pytest.raises(Failed, match="more than 10000 bytes: ask for less"):
+        client.get("/")

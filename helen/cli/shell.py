@@ -10,9 +10,10 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +27,9 @@ from helen.cli.base.ssh_call import Which, ssh_options, ssh_words
 from helen.cli.downtimes import moment
 
 AUDITOR = "recordings"  # the user as whom an agent gives recordings
+MOST_ROWS = 10_000  # of a list; an agent gives 1,000 at most
+MOST_SAID = 4_096  # bytes of a line of ssh's errors, which are partly the host's
+SAID_SECONDS = 5.0  # that the errors may take behind the end of ssh
 MOST_LINE = 4 * 1_048_576  # bytes of an event; an agent writes some 400,000 at most
 NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 NO_RECORDING = 3  # exit status of the agent's side
@@ -48,7 +52,7 @@ def log(agent: str, words: tuple[str, ...], as_json: bool, **which: Any) -> None
     Exit status 1: the machine's policy gives them to other keys only; 3: no agent has that name.
     """
     with asked(Which(**which), agent, words, "list") as lines:
-        found = [read_row(agent, line) for line in lines]
+        found = [read_row(agent, line) for line in not_more_than(MOST_ROWS, lines)]
     if as_json:
         print_json({"recordings": found})
         return
@@ -103,21 +107,40 @@ def asked(which: Which, agent: str, words: tuple[str, ...], what: str) -> Iterat
     """
     call = [*ssh_words(which, AUDITOR, agent), "-T", *words, what]
     try:
-        process = subprocess.Popen(call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        process = subprocess.Popen(call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except FileNotFoundError as error:
         raise Failed("there is no ssh here: install OpenSSH's client") from error
     with process:
         assert process.stdout is not None
+        saying = threading.Thread(target=say_errors, args=(process.stderr,), daemon=True)
+        saying.start()
         try:
             yield lines_of(process.stdout)
         except BaseException:
             process.kill()
             raise
-        status = process.wait()
+        finally:
+            status = process.wait()
+            saying.join(SAID_SECONDS)
     if status == NO_RECORDING:
         raise Missing(f"{agent} has no such recording: `helen shell log {agent}` lists them")
     if status != 0:
         raise Failed(f"{agent} has not given its recordings: its policy names the keys that may read them (`auditors`)")
+
+
+def say_errors(file: IO[bytes]) -> None:
+    """Show what ssh says of its errors, among it what the host sends so, as plain lines."""
+    with suppress(ValueError):  # it was closed meanwhile
+        while said := file.readline(MOST_SAID):
+            echo(plain(said.decode("utf-8", "replace").rstrip()), err=True)
+
+
+def not_more_than(most: int, lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield lines. Raises Failed if there are more than so many."""
+    for number, line in enumerate(lines):
+        if number == most:
+            raise Failed(f"the agent sends a list of more than {most} recordings, which is none of Equus")
+        yield line
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from helen_running import environment, wait_until
 from openssh import keygen
 from ssh_fleet import HELEN, Fleet
 
-from helen.cli.shell import MOST_LINE, event_of, lines_of, read_row, show
+from helen.cli.shell import MOST_LINE, event_of, lines_of, log, play, read_row, show
 
 RECORDS = 'record = true\nkeep = "1d"\nauditors = "{keys}"\n'
 
@@ -117,6 +118,38 @@ def test_an_event_that_can_not_be_read(line: bytes) -> None:
     """It ends with a sentence, and what came before was shown."""
     with pytest.raises(click.ClickException, match="can't be read from here on"):
         event_of(line)
+
+
+LIES = """#!/bin/sh
+printf 'a\\033]52;c;YQ==\\007b\\n' >&2
+head -c 100000 /dev/zero | tr '\\0' x >&2
+while [ "$1" ]; do last=$1; shift; done
+[ "$last" != list ] || yes '{row}'
+exit 1
+"""
+ROW = {
+    "name": "20231114T221320Z-00000000", "who": "", "user": "", "caller": "", "kind": "", "end": "", "began": 1,
+    "command": None, "seconds": 1.0, "bytes": 1,
+}  # fmt: skip
+
+
+def test_what_a_host_says_beside_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its errors are shown as plain lines, which make no terminal do more than draw; a list without an end ends."""
+    (tmp_path / "ssh").write_text(LIES.format(row=json.dumps(ROW)))
+    (tmp_path / "ssh").chmod(0o755)
+    (tmp_path / "known").write_text("web-1.helen ssh-ed25519 AAAA\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    at = ["web-1", "--url", "http://127.0.0.1:1", "--token", "x", "--known-hosts", str(tmp_path / "known")]
+    with pytest.raises(click.ClickException, match="list of more than 10000 recordings"):
+        log.main(at, standalone_mode=False)
+    with pytest.raises(click.ClickException, match="has not given its recordings"):
+        play.main(["web-1/20231114T221320Z-00000000", *at[1:]], standalone_mode=False)
+    said = capsys.readouterr().err
+    assert said.count("YQ==") >= 1
+    assert "\033" not in said and "\007" not in said
+    assert max(map(len, said.splitlines())) <= 4_096
 
 
 def test_a_line_without_an_end() -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 from twisted.conch.avatar import ConchUser
 from twisted.conch.ssh import common
-from twisted.conch.ssh.channel import SSHChannel
 from twisted.conch.ssh.connection import EXTENDED_DATA_STDERR
 from twisted.internet import reactor
 
 from equus.policy.shell import AUDITOR
+from equus.shell.paced_channel import PacedChannel
 from equus.shell.permits import Permit
 from equus.shell.recordings import listed, path_of
 
@@ -37,7 +37,7 @@ class Auditor(ConchUser):
         self.channelLookup[b"session"] = RecordingsChannel
 
 
-class RecordingsChannel(SSHChannel):
+class RecordingsChannel(PacedChannel):
     """Sends the list, or one recording, as fast as the client takes it."""
 
     name = b"session"
@@ -83,7 +83,7 @@ class RecordingsChannel(SSHChannel):
 
     def _pump(self) -> None:
         self._is_due = False
-        if self._pieces is None or self.localClosed or self.closing or not self.areWriting:
+        if self._pieces is None or self.localClosed or self.closing or not self.areWriting or self.conn.is_full:
             return
         self.avatar.touched()
         try:

@@ -6,6 +6,7 @@ count against the idle time, and the log has each destination.
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from twisted.conch.ssh.forwarding import unpackOpen_direct_tcpip
@@ -18,6 +19,8 @@ from zope.interface import implementer
 
 from equus.shell.paced_channel import PacedChannel
 
+MOST_NOTE = 300  # characters
+
 
 class ForwardChannel(PacedChannel):
     """The client's side of a connection. `avatar` is server.User."""
@@ -28,14 +31,26 @@ class ForwardChannel(PacedChannel):
         super().__init__(*args, **kwargs)
         self._early: list[bytes] | None = []  # what came before the connection, one window at most; None after it
         self._target: Target | None = None
+        self._has_ended = False  # the client will send no more
 
     def channelOpen(self, specificData: bytes) -> None:
-        """Connect. Raises whatever conch makes of a request that can't be read, which refuses the channel."""
-        (host, port), _ = unpackOpen_direct_tcpip(specificData)
+        """Connect, or close the channel at once if its destination can't be read."""
+        try:
+            (host, port), _ = unpackOpen_direct_tcpip(specificData)
+            there = HostnameEndpoint(reactor, host, port)
+        except (ValueError, struct.error) as error:
+            self.avatar.note(f"asks for a destination that can't be read: {error}"[:MOST_NOTE])
+            self.loseConnection()
+            return
         self.avatar.note(f"connects to {host[:255]!r} port {port}")
         self.choke()
-        connecting = connectProtocol(HostnameEndpoint(reactor, host, port), Target(self))
-        connecting.addErrback(lambda _: self.loseConnection())
+        self.avatar.connecting += 1
+        connectProtocol(there, Target(self)).addBoth(self._tried)
+
+    def _tried(self, found: Any) -> None:
+        self.avatar.connecting -= 1
+        if isinstance(found, Failure):
+            self.loseConnection()
 
     def connected(self, target: Target) -> None:
         """Join both sides; an end that came meanwhile ends the connection too."""
@@ -47,6 +62,8 @@ class ForwardChannel(PacedChannel):
         for data in early:
             target.transport.write(data)
         self.unchoke()
+        if self._has_ended:
+            target.end_input()
 
     def dataReceived(self, data: bytes) -> None:
         """Give the destination bytes of the client."""
@@ -57,7 +74,8 @@ class ForwardChannel(PacedChannel):
             self._early.append(data)
 
     def eofReceived(self) -> None:
-        """End the direction to the destination; the other one goes on."""
+        """End the direction to the destination, now or once it is there; the other one goes on."""
+        self._has_ended = True
         if self._target is not None:
             self._target.end_input()
 

@@ -6,7 +6,6 @@ It ends with its connection. supervisor.py starts it, and ends what it leaves be
 from __future__ import annotations
 
 import socket
-import struct
 import sys
 import time
 from pathlib import Path
@@ -17,14 +16,12 @@ from twisted.conch.avatar import ConchUser
 from twisted.conch.error import ConchError, IgnoreAuthentication
 from twisted.conch.interfaces import IConchUser
 from twisted.conch.ssh import common, keys, transport, userauth
+from twisted.conch.ssh.connection import OPEN_RESOURCE_SHORTAGE
 from twisted.conch.ssh.factory import SSHFactory
 from twisted.cred.error import UnauthorizedLogin
 from twisted.internet import defer, reactor
-from twisted.internet.interfaces import IPushProducer
 from twisted.internet.task import LoopingCall
 from twisted.logger import globalLogBeginner
-from twisted.python.failure import Failure
-from zope.interface import implementer
 
 from equus.policy.shell import AUDITOR
 from equus.shell.account import Account
@@ -33,16 +30,15 @@ from equus.shell.forward_channel import ForwardChannel
 from equus.shell.paced_channel import PacedConnection
 from equus.shell.permits import Permit, permit
 from equus.shell.recording import Recorder
+from equus.shell.server_transport import Transport
 from equus.shell.session_channel import SessionChannel
 from equus.shell.settings import ServerSettings
 from groundwork.safe_text import safe_line
 
-LOGIN_SECONDS = 60  # to show a key that is good
 TRIES = 6  # keys that a client may show
 LOOK_SECONDS = 5.0  # between two looks at the file of keys
-HANG_UP_SECONDS = 5.0  # that a client has to take what is left
-MOST_BLOCKED = 2_000  # packets that wait for the end of a change of keys; a window has 64
-MOST_CHANNELS = 10  # of one connection, as OpenSSH has it
+MOST_CHANNELS = 10  # of one connection, as OpenSSH has it; and as many forwarded ones on their way, open or not
+LEAST_PACKET = 256  # bytes that a client has to take at once: one that takes none would get packets without an end
 SIGNATURES = frozenset({b"ssh-ed25519", b"ecdsa-sha2-nistp256", b"ecdsa-sha2-nistp384", b"ecdsa-sha2-nistp521",
                         b"rsa-sha2-256", b"rsa-sha2-512"})  # fmt: skip
 
@@ -56,31 +52,33 @@ class User(ConchUser):
         self.login = account.name
         self.settings, self.recorder = server.settings, server.recorder
         self.touched, self.note, self.end = server.touched, server.note, server.end
+        self.connecting = 0  # forwarded connections that are not made yet
         self.channelLookup[b"session"] = SessionChannel
         if server.settings.forward and opened.may_forward:
             self.channelLookup[b"direct-tcpip"] = ForwardChannel
 
     def lookupChannel(self, channelType: bytes, windowSize: int, maxPacket: int, data: bytes) -> Any:
-        """Return a new channel. Raises ConchError if there are too many, or none of this kind."""
-        if len(self.conn.channels) >= MOST_CHANNELS:
-            raise ConchError("too many channels", 4)
+        """Return a new channel. Raises ConchError if there are too many, or none of this kind or of such packets."""
+        if max(len(self.conn.channels), self.connecting) >= MOST_CHANNELS:
+            raise ConchError("too many channels", OPEN_RESOURCE_SHORTAGE)
+        if maxPacket < LEAST_PACKET:
+            raise ConchError(f"packets of {maxPacket} bytes are too small", OPEN_RESOURCE_SHORTAGE)
         return super().lookupChannel(channelType, windowSize, maxPacket, data)
 
 
 class PublicKeyAuth(userauth.SSHUserAuthServer):
     """Lets people in by keys and certificates alone."""
 
-    loginTimeout = LOGIN_SECONDS
     attemptsBeforeDisconnect = TRIES
 
     def serviceStarted(self) -> None:
-        """Offer public keys, and wait."""
+        """Offer public keys, and wait. The time for a login is the connection's."""
         self.authenticatedWith: list[bytes] = []
         self.loginAttempts = 0
         self.user: bytes | None = None
         self.nextService: bytes | None = None
         self.supportedAuthentications = [b"publickey"]
-        self._cancelLoginTimeout = self.clock.callLater(self.loginTimeout, self.timeoutAuthentication)
+        self._cancelLoginTimeout = None
 
     def auth_publickey(self, packet: bytes) -> Any:
         """Judge a key that is shown, and its signature. Fails with UnauthorizedLogin if it opens nothing."""
@@ -127,83 +125,6 @@ class Channels(PacedConnection):
             self.transport.sendPacket(82, b"")  # MSG_REQUEST_FAILURE
 
 
-def _those(names: list[bytes], *parts: bytes) -> list[bytes]:
-    return [name for name in names if any(part in name for part in parts)]
-
-
-class Transport(transport.SSHServerTransport):
-    """One connection; its end is the end of the process.
-
-    Only methods that are good today are offered, and no compression: a packet that is made larger by it has no bound.
-    """
-
-    ourVersionString = b"SSH-2.0-Equus"
-    has_ended = False
-    supportedCompressions = [b"none"]
-    supportedCiphers = _those(transport.SSHServerTransport.supportedCiphers, b"-ctr")
-    supportedMACs = _those(transport.SSHServerTransport.supportedMACs, b"hmac-sha2-")
-    supportedKeyExchanges = _those(
-        transport.SSHServerTransport.supportedKeyExchanges, b"mlkem768x25519-", b"curve25519-", b"ecdh-sha2-"
-    )
-
-    def connectionMade(self) -> None:
-        """Begin, and read nothing of a client that does not read: its answers would wait here without a bound."""
-        super().connectionMade()
-        self.transport.registerProducer(ClientPace(self.transport), True)
-
-    def sendPacket(self, messageType: int, payload: bytes) -> None:
-        """Send a packet. A client is cut if its change of keys does not end and too many packets wait for that."""
-        super().sendPacket(messageType, payload)
-        if len(self._blockedByKeyExchange or ()) > MOST_BLOCKED:
-            self.transport.abortConnection()
-
-    def dataReceived(self, data: bytes) -> None:
-        """Take bytes; throw them away once this side has ended."""
-        if not self.has_ended:
-            super().dataReceived(data)
-
-    def sendDisconnect(self, reason: int, desc: bytes) -> None:
-        """Tell the client why, and end this side; one that does not read is cut.
-
-        The other side is read to its end: a socket that is closed with unread bytes resets the connection, and the
-        client would lose the reason.
-        """
-        if not self.has_ended:
-            self._let_go()
-            words = struct.pack(">L", reason) + common.NS(desc) + common.NS(b"")
-            self.sendPacket(transport.MSG_DISCONNECT, words)
-            self.has_ended = True
-            service, self.service = self.service, None
-            if service is not None:
-                service.serviceStopped()  # all programs hear of it now: the client may take its time
-            self.transport.loseWriteConnection()
-
-    def ssh_DISCONNECT(self, packet: bytes) -> None:
-        """Hang up: the client does."""
-        self._let_go()
-        super().ssh_DISCONNECT(packet)
-
-    def _let_go(self) -> None:
-        self.transport.unregisterProducer()  # one that waits would keep the connection open
-        self.factory.clock.callLater(HANG_UP_SECONDS, self.transport.abortConnection)
-
-    def connectionLost(self, reason: Failure) -> None:
-        """End the process, once all programs have heard of it."""
-        super().connectionLost(reason)
-        self.factory.over()
-
-
-@implementer(IPushProducer)
-class ClientPace:
-    """Reads nothing of a client while what is to be sent to it waits."""
-
-    def __init__(self, connection: Any) -> None:
-        self.pauseProducing, self.resumeProducing = connection.pauseProducing, connection.resumeProducing
-
-    def stopProducing(self) -> None:
-        """Do nothing: the end of the connection is told in another way."""
-
-
 class Server(SSHFactory):
     """Serves one connection by its settings, and ends it when its time, its silence or its key is over."""
 
@@ -225,6 +146,7 @@ class Server(SSHFactory):
             self.recorder = Recorder(Path(settings.recordings), settings.room, wall, clock.seconds)
         self._look = LoopingCall(self._look_again)
         self._look.clock = clock
+        self._login_timer = clock.callLater(settings.login, self._nobody)
 
     def buildProtocol(self, addr: Any) -> Any:
         """Return the protocol of the one connection."""
@@ -246,8 +168,13 @@ class Server(SSHFactory):
         else:
             self._user = User(self, Account.of(name), opened, blob)
         self.note(f"{opened.who} is in as {name}")
+        self._login_timer.cancel()
         self._look.start(LOOK_SECONDS, now=False)
         return self._user
+
+    def _nobody(self) -> None:
+        why = f"nobody has logged in within {self.settings.login:g} s"
+        self._connection.sendDisconnect(transport.DISCONNECT_NO_MORE_AUTH_METHODS_AVAILABLE, why.encode())
 
     def touched(self) -> None:
         """Take note that a byte has moved."""

@@ -25,6 +25,7 @@ class ServerSettings:
     caller: str = ""
     recordings: str = ""
     room: int | None = None
+    login: float = 60.0  # from the first byte until a key that is good has been shown
 
     def dump(self) -> bytes:
         """Return the settings as one line of JSON."""

@@ -1,0 +1,111 @@
+"""Speak the lowest part of SSH with one client: its methods, its packets, and how it is held back and told the end."""
+
+from __future__ import annotations
+
+import struct
+
+from twisted.conch.ssh import common, transport
+from twisted.internet.interfaces import IPushProducer
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from equus.shell.paced_channel import PacedConnection
+
+HANG_UP_SECONDS = 5.0  # that a client has to take what is left
+MOST_BLOCKED = 2_000  # packets that wait for the end of a change of keys; a window has 64
+
+
+def _those(names: list[bytes], *parts: bytes) -> list[bytes]:
+    return [name for name in names if any(part in name for part in parts)]
+
+
+class Transport(transport.SSHServerTransport):
+    """One connection; its end is the end of the process.
+
+    Only methods that are good today are offered, and no compression: a packet that is made larger by it has no bound.
+    """
+
+    ourVersionString = b"SSH-2.0-Equus"
+    has_ended = False
+    supportedCompressions = [b"none"]
+    supportedCiphers = _those(transport.SSHServerTransport.supportedCiphers, b"-ctr")
+    supportedMACs = _those(transport.SSHServerTransport.supportedMACs, b"hmac-sha2-")
+    supportedKeyExchanges = _those(
+        transport.SSHServerTransport.supportedKeyExchanges, b"mlkem768x25519-", b"curve25519-", b"ecdh-sha2-"
+    )
+
+    def connectionMade(self) -> None:
+        """Begin, and read nothing of a client that does not read: its answers would wait here without a bound."""
+        super().connectionMade()
+        self.transport.registerProducer(ClientPace(self), True)
+
+    def ssh_SERVICE_REQUEST(self, packet: bytes) -> None:
+        """Begin the login, once: another one would count its tries anew, or take the place of the user who is in."""
+        if self.service is not None or not self.isEncrypted("in"):
+            self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"one login for each connection, and it is sealed")
+        else:
+            super().ssh_SERVICE_REQUEST(packet)
+
+    def sendPacket(self, messageType: int, payload: bytes) -> None:
+        """Send a packet. A client is cut if its change of keys does not end and too many packets wait for that."""
+        super().sendPacket(messageType, payload)
+        if len(self._blockedByKeyExchange or ()) > MOST_BLOCKED:
+            self.transport.abortConnection()
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take bytes; throw them away once this side has ended."""
+        if not self.has_ended:
+            super().dataReceived(data)
+
+    def sendDisconnect(self, reason: int, desc: bytes) -> None:
+        """Tell the client why, and end this side; one that does not read is cut.
+
+        The other side is read to its end: a socket that is closed with unread bytes resets the connection, and the
+        client would lose the reason.
+        """
+        if not self.has_ended:
+            self._let_go()
+            words = struct.pack(">L", reason) + common.NS(desc) + common.NS(b"")
+            self.sendPacket(transport.MSG_DISCONNECT, words)
+            self.has_ended = True
+            service, self.service = self.service, None
+            if service is not None:
+                service.serviceStopped()  # all programs hear of it now: the client may take its time
+            self.transport.loseWriteConnection()
+
+    def ssh_DISCONNECT(self, packet: bytes) -> None:
+        """Hang up: the client does."""
+        self._let_go()
+        super().ssh_DISCONNECT(packet)
+
+    def _let_go(self) -> None:
+        self.transport.unregisterProducer()  # one that waits would keep the connection open
+        self.factory.clock.callLater(HANG_UP_SECONDS, self.transport.abortConnection)
+
+    def connectionLost(self, reason: Failure) -> None:
+        """End the process, once all programs have heard of it."""
+        super().connectionLost(reason)
+        self.factory.over()
+
+
+@implementer(IPushProducer)
+class ClientPace:
+    """Reads nothing of a client while what is to be sent to it waits, nor of the programs that would add to it."""
+
+    def __init__(self, server: Transport) -> None:
+        self._server = server
+
+    def pauseProducing(self) -> None:
+        """Read nothing for now."""
+        self._server.transport.pauseProducing()
+        if isinstance(self._server.service, PacedConnection):
+            self._server.service.hold()
+
+    def resumeProducing(self) -> None:
+        """Read again."""
+        self._server.transport.resumeProducing()
+        if isinstance(self._server.service, PacedConnection):
+            self._server.service.go_on()
+
+    def stopProducing(self) -> None:
+        """Do nothing: the end of the connection is told in another way."""

@@ -1,0 +1,106 @@
+"""The Ansible role on a copy of this Debian: its second run changes nothing, and a wrong playbook is told so."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from a_debian import Debian, a_debian
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "deploy" / "debian"))
+
+from make import pack_all  # noqa: E402
+
+ROLE = ROOT / "deploy" / "ansible" / "roles" / "helen_equus"
+SETTINGS = {
+    "helen_server": True,
+    "helen_settings": {"HELEN_NAME": "helen.example", "HELEN_RINGS": "1%,100%"},
+    "equus_settings": {"EQUUS_SERVER": "helen.example:4166", "EQUUS_NAME": "db-1"},
+    "equus_join": "one.token",
+    "equus_policy": "[caps.cpu]\nallow = false\n",
+}
+TASKS = re.compile(r"^TASK \[helen_equus : (.*)\] \*+$\n((?:(?!^TASK|^PLAY|^RUNNING).*\n)*)", re.M)
+
+pytestmark = [pytest.mark.integration, pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Debian]:
+    """One with the role, and with packages whose programs are stand-ins: the real ones have a test of their own."""
+    with a_debian(tmp_path_factory.mktemp("ansible")) as opened:
+        for version in ("1.0-1", "1.1-1"):
+            root = opened.shared / version / "helen-equus"
+            (root / "opt/helen/bin").mkdir(parents=True)
+            (root / "opt/helen/bin/helen").write_text(f"#!/bin/sh\necho {version}\n")
+            (root / "opt/helen/bin/helen").chmod(0o755)
+            pack_all(root, version, sys.version_info[:2], opened.shared / version)
+        shutil.copytree(ROOT / "deploy" / "ansible", opened.shared / "ansible")
+        yield opened
+
+
+def play(debian: Debian, version: str = "1.0-1", **settings: object) -> tuple[dict[str, int], list[str], str]:
+    """Run the role; return the counts of Ansible's recap, the tasks that changed something, and all that it said."""
+    names = ("helen-server", "helen-equus", "equus-agent")  # in no order that helps
+    packages = [str(path) for name in names for path in sorted((debian.shared / version).glob(f"{name}_*.deb"))]
+    inside = [path.replace(str(debian.shared), "/mnt/test") for path in packages]
+    roles = [{"role": "helen_equus", "helen_packages": inside, **SETTINGS, **settings}]
+    book = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "roles": roles}]
+    (debian.shared / "ansible" / "play.yml").write_text(yaml.safe_dump(book))
+    program = Path(sys.executable).with_name("ansible-playbook")
+    python = "ansible_python_interpreter=/usr/bin/python3"
+    done = debian.tried(
+        "env", "ANSIBLE_PIPELINING=1", str(program), "-i", "localhost,", "-e", python, "/mnt/test/ansible/play.yml"
+    )
+    said = done.stdout + done.stderr
+    counts = dict(re.findall(r"(ok|changed|failed)=(\d+)", said))
+    changed = [task for task, lines in TASKS.findall(said) if re.search(r"^changed:", lines, re.M)]
+    return {name: int(count) for name, count in counts.items()}, changed, said
+
+
+def test_it_is_what_the_playbook_says_after_one_run(debian: Debian) -> None:
+    """Two runs: the second one finds nothing to do. Then an upgrade, and an agent that has enrolled (20)."""
+    counts, changed, said = play(debian)
+    assert counts["failed"] == 0, said
+    assert {"Packages, from files", "Settings of the server", "Join token", "Policy of the agent"} <= set(changed)
+    assert debian.does("helen") == "1.0-1\n"
+    settings = debian.does("cat", "/etc/helen/helen.env").splitlines()[1:]
+    assert settings == ["HELEN_NAME=helen.example", "HELEN_RINGS=1%,100%"]
+    assert debian.does("stat", "-c", "%a %U", "/etc/equus/join.env") == "600 root\n"
+    assert debian.does("cat", "/etc/equus/join.env") == "EQUUS_JOIN=one.token\n"
+    assert "one.token" not in said
+    units = ("helen.service", "helen-agents.socket", "helen-web.socket", "equus.service")
+    assert debian.does("systemctl", "is-enabled", *units) == "enabled\n" * 4
+
+    counts, changed, said = play(debian)
+    assert (counts["failed"], counts["changed"], changed) == (0, 0, []), said
+
+    debian.script("touch /var/lib/equus/agent.pem")
+    counts, changed, said = play(debian, "1.1-1")
+    assert set(changed) == {
+        "Packages on the machine", "Packages, from files", "No join token that was used"
+    }, said  # fmt: skip
+    assert debian.does("helen") == "1.1-1\n"
+    assert "HELEN_NAME=helen.example" in debian.does("cat", "/etc/helen/helen.env")
+
+
+def test_what_a_playbook_lacks_is_told_before_anything_is_done(debian: Debian) -> None:
+    """An agent without a server (20)."""
+    counts, changed, said = play(debian, equus_settings={"EQUUS_NAME": "db-1"})
+    assert (counts["failed"], changed) == (1, [])
+    assert "equus_settings has no EQUUS_SERVER of the form HOST:PORT. Give it, or set equus_agent: false" in said
+
+
+def test_the_defaults_are_those_of_the_arguments() -> None:
+    """And every variable of the tasks is declared (20)."""
+    options = yaml.safe_load((ROLE / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
+    assert {name: option["default"] for name, option in options.items()} == defaults
+    text = "".join(path.read_text() for path in sorted((ROLE / "tasks").iterdir()))
+    used = set(re.findall(r"\b(?:helen|equus)_[a-z_]+", text)) - {"equus_identity", "helen_installed"}
+    assert used == set(defaults)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from typing import TypedDict
 
+from equus_protocol.results import STATUS_WORDS
 from groundwork.clock_watch import NEWS_SECONDS, ClockWatch
 from helen.agents.roster import Agent
-from helen.agents.sight import Sight, seen
+from helen.agents.sight import Sight
 from helen.notify.notifier import Notifier
 from helen.parts import Parts
 from helen.sessions.session_service import SessionService
+from helen.states.fleet_timeline import Timeline
 from helen.web.agent_views import count_checks
+from helen.web.connections.short_turns import take_turns
 from helen.web.json_types import Counts, Object
 from helen.web.label_warnings import all_warnings
+from helen.web.sight.agents_in_turns import agents_in_sight, steps_of
 
 SAID_FAULT = "the file is not used: a caller without a limit sees why"
 
@@ -120,14 +126,44 @@ class StatusJson(TypedDict):
     set_aside: dict[str, list[int]]
 
 
-def show_overview(parts: Parts, sight: Sight | None = None) -> StatusJson:
-    """Return versions, counts and troubles of every part, by the part's name (StatusJson has the keys).
+class FleetCounts:
+    """Counts agents, and their checks by status: some at a time, since there may be 10,000."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.agents: AgentCounts = {"known": 0, "connected": 0, "hosts": 0}
+        self.checks: Counter[str] = Counter()
+        self._timeline = timeline
+
+    def take(self, agents: Sequence[Agent]) -> None:
+        """Count some agents."""
+        for agent in agents:
+            self.agents["known"] += not agent.is_host and agent.revoked_at is None
+            self.agents["connected"] += agent.link is not None
+            self.agents["hosts"] += agent.is_host
+        self.checks.update(count_checks(self._timeline, agents))
+
+
+def show_overview(parts: Parts) -> StatusJson:
+    """Return versions, counts and troubles of every part, by the part's name (StatusJson has the keys)."""
+    counts = FleetCounts(parts.evaluator.timeline)
+    counts.take(list(parts.sessions.roster.agents.values()))
+    return _overview(parts, counts)
+
+
+async def overview_for(parts: Parts, sight: Sight | None) -> StatusJson:
+    """Return what `show_overview` does, counted in short turns.
 
     With `sight` agents and checks are those that are in it, and what counts or names others is left empty.
     """
-    shown = _overview(parts, seen(sight, parts.sessions.roster.agents.values()))
-    if sight is None:
-        return shown
+    counts = FleetCounts(parts.evaluator.timeline)
+    agents = await agents_in_sight(parts.sessions.roster.agents.values(), sight)
+    await take_turns(steps_of(agents, counts.take))
+    shown = _overview(parts, counts)
+    return shown if sight is None else _narrowed(shown, sight)
+
+
+def _narrowed(shown: StatusJson, sight: Sight) -> StatusJson:
+    """Return the overview without what counts or names agents out of sight."""
     shown["assignments"]["fault"] = None if shown["assignments"]["fault"] is None else SAID_FAULT
     shown["set_aside"] = {name: versions for name, versions in shown["set_aside"].items() if sight(name)}
     shown["drain"] = shown["drain"] | {"agents": shown["agents"]["connected"], "by": None}
@@ -144,19 +180,15 @@ def _few_notifications(shown: NotificationsState) -> NotificationsState:
     return {**shown, **none, "fault": fault, "last_error": None, "channels": {}}  # type: ignore[typeddict-item]
 
 
-def _overview(parts: Parts, agents: list[Agent]) -> StatusJson:
-    """Return the overview, with counts of these agents."""
+def _overview(parts: Parts, counts: FleetCounts) -> StatusJson:
+    """Return the overview, with these counts of agents."""
     sessions, published, journal = parts.sessions, parts.library.published, parts.journal
     return {
         "version": parts.version,
         "started": parts.started_at,
         "clock": show_clock(parts.clock),
-        "agents": {
-            "known": sum(not agent.is_host and agent.revoked_at is None for agent in agents),
-            "connected": sum(agent.link is not None for agent in agents),
-            "hosts": sum(agent.is_host for agent in agents),
-        },
-        "checks": count_checks(parts.evaluator.timeline, agents),
+        "agents": counts.agents,
+        "checks": {word: counts.checks[word] for word in STATUS_WORDS},
         "manifest": None if published is None else {"version": published.version, "digest": published.digest},
         "assignments": {"revision": parts.assignments.revision, "fault": parts.assignments.fault},
         "journal": {"segment": journal.segment, "backlog": journal.backlog_bytes, "trouble": parts.live.trouble},

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Annotated, TypedDict
 
 from attrs import frozen
 
 from helen.agents.roster import Agent
-from helen.agents.sight import seen
 from helen.identity.join_tokens import USUAL_SECONDS
 from helen.identity.renewals import Renewal, checked_grace
 from helen.parts import Parts
@@ -16,11 +16,13 @@ from helen.storage.token_rows import Terms
 from helen.web.answers import write_json
 from helen.web.bodies import Body
 from helen.web.body_fields import Duration, Flag, Patterns
+from helen.web.connections.short_turns import take_turns
 from helen.web.json_types import words
 from helen.web.problems import Problem, bad_request
 from helen.web.query import patterns_in, texts
 from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Query, Routes
+from helen.web.sight.agents_in_turns import agents_in_sight, meant_by, steps_of
 
 routes = Routes()
 SOON = 86_400.0  # seconds before its end: an agent that is well has renewed its certificate a day earlier
@@ -95,10 +97,11 @@ class _Row:
     f"{V1}/renewals", "read", "Certificates that have expired or end soon", answer=RenewalsJson,
     query=(ON, Query("all", bool, "all agents, and not only those whose certificate ends within a day")),
 )  # fmt: skip
-def get_renewals(parts: Parts, request: ApiRequest) -> bytes:
+async def get_renewals(parts: Parts, request: ApiRequest) -> bytes:
     """Answer with the grace, and with the agents whose certificate has expired or ends soon."""
     now = time.time()
-    rows = _rows(parts, request, patterns_in(request) or ["*"], now, texts(request, "all")[-1:] in (["1"], ["true"]))
+    everyone = texts(request, "all")[-1:] in (["1"], ["true"])
+    rows = await _rows(parts, request, patterns_in(request) or ["*"], now, everyone)
     shown: RenewalsJson = {"grace": parts.authority.grace, "agents": [_show(row, now) for row in rows]}
     return write_json(request, shown)
 
@@ -120,8 +123,8 @@ async def set_grace(parts: Parts, request: ApiRequest, body: SetGrace) -> bytes:
 async def make_agent_tokens(parts: Parts, request: ApiRequest, body: MakeAgentTokens) -> bytes:
     """Make one token for each agent that fits and needs help. Raises Problem if none fits, or too many do."""
     now = time.time()
-    names = [row.agent.name for row in _rows(parts, request, body.on, now, body.all)]
-    if not names and not _rows(parts, request, body.on, now, True):
+    names = [row.agent.name for row in await _rows(parts, request, body.on, now, body.all)]
+    if not names and not await _rows(parts, request, body.on, now, True):
         raise Problem(404, "no such agent", f"no agent that is not revoked fits {', '.join(body.on)}")
     if len(names) > MOST_TOKENS:
         raise bad_request(f"{len(names)} agents fit, and {MOST_TOKENS} tokens are made at once: give narrower patterns")
@@ -136,21 +139,26 @@ async def make_agent_tokens(parts: Parts, request: ApiRequest, body: MakeAgentTo
     return write_json(request, shown, 200 if body.dry_run else 201)
 
 
-def _rows(
+async def _rows(
     parts: Parts, request: ApiRequest, patterns: list[str], now: float, everyone: bool
 ) -> list[_Row]:  # fmt: skip
     """Return agents by name, those that the caller sees.
 
     A connection without a certificate is one without TLS, which needs none.
     """
-    askable = seen(parts.visible(request.caller), parts.sessions.roster.askable(patterns))
-    found = sorted(askable, key=lambda agent: agent.name)
-    rows = [_Row(agent, parts.authority.renewal(agent.name)) for agent in found]
-    return [
-        row for row in rows
-        if not (row.renewal.ends is None and row.agent.link is not None)
-        and (everyone or row.renewal.ends is None or row.renewal.ends <= now + SOON)
-    ]  # fmt: skip
+    agents, found = parts.sessions.roster.agents.values(), list[_Row]()
+
+    def take(some: Iterable[Agent]) -> None:
+        rows = [_Row(agent, parts.authority.renewal(agent.name)) for agent in some]
+        found.extend(
+            row for row in rows
+            if not (row.renewal.ends is None and row.agent.link is not None)
+            and (everyone or row.renewal.ends is None or row.renewal.ends <= now + SOON)
+        )  # fmt: skip
+
+    askable = await agents_in_sight(agents, parts.visible(request.caller), meant_by(patterns, askable=True))
+    await take_turns(steps_of(askable, take))
+    return sorted(found, key=lambda row: row.agent.name)
 
 
 def _show(row: _Row, now: float) -> RenewalJson:

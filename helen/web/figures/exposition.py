@@ -21,12 +21,12 @@ Sample = tuple[str, Mapping[str, str], float]  # suffix of the name, labels, val
 
 @frozen
 class Family:
-    """Describes one metric: `name` without the `_total` of a counter."""
+    """Describes one metric: `name` without the `_total` of a counter. A sample None is a pause, for other work."""
 
     name: str
     kind: str  # counter, gauge, histogram, info
     help: str
-    samples: Iterable[Sample]
+    samples: Iterable[Sample | None]
     unit: str = ""  # with which the name ends; OpenMetrics alone tells it
 
 
@@ -49,11 +49,15 @@ def histogram(name: str, help: str, figures: Histogram) -> Family:
 
 
 def write(families: Iterable[Family], is_open: bool = False) -> Iterator[str]:
-    """Yield the whole page in pieces; `is_open` for OpenMetrics."""
+    """Yield the whole page in pieces, some of them empty; `is_open` for OpenMetrics."""
     lines: list[str] = []
     for family in families:
         lines += _head(family, is_open)
-        for suffix, labels, value in family.samples:
+        for sample in family.samples:
+            if sample is None:
+                yield ""
+                continue
+            suffix, labels, value = sample
             name = family.name + ("_total" if family.kind == "counter" else "_info" if family.kind == "info" else "")
             lines.append(f"{name}{suffix}{_labels(labels)} {_number(value)}")
             if len(lines) >= LINES_A_PIECE:

@@ -1,29 +1,27 @@
 """Names the figures of /metrics, with their types and help, and takes them from the parts of Helen.
 
-Series of single checks and agents are written while there are MOST_SERIES at most, and left out as a whole beyond:
-`helen_series_left_out` says how many. `?on=PATTERN` picks agents, so that several scrapes share a great fleet.
+fleet_figures.py beside it counts agents, and has the series of single ones.
 """
 
 from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attrs import frozen
 
 from equus_protocol.results import STATUS_WORDS
-from helen.agents.roster import Agent
-from helen.agents.sight import Sight, seen
+from helen.agents.sight import Sight
 from helen.jobs.pipeline_status import PipelineReport
 from helen.parts import Parts
 from helen.states.model import LINK, Key, State
 from helen.web.figures.exposition import Family, Sample, by_word, histogram, one
+from helen.web.figures.fleet_figures import FleetFigures, single_families
 from helen.web.figures.forward_families import forward_families
 from helen.web.web_parts import WebParts
 
-MOST_SERIES = 10_000  # checks with series of their own: three lines each make 2 MB, which Prometheus reads at ease
 Counts = dict[tuple[str, str], int]  # checks by status and kind
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")
@@ -58,41 +56,36 @@ def count_states(states: Mapping[Key, State], sight: Sight | None = None) -> Cou
 
 
 def gather(
-    parts: WebParts, patterns: list[str], process: ProcessFigures, counts: Counts, now: float
+    parts: WebParts, fleet: FleetFigures, process: ProcessFigures, counts: Counts, now: float
 ) -> Iterator[Family]:
-    """Yield all figures, in an order that stays; single agents are those of `patterns`. `now` is in unix seconds."""
+    """Yield all figures, in an order that stays. `fleet` has counted all agents; `now` is in unix seconds."""
     yield from _of_process(parts, process)
     yield from _of_disk(parts)
-    yield from _of_agents(parts)
+    yield from _of_agents(parts, fleet)
     yield from _of_results(parts, counts)
     yield from _of_notifications(parts)
     yield from forward_families(parts.forwarding)
     yield from _of_the_api(parts)
     yield from _of_network(parts)
     yield from pipeline_families(parts.pipeline.latest, now)
-    yield from single_families(parts, patterns)
+    yield from single_families(parts, fleet)
 
 
-def gather_seen(
-    parts: WebParts, patterns: list[str], process: ProcessFigures, counts: Counts, sight: Sight
-) -> Iterator[Family]:
-    """Yield the figures for a caller that is limited to some agents: of Helen's process, and of these agents."""
-    agents = seen(sight, parts.sessions.roster.agents.values())
+def gather_seen(parts: WebParts, fleet: FleetFigures, process: ProcessFigures, counts: Counts) -> Iterator[Family]:
+    """Yield the figures for a caller that is limited to some agents: of the process, and of `fleet`, these agents."""
     yield from _of_process(parts, process)
-    yield _known(agents)
-    yield _connected(agents)
+    yield _known(fleet)
+    yield _connected(fleet)
     yield _states(counts)
-    yield from single_families(parts, patterns, sight)
+    yield from single_families(parts, fleet)
 
 
-def _known(agents: Iterable[Agent]) -> Family:
-    known = sum(_is_agent(agent) for agent in agents)
-    return one("helen_agents_known", "gauge", "Agents that have a name here.", known)
+def _known(fleet: FleetFigures) -> Family:
+    return one("helen_agents_known", "gauge", "Agents that have a name here.", fleet.known)
 
 
-def _connected(agents: Iterable[Agent]) -> Family:
-    connected = sum(agent.link is not None for agent in agents)
-    return one("helen_agents_connected", "gauge", "Agents that are connected.", connected)
+def _connected(fleet: FleetFigures) -> Family:
+    return one("helen_agents_connected", "gauge", "Agents that are connected.", fleet.connected)
 
 
 def _states(counts: Counts) -> Family:
@@ -126,14 +119,11 @@ def _of_disk(parts: Parts) -> Iterator[Family]:
     yield one("helen_journal_refused", "counter", "Results whose sequence can't be counted.", journal.refused)
 
 
-def _of_agents(parts: Parts) -> Iterator[Family]:
+def _of_agents(parts: Parts, fleet: FleetFigures) -> Iterator[Family]:
     sessions, library = parts.sessions, parts.library
-    agents = sessions.roster.agents.values()
-    connected = [agent for agent in agents if agent.link is not None]
-    yield _known(agents)
-    hosts = sum(agent.is_host for agent in agents)
-    yield one("helen_hosts_known", "gauge", "Hosts without an agent, that others report for.", hosts)
-    yield _connected(connected)
+    yield _known(fleet)
+    yield one("helen_hosts_known", "gauge", "Hosts without an agent, that others report for.", fleet.hosts)
+    yield _connected(fleet)
     outcomes = {**sessions.admissions, "turned-away": sessions.connections.turned_away}
     yield by_word("helen_sessions", "counter", "Connections of agents, by what came of them.", "outcome", outcomes)
     errors = sessions.errors
@@ -155,19 +145,9 @@ def _of_agents(parts: Parts) -> Iterator[Family]:
     yield one("helen_manifest_expires_timestamp_seconds", "gauge", "When agents refuse that set.", expires)
     pushed = parts.telemetry.pushed
     yield one("helen_scripts_pushed", "counter", "Times that agents were told of another set of checks.", pushed)
-    have = sum(1 for agent in connected if version is not None and _is_current(parts, agent))
-    yield one("helen_agents_current", "gauge", "Connected agents that run the set that they should.", have)
+    said = "Connected agents that run the set that they should."
+    yield one("helen_agents_current", "gauge", said, fleet.current)
     yield one("helen_questions_open", "gauge", "Questions that wait for agents.", len(sessions.queries))
-
-
-def _is_agent(agent: Agent) -> bool:
-    """Return True if a connection can be expected: a host has no agent, and a revoked agent is let in no more."""
-    return not agent.is_host and agent.revoked_at is None
-
-
-def _is_current(parts: Parts, agent: Agent) -> bool:
-    offered = parts.library.offered(agent.name)
-    return offered is not None and agent.digest == offered.digest
 
 
 def _of_results(parts: Parts, counts: Counts) -> Iterator[Family]:
@@ -225,34 +205,3 @@ def pipeline_families(status: PipelineReport | None, now: float) -> Iterator[Fam
     yield one("helen_pipeline_segment", "gauge", "The newest segment that the lake has.", status.segment)
     yield one("helen_pipeline_behind_segments", "gauge", "Segments that are still to come.", status.behind)
     yield one("helen_pipeline_behind_seconds", "gauge", "Age of the oldest of them.", status.seconds)
-
-
-def single_families(parts: Parts, patterns: list[str], sight: Sight | None = None) -> Iterator[Family]:
-    """Yield series of single agents and checks in sight, or how many there would be."""
-    roster, timeline = parts.sessions.roster, parts.evaluator.timeline
-    found = seen(sight, roster.matching(patterns) if patterns else roster.agents.values())
-    agents = sorted(found, key=lambda agent: agent.name)
-    checks = sum(len(agent.latest) for agent in agents)
-    left_out = checks + len(agents) if max(checks, len(agents)) > MOST_SERIES else 0
-    said = f"Checks and agents without series of their own: more than {MOST_SERIES}; pick some with ?on=PATTERN."
-    yield one("helen_series_left_out", "gauge", said, left_out)
-    if left_out:
-        return
-    yield Family("helen_agent_connected", "gauge", "Whether an agent is connected.", (
-        ("", {"agent": agent.name}, agent.link is not None) for agent in agents if _is_agent(agent)
-    ))  # fmt: skip
-    yield Family("helen_agent_clock_offset_seconds", "gauge", "How far an agent's clock is ahead.", (
-        ("", {"agent": agent.name}, agent.clock_offset) for agent in agents if agent.clock_offset is not None
-    ))  # fmt: skip
-    yield Family("helen_check_status", "gauge", "0 ok, 1 warning, 2 critical, 3 unknown, as it is judged.", (
-        ("", {"agent": agent.name, "check": check}, timeline.states[agent.name, check].shown.status)
-        for agent in agents for _, check in timeline.keys_of(agent.name) if check != LINK
-    ))  # fmt: skip
-    yield Family("helen_check", "info", "The owner of a check, if its table or its assignment names one.", (
-        ("", {"agent": agent.name, "check": check, "owner": owner}, 1)
-        for agent in agents for check, owner in parts.notes.owners(agent.name)
-    ))  # fmt: skip
-    yield Family("helen_check_last_result_timestamp_seconds", "gauge", "When its last result came.", (
-        ("", {"agent": agent.name, "check": latest.check_id}, latest.received)
-        for agent in agents for latest in list(agent.latest.values())
-    ))  # fmt: skip

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from twisted.internet.defer import Deferred
-
 from helen.parts import Parts
-from helen.web.overview import show_overview
+from helen.web.overview import overview_for
 from helen.web.pages.answer import write_page
 from helen.web.request import ApiRequest
 from helen.web.route import Routes
@@ -15,10 +13,10 @@ routes = Routes()
 
 
 @routes.page("/about", "read", "About this Helen")
-def about(parts: WebParts, request: ApiRequest) -> Deferred[bytes]:
+async def about(parts: WebParts, request: ApiRequest) -> bytes:
     """Answer with the state of every part in a few words."""
-    status = show_overview(parts, parts.visible(request.caller))
-    return write_page(parts, request, "about", status=status, lacking=lacking(parts))
+    status = await overview_for(parts, parts.visible(request.caller))
+    return await write_page(parts, request, "about", status=status, lacking=lacking(parts))
 
 
 def lacking(parts: Parts) -> list[tuple[str, str]]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from helen.agents.sight import seen
 from helen.web.pages.answer import write_page
 from helen.web.query import first_text, texts
 from helen.web.request import ApiRequest
 from helen.web.route import Query, Routes
 from helen.web.routes.checks import show_checks
 from helen.web.routes.jobs import jobs_in_sight
+from helen.web.sight.agents_in_turns import agents_in_sight
 from helen.web.web_parts import WebParts
 
 routes = Routes()
@@ -29,10 +29,11 @@ FORM = (
 async def ask_page(parts: WebParts, request: ApiRequest) -> bytes:
     """Answer with the form of a question, filled in as the address says, and the newest jobs."""
     given = {name: first_text(request, name) or "" for name in ("check", "args", "timeout", "wait", "job")}
+    known = await agents_in_sight(parts.sessions.roster.agents.values(), parts.visible(request.caller))
     return await write_page(
         parts, request, "ask", given=given, on=texts(request, "on"), checks=show_checks(parts.library)["checks"],
         jobs=await newest_jobs(parts, request), has_jobs=parts.network is not None and parts.network.jobs is not None,
-        known=len(seen(parts.visible(request.caller), parts.sessions.roster.agents.values())),
+        known=len(known),
     )  # fmt: skip
 
 

@@ -39,14 +39,14 @@ class Gauge:
 async def rollouts(parts: WebParts, request: ApiRequest) -> bytes:
     """Answer with the rollout under way, or else the last one, and with those before."""
     listed, last = await listed_rollouts(parts), parts.library.releases.last
-    current = None if last is None else show_rollout(parts, last)
+    current = None if last is None else await show_rollout(parts, last)
     return await _write(parts, request, current, listed, None)
 
 
 @routes.page("/rollouts/<int:version>", "fleet-look", "One rollout")
 async def rollout(parts: WebParts, request: ApiRequest, version: int) -> bytes:
     """Answer with the rollout of a version. Raises Problem 404 if there was none, or its version is not kept."""
-    return await _write(parts, request, show_rollout(parts, await kept_rollout(parts, version)), [], version)
+    return await _write(parts, request, await show_rollout(parts, await kept_rollout(parts, version)), [], version)
 
 
 async def _write(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from operator import attrgetter
 from typing import TypedDict
-
-from twisted.internet.defer import Deferred
 
 from helen import departed_agents
 from helen.agents.roster import Agent
-from helen.agents.sight import Sight, seen
+from helen.agents.sight import Sight
 from helen.identity import given_labels
 from helen.parts import Parts
 from helen.states.model import LINK
@@ -33,6 +31,7 @@ from helen.web.problems import Problem
 from helen.web.query import patterns_in
 from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Routes
+from helen.web.sight.agents_in_turns import agents_in_sight, meant_by
 from helen.web.state_rows import StateJson, show_state
 
 routes = Routes()
@@ -95,16 +94,18 @@ class Forgotten(TypedDict):
 
 
 @routes.get(f"{V1}/agents", "read", "The agents, connected or not", answer=AgentsJson, query=(ON,), paged=True)
-def list_agents(parts: Parts, request: ApiRequest) -> Deferred[bytes]:
-    """Answer with agents by name, all or those of `?on=`."""
+async def list_agents(parts: Parts, request: ApiRequest) -> bytes:
+    """Answer with agents by name, all or those of `?on=`; revoked ones, too."""
     patterns = patterns_in(request)
     page = read_page(request, "agents", (str,), patterns)
-    rows, following = page.cut(sorted_agents(parts, patterns, parts.visible(request.caller)), place_of)
+    agents, sight = parts.sessions.roster.agents.values(), parts.visible(request.caller)
+    found = await agents_in_sight(agents, sight, meant_by(patterns, revoked=True))
+    rows, following = page.cut(sorted(found, key=attrgetter("name")), place_of)
 
     def show(agent: Agent) -> AgentJson:
         return shown_agent(parts, agent)
 
-    return write_rows(request, "agents", rows, show, {"next": following}, whole=page.limit is not None)
+    return await write_rows(request, "agents", rows, show, {"next": following}, whole=page.limit is not None)
 
 
 @routes.get(
@@ -195,12 +196,6 @@ def find_agent(parts: Parts, name: str) -> Agent:
     if agent is None:
         raise Problem(404, "no such agent", f"no agent is called {name!r}: `helen agents` lists them")
     return agent
-
-
-def sorted_agents(parts: Parts, patterns: Sequence[str], sight: Sight | None) -> list[Agent]:
-    """Return the agents in sight that fit one of the patterns, or all without a pattern, by name; revoked ones, too."""
-    found = seen(sight, parts.sessions.roster.matching(list(patterns) or ["*"], revoked=True))
-    return sorted(found, key=place_of)
 
 
 def place_of(agent: Agent) -> tuple[str]:

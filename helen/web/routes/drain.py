@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-from helen.agents.sight import seen
 from helen.parts import Parts
 from helen.sessions.drain import DEFAULT_OVER, MAX_OVER
 from helen.web.answers import write_json
@@ -13,6 +12,7 @@ from helen.web.body_fields import Duration, OnlyTrue
 from helen.web.problems import Problem, bad_request
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
+from helen.web.sight.agents_in_turns import agents_in_sight, is_connected
 
 routes = Routes()
 
@@ -37,11 +37,12 @@ class BeginDrain(Body, frozen=True, kw_only=True):
 
 
 @routes.get(f"{V1}/drain", "read", "Whether this Helen takes agents", answer=DrainJson)
-def get_drain(parts: Parts, request: ApiRequest) -> bytes:
+async def get_drain(parts: Parts, request: ApiRequest) -> bytes:
     """Answer with how far agents have gone."""
     shown, sight = show_drain(parts), parts.visible(request.caller)
     if sight is not None:
-        shown |= {"agents": len(seen(sight, parts.sessions.roster.connected())), "questions": 0, "by": None}
+        connected = await agents_in_sight(parts.sessions.roster.agents.values(), sight, is_connected)
+        shown |= {"agents": len(connected), "questions": 0, "by": None}
     return write_json(request, shown)
 
 

@@ -109,7 +109,7 @@ async def follow_job(parts: Parts, request: ApiRequest, job_id: str) -> bytes:
 async def submit_job(parts: Parts, request: ApiRequest, body: SubmitJob) -> bytes:
     """Store a job. Answered once ZeroTask has it."""
     jobs = jobs_of(parts)
-    targets = [agent.name for agent in targets_of(parts, request.caller, body.on)]
+    targets = [agent.name for agent in await targets_of(parts, request.caller, body.on)]
     request.subject = f"{body.check} on {' '.join(body.on)}"
     if body.dry_run:
         job, _ = jobs.plan(body.check, body.on, targets, body.args, body.timeout, body.wait_for_offline)
@@ -126,12 +126,12 @@ async def submit_job(parts: Parts, request: ApiRequest, body: SubmitJob) -> byte
 async def submit_once(parts: Parts, request: ApiRequest, body: SubmitOnce) -> bytes:
     """Store a job of code that is in no set, which is signed for as long as agents are waited for."""
     jobs, wait = jobs_of(parts), body.wait_for_offline
-    wanted = code_of(parts, request.caller, body, _life(wait, body.timeout))
+    wanted = await code_of(parts, request.caller, body, _life(wait, body.timeout))
     if isinstance(wanted, Code):
-        targets_of(parts, request.caller, wanted.on)  # code for no agent need not be signed
+        await targets_of(parts, request.caller, wanted.on)  # code for no agent need not be signed
     code = await parts.one_off.prepare(wanted, request.caller.actor, body.dry_run)
     request.subject = f"{code.check} on {' '.join(code.on)}"
-    targets = [agent.name for agent in targets_of(parts, request.caller, code.on)]
+    targets = [agent.name for agent in await targets_of(parts, request.caller, code.on)]
     asked = code.check, list(code.on), targets, order_of(code.blob)["args"], body.timeout, wait
     if body.dry_run:
         return _write_planned(request, jobs.plan(*asked, code=code)[0])

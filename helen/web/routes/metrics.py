@@ -12,16 +12,17 @@ from collections.abc import Iterable, Iterator
 from twisted.internet.threads import deferToThread
 
 from helen.agents.roster import Agent
-from helen.agents.sight import seen
 from helen.assignments.known_exports import exports_of
 from helen.parts import Parts
 from helen.web.connections.short_turns import take_turns
 from helen.web.figures.exported_families import Exported, exported_families
 from helen.web.figures.exposition import OPEN_METRICS, TEXT, write
+from helen.web.figures.fleet_figures import FleetFigures
 from helen.web.figures.metric_families import count_states, gather, gather_seen, look_at_process
 from helen.web.query import patterns_in
 from helen.web.request import ApiRequest
 from helen.web.route import ON, PLAIN, Routes
+from helen.web.sight.agents_in_turns import agents_in_sight, meant_by
 from helen.web.web_parts import WebParts
 
 routes = Routes()
@@ -37,11 +38,12 @@ async def get_metrics(parts: WebParts, request: ApiRequest) -> bytes:
     request.setHeader("content-type", OPEN_METRICS if is_open else TEXT)
     gone: list[object] = []
     request.notifyFinish().addErrback(gone.append)
-    on = patterns_in(request)
+    fleet = FleetFigures(parts, patterns_in(request))
+    await take_turns(fleet.steps(await agents_in_sight(parts.sessions.roster.agents.values(), sight)))
     if sight is None:
-        families = gather(parts, on, process, counts, time.time())
+        families = gather(parts, fleet, process, counts, time.time())
     else:
-        families = gather_seen(parts, on, process, counts, sight)
+        families = gather_seen(parts, fleet, process, counts)
     await take_turns(_send(request, write(families, is_open), gone))
     return b""
 
@@ -50,8 +52,9 @@ async def get_metrics(parts: WebParts, request: ApiRequest) -> bytes:
 async def get_check_metrics(parts: WebParts, request: ApiRequest) -> bytes:
     """Answer with the newest metrics that entries export, of the agents of `?on=`."""
     is_open = b"application/openmetrics-text" in (request.getHeader(b"accept") or b"")
-    patterns, roster = patterns_in(request), parts.sessions.roster
-    agents = seen(parts.visible(request.caller), roster.matching(patterns) if patterns else roster.agents.values())
+    patterns, sight = patterns_in(request), parts.visible(request.caller)
+    is_meant = meant_by(patterns, revoked=not patterns)
+    agents = await agents_in_sight(parts.sessions.roster.agents.values(), sight, is_meant)
     families = await deferToThread(lambda: exported_families(exported_checks(parts, agents)))
     request.setHeader("content-type", OPEN_METRICS if is_open else TEXT)
     gone: list[object] = []
@@ -75,5 +78,6 @@ def _send(request: ApiRequest, pieces: Iterator[str], gone: list[object]) -> Ite
     for piece in pieces:
         if gone:
             return
-        request.write(piece.encode("utf-8", "replace"))
+        if piece:
+            request.write(piece.encode("utf-8", "replace"))
         yield

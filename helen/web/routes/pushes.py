@@ -9,7 +9,6 @@ from msgspec import Meta
 
 from helen.agents.load_report import newer_version
 from helen.agents.roster import Agent
-from helen.agents.sight import seen
 from helen.files import restored
 from helen.library.agent_wheels import NotAnEquus, version_of
 from helen.library.library import Library
@@ -25,7 +24,7 @@ from helen.web.problems import bad_request
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
 from helen.web.routes.checks import demand_folder
-from helen.web.routes.rollouts import show_rollout
+from helen.web.routes.rollouts import followers_in_sight, show_rollout
 
 routes = Routes()
 IN_THE_WAY = {409: "push refused"}
@@ -139,12 +138,12 @@ class PushAgent(RingsBody, frozen=True, kw_only=True):
 
 
 @routes.get(f"{V1}/push", "read", "How far the newest set of checks has come", answer=PushJson)
-def get_push(parts: Parts, request: ApiRequest) -> bytes:
+async def get_push(parts: Parts, request: ApiRequest) -> bytes:
     """Answer with how far the newest set has come, and what waits for a signature."""
     sight = parts.visible(request.caller)
-    connected = [agent for agent in seen(sight, parts.sessions.roster.connected()) if agent.version == 2]
+    connected = await followers_in_sight(parts, sight)
     last = parts.library.releases.last
-    rollout = None if last is None else show_rollout(parts, last, sight)
+    rollout = None if last is None else await show_rollout(parts, last, sight)
     shown = {**show_push(parts.library, connected), "rollout": rollout}
     return write_json(request, shown if sight is None else shown | {"staged": None})
 

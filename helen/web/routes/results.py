@@ -8,7 +8,6 @@ from typing import TypedDict
 from twisted.internet.threads import deferToThread
 
 from helen.agents.roster import Agent, Latest
-from helen.agents.sight import seen
 from helen.parts import Parts
 from helen.web.agent_views import LatestJson, show_latest
 from helen.web.connections.paced_answers import write_rows
@@ -17,6 +16,7 @@ from helen.web.problems import bad_request
 from helen.web.query import first_text, patterns_in, texts
 from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Query, Routes
+from helen.web.sight.agents_in_turns import agents_in_sight, meant_by
 
 routes = Routes()
 
@@ -50,7 +50,8 @@ async def list_results(parts: Parts, request: ApiRequest) -> bytes:
         raise bad_request("`since` is a number of unix seconds") from error
     patterns = patterns_in(request)
     page = read_page(request, "results", (float, str, str), [given, *patterns])
-    found = seen(parts.visible(request.caller), parts.sessions.roster.matching(patterns or ["*"]))
+    agents, sight = parts.sessions.roster.agents.values(), parts.visible(request.caller)
+    found = await agents_in_sight(agents, sight, meant_by(patterns))
     new = await deferToThread(newer_results, found, since, texts(request, "kept") == ["1"])
     rows, following = page.cut(new, place_of)
     return await write_rows(request, "results", rows, _show, {"next": following}, whole=page.limit is not None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypedDict
 
-from helen.agents.sight import Sight, seen
+from helen.agents.roster import Agent
+from helen.agents.sight import Sight
 from helen.library.published import PushRefused
 from helen.parts import Parts
 from helen.rollout.rollout import OPEN, Rollout, show_ring
@@ -16,8 +18,10 @@ from helen.web.json_types import Object
 from helen.web.problems import Problem
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
+from helen.web.sight.agents_in_turns import agents_in_sight, names_in_sight
 
 routes = Routes()
+Names = Callable[[str], bool] | None  # the test of names that are seen; None: all are
 SAID_RINGS = "what is said of rings is for callers without a limit"
 OF_RING = ("number", "state", "opened", "members", "size", "here", "confirmed")  # for callers with a limit
 OF_NO_AGENT = ("version", "base", "newest", "author", "started", "changed", "state", "by_itself", "files", "checks",
@@ -104,9 +108,9 @@ async def listed_rollouts(parts: Parts) -> list[RolloutRow]:
     f"{V1}/rollouts/current", "read", "How far the newest one has come", answer=RolloutJson,
     errors={404: "no rollout"},
 )  # fmt: skip
-def get_current_rollout(parts: Parts, request: ApiRequest) -> bytes:
+async def get_current_rollout(parts: Parts, request: ApiRequest) -> bytes:
     """Answer with the rollout under way, or else the last one."""
-    shown = show_rollout(parts, _last(parts), parts.visible(request.caller))
+    shown = await show_rollout(parts, _last(parts), parts.visible(request.caller))
     return write_json(request, shown)
 
 
@@ -116,7 +120,7 @@ def get_current_rollout(parts: Parts, request: ApiRequest) -> bytes:
 )  # fmt: skip
 async def get_rollout(parts: Parts, request: ApiRequest, version: int) -> bytes:
     """Answer with the rollout of a version, as far as it is kept."""
-    shown = show_rollout(parts, await kept_rollout(parts, version), parts.visible(request.caller))
+    shown = await show_rollout(parts, await kept_rollout(parts, version), parts.visible(request.caller))
     return write_json(request, shown)
 
 
@@ -160,7 +164,7 @@ async def undo_rollout(parts: Parts, request: ApiRequest, body: Body) -> bytes:
     if not body.dry_run:
         await parts.library.undo(request.caller.actor)
         rollout = _last(parts)
-    return write_json(request, show_rollout(parts, rollout), 200 if body.dry_run else 201)
+    return write_json(request, await show_rollout(parts, rollout), 200 if body.dry_run else 201)
 
 
 @routes.post(
@@ -202,10 +206,11 @@ def _seen_ring(ring: dict[str, Any]) -> dict[str, Any]:
     return few | {"why": few.get("why", ""), "figures": [], "refused": {}}
 
 
-def show_rollout(parts: Parts, rollout: Rollout, sight: Sight | None = None) -> dict[str, Any]:
+async def show_rollout(parts: Parts, rollout: Rollout, sight: Sight | None = None) -> dict[str, Any]:
     """Return a rollout as the API and `helen push` show it, counted in sight (RolloutJson has the keys)."""
     newest = parts.library.releases.newest
-    connected = [agent for agent in seen(sight, parts.sessions.roster.connected()) if agent.version == 2]
+    connected = await followers_in_sight(parts, sight)
+    is_seen = await names_in_sight(parts.sessions.roster.agents, sight)
     have = [agent for agent in connected if newest is not None and agent.digest == newest.digest]
     shown = {
         "version": rollout.version,
@@ -223,7 +228,7 @@ def show_rollout(parts: Parts, rollout: Rollout, sight: Sight | None = None) -> 
         "waits": parts.library.waits,
         "newest": None if newest is None else newest.version,
         "kept_old": {agent.name: agent.not_active for agent in have if agent.not_active},
-        "rings": _show_rings(parts, rollout, sight),
+        "rings": _show_rings(parts, rollout, is_seen),
         "agents": len(connected),
         "loaded": len(have),
         "set_aside": parts.library.releases.aside.shown(),
@@ -231,7 +236,13 @@ def show_rollout(parts: Parts, rollout: Rollout, sight: Sight | None = None) -> 
     return seen_rollout(shown, sight)
 
 
-def _show_rings(parts: Parts, rollout: Rollout, sight: Sight | None) -> list[dict[str, Any]]:
+async def followers_in_sight(parts: Parts, sight: Sight | None) -> list[Agent]:
+    """Return the connected agents that are seen and follow the published set, looked at in short turns."""
+    agents = parts.sessions.roster.agents.values()
+    return await agents_in_sight(agents, sight, lambda agent: agent.link is not None and agent.version == 2)
+
+
+def _show_rings(parts: Parts, rollout: Rollout, sight: Names) -> list[dict[str, Any]]:
     rings = [_few_members(each, sight) for each in rollout.past]
     done = max((each["number"] for each in rings), default=0)
     if rollout.state == OPEN and rollout.ring is not None:
@@ -243,7 +254,7 @@ def _show_rings(parts: Parts, rollout: Rollout, sight: Sight | None) -> list[dic
     ]
 
 
-def _open_ring(parts: Parts, rollout: Rollout, sight: Sight | None) -> dict[str, Any]:
+def _open_ring(parts: Parts, rollout: Rollout, sight: Names) -> dict[str, Any]:
     ring, steady = rollout.ring, parts.sessions.clocks().steady
     assert ring is not None
     here = frozenset(parts.sessions.followers())
@@ -256,7 +267,7 @@ def _open_ring(parts: Parts, rollout: Rollout, sight: Sight | None) -> dict[str,
     }  # fmt: skip
 
 
-def _few_members(ring: dict[str, Any], sight: Sight | None) -> dict[str, Any]:
+def _few_members(ring: dict[str, Any], sight: Names) -> dict[str, Any]:
     members = ring.get("members")
     if sight is not None and members is not None:
         members = [name for name in members if sight(name)]
@@ -284,4 +295,4 @@ async def _set_paused(parts: Parts, request: ApiRequest, body: Body, is_paused: 
         raise PushRefused(f"version {rollout.version} is {'paused already' if is_paused else 'not paused'}")
     if not body.dry_run:
         rollout = await parts.library.pause(request.caller.actor, is_paused)
-    return write_json(request, show_rollout(parts, rollout), 200 if body.dry_run else 201)
+    return write_json(request, await show_rollout(parts, rollout), 200 if body.dry_run else 201)

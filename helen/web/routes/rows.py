@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, TypedDict
 
 from attrs import evolve
 from twisted.internet.threads import deferToThread
 
-from helen.agents.sight import seen
+from helen.agents.roster import Agent
 from helen.web.answers import write_json
 from helen.web.connections.paced_answers import Write, write_pieces
 from helen.web.connections.short_turns import ROWS_A_STEP, take_turns
@@ -24,6 +24,7 @@ from helen.web.request import ApiRequest
 from helen.web.route import V1, Query, Routes
 from helen.web.rows.row import SORTS
 from helen.web.rows.selection import FIELDS, Choice, GroupJson, Selection, Wanted, encode, place_of
+from helen.web.sight.agents_in_turns import agents_in_sight, steps_of
 from helen.web.web_parts import WebParts
 
 routes = Routes()
@@ -137,10 +138,29 @@ async def list_labels(parts: WebParts, request: ApiRequest) -> bytes:
     """
     if any(name in request.args for name in OF_PROMETHEUS):
         return await answer_question(parts, request, "labels")
-    counted: dict[str, Counter[str]] = {}
-    for agent in seen(parts.visible(request.caller), parts.sessions.roster.agents.values()):
-        if agent.revoked_at is None:
-            for key, value in agent.labels.items():
-                counted.setdefault(key, Counter())[value] += 1
-    shown = {key: dict(values.most_common(MOST_VALUES)) for key, values in sorted(counted.items())}
-    return write_json(request, {"labels": shown})
+    agents = await agents_in_sight(parts.sessions.roster.agents.values(), parts.visible(request.caller))
+    labels = LabelCounts()
+    await take_turns(steps_of(agents, labels.take))
+    await take_turns(labels.rank())
+    return write_json(request, {"labels": labels.shown})
+
+
+class LabelCounts:
+    """Counts agents by the values of each label; `shown` has the most common ones once `rank` has been run."""
+
+    def __init__(self) -> None:
+        self.shown: dict[str, Counts] = {}
+        self._counted: dict[str, Counter[str]] = {}
+
+    def take(self, agents: Iterable[Agent]) -> None:
+        """Count some agents."""
+        for agent in agents:
+            if agent.revoked_at is None:
+                for key, value in agent.labels.items():
+                    self._counted.setdefault(key, Counter())[value] += 1
+
+    def rank(self) -> Iterator[None]:
+        """Find the most common values, a key at a step: each agent may have one of its own."""
+        for key, values in sorted(self._counted.items()):
+            self.shown[key] = dict(values.most_common(MOST_VALUES))
+            yield

@@ -83,7 +83,7 @@ async def run_check(parts: Parts, request: ApiRequest, body: AskCheck) -> bytes:
         raise bad_request(f"`args` holds what is no text: {error.reason}") from error
     if not fits:
         raise bad_request(f"`args` has more than {MAX_BLOB} bytes")
-    targets = targets_of_query(parts, request.caller, body.on)
+    targets = await targets_of_query(parts, request.caller, body.on)
     request.subject = f"{check} on {' '.join(body.on)}"
     if body.dry_run:
         return write_json(request, would_ask(targets))
@@ -96,17 +96,17 @@ async def run_check(parts: Parts, request: ApiRequest, body: AskCheck) -> bytes:
 )  # fmt: skip
 async def run_once(parts: Parts, request: ApiRequest, body: RunOnce) -> bytes:
     """Answer in lines, as of /runs. No answer is kept."""
-    wanted = code_of(parts, request.caller, body, body.life)
+    wanted = await code_of(parts, request.caller, body, body.life)
     if isinstance(wanted, Code):
-        targets_of_query(parts, request.caller, wanted.on)  # code for no agent need not be signed
+        await targets_of_query(parts, request.caller, wanted.on)  # code for no agent need not be signed
     prepared = await parts.one_off.prepare(wanted, request.caller.actor, body.dry_run)
-    targets = targets_of_query(parts, request.caller, prepared.on)
+    targets = await targets_of_query(parts, request.caller, prepared.on)
     if body.dry_run:
         return write_json(request, would_ask(targets))
     return await LiveQuery(parts, request).ask(one_off.NAME, targets, prepared.blob, body.timeout)
 
 
-def code_of(parts: Parts, caller: Caller, body: OneOffCode, life: float) -> Code | Signed:
+async def code_of(parts: Parts, caller: Caller, body: OneOffCode, life: float) -> Code | Signed:
     """Return what is to run: with `order` it is signed already, else Helen signs it for `life` seconds.
 
     Raises Problem if `check` or `on` is missing then, or if too many agents would have to be named.
@@ -115,7 +115,7 @@ def code_of(parts: Parts, caller: Caller, body: OneOffCode, life: float) -> Code
         return Signed(body.order.encode(), body.files)
     check = body.check if body.check is not None else read_text({}, "check")
     on = body.on if body.on is not None else read_patterns({}, "on")
-    named = named_by(parts, caller, on)
+    named = await named_by(parts, caller, on)
     if len(named) > one_off.MAX_PATTERNS >= len(on):
         have = count(len(named) - len(on), "agent has", "agents have")
         raise bad_request(
@@ -125,11 +125,11 @@ def code_of(parts: Parts, caller: Caller, body: OneOffCode, life: float) -> Code
     return Code(check, body.files, body.args, named, life)
 
 
-def named_by(parts: Parts, caller: Caller, on: list[str]) -> tuple[str, ...]:
+async def named_by(parts: Parts, caller: Caller, on: list[str]) -> tuple[str, ...]:
     """Return the patterns of an order; of a caller with a limit the names of its agents, so that no other one fits."""
     if caller.on is None:
         return parts.sessions.roster.spelled_out(on)
-    return tuple(sorted(agent.name for agent in targets_of(parts, caller, on)))
+    return tuple(sorted(agent.name for agent in await targets_of(parts, caller, on)))
 
 
 class LiveQuery:

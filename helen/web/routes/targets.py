@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, NotRequired, TypedDict
 
 from attrs import evolve
@@ -17,6 +18,7 @@ from helen.web.answers import write_json
 from helen.web.bodies import Body
 from helen.web.body_fields import OptionalText, whole_or_none_of
 from helen.web.config_files import WrittenFile, write_file
+from helen.web.connections.short_turns import ROWS_A_STEP, take_turns
 from helen.web.json_types import words
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
@@ -63,7 +65,7 @@ class ReplaceTargets(Body, frozen=True, kw_only=True):
 async def get_targets(parts: Parts, request: ApiRequest) -> bytes:
     """Answer with the targets, and the text of targets.toml; to a limited caller without the text."""
     file, sight = parts.targets.config_file, parts.visible(request.caller)
-    shown: TargetsJson = {"text": None, "fault": None, "faults": [], "targets": _listed(parts, sight)}
+    shown: TargetsJson = {"text": None, "fault": None, "faults": [], "targets": await _listed(parts, sight)}
     if sight is None:
         text = await file.text()
         version = version_of(text)
@@ -72,7 +74,20 @@ async def get_targets(parts: Parts, request: ApiRequest) -> bytes:
     return write_json(request, shown)
 
 
-def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
+async def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
+    """Return the targets that are seen, by name, each as it is when it is looked at: some a step."""
+    listed, names = list[TargetJson](), sorted(parts.targets.config)
+
+    def steps() -> Iterator[None]:
+        for first in range(0, len(names), ROWS_A_STEP):
+            listed.extend(_shown(parts, names[first : first + ROWS_A_STEP], sight))
+            yield
+
+    await take_turns(steps())
+    return listed
+
+
+def _shown(parts: Parts, names: Iterable[str], sight: Sight | None) -> list[TargetJson]:
     targets = parts.targets
     return [
         {
@@ -83,7 +98,7 @@ def _listed(parts: Parts, sight: Sight | None) -> list[TargetJson]:
             "runners": [each for each in targets.runners(name) if sight is None or sight(each)],
             "checks": [entry.id for entry in targets.entries_of(name)],
         }
-        for name, target in sorted(targets.config.items()) if sight is None or sight(name)
+        for name in names if sight is None or sight(name) if (target := targets.config.get(name)) is not None
     ]  # fmt: skip
 
 

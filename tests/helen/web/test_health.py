@@ -20,7 +20,8 @@ from web_client import Web, ask
 from helen.files.restored import Restored
 from helen.jobs.pipeline_status import PipelineReport
 from helen.web.access import OWNER, STRANGER
-from helen.web.figures.metric_families import MOST_SERIES, look_at_process, pipeline_families, single_families
+from helen.web.figures.fleet_figures import MOST_SERIES, FleetFigures, single_families
+from helen.web.figures.metric_families import look_at_process, pipeline_families
 from helen.web.routes.health import FAIL, PASS, WARN, Finding, answer, examine
 
 # ---------------------------------------------------------------------------------------------- findings
@@ -213,12 +214,13 @@ def test_open_metrics_for_whoever_asks(web: Web) -> None:
 
 def test_too_many_checks_have_no_series() -> None:
     """All of them are left out, and counted: half a fleet would look like a whole one."""
-    agent = SimpleNamespace(name="a", latest=range(MOST_SERIES + 1))
-    roster = SimpleNamespace(agents={"a": agent})
+    agent: Any = SimpleNamespace(name="a", latest=range(MOST_SERIES + 1), is_host=False, revoked_at=None, link=None)
     helen: Any = SimpleNamespace(
-        sessions=SimpleNamespace(roster=roster), evaluator=SimpleNamespace(timeline=SimpleNamespace(states={}))
+        evaluator=SimpleNamespace(timeline=SimpleNamespace(states={})), library=SimpleNamespace(published=None)
     )
-    (family,) = single_families(helen, [])
+    fleet = FleetFigures(helen, [])
+    list(fleet.steps([agent]))
+    (family,) = single_families(helen, fleet)
     assert (family.name, list(family.samples)) == ("helen_series_left_out", [("", {}, MOST_SERIES + 2)])
 
 

@@ -173,7 +173,7 @@ def test_lists_of_targets_and_meshes(sight: Sight | None, ran: str, monkeypatch:
             runners=lambda name: ("probe-1", "probe-2"), entries_of=lambda name: (),
         ),
     )  # fmt: skip
-    (listed,) = target_routes._listed(parts, sight)
+    (listed,) = target_routes._shown(parts, parts.targets.config, sight)
     assert (listed["quorum"], listed["runners"]) == ("2 of 3", [] if hidden else ["probe-1", "probe-2"])
     assert (listed["via"], listed["source"]) == ((["probe-*"], "/etc/nodes.json") if sight is None else ([], None))
     monkeypatch.setattr(target_routes, "write_json", lambda request, answer: answer)

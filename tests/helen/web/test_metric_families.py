@@ -8,7 +8,7 @@ from typing import Any
 from helen.agents.roster import Agent, Roster
 from helen.assignments.known_notes import KnownNotes
 from helen.states.fleet_timeline import Timeline
-from helen.web.figures.metric_families import single_families
+from helen.web.figures.fleet_figures import FleetFigures, single_families
 
 LINK: Any = SimpleNamespace(version=2)
 
@@ -23,9 +23,14 @@ def test_only_agents_are_connected_or_not() -> None:
         )
     }  # fmt: skip
     parts: Any = SimpleNamespace(
-        sessions=SimpleNamespace(roster=roster), evaluator=SimpleNamespace(timeline=Timeline()), notes=KnownNotes()
+        library=SimpleNamespace(published=None),
+        sessions=SimpleNamespace(roster=roster),
+        evaluator=SimpleNamespace(timeline=Timeline()),
+        notes=KnownNotes(),
     )
     for patterns in ([], ["*"]):
-        families = {family.name: list(family.samples) for family in single_families(parts, patterns)}
-        connected = {labels["agent"]: bool(value) for _, labels, value in families["helen_agent_connected"]}
+        fleet = FleetFigures(parts, patterns)
+        list(fleet.steps(list(roster.agents.values())))
+        families = {family.name: list(family.samples) for family in single_families(parts, fleet)}
+        connected = {labels["agent"]: bool(value) for _, labels, value in families["helen_agent_connected"] if labels}
         assert connected == {"db-1": False, "plain": True, "web-1": True}

@@ -97,7 +97,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.cli",),
     ("helen.cli.access", "helen.cli.discovery"),
     ("helen.cli.top",),
-    ("helen.cli.traps",),
+    ("helen.cli.traps", "helen.cli.zabbix"),
     ("helen.cli.mcp",),
     ("helen.cli.main",),
 )  # fmt: skip
@@ -134,7 +134,8 @@ PURE = (
     "helen/library/withheld_files.py", "helen/queries/live_queries.py", "helen/queries/repl_source.py",
     "helen/sessions/v1_scheduler.py", "helen/sessions/stranger_lines.py",
     "helen/agents/*.py", "helen/cli/top/rows.py", "helen/cli/traps/ber.py",
-    "helen/cli/traps/notification.py", "helen/notify/routing.py",
+    "helen/cli/traps/notification.py", "helen/cli/zabbix/keys.py", "helen/cli/zabbix/packets.py",
+    "helen/notify/routing.py",
     "helen/discovery/answers.py", "helen/discovery/entries.py", "helen/discovery/known.py",
     "helen/discovery/proposals.py", "helen/discovery/report.py",
     "helen/web/rows/row.py", "helen/web/rows/filters.py", "helen/web/rows/orders.py", "helen/web/rows/selection.py",

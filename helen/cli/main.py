@@ -65,6 +65,7 @@ COMMANDS = {
     "tunnel": ("helen.cli.tunnel", "tunnel", "Join standard input and output with a program at an agent."),
     "web-token": ("helen.cli.access.web_token", "web_token", "Make, list or revoke tokens of the HTTP API."),
     "top": ("helen.cli.top.command", "top", "Show all checks, live in the terminal."),
+    "zabbix": ("helen.cli.zabbix.command", "zabbix", "Take values of zabbix_sender, and report them as results."),
     "windows": ("helen.cli.downtimes", "windows", "List the downtimes and silences."),
 }
 

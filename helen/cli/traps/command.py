@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
 from groundwork.terminal import echo
 from helen.cli.base.client import Client
-from helen.cli.base.failures import Failed, Unusable
+from helen.cli.base.listening import Counts, handle_signals, listen, read_file
 from helen.cli.base.options import for_a_helen
-from helen.cli.traps.listener import Counts, Listener
+from helen.cli.traps.listener import Listener
 from helen.cli.traps.security import Security
 from helen.cli.traps.senders import SendersUnreadable
-from helen.cli.traps.trap_file import TrapFile, TrapFileError, read
+from helen.cli.traps.trap_file import TrapFile, read
 
-MAX_FILE = 1_048_576  # bytes
 SENDERS = "traps.senders"  # in Helen's state directory, unless the file names another one
 # An engine id by RFC 3411: no enterprise (0), and octets that follow.
 OWN_ENGINE = bytes.fromhex("8000000005")
@@ -36,7 +33,7 @@ def traps(client: Client, path: Path, only_check: bool) -> None:
 
     Ctrl-C or SIGTERM ends it; what waits for Helen is given to it before. SIGHUP has it read the file anew.
     """
-    config = read_file(path)
+    config = read_file(path, read)
     if only_check:
         echo(f"{path}: {len(config.sources)} sources, {len(config.meanings)} traps, {len(config.users)} users")
         return
@@ -47,34 +44,14 @@ def traps(client: Client, path: Path, only_check: bool) -> None:
     except SendersUnreadable as fault:
         echo(str(fault), err=True)
     listener = Listener(config, security, client, Counts(lambda text: echo(text, err=True)), time.monotonic)
-    _handle_signals(listener, path)
-    try:
-        addresses = listener.bind()
-        echo("listening on " + ", ".join(f"{host}:{port}" for host, port in addresses), err=True)
-        listener.run()
-    except OSError as error:
-        hint = ": a port below 1024 needs CAP_NET_BIND_SERVICE" if isinstance(error, PermissionError) else ""
-        where = ", ".join(f"{host}:{port}" for host, port in config.listen)
-        raise Failed(f"can't listen on {where}: {error.strerror}{hint}") from error
-    finally:
-        listener.close()
 
+    def again() -> None:
+        """Take another file. Addresses to listen on and the file of senders stay."""
+        config = read_file(path, read)
+        listener.take(config, security_of(config))
 
-def read_file(path: Path) -> TrapFile:
-    """Read the file. Raises Failed if that can't be done, Unusable with all faults of its text."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_FILE + 1)
-    except OSError as error:
-        raise Failed(f"{path} can't be read: {error.strerror}") from error
-    try:
-        if len(raw) > MAX_FILE:
-            raise TrapFileError(f"more than {MAX_FILE} bytes")
-        return read(raw.decode())
-    except UnicodeDecodeError as error:
-        raise Unusable(f"{path}: no UTF-8") from error
-    except TrapFileError as error:
-        raise Unusable(f"{path}: {error}") from error
+    handle_signals(listener.ended, path, again)
+    listen(listener, config.listen)
 
 
 def security_of(config: TrapFile) -> Security:
@@ -90,22 +67,3 @@ def own_engine() -> bytes:
     except OSError:
         machine = os.uname().nodename.encode()
     return OWN_ENGINE + hashlib.sha256(b"helen traps\0" + machine).digest()[:8]
-
-
-def _handle_signals(listener: Listener, path: Path) -> None:
-    def end(*_: Any) -> None:
-        listener.ended.set()
-
-    def again(*_: Any) -> None:
-        """Read the file anew; one with a fault changes nothing. Addresses to listen on and the file of senders stay."""
-        try:
-            config = read_file(path)
-        except (Failed, Unusable) as fault:
-            echo(f"the file stays as it was: {fault.message}", err=True)
-            return
-        listener.take(config, security_of(config))
-        echo(f"read {path} anew", err=True)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    signal.signal(signal.SIGHUP, again)

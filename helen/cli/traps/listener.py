@@ -12,7 +12,6 @@ import queue
 import selectors
 import socket
 import threading
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -22,6 +21,7 @@ from attrs import define, field, frozen
 
 from helen.cli.base.client import Client
 from helen.cli.base.failures import Failed, Missing, Unusable
+from helen.cli.base.listening import AWAY, RESULTS, Counts
 from helen.cli.traps.repeats import Repeats
 from helen.cli.traps.security import NotTaken, Security
 from helen.cli.traps.trap_file import TrapFile, result_of
@@ -34,14 +34,11 @@ POST_SECONDS = 30.0  # that Helen has for one result
 PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries while Helen is away
 TOLD_SECONDS = 60.0
 KEPT_SECONDS = 10.0  # after which times of senders are on disk
-# Statuses after which a result is sent again: Helen, or a proxy before it, takes none now.
-AWAY = {502, 503, 504}
-# ... after which it is sent some times more: it may be this result that fails, and others wait behind it. So may one
-# whose connection breaks without an answer each time, while Helen answers another request. 429 is not among them: Helen
-# answers so for one host only, for up to an hour.
+# Statuses after which a result is sent some times more: it may be this result that fails, and others wait behind it. So
+# may one whose connection breaks without an answer each time, while Helen answers another request. 429 is not among
+# them: Helen answers so for one host only, for up to an hour.
 PERHAPS = {408, 425, 500}
 MOST_DOUBTS = 4
-RESULTS = "/api/v1/passive/results"
 
 
 @frozen
@@ -50,32 +47,6 @@ class Waiting:
 
     body: dict[str, Any] = field(repr=False)
     confirm: Callable[[], None]
-
-
-@define
-class Counts:
-    """Counts what became of datagrams, and tells it from time to time with an example of each. Any thread."""
-
-    tell: Callable[[str], None]
-    _counts: Counter[str] = field(factory=Counter)
-    _examples: dict[str, str] = field(factory=dict)
-    _lock: threading.Lock = field(factory=threading.Lock)
-
-    def add(self, what: str, example: str = "", number: int = 1) -> None:
-        """Count one, or so many; the first example of each time is told."""
-        with self._lock:
-            self._counts[what] += number
-            if example:
-                self._examples.setdefault(what, example)
-
-    def flush(self) -> None:
-        """Tell what was counted since the last time, if that was anything."""
-        with self._lock:
-            counts, examples = self._counts, self._examples
-            self._counts, self._examples = Counter(), {}
-        if counts:
-            shown = {what: f" ({example})" for what, example in examples.items()}
-            self.tell("; ".join(f"{number} {what}{shown.get(what, '')}" for what, number in counts.items()))
 
 
 @define

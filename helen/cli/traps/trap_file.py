@@ -6,10 +6,8 @@ Text in, values out; secrets that it refers to are read from their files and the
 from __future__ import annotations
 
 import fnmatch
-import ipaddress
 import re
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +15,27 @@ from attrs import field, frozen
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from groundwork.safe_text import safe_line
+from helen.cli.base.listener_tables import (
+    MOST_NAME,
+    PLACEHOLDER,
+    Address,
+    Network,
+    read_endpoint,
+    read_networks,
+    read_tables,
+    sound_name,
+)
+from helen.cli.base.listening import ListenerFileError
 from helen.cli.traps.notification import Notification
 from helen.cli.traps.users import CIPHERS, LEAST_PASSWORD, PROOFS, User
 from helen.files.toml_table import Table, Text
 from helen.notify.secrets import OpenedSecrets, SecretMissing
 
 STATUSES = ("ok", "warning", "critical", "unknown")
-MOST = 1_000  # users, sources, or traps of the file
-MOST_SUMMARY, MOST_NAME = 500, 120  # characters of a summary; of a host or a check
+MOST_SUMMARY = 500  # characters
 MOST_LISTED = 50  # values in the output of a result
-PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 NUMBERS = re.compile(r"[0-2](\.\d{1,10}){1,127}")
 WORDS = ("host", "address", "agent", "trap")
-UNSOUND = re.compile(r"[^\w.:+@/-]")  # in a value that becomes part of a name
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-class TrapFileError(Exception):
-    """The file can't be used; the text lists every fault, each with its place."""
 
 
 @frozen
@@ -107,22 +107,25 @@ def _filled(text: str, known: dict[str, str], trap: Notification, is_name: bool 
     def value(found: re.Match[str]) -> str:
         given = known.get(found[1])
         shown = safe_line(given if given is not None else trap.value(found[1]) or "?")
-        return UNSOUND.sub("_", shown)[:MOST_NAME] if is_name else shown
+        return sound_name(shown) if is_name else shown
 
     filled = PLACEHOLDER.sub(value, text)
     return filled[:MOST_NAME] if is_name else filled
 
 
 def read(text: str) -> TrapFile:
-    """Return what a text says. Raises TrapFileError with all faults at once. Blocks: reads secrets, makes keys."""
+    """Return what a text says. Raises ListenerFileError with all faults at once. Blocks: reads secrets, makes keys."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise TrapFileError(f"no TOML: {error}") from error
+        raise ListenerFileError(f"no TOML: {error}") from error
     faults: list[str] = []
     opened = OpenedSecrets()
     table = Table("the file", document, faults)
-    listen = [_endpoint(each, faults) for each in table.strings("listen", 'write "ADDRESS:PORT"', ("0.0.0.0:162",), 16)]
+    listen = [
+        read_endpoint(each, faults, "0.0.0.0:162 or [::]:162")
+        for each in table.strings("listen", 'write "ADDRESS:PORT"', ("0.0.0.0:162",), 16)
+    ]
     communities = [] if "communities" not in document else table.secrets("communities", _COMMUNITIES, 100)
     engine = _engine(table.text("engine", "write 5 to 32 bytes in hexadecimal digits", "00" * 5), faults)
     a_minute = table.number("a_minute", 60, 1, 100_000)
@@ -130,15 +133,15 @@ def read(text: str) -> TrapFile:
     senders = table.text("senders", "write the path of a file from the root", "")
     if senders and not senders.startswith("/"):
         faults.append(f"the file: senders is {senders!r:.80}: write the path of a file from the root")
-    users = [_user(each, opened) for each in _tables(table, "user")]
-    sources = [_source(each) for each in _tables(table, "source")]
-    meanings = [_meaning(each) for each in _tables(table, "trap")]
+    users = [_user(each, opened) for each in read_tables(table, "user")]
+    sources = [_source(each) for each in read_tables(table, "source")]
+    meanings = [_meaning(each) for each in read_tables(table, "trap")]
     table.end()
     if not sources and not faults:
         faults.append("the file names no [[source]]: nobody could report")
     passed = frozenset(_opened(opened, each, "communities", faults) for each in communities)
     if faults:
-        raise TrapFileError("\n".join(faults))
+        raise ListenerFileError("\n".join(faults))
     by_name = {user.name: user for user in users}
     return TrapFile(tuple(listen), passed, by_name, engine, tuple(sources), tuple(meanings), a_minute, at_once,
                     Path(senders) if senders else None)  # fmt: skip
@@ -147,36 +150,12 @@ def read(text: str) -> TrapFile:
 _COMMUNITIES = 'write texts, { env = "NAME" } or { file = "/path" }'
 
 
-def _tables(table: Table, name: str) -> Iterable[Table]:
-    """Yield the tables of a list, each of which is done with at the next one."""
-    table.expect(name)
-    listed = table.content.get(name, [])
-    if not isinstance(listed, list) or len(listed) > MOST or not all(isinstance(each, dict) for each in listed):
-        table.faults.append(f"{name}: write [[{name}]] for each of at most {MOST:,}")
-        return
-    for at, content in enumerate(listed, 1):
-        one = Table(f"[[{name}]] number {at}", content, table.faults)
-        yield one
-        one.end()
-
-
 def _opened(opened: OpenedSecrets, given: Text | None, place: str, faults: list[str]) -> bytes:
     try:
         return b"" if given is None else opened.text(given).encode()
     except SecretMissing as error:
         faults.append(f"{place}: {error}")
         return b""
-
-
-def _endpoint(text: str, faults: list[str]) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    try:
-        if 0 <= int(port) <= 65_535 and port.isdecimal():
-            return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))), int(port)
-    except ValueError:
-        pass
-    faults.append(f"the file: listen is {text!r:.80}: write an address and a port, as 0.0.0.0:162 or [::]:162")
-    return "", 0
 
 
 def _engine(digits: str, faults: list[str]) -> bytes:
@@ -209,17 +188,10 @@ def _user(table: Table, opened: OpenedSecrets) -> User:
 
 
 def _source(table: Table) -> Source:
-    networks = []
-    for text in table.strings("address", 'write an address, a network such as "10.0.3.0/24", or some of them'):
-        try:
-            networks.append(ipaddress.ip_network(text))
-        except ValueError as error:
-            table.faults.append(f"{table.place}: address: {error}")
-    if not networks:
-        table.faults.append(f"{table.place}: address is missing: write an address or a network")
+    networks = read_networks(table)
     host = table.text("host", "write the host that the traps are about", "{address}")
     _demand_placeholders(table, "host", host, ("address", "agent"), with_oids=False)
-    return Source(tuple(networks), host)
+    return Source(networks, host)
 
 
 def _meaning(table: Table) -> Meaning:

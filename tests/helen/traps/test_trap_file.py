@@ -12,12 +12,13 @@ from click.testing import CliRunner
 from snmp_device import number, oid, text, ticks, tlv
 
 from helen.cli.base.failures import Failed, Missing
+from helen.cli.base.listening import Counts, ListenerFileError
 from helen.cli.main import main
 from helen.cli.traps import listener
-from helen.cli.traps.listener import Counts, Listener
+from helen.cli.traps.listener import Listener
 from helen.cli.traps.notification import Notification
 from helen.cli.traps.security import Security
-from helen.cli.traps.trap_file import TrapFileError, read, result_of
+from helen.cli.traps.trap_file import read, result_of
 
 FILE = """
 communities = ["public"]
@@ -121,7 +122,7 @@ def test_values_that_are_no_names() -> None:
 )
 def test_faults(content: str, words: str) -> None:
     """Each says where it is and what to write."""
-    with pytest.raises(TrapFileError) as fault:
+    with pytest.raises(ListenerFileError) as fault:
         read(content)
     assert words in str(fault.value)
     assert "long enough" not in str(fault.value)

@@ -70,7 +70,7 @@ class Carrying:
     def give(self, records: list[Any]) -> None:
         """Hand records over, and turn until they are judged."""
         for first in range(0, len(records), BATCH):
-            self.parts.journal._on_durable(Batch(records=tuple(records[first : first + BATCH])))
+            self.parts.journal._hand_over._on_durable(Batch(records=tuple(records[first : first + BATCH])))
             while self.parts.evaluator._queue:
                 self.reactor.advance(0)
         self.reactor.advance(0)

@@ -16,6 +16,7 @@ import msgspec
 
 from helen.journal.disk import Disk
 from helen.journal.folder import Folder
+from helen.journal.hand_over import HandOver
 from helen.journal.intake import Intake
 from helen.journal.limits import Limits
 from helen.journal.marks import MOST_SEQUENCE
@@ -74,14 +75,13 @@ class Journal:
     ) -> None:
         self._folder = Folder(Path(folder), Path(history), disk or Disk())
         self._call_from_thread = call_from_thread
-        self._on_durable = on_durable
-        self._sent = self._handed_over = 0  # batches: counted by the writer thread, and by the caller's
         self._on_trouble = on_trouble
         self._clock = clock
         self._settled = settled or clock
         self._limits = limits or Limits()
         self._retention = retention or Retention()
         self._intake = Intake()
+        self._hand_over = HandOver(call_from_thread, on_durable, lambda: self._intake.closing)
         self._series: Series | None = None
         self._own: dict[str, int] = {}
         self._writer: Writer | None = None
@@ -109,7 +109,7 @@ class Journal:
         self._series = state.series
         self._sealer = Sealer(self._folder, state, self._limits, self._retention, self._settled, self._trouble)
         self._writer = Writer(
-            self._folder, self._intake, state, self._limits, self._sealer, self._deliver, self._trouble
+            self._folder, self._intake, state, self._limits, self._sealer, self._hand_over.send, self._trouble
         )
         self._sealer.start()
         self._writer.start()
@@ -186,7 +186,7 @@ class Journal:
 
         The backlog alone ends a moment sooner: when the last batch is on its way between the threads.
         """
-        return self._intake.backlog_bytes != 0 or self._sent != self._handed_over
+        return self._intake.backlog_bytes != 0 or self._hand_over.has_some
 
     @property
     def full(self) -> bool:
@@ -241,15 +241,6 @@ class Journal:
     def _takes(self, size: int) -> bool:
         self._check_open()
         return self._intake.backlog_bytes + size < self._limits.backlog_most
-
-    def _deliver(self, batch: Batch) -> None:
-        """Send a batch to the caller's thread. Called by the writer thread, before its bytes count as written."""
-        self._sent += 1
-        self._call_from_thread(self._hand_over, batch)
-
-    def _hand_over(self, batch: Batch) -> None:
-        self._handed_over += 1
-        self._on_durable(batch)
 
     def _trouble(self, trouble: Trouble) -> None:
         self._call_from_thread(self._on_trouble, trouble)

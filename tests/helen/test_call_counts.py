@@ -95,7 +95,7 @@ class Wired:
 
     def hand_over(self, *records: Any) -> None:
         """Give durable records to all that read them, and let the reactor turn until they have."""
-        self.parts.journal._on_durable(Batch(records=records))
+        self.parts.journal._hand_over._on_durable(Batch(records=records))
         for _ in range(3):
             self.clock.advance(0)
 

@@ -12,17 +12,15 @@ from pathlib import Path
 
 import pytest
 from a_debian import Debian, a_debian
+from debian_packages import NEW, OLD
 from helen_running import wait_until
-from product import build_product
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "deploy" / "debian"))
 
-from environment import make_environment, python_version  # noqa: E402
-from make import debian_version, pack, pack_all  # noqa: E402
+from make import debian_version, pack  # noqa: E402
 from packages import ROLES, UNITS, Role, filled, lay_role  # noqa: E402
 
-OLD, NEW = "0.9.3", "0.10.0"  # a version is no decimal number
 ROLE = {role.package: role for role in ROLES}
 SYSTEMCTL = '#!/bin/sh\necho "$@" >> /run/said\n[ "$1" != --system ] || [ "$2" != is-enabled ] || echo enabled\n'
 
@@ -79,33 +77,6 @@ def test_units_read_the_settings_of_their_package() -> None:
 
 
 # ---------------------------------------------------------------------------------------------- their life
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
-    """Those of two versions; the newer one differs in a module and in what it says of itself."""
-    folder = tmp_path_factory.mktemp("packages")
-    wheel, root = build_product(folder / "source", OLD), folder / "old" / "helen-equus"
-    make_environment(root, wheel, ROOT / "requirements" / "server.lock", "")
-    newer = folder / "new" / "helen-equus"
-    newer.parent.mkdir()
-    subprocess.run(["cp", "-al", root, newer], check=True)
-    [about] = newer.glob("opt/helen/lib/python*/site-packages/helen_equus-*.dist-info/METADATA")
-    text = about.read_text().replace(f"\nVersion: {OLD}\n", f"\nVersion: {NEW}\n")
-    about.unlink()  # and not written over: it is one file with the older one's
-    about.write_text(text)
-    (about.parents[1] / "helen" / "of_the_new_one.py").write_text('"""Comes and goes with a version."""\n')
-    out = {version: folder / f"{version}-debs" for version in (OLD, NEW)}
-    for path in out.values():
-        path.mkdir()
-    python = python_version()
-    found = {
-        OLD: pack_all(root, f"{OLD}-1", python, out[OLD]),
-        NEW: pack_all(newer, f"{NEW}-1", python, out[NEW]),
-    }
-    shutil.rmtree(folder / "old")
-    shutil.rmtree(folder / "new")
-    return found
 
 
 @pytest.fixture

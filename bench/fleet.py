@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -123,6 +123,25 @@ def give_identity(client: Client, name: str, store: IdentityStore) -> None:
     store.pin(issued["signing_keys"].encode())
 
 
+def make_agent(
+    settings: Settings, writer: SpoolThread, policy: PolicyInForce, say: Callable[[str], None],
+    finished: Callable[[int, str], None],
+) -> Agent:  # fmt: skip
+    """An agent of these settings, which enrols by their token if it has no identity; all but its sandbox is real."""
+    identities, runner = IdentityStore(settings.state), Instant()
+    store = LibraryStore(settings.state)
+    held = store.load()
+    source = CodeSource(held.checks if held else EMPTY_SET, store, held)
+    route = Route(settings.servers, server_list.load(settings.state))
+    membership = Membership(settings, identities.load(), identities, time.time, deferToThread)
+    updater = Updater(source, runner.inspect, membership.trusted_keys, policy, None, time.time, deferToThread)
+    parts = Parts(
+        reactor, time.time, cast("Any", runner), writer, updater, policy, membership, route,
+        launcher.installed_version(), say, finished, deferToThread,
+    )  # fmt: skip
+    return Agent(settings, parts)
+
+
 class Fleet:
     """N agents called a-0000 and so on, dealt out to these Helens in turn."""
 
@@ -143,20 +162,8 @@ class Fleet:
         if not identities.key.exists():
             give_identity(self._clients[helen], name, identities)
         settings = Settings((parse_server(self._addresses[helen]),), state)
-        runner: Any = Instant()
         writer = self._spools.take(SpoolThread(Spool(state / "spool"), reactor.callFromThread, self._failed))
-        store = LibraryStore(state)
-        held = store.load()
-        source = CodeSource(held.checks if held else EMPTY_SET, store, held)
-        route = Route(settings.servers, server_list.load(state))
-        membership = Membership(settings, identities.load(), identities, time.time, deferToThread)
-        keys = membership.trusted_keys
-        updater = Updater(source, runner.inspect, keys, self._policy, None, time.time, deferToThread)
-        parts = Parts(
-            reactor, time.time, runner, writer, updater, self._policy, membership, route, launcher.installed_version(),
-            lambda line: self._say(name, line), self._finished, deferToThread,
-        )  # fmt: skip
-        return Agent(settings, parts)
+        return make_agent(settings, writer, self._policy, lambda line: self._say(name, line), self._finished)
 
     def start(self) -> None:
         for number, agent in enumerate(self.agents):

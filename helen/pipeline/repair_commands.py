@@ -23,7 +23,7 @@ from helen.pipeline.lake.local_days import local_days, parse_day
 from helen.pipeline.reports.command_options import Command, CommonOptions, command, say
 from helen.pipeline.reports.report_formats import FORMATS, Report, render
 from helen.pipeline.rollup.rebuild import rebuild
-from helen.pipeline.verify import table_of, verify_days, verify_segments
+from helen.pipeline.verify import mending, table_of, verify_days, verify_segments
 
 MOST_SHOWN = 20  # sentences about segments: the count says how many there are
 Repair = Callable[[Lake, Sink], list[str]]
@@ -81,12 +81,14 @@ def verify_command(common: CommonOptions, first: str | None, last: str | None, o
     faults = verify_segments(common.lake)
     for fault in faults[:MOST_SHOWN]:
         say(fault)
-    rows = table_of(list(verify_days(common.lake, *span)))
+    days = list(verify_days(common.lake, *span))
+    rows = table_of(days)
     wrong = sum(row["wrong"] is not None for row in rows)
     found = f"{count(len(faults), 'segment is', 'segments are')} and {count(wrong, 'day is', 'days are')} wrong."
     note = found if faults or wrong else "Everything is there once."
+    notes = [note] if faults else [note, *(f"To make them anew: `{each}`" for each in mending(days)[:MOST_SHOWN])]
     columns = ["day", "results", *common.lake.levels, "wrong"]
-    echo(render(Report("Results that count, by day", columns, rows, [note]), output), nl=False)
+    echo(render(Report("Results that count, by day", columns, rows, notes), output), nl=False)
     sys.exit(1 if faults or wrong else 0)
 
 

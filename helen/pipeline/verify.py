@@ -213,6 +213,25 @@ def _size(column: str, row: dict[str, Any]) -> float:
     return 0.0
 
 
+def mending(days: Sequence[ProvedDay]) -> list[str]:
+    """Return the commands that make wrong sums anew, one for days that follow each other.
+
+    Each names the first level that is wrong there: the others are made of it. Where raw results are wrong, no rollup is
+    to be made of them.
+    """
+    found = list[tuple[str, date, date]]()
+    for each in days:
+        wrong = (name for name in each.counts if any(fault.startswith(f"{name}: ") for fault in each.faults))
+        level = next(wrong, None)
+        if level is None:
+            continue
+        if found and found[-1][0] == level and each.day - found[-1][2] == timedelta(days=1):
+            found[-1] = (level, found[-1][1], each.day)
+        else:
+            found.append((level, each.day, each.day))
+    return [f"helen pipeline rebuild {level} --from {first} --to {last}" for level, first, last in found]
+
+
 def table_of(days: Sequence[ProvedDay]) -> list[dict[str, Any]]:
     """Return a row for each day: its counts, and what is wrong."""
     return [{"day": each.day, **each.counts, "wrong": "; ".join(each.faults) or None} for each in days]

@@ -19,7 +19,7 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import rebuild
 from helen.pipeline.upkeep import compact, expire
-from helen.pipeline.verify import verify_days, verify_segments
+from helen.pipeline.verify import ProvedDay, mending, verify_days, verify_segments
 
 T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
 DAY = 86_400
@@ -155,6 +155,43 @@ def test_the_command_says_so_with_its_status(lake: Lake) -> None:
     assert "segment 1 of Helen 0: 11 results instead of 10: some are there twice" in told.stderr
     found = json.loads(told.stdout)
     assert [row["results"] for row in found["rows"]] == [28]
+
+
+def test_the_command_that_makes_wrong_sums_anew_is_said(lake: Lake) -> None:
+    """By the first level that is wrong on a day, and by nothing where raw results are; then all is equal."""
+    words = ["verify", "--lake", str(lake.folder)]
+    replaced(lake, "d1", doubled)
+    replaced(lake, "m5", more_gained)
+    told = CliRunner().invoke(main, words)
+    said = [line.strip() for line in told.stdout.splitlines() if "rebuild" in line]
+    days = (date(2026, 9, 22), date(2026, 10, 12))
+    assert said == [f"To make them anew: `helen pipeline rebuild m5 --from {day} --to {day}`" for day in days]
+    lake.lock()
+    rebuild(None, lake, "m5", days)  # type: ignore[arg-type]
+    lake.unlock()
+    assert CliRunner().invoke(main, words).exit_code == 0
+    replaced(lake, "m5", doubled)
+    replaced(lake, "results", first_twice)
+    told = CliRunner().invoke(main, words)
+    assert (told.exit_code, "rebuild" in told.stdout) == (1, False)
+
+
+def test_days_that_follow_each_other_are_one_command() -> None:
+    """A day whose files can't be read has no counts, and is mended by what its sentence says."""
+    counts = {"results": 1, "m5": 1, "h1": 1}
+
+    def proved(number: int, *faults: str) -> ProvedDay:
+        return ProvedDay(date(2026, 9, number), counts, list(faults))
+
+    days = [
+        proved(1, "h1: x"), proved(2, "m5: x", "h1: x"), proved(3, "m5: x"), proved(4), proved(5, "m5: y"),
+        ProvedDay(date(2026, 9, 6), {}, ["a file can't be read (m5: x)"]),
+    ]  # fmt: skip
+    assert mending(days) == [
+        "helen pipeline rebuild h1 --from 2026-09-01 --to 2026-09-01",
+        "helen pipeline rebuild m5 --from 2026-09-02 --to 2026-09-03",
+        "helen pipeline rebuild m5 --from 2026-09-05 --to 2026-09-05",
+    ]
 
 
 def damaged(lake: Lake, table: str, place: int) -> Path:

@@ -87,10 +87,14 @@ class MeshControl:
                 found.agents.pop(name, None)
                 self._dirty.add(mesh)
         dirty, self._dirty = self._dirty, set()
-        for mesh in sorted(dirty & self._fitting.keys()):
-            self._choose(self._fitting[mesh])
+        if dirty:
+            self._sessions.fair_turns.walk(sorted(dirty), self._choose)
 
-    def _choose(self, found: Fitting) -> None:
+    def _choose(self, mesh: Mesh) -> None:
+        """Choose the members of a mesh anew: a step of some milliseconds where 10,000 agents fit."""
+        found = self._fitting.get(mesh)
+        if found is None:
+            return
         known, before = self._sessions.roster.agents, found.members
         found.agents = {name: address for name, address in found.agents.items() if name in known}
         found.members = first_of(found.agents)

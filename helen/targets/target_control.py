@@ -8,16 +8,14 @@ and changes no state.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
 from twisted.logger import Logger
 
 from equus_protocol.one_off import fits
@@ -33,25 +31,9 @@ from helen.targets.declarations import MAX_TARGETS, Declared, read
 from helen.targets.leases import SETTLE_SECONDS, START_SECONDS, Presence, choose
 from helen.targets.source_watch import KEY, SourceWatch
 from helen.targets.target_fields import Target, TargetsError
+from helen.targets.target_groups import Group, said_left_out, said_of_groups, slices
 
 FILE = "targets.toml"
-MOST_AGENTS = 100  # of one `via` that are considered: each is held against each of its targets
-
-
-@define(eq=False)
-class Group:
-    """The targets with one `via`, and the agents that fit it: enrolled ones that keep a schedule of their own."""
-
-    via: tuple[str, ...]
-    targets: list[str] = field(factory=list)
-    agents: set[str] = field(factory=set)
-
-    def considered(self, presence: Presence) -> list[str]:
-        """Return the agents between which leases are decided: the first by name that are connected, or just were.
-
-        One that is away for long is never chosen, so it takes no place.
-        """
-        return heapq.nsmallest(MOST_AGENTS, (name for name in self.agents if presence.is_usable(name)))
 
 
 class TargetControl:
@@ -135,29 +117,22 @@ class TargetControl:
 
     def faults(self) -> list[str]:
         """Return a sentence for each target, and each agent with too many of them, where a declaration is at fault."""
-        taken = [name for name in self.config if self.find(name) is None]
-        lonely = [name for group in self._groups.values() if not group.agents for name in group.targets]
-        return [
-            *self.sources.faults(),
-            *([f"{count(self._left_out, 'target')} too many were found: {MAX_TARGETS:,} are the most"]
-              if self._left_out else []),
-            *(f"{name} is an agent: a target needs a name of its own" for name in sorted(taken)),
-            *(f"{name}: no agent fits its via, {', '.join(self.config[name].via)}" for name in sorted(lonely)
-              if name in self.config),
-            *(said for group in self._groups.values() for said in self._said_too_few(group)),
-            *(_said_left_out(agent, ids) for agent, ids in sorted(self._sessions.delivery.left_out().items())),
-        ]  # fmt: skip
+        said = list[str]()
+        for _ in self.fault_steps(said):
+            pass
+        return said
 
-    def _said_too_few(self, group: Group) -> Iterator[str]:
-        """Yield a sentence for each target that more agents are to look at than there are."""
-        usable = sum(map(self._presence.is_usable, group.agents))
-        for target in (self.config[name] for name in group.targets if name in self.config and group.agents):
-            quorum = target.quorum
-            if usable < quorum.needed:
-                there = f"{usable} of the {len(group.agents)} that fit its via are connected"
-                yield f"{target.name}: {count(quorum.needed, 'agent')} must see it bad, and {there}"
-            elif len(group.agents) < quorum.runners:
-                yield f"{target.name}: its quorum is {quorum}, and {count(len(group.agents), 'agent')} fit its via"
+    def fault_steps(self, said: list[str]) -> Iterator[None]:
+        """Append to `said` what `faults` returns, in steps: 10,000 targets take longer than others may wait."""
+        said += self.sources.faults()
+        if self._left_out:
+            said.append(f"{count(self._left_out, 'target')} too many were found: {MAX_TARGETS:,} are the most")
+        for names in slices(sorted(self.config)):
+            taken = (name for name in names if name in self.config and self.find(name) is None)
+            said += [f"{name} is an agent: a target needs a name of its own" for name in taken]
+            yield
+        yield from said_of_groups(said, list(self._groups.values()), self.config)
+        said += [said_left_out(agent, ids) for agent, ids in sorted(self._sessions.delivery.left_out().items())]
 
     def _on_config(self) -> None:
         self.sources.take((self.config_file.config or Declared()).sources)
@@ -166,9 +141,15 @@ class TargetControl:
     def _on_found(self) -> None:
         before = self.config
         self._merge()
-        if self._has_begun:
-            changed = [name for name, target in self.config.items() if before.get(name) != target]
-            self._regroup(set(self._entries) - self.config.keys(), changed)
+        if not self._has_begun:
+            return
+        changed, walk = list[str](), self._sessions.fair_turns.walk
+
+        def compare(some: Sequence[str]) -> None:  # with what is in force by now: another change may have come
+            changed.extend(name for name in some if name in self.config and before.get(name) != self.config[name])
+
+        walk(slices(list(self.config)), compare)
+        walk([0], lambda _: self._regroup(set(self._entries) - self.config.keys(), changed))
 
     def _merge(self) -> None:
         """Put declared targets and those that are found together: a declared one counts, and MAX_TARGETS in all."""
@@ -190,7 +171,7 @@ class TargetControl:
             self._groups.setdefault(target.via, Group(target.via)).targets.append(target.name)
         for via, group in self._groups.items():
             if via in before:
-                group.agents = before[via].agents
+                group.agents, group.usable = before[via].agents, before[via].usable
         walk = self._sessions.fair_turns.walk
         if self._groups.keys() - before.keys():
             walk(list(self._sessions.roster.agents.values()), self._consider)
@@ -228,6 +209,7 @@ class TargetControl:
             fitting = may and any(fits(pattern, agent.name, agent.labels) for pattern in group.via)
             if fitting != (agent.name in group.agents):
                 group.agents ^= {agent.name}
+                group.note(agent.name, self._presence.is_usable(agent.name))
                 self._dirty.add(group.via)
 
     def _attached(self, agent: Agent) -> None:
@@ -242,7 +224,11 @@ class TargetControl:
         self._presence.went(agent.name, self._steady())
 
     def _touch(self, name: str) -> None:
-        self._dirty.update(group.via for group in self._groups.values() if name in group.agents)
+        is_usable = self._presence.is_usable(name)
+        for group in self._groups.values():
+            if name in group.agents:
+                group.note(name, is_usable)
+                self._dirty.add(group.via)
 
     def tick(self) -> None:
         """Decide about leases where something has changed, and send agents their shares. Called once a second."""
@@ -255,14 +241,16 @@ class TargetControl:
             self._touch(name)
         groups = [self._groups[via] for via in self._dirty if via in self._groups]
         self._dirty.clear()
-        for group in groups:
-            settle = partial(self._settle, agents=group.considered(self._presence))
-            self._sessions.fair_turns.walk(list(group.targets), settle)
+        self._sessions.fair_turns.walk(groups, self._decide)
         if self._unsent:
             unsent, self._unsent = self._unsent, set()
             self._sessions.fair_turns.walk(sorted(unsent), self._send)
 
     # ---------------------------------------------------------------------------------------------- leases
+
+    def _decide(self, group: Group) -> None:
+        """Decide about the targets of one `via`, in turns; to find its agents takes some milliseconds of 10,000."""
+        self._sessions.fair_turns.walk(list(group.targets), partial(self._settle, agents=group.considered()))
 
     def _settle(self, name: str, agents: list[str]) -> None:
         target = self.find(name)
@@ -340,11 +328,3 @@ class TargetControl:
             return {}
         needed = 0 if target.quorum.runners == 1 else target.quorum.needed
         return {entry.id: rule_of(entry, self.runners(name), needed) for entry in self._entries.get(name, ())}
-
-
-def _said_left_out(agent: str, ids: tuple[str, ...]) -> str:
-    first = "/".join(parsed(ids[0]) or ids[:1])
-    return (
-        f"{agent} has no room in its schedule for {count(len(ids), 'check')} of targets and meshes, {first} first: let"
-        " more agents fit the targets' via, or fewer the meshes"
-    )

@@ -67,9 +67,10 @@ async def get_targets(parts: Parts, request: ApiRequest) -> bytes:
     file, sight = parts.targets.config_file, parts.visible(request.caller)
     shown: TargetsJson = {"text": None, "fault": None, "faults": [], "targets": await _listed(parts, sight)}
     if sight is None:
-        text = await file.text()
+        text, faults = await file.text(), list[str]()
         version = version_of(text)
-        shown = {**shown, "text": text, "version": version, "fault": file.fault, "faults": parts.targets.faults()}
+        await take_turns(parts.targets.fault_steps(faults))
+        shown = {**shown, "text": text, "version": version, "fault": file.fault, "faults": faults}
         request.setHeader("etag", f'"{version}"')
     return write_json(request, shown)
 
@@ -132,14 +133,22 @@ async def get_meshes(parts: Parts, request: ApiRequest) -> bytes:
     if sight is not None:
         seen = [(entry, {name: members[name] for name in members if sight(name)}) for entry, members, _ in listed]
         listed = [(evolve(entry, mesh=()), members, 0) for entry, members in seen if members]
-    return write_json(request, {"meshes": [_mesh(parts, *each) for each in listed]})
+    shown = list[MeshJson]()
+
+    def steps() -> Iterator[None]:
+        for each in listed:  # of 50 agents at most
+            shown.append(_mesh(parts, *each))
+            yield
+
+    await take_turns(steps())
+    return write_json(request, {"meshes": shown})
 
 
 def _mesh(parts: Parts, entry: Assignment, members: Members, left_out: int) -> MeshJson:
-    states = parts.evaluator.timeline.states
+    states, ids = parts.evaluator.timeline.states, {peer: id_of(entry, peer) for peer in members}
 
     def seen(watcher: str, peer: str) -> str | None:
-        state = states.get((watcher, id_of(entry, peer))) if watcher != peer else None
+        state = states.get((watcher, ids[peer])) if watcher != peer else None
         return None if state is None or state.shown.reason == PENDING else STATUS_WORDS[state.shown.status]
 
     return {

@@ -6,11 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from held_walks import HeldWalks
 
 from groundwork.event import Event
 from helen.agents.roster import Agent
 from helen.assignments.assignments_text import read
 from helen.assignments.mesh_schedule import MOST_MEMBERS
+from helen.targets import mesh_control
 from helen.targets.mesh_control import MeshControl
 
 MESH = ("role=edge",)
@@ -122,3 +124,22 @@ def test_more_than_a_mesh_takes(stage: Stage) -> None:
 def test_who_sees_one(stage: Stage) -> None:
     assert stage.control.watchers("ping@edge-2") == ["edge-1"]
     assert [stage.control.watchers(each) for each in ("ping", "ping@web-1", "pong@edge-1", "@")] == [[], [], [], []]
+
+
+def test_each_mesh_is_chosen_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new agent is of ten meshes: a tick chooses none of them, and a mesh that is taken out is passed over."""
+    texts = [f'[[assign]]\nid = "m{n}"\ncheck = "ping"\nmesh = ["role=edge", "x-{n}"]\n' for n in range(10)]
+    stage, walks, chosen = Stage("edge-1"), HeldWalks(), list[int]()
+    stage.delivery.assignments = read("".join(texts))
+    stage.control.begin()
+    stage.control.tick()
+    first_of = mesh_control.first_of
+    monkeypatch.setattr(mesh_control, "first_of", lambda agents: chosen.append(len(agents)) or first_of(agents))
+    stage.sessions.fair_turns = walks
+    stage.come("edge-2", "10.0.0.2", role="edge")
+    stage.control.tick()
+    assert chosen == []
+    stage.delivery.assignments = read("".join(texts[:9]))
+    stage.control.look_again()
+    assert max(walks.take_all(lambda: len(chosen))) == 1 and chosen == [2] * 9
+    assert [sorted(members) for _, members, _ in stage.control.meshes()] == [["edge-1", "edge-2"]] * 9

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from held_walks import HeldWalks
 
 from groundwork.event import Event
 from groundwork.target_ids import wire_id
@@ -15,10 +17,11 @@ from helen.agents.roster import Agent
 from helen.assignments.assignments_text import read as read_assignments
 from helen.assignments.schedule import CheckTable
 from helen.targets.declarations import MAX_TARGETS, read
-from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, rank
+from helen.targets.leases import HOLD_SECONDS, SETTLE_SECONDS, START_SECONDS, Presence, rank
 from helen.targets.sources import Source
-from helen.targets.target_control import MOST_AGENTS, TargetControl
+from helen.targets.target_control import TargetControl
 from helen.targets.target_fields import Target
+from helen.targets.target_groups import MOST_AGENTS, NAMES_A_STEP, Group
 
 TARGETS = '[[target]]\nname = "switch-1"\naddress = "10.0.3.1"\nvia = ["probe-*"]\n'
 MANY = "".join(TARGETS.replace("switch-1", f"switch-{number}") for number in range(300))
@@ -209,7 +212,7 @@ def test_more_agents_than_are_considered() -> None:
     for name in away:
         stage.come(name)
     stage.pass_time(SETTLE_SECONDS)
-    considered = stage.control._groups[("probe-*",)].considered(stage.control._presence)
+    considered = stage.control._groups[("probe-*",)].considered()
     assert considered == away[:MOST_AGENTS]
     assert stage.runner == max(considered, key=lambda name: rank("switch-1", name))
 
@@ -314,3 +317,92 @@ def test_ids_that_count_for_nothing(stage: Stage) -> None:
     stage.pass_time(0.0)
     assert not stage.control.counts(FIRST, WIRE)
     assert (stage.control._ids, stage.control._held, stage.control._holders) == ({}, {}, {})
+
+
+# ---------------------------------------------------------------------------------------------- work of great fleets
+
+VIAS = "".join(TARGETS.replace("switch-1", f"s-{n}").replace('"]', f'", "x-{n}"]') for n in range(30))
+
+
+def test_those_that_can_be_chosen_are_kept_in_step() -> None:
+    """As agents come, go, stay away, change their labels and are revoked; other declarations change nothing of it."""
+    stage, chance = Stage(*(f"probe-{n}" for n in range(8))), random.Random(3)
+    several = TARGETS + TARGETS.replace("switch-1", "switch-2").replace("probe-*", "role=edge")
+    stage.write(several)
+    for turn in range(300):
+        name = f"probe-{chance.randrange(12)}"
+        if name in stage.agents and stage.agents[name].link is not None and chance.random() < 0.5:
+            stage.go(name)
+        else:
+            stage.agents.setdefault(name, Agent(name)).labels = {"role": chance.choice(("edge", "core"))}
+            stage.come(name, version=chance.choice((1, 2, 2, 2)))
+        stage.pass_time(chance.choice((0.0, 1.0, HOLD_SECONDS + 1.0)))
+        if turn % 50 == 0:
+            stage.write(several if turn % 100 else several + TARGETS.replace("switch-1", "switch-3"))
+        presence = stage.control._presence
+        for group in stage.control._groups.values():
+            assert group.usable == {name for name in group.agents if presence.is_usable(name)}, turn
+
+
+def test_each_via_is_decided_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 30 different ones, all to be decided at one tick; what is at fault is told without asking agent by agent."""
+    stage, walks, looks = Stage(), HeldWalks(), list[str]()
+    stage.write(VIAS)
+    for number in range(20):
+        stage.come(f"probe-{number}")
+    stage.sessions.fair_turns = walks
+    considered, is_usable = Group.considered, Presence.is_usable
+    monkeypatch.setattr(Group, "considered", lambda group: looks.append("group") or considered(group))
+    stage.control.tick()
+    assert looks == []
+    assert max(walks.take_all(lambda: len(looks))) == 1 and len(looks) == 30
+    assert stage.control.runners("s-7") != ()
+    monkeypatch.setattr(Presence, "is_usable", lambda presence, name: looks.append(name) or is_usable(presence, name))
+    looks.clear()
+    assert (stage.control.faults(), looks) == ([], [])
+
+
+def test_faults_are_told_in_steps(stage: Stage) -> None:
+    """450 targets that no agent may look at, of which one has the name of an agent: some are looked at in each step."""
+    stage.agents["t7"] = Agent("t7")
+    stage.write("".join(TARGETS.replace("switch-1", f"t{number}") for number in range(450)))
+    found, said, sizes = stage.control.find, list[str](), list[int]()
+    looked = list[str]()
+    stage.control.find = lambda name: looked.append(name) or found(name)  # type: ignore[method-assign]
+    for _ in stage.control.fault_steps(said):
+        sizes.append(len(looked))
+        looked.clear()
+    assert sizes == [NAMES_A_STEP, NAMES_A_STEP, 50, 0, 0, 0]
+    assert said[0] == "t7 is an agent: a target needs a name of its own"
+    assert len(said) == 451 and said[1] == "t0: no agent fits its via, probe-*"
+    assert said == stage.control.faults()
+
+
+def test_what_a_source_finds_is_compared_in_steps() -> None:
+    """1,000 targets of which one is another one than before: it alone is planned anew, and no step compares all."""
+    stage, walks, compared = Stage(), HeldWalks(), list[str]()
+
+    class Counted(Target):
+        def __ne__(self, other: object) -> bool:
+            compared.append(self.name)
+            return not self == other
+
+    source = Source(("probe-*",), files=("/nowhere/x.json",))
+    stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
+    watched = stage.control.sources._watched[source.key]
+    watched.found = {"": tuple(Counted(f"t{number}", "x", ("probe-*",)) for number in range(1_000))}
+    stage.control._on_found()
+    stage.sessions.fair_turns = walks
+    stage.restated.clear()
+    compared.clear()
+    watched.found = {"": tuple(Counted(f"t{n}", "y" if n == 7 else "x", ("probe-*",)) for n in range(1_000))}
+    stage.control._on_found()
+    assert compared == []
+    sizes = walks.take_all(lambda: len(compared))
+    assert (max(sizes), sum(sizes), stage.restated) == (NAMES_A_STEP, 1_000, ["t7"])
+    watched.found = {"": watched.found[""][:400]}
+    stage.control._on_found()
+    watched.found = {"": (Counted("t7", "z", ("probe-*",)),)}  # before the first change was looked at
+    stage.control._on_found()
+    walks.take_all(lambda: 0)
+    assert set(stage.control._entries) == {"switch-1", "t7"} and stage.control.config["t7"].address == "z"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Coroutine, Sequence
+from collections import deque
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,6 +87,11 @@ def finished(work: Coroutine[Any, Any, Any]) -> Any:
     found: list[Any] = []
     Deferred.fromCoroutine(work).addBoth(found.append)
     return found[0]
+
+
+async def at_once(steps: Iterator[None]) -> None:
+    """Take all steps in this turn."""
+    deque(steps, 0)
 
 
 @each_sight
@@ -177,6 +183,7 @@ def test_lists_of_targets_and_meshes(sight: Sight | None, ran: str, monkeypatch:
     assert (listed["quorum"], listed["runners"]) == ("2 of 3", [] if hidden else ["probe-1", "probe-2"])
     assert (listed["via"], listed["source"]) == ((["probe-*"], "/etc/nodes.json") if sight is None else ([], None))
     monkeypatch.setattr(target_routes, "write_json", lambda request, answer: answer)
+    monkeypatch.setattr(target_routes, "take_turns", at_once)
     meshes = finished(target_routes.get_meshes(parts, Request()))["meshes"]  # type: ignore[arg-type]
     shown = [] if sight is not None else ["*"]  # the patterns of a mesh may be names
     assert [(each["id"], each["mesh"], each["agents"], each["left_out"], each["seen"]) for each in meshes] == (

@@ -162,8 +162,14 @@ class ShellProgram:
         factory: Factory[Protocol] = Factory.forProtocol(lambda: LocalEnd(stream, lambda: self._ended(started)))
         factory.noisy = False
         started.ours.setblocking(False)
-        self._reactor.adoptStreamConnection(started.ours.fileno(), socket.AF_UNIX, factory)
-        started.ours.close()
+        try:
+            self._reactor.adoptStreamConnection(started.ours.fileno(), socket.AF_UNIX, factory)
+        except OSError as error:  # no descriptor is left: it is made of another one
+            self.log.error("SSH can't be joined with its tunnel: {why}", why=error.strerror)
+            stream.close("failed")
+            self._ended(started)
+        finally:
+            started.ours.close()
 
     def _failed(self, failure: Failure, stream: TunnelStream) -> None:
         self._open -= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from equus.policy.policy import Policy, PolicyInForce
-from equus.shell.program import OPENINGS, OPENINGS_SECONDS, TIDY_SECONDS, ShellProgram, read_caller
+from equus.shell.program import OPENINGS, OPENINGS_SECONDS, TIDY_SECONDS, ShellProgram, Started, finish, read_caller
 from equus.shell.recordings import NoRoom
 
 POLICY = '[shell]\nallow = true\nusers = ["ops"]\nauthorized_keys = "/etc/equus/keys"\nsessions = 2\n'
@@ -58,6 +60,27 @@ def test_as_many_as_the_policy_says(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     stage.calls[0][1].errback(OSError("no process"))
     stage.calls[1][1].errback(NoRoom("recordings take all"))
     assert (first, second, stage.open()) == (["failed"], ["full"], [])
+
+
+def test_a_process_that_can_not_be_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no descriptor is left the tunnel is closed and the process ended; then there is room again."""
+    stage = Stage(tmp_path, monkeypatch)
+
+    def exhausted(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    stage.clock.adoptStreamConnection = exhausted  # type: ignore[attr-defined]
+    reasons = [stage.open() for _ in range(2)]
+    ours, theirs = socket.socketpair()
+    with theirs:
+        stage.calls[0][1].callback(Started("process", ours))  # type: ignore[arg-type]
+        assert theirs.recv(1) == b""
+    assert reasons == [["failed"], []]
+    assert stage.open() == ["busy"], "its process has not ended yet"
+    (call, done) = stage.calls[-1]
+    assert call == (finish, "process")
+    done.callback(None)
+    assert stage.open() == []
 
 
 def test_a_thousand_attempts_in_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

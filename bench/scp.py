@@ -3,6 +3,7 @@
     sudo python bench/scp.py --mib 100
 
 A real Helen, a real agent whose policy lets root in, OpenSSH's scp, and an sshd of this program's own on loopback.
+The exit status is 1 where the rate is less than a quarter of sshd's.
 CPU is user and system time: of Helen, of the agent with its SSH server, or of sshd with its children; and of the
 caller's side (scp, ssh, helen tunnel).
 """
@@ -43,6 +44,7 @@ Subsystem sftp {sftp}
 """
 SFTP = next(filter(os.path.exists, ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")), "")
 PORT = 42_022
+BAR = 0.25  # of sshd's rate
 READY_SECONDS = 60.0
 
 
@@ -161,7 +163,9 @@ def main() -> None:
     print(far.shown("through Helen", mib))
     print(near.shown("local sshd", mib))
     total = sum(far.cpu.values()), sum(near.cpu.values())
-    print(f"rate {near.seconds / far.seconds:.0%} of sshd's; CPU {total[0] / total[1]:.1f} x sshd's")
+    rate = near.seconds / far.seconds
+    print(f"rate {rate:.0%} of sshd's, the bar is {BAR:.0%}; CPU {total[0] / total[1]:.1f} x sshd's")
+    raise SystemExit(0 if rate >= BAR else 1)
 
 
 if __name__ == "__main__":

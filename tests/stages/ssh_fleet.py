@@ -40,6 +40,17 @@ class Fleet:
     def options(self) -> list[str]:
         return openssh.options(self.key)
 
+    def config(self, folder: Path, *more: str) -> Path:
+        """Write a configuration of ssh into a folder, as docs/shell.rst shows it; `more`: lines of its host."""
+        way = " ".join([sys.executable, "-c", "'from helen.cli.main import main; main()'", "tunnel", "%n"])
+        lines = [
+            f"ProxyCommand {way} --state {self.helen.state}", "Hostname %h.helen", "BatchMode yes",
+            f'UserKnownHostsFile "{self.known}"', f"IdentityFile {self.key}", "StrictHostKeyChecking yes", *more,
+        ]  # fmt: skip
+        written = folder / "config"
+        written.write_text("Host web-*\n" + "".join(f"    {line}\n" for line in lines))
+        return written
+
     def ssh(self, *words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         at = ["--state", str(self.helen.state), "--known-hosts", str(self.known)]
         return openssh.run([*HELEN, "ssh", *at, *words], data, environment())

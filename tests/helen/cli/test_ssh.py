@@ -10,7 +10,6 @@ import shlex
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -54,23 +53,12 @@ def test_a_command_on_the_machine_of_an_agent(fleet: Fleet) -> None:
     assert b"its host key is " + fingerprint in listed.stdout
 
 
-def config_of(fleet: Fleet, folder: Path) -> Path:
-    """A configuration of ssh as docs/shell.rst shows it."""
-    way = " ".join([sys.executable, "-c", "'from helen.cli.main import main; main()'", "tunnel", "%n"])
-    config = folder / "config"
-    config.write_text(
-        f"Host web-*\n    ProxyCommand {way} --state {fleet.helen.state}\n    Hostname %h.helen\n    BatchMode yes\n"
-        f'    UserKnownHostsFile "{fleet.known}"\n    IdentityFile {fleet.key}\n    StrictHostKeyChecking yes\n'
-    )
-    return config
-
-
 def test_scp_by_a_config_of_ones_own(fleet: Fleet, tmp_path: Path) -> None:
     """With `helen tunnel` as ProxyCommand, as docs/shell.rst shows it, while results of the agent go on coming."""
     fleet.ssh("root@web-1", *fleet.options(), "true")
     sent = tmp_path / "sent"
     sent.write_bytes(os.urandom(3_000_000))
-    config = config_of(fleet, tmp_path)
+    config = fleet.config(tmp_path)
     subprocess.run(
         ["scp", "-q", "-F", str(config), str(sent), f"root@web-1:{tmp_path}/there"], check=True, timeout=PATIENCE,
         env=environment(),
@@ -85,7 +73,7 @@ def test_rsync(fleet: Fleet, tmp_path: Path) -> None:
     (sent / "folder").mkdir(parents=True)
     for number in range(20):
         (sent / "folder" / f"file {number}").write_bytes(os.urandom(50_000))
-    shell = shlex.join(["ssh", "-F", str(config_of(fleet, tmp_path))])
+    shell = shlex.join(["ssh", "-F", str(fleet.config(tmp_path))])
     for one, other in ((f"{sent}/", f"root@web-1:{there}"), (f"root@web-1:{there}/", str(back))):
         subprocess.run(["rsync", "-a", "-e", shell, one, other], check=True, timeout=PATIENCE, env=environment())
     for number in range(20):

@@ -47,13 +47,14 @@ class Started:
     ours: socket.socket
 
 
-def start(settings: ServerSettings, record_most: int | None = None) -> Started:
+def start(settings: ServerSettings, record_most: int | None = None, others: int = 0) -> Started:
     """Start the process of one connection. Blocking. `record_most`: bytes of all recordings; None: nothing is recorded.
 
-    Raises OSError if that fails, and NoRoom if there is no room for a recording.
+    `others`: connections that are open, each of which may still record its share. Raises OSError if that fails, and
+    NoRoom if there is no room for a recording.
     """
     if record_most is not None:
-        settings = evolve(settings, room=prepare(Path(settings.recordings), record_most))
+        settings = evolve(settings, room=prepare(Path(settings.recordings), record_most, others))
     ours, theirs = socket.socketpair()
     with theirs:
         try:
@@ -139,7 +140,8 @@ class ShellProgram:
         settings = ServerSettings(
             self._key.pem, access, shell.command, shell.forward, shell.idle, shell.most, caller, str(self._recordings)
         )
-        started = self._defer_to_thread(start, settings, shell.record_mib * 1_048_576 if shell.record else None)
+        most = shell.record_mib * 1_048_576 if shell.record else None
+        started = self._defer_to_thread(start, settings, most, self._open - 1)
         started.addCallbacks(self._started, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
 
     def _is_hurried(self) -> bool:

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from groundwork.counts import count
+
 FOLDER = "recordings"  # in the agent's state folder
 NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 SHARE = 16  # of all room one connection may take one part: nobody takes that of all others
@@ -25,15 +27,18 @@ class NoRoom(Exception):
     """Report that recordings take all room that the policy gives them, so no session may begin."""
 
 
-def prepare(folder: Path, most: int) -> int:
+def prepare(folder: Path, most: int, others: int = 0) -> int:
     """Make the folder of recordings, and return how many bytes one more connection may record.
 
-    `most`: bytes of all recordings. Raises NoRoom, or OSError if the folder can't be made.
+    `most`: bytes of all recordings. `others`: connections that are open; each may still take its whole share. Raises
+    NoRoom, or OSError if the folder can't be made.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
-    room = min(most - sum(path.stat().st_size for path in _files(folder)), most // SHARE)
+    taken = sum(_size(path) for path in _files(folder)) + others * (most // SHARE)
+    room = min(most - taken, most // SHARE)
     if room < LEAST:
-        raise NoRoom(f"recordings take all of their {most // 1_048_576} MiB: raise record_mib, or remove some")
+        shares = f", with the shares of {count(others, 'open session')}" if others else ""
+        raise NoRoom(f"recordings take all of their {most // 1_048_576} MiB{shares}: raise record_mib, or remove some")
     return room
 
 
@@ -62,6 +67,12 @@ def listed(folder: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(_files(folder), reverse=True)[:MOST_LISTED]:
         with suppress(OSError, ValueError, TypeError, KeyError):
             yield _described(path)
+
+
+def _size(path: Path) -> int:
+    with suppress(FileNotFoundError):  # removed meanwhile
+        return path.stat().st_size
+    return 0
 
 
 def _files(folder: Path) -> list[Path]:

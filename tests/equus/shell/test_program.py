@@ -62,6 +62,14 @@ def test_as_many_as_the_policy_says(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (first, second, stage.open()) == (["failed"], ["full"], [])
 
 
+def test_the_shares_of_those_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process is told how many others may still record, so that all of them keep within record_mib."""
+    stage = Stage(tmp_path, monkeypatch, f"{POLICY}record = true\nrecord_mib = 64\n")
+    for _ in range(2):
+        stage.open()
+    assert [call[2:] for call, _ in stage.calls] == [(64 * 1_048_576, 0), (64 * 1_048_576, 1)]
+
+
 def test_a_process_that_can_not_be_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no descriptor is left the tunnel is closed and the process ended; then there is room again."""
     stage = Stage(tmp_path, monkeypatch)

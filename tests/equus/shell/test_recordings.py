@@ -122,12 +122,14 @@ def test_the_list(tmp_path: Path) -> None:
 def test_the_room_of_all(tmp_path: Path) -> None:
     """One connection gets a part of it; when all is taken nobody gets in."""
     folder, most = tmp_path / "r", 16 * 1_048_576
-    assert prepare(folder, most) == most // SHARE
+    assert prepare(folder, most) == prepare(folder, most, SHARE - 1) == most // SHARE
     assert folder.stat().st_mode & 0o777 == 0o700
     for number in range(16):
         with open(folder / f"20231114T221320Z-{number:08x}.cast", "wb") as file:
             file.truncate(1_048_576 - (2 * LEAST if number == 0 else 0))
     assert prepare(folder, most) == 2 * LEAST
+    with pytest.raises(NoRoom, match="all of their 16 MiB, with the shares of 1 open session:"):
+        prepare(folder, most, 1)
     with open(folder / "20231114T221320Z-000000ff.cast", "wb") as file:
         file.truncate(LEAST + 1)
     with pytest.raises(NoRoom, match="recordings take all of their 16 MiB"):

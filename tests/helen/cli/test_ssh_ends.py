@@ -15,6 +15,7 @@ import pytest
 from helen_running import environment, wait_until
 from openssh import PATIENCE
 from ssh_fleet import HELEN, Fleet
+from ssh_stage import wait_until_gone
 from web_client import ask
 
 pytestmark = pytest.mark.integration
@@ -75,6 +76,25 @@ def test_reloads_end_nothing_and_an_agent_that_stops_says_so(fleet: Fleet) -> No
         fleet.agent.process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 255
     wait_until(lambda: reasons(fleet)[:1] == ["stopping"], "end in the audit")
+
+
+@pytest.mark.parametrize("victim", ["helen", "agent"])
+def test_a_side_that_is_killed(fleet: Fleet, victim: str) -> None:
+    """The caller hears of it, and on the machine nothing goes on: neither what ignores SIGHUP nor what has left."""
+    at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
+    command = "trap '' HUP; setsid sleep 1000 & echo $! $$; sleep 1000"
+    words = [*HELEN, "ssh", *at, "root@web-1", *fleet.options(), command]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
+        try:
+            assert process.stdout is not None
+            pids = [int(word) for word in process.stdout.readline().split()]
+            victims = {"helen": fleet.helen.program, "agent": fleet.agent}
+            victims[victim].process.kill()
+            assert process.wait(PATIENCE) == 255
+            assert len(pids) == 2
+            wait_until_gone(pids)
+        finally:
+            process.kill()
 
 
 def test_a_drain_ends_sessions(fleet: Fleet) -> None:

@@ -39,6 +39,13 @@ class Transport(transport.SSHServerTransport):
         super().connectionMade()
         self.transport.registerProducer(ClientPace(self), True)
 
+    def ssh_KEXINIT(self, packet: bytes) -> object:
+        """Agree on methods; before a login once, since each change of keys takes the time of a processor."""
+        if self.sessionID is not None and not hasattr(self, "avatar"):
+            self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"keys are changed after a login, not before it")
+            return None
+        return super().ssh_KEXINIT(packet)
+
     def ssh_SERVICE_REQUEST(self, packet: bytes) -> None:
         """Begin the login, once: another one would count its tries anew, or take the place of the user who is in."""
         if self.service is not None or not self.isEncrypted("in"):

@@ -100,6 +100,22 @@ def test_one_login_for_each_connection(stage: Door, client: RawClient) -> None:
     early.close()
 
 
+def test_keys_are_changed_after_a_login(stage: Door, client: RawClient) -> None:
+    """As often as the client likes; before it once, and what is asked for after a change is answered."""
+    for number in range(3):
+        client.is_secure = False
+        client.sendKexInit()
+        while not client.is_secure:
+            client.read()
+        _, channel = client.open(number, MOST, 32_768)
+        client.run(channel, b"echo on")
+        assert client.wait_for(DATA)[1].endswith(b"on\n")
+    early = RawClient(stage.port)
+    early.sendKexInit()
+    assert b"keys are changed after a login" in early.rest()[-1][1]
+    early.close()
+
+
 def test_a_login_has_its_time(tmp_path: Path) -> None:
     """From the first byte on: a client that says nothing, and one that only changes keys, go as one without a key."""
     with door(tmp_path, login=2.0) as stage:

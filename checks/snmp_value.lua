@@ -15,7 +15,7 @@ local check = {
     context = { type = "string", default = "", help = "for 3" },
     wait = { type = "duration", default = "2s", min = 0.1, max = 20, help = "for each answer" },
     retries = { type = "integer", default = 2, min = 0, max = 5, help = "of a datagram that is not answered" },
-    oid = { type = "string", required = true, help = "in numbers: 1.3.6.1.2.1.1.3.0; with each = true that of a column" },
+    oid = { type = "string", required = true, help = "in numbers or by name: 1.3.6.1.2.1.1.5.0, sysName.0, ifInErrors.3; with each = true that of a column" },
     each = { type = "boolean", default = false, help = "all values below oid, each with its index as a label" },
     most = { type = "integer", default = 100, min = 1, max = 1000, help = "values with each = true" },
     name = { type = "string", default = "value", help = "of the metric" },
@@ -38,14 +38,15 @@ end
 -- Returns the values as a list of { index, entry }, and the time since the device's start.
 local function asked(args, host)
   local snmp = require "snmp"
+  local oid, fault = require("snmp_names").oid(args.oid, args.each)
+  if not oid then require("faults").fail("bad-arguments", fault) end
   local session = snmp.open(host, args)
   if args.each then
-    local all, heads = session:walk({ args.oid }, args.most, { snmp.UPTIME:sub(1, -3) })
-    local rows, list = all[args.oid], {}
+    local all, heads = session:walk({ oid }, args.most, { snmp.UPTIME:sub(1, -3) })
+    local rows, list = all[oid], {}
     for at, index in ipairs(snmp.indexes(rows)) do list[at] = { index = index, entry = rows[index] } end
     return list, heads[snmp.UPTIME:sub(1, -3)]
   end
-  local oid = args.oid:gsub("^%.", "")
   local found = session:get(oid == snmp.UPTIME and { oid } or { oid, snmp.UPTIME })
   return { { entry = found[oid] } }, found[snmp.UPTIME]
 end

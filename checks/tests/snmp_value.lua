@@ -334,12 +334,12 @@ return {
   },
   {
     name = "no OID",
-    args = { host = "switch", oid = "sysUpTime.0" },
+    args = { host = "switch", oid = "sysUpTyme.0" },
     host = {
       ["crypto.random"] = { args = { 4 }, value = "00000001" },
     },
     expect = {
-      status = "unknown", summary = "sysUpTime.0 is no object identifier such as 1.3.6.1.2.1.1.3.0",
+      status = "unknown", summary = "oid is \"sysUpTyme.0\", which is no name that is known here: write it in numbers (snmptranslate -On tells them)",
       metrics = {},
     },
   },

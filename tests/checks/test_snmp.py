@@ -165,3 +165,54 @@ def test_what_a_device_does_not_accept(sandbox: Sandbox, changed: dict[str, Any]
     found = Host(sandbox, Device({UPTIME: ticks(500)})).run("snmp_value", oid="1.3.6.1.2.1.1.3.0", **args)
     assert words in found["summary"]
     assert found["status"] == ("unknown" if re.search("needs|at least", words) else "critical")
+
+
+NAMED = {  # by hand, from the modules
+    "sysUpTime": "1.3.6.1.2.1.1.3.0", "SNMPv2-MIB::sysLocation.0": "1.3.6.1.2.1.1.6.0",
+    "snmpInPkts": "1.3.6.1.2.1.11.1.0", "ifNumber": "1.3.6.1.2.1.2.1.0", "ifInErrors.3": "1.3.6.1.2.1.2.2.1.14.3",
+    "ifOutQLen.10101": "1.3.6.1.2.1.2.2.1.21.10101", "IF-MIB::ifHCOutOctets.7": "1.3.6.1.2.1.31.1.1.1.10.7",
+    "ifHighSpeed.1": "1.3.6.1.2.1.31.1.1.1.15.1", "ifAlias.2": "1.3.6.1.2.1.31.1.1.1.18.2",
+    "hrSystemProcesses": "1.3.6.1.2.1.25.1.6.0", "hrMemorySize": "1.3.6.1.2.1.25.2.2.0",
+    "hrStorageUsed.31": "1.3.6.1.2.1.25.2.3.1.6.31", "hrProcessorLoad.196608": "1.3.6.1.2.1.25.3.3.1.2.196608",
+    "hrPrinterDetectedErrorState.1": "1.3.6.1.2.1.25.3.5.1.2.1", "hrSWRunPerfMem.9": "1.3.6.1.2.1.25.5.1.1.2.9",
+    "entPhysicalSerialNum.1": "1.3.6.1.2.1.47.1.1.1.1.11.1",
+    "ENTITY-SENSOR-MIB::entPhySensorValue.4": "1.3.6.1.2.1.99.1.1.1.4.4",
+    "upsEstimatedChargeRemaining": "1.3.6.1.2.1.33.1.2.4.0", "upsInputVoltage.1": "1.3.6.1.2.1.33.1.3.3.1.3.1",
+    "upsOutputPercentLoad.2": "1.3.6.1.2.1.33.1.4.4.1.5.2", "upsAlarmsPresent.0": "1.3.6.1.2.1.33.1.6.1.0",
+    ".1.3.6.1.2.1.1.5.0": "1.3.6.1.2.1.1.5.0",
+}  # fmt: skip
+
+
+def test_values_by_name(sandbox: Sandbox) -> None:
+    """Each name is the OID that its module gives it: the device has nothing else."""
+    for name, oid in NAMED.items():
+        host = Host(sandbox, Device({tuple(map(int, oid.split("."))): number(len(name)), UPTIME: ticks(500)}))
+        found = host.run("snmp_value", oid=name)
+        assert (name, found["status"], figures(found)) == (name, "ok", {"value": 500 if "Up" in name else len(name)})
+
+
+def test_a_column_by_name(sandbox: Sandbox) -> None:
+    """With each value of it, by its index."""
+    host = Host(sandbox, Device(switch(3)))
+    found = host.run("snmp_value", oid="IF-MIB::ifOperStatus", each=True)
+    assert (found["status"], sorted(metric["labels"]["index"] for metric in found["metrics"])) == (
+        "ok", ["10101", "10102", "10103"]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ifInErrors", "oid is \"ifInErrors\", a column: write the index of its row behind it, or each = true"),
+        ("ifinerrors.1", "is no name that is known here: write it in numbers (snmptranslate -On tells them)"),
+        ("UPS-MIB::ifInErrors.1", "is no name that is known here"), ("IF-MIB::", "write an OID in numbers, or a name"),
+        ("sysName 0", "write an OID in numbers, or a name"), ("-.1", "write an OID in numbers, or a name"),
+        ("ifInErrors..3", "write an OID in numbers, or a name"), ("", "write an OID in numbers, or a name"),
+    ],
+)  # fmt: skip
+def test_names_that_are_none(sandbox: Sandbox, name: str, words: str) -> None:
+    """What to write instead, and no datagram is sent."""
+    host = Host(sandbox, Device(switch(3)))
+    found = host.run("snmp_value", oid=name)
+    assert (found["status"], host.datagrams) == ("unknown", 0)
+    assert words in found["summary"]

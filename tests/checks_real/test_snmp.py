@@ -117,7 +117,7 @@ def test_a_switch(up: Up, check: Check) -> None:
     assert found.metrics["up{interface=Gi1/0/13}"] == 0
     found = check("snmp_interfaces", **where, up=["Gi1/0/1*"])
     assert (found.status, found.summary) == ("critical", "Gi1/0/13 is down; 47 of 48 interfaces up"), found
-    found = check("snmp_value", **where, oid="1.3.6.1.2.1.31.1.1.1.18", each=True, expect=["room *"], version="1")
+    found = check("snmp_value", **where, oid="IF-MIB::ifAlias", each=True, expect=["room *"], version="1")
     assert (found.status, found.summary) == ("ok", "48 values"), found
 
 
@@ -125,7 +125,7 @@ def test_a_switch(up: Up, check: Check) -> None:
 def test_proofs_and_ciphers(up: Up, check: Check, auth: str, privacy: str) -> None:
     """Each that snmpd has; then with a wrong password for each of the two."""
     args = secure(up, auth, privacy)
-    oid = "1.3.6.1.2.1.1.5.0"
+    oid = "sysName"
     found = check("snmp_value", **args, oid=oid, expect=["switch-7"])
     assert (found.status, found.summary) == ("ok", "switch-7"), found
     found = check("snmp_value", **args | {"auth_password": "another password"}, oid=oid)

@@ -20,7 +20,7 @@ COMMANDS = {
     "backup": ("helen.cli.backup", "backup", "Copy all that Helen knows into one file, while it runs."),
     "certificate": ("helen.cli.access.identity", "certificate", "Make an identity for an agent without a token."),
     "check": ("helen.cli.check", "check", "Write a new check; try it on agents without publishing it."),
-    "checks": ("helen.cli.show", "checks", "List the published checks, and what is wrong with others."),
+    "checks": ("helen.cli.sets.commands", "checks", "List the published checks; add sets of checks from elsewhere."),
     "demo": ("helen.cli.local.demo", "demo", "Show a small fleet on this machine, for a minute."),
     "discover": ("helen.cli.discovery.command", "discover", "Find what no check looks at, and propose checks."),
     "downtime": ("helen.cli.downtimes", "downtime", "Plan a downtime: no alerts, and counted as planned in reports."),

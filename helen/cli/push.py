@@ -21,6 +21,7 @@ from helen.cli.base.client import Client, Failed
 from helen.cli.base.judged_set import Wanted
 from helen.cli.base.offline_signing import SetFile, has_published, sign_staged, wanted_of
 from helen.cli.base.options import for_a_helen, output, plain, print_json
+from helen.cli.base.pinned import judge_pinned
 from helen.cli.base.signing_record import KeyFile, open_keys
 from helen.cli.rollout import CURRENT, follow
 from helen.files.state_dir import StateError
@@ -266,6 +267,7 @@ def read_files(files: tuple[Path, ...]) -> dict[str, Any]:
     tests: dict[str, str] = {}
     for path in files:
         name = f"lib/{path.name}" if path.absolute().parent.name == "lib" else path.name
+        judge_pinned(path.absolute().parents[name.count("/")], {name, f"tests/{name}"})
         contents[name] = read_text(path)
         beside = path.parent / "tests" / path.name
         if beside.exists():

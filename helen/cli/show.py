@@ -137,12 +137,8 @@ def notes(agent: dict[str, Any], now: float) -> list[str]:
     return lines
 
 
-@click.command()
-@output
-@for_a_helen
-def checks(client: Client, as_json: bool) -> None:
-    """List the published checks. Faults of other files in the folder go to standard error."""
-    found = client.get("/api/v1/checks")
+def show_checks(found: dict[str, Any], as_json: bool) -> None:
+    """Print the published checks. Faults of other files in the folder go to standard error."""
     if as_json:
         print_json(found)
         return

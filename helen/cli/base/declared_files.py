@@ -23,6 +23,7 @@ from attrs import define, field
 from equus_protocol.manifest import FILE_NAME
 from groundwork.atomic_write import PUBLIC, write_durably
 from helen.cli.base.client import Client, Failed
+from helen.cli.base.pinned import judge_pinned
 from helen.states.downtimes import WEEKDAYS
 
 DOCUMENTS = {
@@ -124,6 +125,7 @@ def read(folder: Path) -> Declared:
         listed = _tables(folder / TOKENS, "token", ("name", "scopes"))
         found.tokens = {each["name"]: plain_token(each) for each in listed}
     if (folder / CHECKS).is_dir():
+        judge_pinned(folder / CHECKS, check_names(folder / CHECKS))
         found.checks = {name: read_text(folder / CHECKS / name) for name in check_names(folder / CHECKS)}
     return found
 

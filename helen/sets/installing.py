@@ -1,0 +1,81 @@
+"""Write a set into a folder of checks, and take one out. Blocks on files.
+
+The pin is written before the files. After a crash the folder says so which files it should have, and `add` mends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from groundwork.file_lock import FileLock, LockHeld
+from helen.library import check_folder
+from helen.sets.check_set import CheckSet
+from helen.sets.pins import Pin, Pins
+from helen.sets.plan import Change
+from helen.sets.refused import SetRefused
+
+LOCK = ".sets.lock"
+_TESTS, _LIBRARIES, _CHECKS = range(3)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make the folder if there is none, and keep other commands from changing its sets. Raises SetRefused."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK)
+    except LockHeld as error:
+        raise SetRefused(f"{error.holder} changes the sets of {folder} right now") from error
+    except OSError as error:
+        raise SetRefused(f"{error.filename or folder} can't be written: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def install(found: CheckSet, change: Change, pins: Pins, source: str) -> None:
+    """Pin a set and write its files: what others need first, so that a folder that is watched is never half there.
+
+    Raises SetRefused if a file can't be written, and then all is as it was.
+    """
+    before = dict(pins.sets)
+    pins.sets[found.name] = Pin.of(found, source)
+    names = sorted((*change.new, *change.changed), key=_turn)
+    try:
+        pins.write()
+        check_folder.put(pins.folder, {name: found.files[name] for name in names})
+        check_folder.take_away(pins.folder, change.gone)
+    except OSError as error:
+        pins.sets = before
+        _write_back(pins)
+        raise SetRefused(f"{error.filename or pins.folder} can't be written: {error.strerror}") from error
+
+
+def uninstall(name: str, pins: Pins) -> None:
+    """Delete the files of a set, and its pin. Raises SetRefused if one can't be deleted; the pin then stays."""
+    try:
+        check_folder.take_away(pins.folder, sorted(pins.sets[name].files, key=_turn, reverse=True))
+        del pins.sets[name]
+        pins.write()
+    except OSError as error:
+        raise SetRefused(f"{error.filename or pins.folder} can't be deleted: {error.strerror}") from error
+
+
+def files_to_push(names: Iterable[str]) -> list[str]:
+    """Return the checks and libraries among these files, as a push names them: tests come along by themselves."""
+    return sorted(name for name in names if not name.startswith("tests/"))
+
+
+def _write_back(pins: Pins) -> None:
+    try:
+        pins.write()
+    except OSError as error:
+        raise SetRefused(f"{pins.folder} can't be written: {error.strerror}; its sets.json is not as it was") from error
+
+
+def _turn(name: str) -> tuple[int, str]:
+    place = _TESTS if name.startswith("tests/") else _LIBRARIES if name.startswith("lib/") else _CHECKS
+    return place, name

@@ -100,7 +100,7 @@ BEFORE: dict[str, tuple[Callable[[Path], object], CheckSet, dict[str, Any], str]
     "1.0.0 in place of 1.0": (
         lambda folder: put(folder, a_set()), a_set("1.0.0"), {}, "a version does not change"),
     "an older version": (
-        lambda folder: put(folder, a_set("1.1")), a_set("1.0"), {}, r"1\.1 is there, which is newer than 1\.0; else give --older"),
+        lambda folder: put(folder, a_set("1.1")), a_set("1.0"), {}, "newer than 1.0; else give --older"),
     "work in a file of the set": (
         lambda folder: (put(folder, a_set()), _own("shop_orders.lua")(folder)), a_set("1.1", warn=5), {},
         "shop_orders.lua was changed since acme-shop was added"),

@@ -24,6 +24,7 @@ from helen.web.sight.redaction import seen_state
 
 MOST_KEPT = 50_000  # rows; some 300 bytes each make 15 MB
 FRESH_A_TURN = 100  # rows that are written anew, some 10 us each
+ROWS_OF_HIDDEN = 20  # that could be taken in the time in which an agent is found to be out of sight
 ROWS_A_TURN = 2_000  # rows that are taken as they are, or passed over: a tenth of a microsecond each, and their bytes
 
 BETWEEN = b",\n"
@@ -183,6 +184,12 @@ class StateRows:
         """
         seen = 0
         for agent in self._agents(wanted, after):
+            if wanted.agent is None and wanted.sight is not None and not wanted.sight(agent):
+                seen += ROWS_OF_HIDDEN
+                if seen >= ROWS_A_TURN:
+                    seen = 0
+                    yield None
+                continue
             block = yield from self._block(agent)
             keys, rows, text = self._redacted(block, block.fitting(wanted), wanted.sight)
             if after is not None and agent == after[0]:
@@ -208,8 +215,7 @@ class StateRows:
         if wanted.agent is not None:
             return [wanted.agent]
         agents = self._evaluator.timeline.agents()
-        agents = agents if after is None else agents[bisect_left(agents, after[0]) :]
-        return agents if wanted.sight is None else [agent for agent in agents if wanted.sight(agent)]
+        return agents if after is None else agents[bisect_left(agents, after[0]) :]
 
     def _block(self, agent: str) -> Generator[None, None, Block]:
         """Return the block of an agent as it is now; a row that shows the same as before is not written again."""

@@ -74,9 +74,9 @@ async def submit_alerts(parts: WebParts, request: ApiRequest) -> bytes:
 
 async def _alerts(parts: Parts, request: ApiRequest, grouped: bool) -> bytes:
     wanted, seen, sight = _wanted(request), _view(parts, request), parts.visible(request.caller)
-    keys = seen.states if sight is None else seen_keys(seen.states, sight)
 
     def made() -> bytes:
+        keys = seen.states if sight is None else seen_keys(seen.states, sight)
         found = [pair for pair in view.alerts(seen, keys) if wanted.takes(pair[1])]
         if len(found) > MAX_SHOWN:
             raise Problem(400, "too many", f"{len(found)} alerts: ask for some, with filter")

@@ -51,7 +51,7 @@ async def windows_page(parts: WebParts, request: ApiRequest) -> bytes:
     """Answer with downtimes and silences: on now, to come, and ended in the last 30 days."""
     now, timeline = time.time(), parts.evaluator.timeline
     windows, active = await windows_in_sight(parts, request, dict(timeline.windows)), set(timeline.active)
-    held = await deferToThread(held_by_windows, states_in_sight(timeline.states, parts.visible(request.caller)))
+    held = await deferToThread(held_by_windows, await states_in_sight(parts, request))
     shown = await deferToThread(lambda: [shown_window(each, each.id in active, now) for each in windows.values()])
     on = sorted((each for each in shown if each.active), key=lambda each: (each.end or float("inf"), each.window.id))
     later = sorted(
@@ -121,7 +121,7 @@ async def window_page(parts: WebParts, request: ApiRequest, name: str) -> bytes:
 async def _write_window(parts: WebParts, request: ApiRequest, name: str) -> bytes:
     window = await find_window(parts, request, name)
     timeline = parts.evaluator.timeline
-    held = await deferToThread(held_by_windows, states_in_sight(timeline.states, parts.visible(request.caller)))
+    held = await deferToThread(held_by_windows, await states_in_sight(parts, request))
     shown = shown_window(window, name in timeline.active, time.time())
     return await write_page(
         parts, request, "window", given=given_by(window), shown=shown, document=window.to_json(),

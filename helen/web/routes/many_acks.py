@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
@@ -16,6 +16,7 @@ from helen.states.model import PENDING, Key, State
 from helen.web.answers import write_json
 from helen.web.bodies import Body
 from helen.web.body_fields import Json, OnlyTrue, OptionalText, Reads, Text
+from helen.web.connections.short_turns import ROWS_A_STEP, take_turns
 from helen.web.problems import Problem, bad_request
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
@@ -127,7 +128,7 @@ async def _write(
     why_not: Callable[[State], str | None],
 ) -> bytes:  # fmt: skip
     sight = parts.visible(request.caller)
-    found = _sort(parts, await _keys_of(parts, body, sight), why_not, sight)
+    found = await _sort(parts, await _keys_of(parts, body, sight), why_not, sight)
     request.subject = f"{count(len(found.good), 'check')}: {' '.join('/'.join(key) for key in found.good[:5])}"
     if not body.dry_run:
         await parts.commands.write_many("ack", ((key, document) for key in found.good))
@@ -135,7 +136,7 @@ async def _write(
     return write_json(request, {"set": len(found.good), "refused": refused})
 
 
-async def _keys_of(parts: WebParts, body: ManyChecks, sight: Sight | None) -> Iterable[Key]:
+async def _keys_of(parts: WebParts, body: ManyChecks, sight: Sight | None) -> Sequence[Key]:
     """Return the checks that a body names. Raises Problem 412 if the filter fits another number by now."""
     if (body.keys is None) == (body.filter is None):
         raise bad_request("either `keys` or `filter` says which checks are meant")
@@ -152,17 +153,24 @@ async def _keys_of(parts: WebParts, body: ManyChecks, sight: Sight | None) -> It
     return [row.key for row in rows]
 
 
-def _sort(
-    parts: Parts, keys: Iterable[Key], why_not: Callable[[State], str | None], sight: Sight | None
+async def _sort(
+    parts: Parts, keys: Sequence[Key], why_not: Callable[[State], str | None], sight: Sight | None
 ) -> Sorted:  # fmt: skip
-    states, good, refused = parts.evaluator.timeline.states, [], []
-    for key in keys:
-        state = states.get(key) if sight is None or sight(key[0]) else None
-        why = "nothing is known of it" if state is None else why_not(state)
-        if why is None:
-            good.append(key)
-        else:
-            refused.append((key, why))
+    good, refused = list[Key](), list[tuple[Key, str]]()
+
+    def steps() -> Iterator[None]:
+        for first in range(0, len(keys), ROWS_A_STEP):
+            states = parts.evaluator.timeline.states
+            for key in keys[first : first + ROWS_A_STEP]:
+                state = states.get(key) if sight is None or sight(key[0]) else None
+                why = "nothing is known of it" if state is None else why_not(state)
+                if why is None:
+                    good.append(key)
+                else:
+                    refused.append((key, why))
+            yield
+
+    await take_turns(steps())
     return Sorted(tuple(good), tuple(refused))
 
 

@@ -6,7 +6,6 @@ A command is checked here against what is there now, written into the journal, a
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from itertools import islice
 from secrets import token_hex
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -233,8 +232,8 @@ async def _cancel(parts: Parts, request: ApiRequest, body: CancelWindow, name: s
     shown: Cancelled = {"id": name, "kind": window.kind, "cancelled": True}
     if body.dry_run:
         timeline = parts.evaluator.timeline
-        held, sight = timeline.windows.get(name, window), parts.visible(request.caller)
-        told = await deferToThread(told_by_end, timeline, states_in_sight(timeline.states, sight), held, time.time())
+        held, states = timeline.windows.get(name, window), await states_in_sight(parts, request)
+        told = await deferToThread(told_by_end, timeline, states, held, time.time())
         shown["tells"] = {"checks": len(told), "names": [f"{agent}/{check}" for agent, check in told[:PREVIEW_CHECKS]]}
     return write_json(request, shown)
 
@@ -259,9 +258,12 @@ def demand_within(request: ApiRequest, window: Window, sight: Sight | None) -> N
         raise limited(f"{request.caller.actor} is limited to {on}: the {window.kind} {window.id} reaches beyond that")
 
 
-def states_in_sight(states: Mapping[Key, State], sight: Sight | None) -> dict[Key, State]:
-    """Return a copy of the states of agents that are seen; of all without a limit."""
-    return dict(states) if sight is None else {key: states[key] for key in seen_keys(list(states), sight)}
+async def states_in_sight(parts: Parts, request: ApiRequest) -> dict[Key, State]:
+    """Return a copy of the states of agents that the caller sees; a thread picks those of a limit."""
+    states, sight = dict(parts.evaluator.timeline.states), parts.visible(request.caller)
+    if sight is None:
+        return states
+    return await deferToThread(lambda: {key: states[key] for key in seen_keys(states, sight)})
 
 
 async def windows_in_sight(parts: Parts, request: ApiRequest, windows: dict[str, Window]) -> dict[str, Window]:

@@ -27,7 +27,7 @@ from helen.web.access import OWNER
 from helen.web.connections import short_turns
 from helen.web.problems import Problem
 from helen.web.request import ApiRequest
-from helen.web.routes import metrics, results, rollouts, rows
+from helen.web.routes import many_acks, metrics, results, rollouts, rows
 from helen.web.routes.drain import get_drain
 from helen.web.sight.agents_in_turns import AGENTS_A_STEP, agents_in_sight, names_in_sight
 from helen.web.targets import targets_of
@@ -176,6 +176,16 @@ def test_targets_of_a_question(fleet: Fleet, limit: tuple[str, ...] | None) -> N
     assert max(sizes) <= MOST, sizes
     with pytest.raises(Problem, match="no agent fits nobody"):
         fleet.follow(targets_of(fleet.parts(limit), caller, ["nobody"]))
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+def test_many_checks_to_acknowledge(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
+    """Nothing is known of any: each of them is refused, and agents out of sight are looked at in turns as well."""
+    keys = [(name, "disk") for name in fleet.roster.agents]
+    parts = fleet.parts(limit)
+    found, sizes = fleet.follow(many_acks._sort(parts, keys, lambda state: None, parts.visible(OWNER)))
+    assert found.good == () and found.refused == tuple((key, "nothing is known of it") for key in keys)
+    assert max(sizes) <= MOST and len(sizes) > AGENTS / MOST, sizes
 
 
 def test_names_in_sight_are_those_of_the_sight(fleet: Fleet) -> None:

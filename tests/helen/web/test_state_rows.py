@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from helen.agents.sight import Sight
 from helen.states.agent_rules import AgentRules
 from helen.states.fleet_states import run
 from helen.states.fleet_timeline import Timeline
@@ -65,6 +66,28 @@ def test_rows_that_are_kept(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         fleet.go_on()
         assert fleet.rows() == fleet.fresh()
         assert sum(len(block.rows) for block in fleet.state_rows._blocks.values()) == fleet.state_rows._kept <= 20
+
+
+def test_agents_out_of_sight_take_turns_as_well() -> None:
+    """Of 500 agents a caller sees the last one: between two rests no more are looked at than a turn has time for."""
+    fleet, looked, sizes = Fleet(1), list[str](), list[int]()
+    for number in range(500):
+        run(fleet.timeline.result(f"a{number:03}", "c", Result(1_000.0, 2)))
+
+    class Counted(Sight):
+        def __call__(self, name: str | None) -> bool:
+            looked.append(name or "")
+            return super().__call__(name)
+
+    found = list[Any]()
+    for some in fleet.state_rows.rows(StateFilter(statuses=frozenset(range(4)), sight=Counted(("a499",), {}))):
+        if some is None:
+            sizes.append(len(looked))
+            looked.clear()
+        else:
+            found += some[0]
+    most = state_rows.ROWS_A_TURN // state_rows.ROWS_OF_HIDDEN
+    assert found == [("a499", "c")] and sizes[:4] == [most] * 4 and max(sizes) <= most
 
 
 def test_what_shows_no_change_is_not_written_again() -> None:

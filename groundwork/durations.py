@@ -1,4 +1,4 @@
-"""Read durations as people write them: `500ms`, `30s`, `5m`, `1.5h`, `2d`, or `30` for seconds.
+"""Read and write durations as people write them: `500ms`, `30s`, `5m`, `1.5h`, `2d`, or `30` for seconds.
 
 This is the only rule for durations in the product: settings, files, check tables, HTTP bodies and commands all use it.
 It stands in docs/checks.rst. A duration is a decimal number and a unit, with one space between them or none. Without a
@@ -32,6 +32,17 @@ def words_of(seconds: float) -> str:
         parts = divmod(round(size / 3_600), 24), ("d", "h")
     (whole, rest), (unit, smaller) = parts
     return f"{sign}{whole} {unit}" + (f" {rest} {smaller}" if rest else "")
+
+
+def write_duration(seconds: float) -> str:
+    """Write a duration as `parse_duration` reads it, in the greatest unit that it is a whole number of.
+
+    It has neither point nor exponent, so that Prometheus and its kin read it, too. Milliseconds are the smallest unit.
+    """
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size and seconds % size == 0:
+            return f"{int(seconds // size)}{unit}"
+    return f"{round(seconds * 1000)}ms" if seconds % 1 else f"{int(seconds)}s"
 
 
 def parse_duration(value: object) -> float:

@@ -344,7 +344,7 @@ def every(interval: float | None) -> str:
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if interval >= size and interval % size == 0:
             return f"{interval // size:g}{unit}"
-    return f"{interval:g}s"
+    return f"{interval:.12g}s"
 
 
 def counts(checks: dict[str, int]) -> str:

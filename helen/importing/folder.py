@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from groundwork.counts import count
+from groundwork.durations import write_duration
 from helen.assignments import assignments_text
 from helen.assignments.schedule import PATTERN, AssignmentsError
 from helen.importing import capabilities
@@ -13,7 +14,7 @@ from helen.importing.found import MAX_SERVICES, Found, SourceError
 from helen.importing.layout import Entry, Layout
 from helen.importing.proposal import text as policy_text
 from helen.importing.report import text as report_text
-from helen.importing.toml_text import duration, table_text
+from helen.importing.toml_text import table_text
 from helen.passive import declarations as passive_text
 from helen.targets import declarations as targets_text
 from helen.targets.target_fields import TargetsError
@@ -62,11 +63,11 @@ def _passive(found: Found) -> str:
     for each in found.reported:
         id = "".join("-" if character in PATTERN else character for character in each.id)
         if each.every:
-            span = duration(each.every)
+            span = write_duration(each.every)
             parts.append(table_text("[[ping]]", {"id": id.replace("/", "_"), "every": span, "grace": span}))
             continue
         table: Entry = {"host": each.host, "id": id}
-        table |= {"stale": duration(max(1.0, each.stale))} if each.stale else {}
+        table |= {"stale": write_duration(max(1.0, each.stale))} if each.stale else {}
         table |= {"attempts": each.attempts} if each.attempts and each.attempts > 1 else {}
         parts.append(table_text("[[check]]", table))
     return "".join(parts)

@@ -11,10 +11,10 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from groundwork.durations import write_duration
 from helen.importing.capabilities import Reached
 from helen.importing.found import Found, Service
 from helen.importing.proposal import Plugins
-from helen.importing.toml_text import duration
 
 MAX_PLUGIN_TIMEOUT = 300.0  # seconds, as a policy's timeout_max is unless it says more
 SLACK = 5.0  # seconds that the check has beyond its plugin
@@ -57,10 +57,10 @@ class Layout:
         timeout = min(service.timeout or 60.0, MAX_PLUGIN_TIMEOUT)
         args = self._args(service, is_target, timeout)
         settings = {
-            "check": service.check, "id": service.id, "every": duration(service.every),
-            "timeout": duration(timeout) if service.command is not None else None,
+            "check": service.check, "id": service.id, "every": write_duration(service.every),
+            "timeout": write_duration(timeout) if service.command is not None else None,
             "args": args or None,
-            "retry": duration(service.retry) if service.retry else None,
+            "retry": write_duration(service.retry) if service.retry else None,
             "attempts": service.attempts,
             "flap": list(service.flap) if isinstance(service.flap, tuple) else service.flap,
             "depends": list(service.depends) or None,

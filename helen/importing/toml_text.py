@@ -22,20 +22,12 @@ def value_text(value: Any) -> str:
         return "{ " + ", ".join(f"{_key(key)} = {value_text(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(value_text, value))}]"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.15g}" if isinstance(value, float) else str(value)  # all of its digits: a size has many
 
 
 def table_text(heading: str, table: Mapping[str, Any]) -> str:
     """Return a table with its heading, such as `[[assign]]`, and an empty line before it."""
     return f"\n{heading}\n" + "".join(f"{_key(key)} = {value_text(value)}\n" for key, value in table.items())
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in the greatest unit that it is a whole number of."""
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size and seconds % size == 0:
-            return f"{int(seconds // size)}{unit}"
-    return f"{round(seconds * 1000)}ms" if seconds % 1 else f"{int(seconds)}s"
 
 
 def _key(text: str) -> str:

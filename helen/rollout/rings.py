@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
@@ -92,7 +93,8 @@ def _read_ring(text: str) -> RingSpec:
     if label is not None:
         return RingSpec(text, label=(label[1], label[2]))
     share = read_fraction(text)
-    return RingSpec(f"{share * 100:g}%", share)
+    digits = Decimal(text.rstrip("%").strip()).normalize()  # written out, with no exponent: it is read again
+    return RingSpec(f"{digits:f}%", share)
 
 
 def write_rings(specs: Iterable[RingSpec]) -> str:

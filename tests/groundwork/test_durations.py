@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from groundwork.durations import LONGEST, parse_duration, words_of
+from groundwork.durations import LONGEST, parse_duration, words_of, write_duration
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,16 @@ def test_no_duration(value: object) -> None:
 def test_as_people_read_them(seconds: float, words: str) -> None:
     """Two units at most, and none of sixty."""
     assert words_of(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0s"), (0.25, "250ms"), (1.5, "1500ms"), (59.0, "59s"), (90.0, "90s"), (300.0, "5m"), (5_400.0, "90m"),
+        (7_200.0, "2h"), (2_592_000.0, "30d"), (2_592_001.0, "2592001s"), (1e9, "1000000000s"),
+    ],
+)  # fmt: skip
+def test_written_and_read_again(seconds: float, text: str) -> None:
+    """None is rounded, or has an exponent, however long it is."""
+    assert write_duration(seconds) == text
+    assert parse_duration(text) == seconds

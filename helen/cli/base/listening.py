@@ -61,6 +61,46 @@ class Counts:
             self.tell("; ".join(f"{number} {what}{shown.get(what, '')}" for what, number in counts.items()))
 
 
+@define
+class Places:
+    """Counts what addresses hold of a number of places, of which one holds a quarter at most. Any thread.
+
+    So one permitted address that is slow, or noisy, leaves places to the others.
+    """
+
+    most: int
+    _held: Counter[str] = field(factory=Counter)
+    _lock: threading.Lock = field(factory=threading.Lock)
+
+    @property
+    def most_of_one(self) -> int:
+        """Return how many places one address may hold."""
+        return max(1, self.most // 4)
+
+    @property
+    def held(self) -> int:
+        """Return how many places are held."""
+        with self._lock:
+            return self._held.total()
+
+    def take(self, address: str) -> str:
+        """Take a place, and return ""; or return why there is none: `it has 5`, the address, or `all have 20`."""
+        with self._lock:
+            if self._held[address] >= self.most_of_one:
+                return f"it has {self._held[address]}"
+            if self._held.total() >= self.most:
+                return f"all have {self.most}"
+            self._held[address] += 1
+            return ""
+
+    def give_back(self, address: str) -> None:
+        """Give back a place that was taken."""
+        with self._lock:
+            self._held[address] -= 1
+            if not self._held[address]:
+                del self._held[address]  # addresses are many
+
+
 def read_file(path: Path, read: Callable[[str], File]) -> File:
     """Read a listener's file. Raises Failed if that can't be done, Unusable with all faults of its text."""
     try:

@@ -97,8 +97,8 @@ def query(calls: ToolCalls, given: Given) -> tuple[str, Any]:
         return "The answer at this moment.", _ask(calls, "query", query=given["query"])
     now, ago = time.time(), seconds("ago", given["ago"])
     step = seconds("step", given["step"]) if "step" in given else max(1.0, round(ago / 100))
-    asked = {"query": given["query"], "start": f"{now - ago:.0f}", "end": f"{now:.0f}", "step": f"{step:g}"}
-    return f"The answer at each {step:g} s.", _ask(calls, "query_range", **asked)
+    asked = {"query": given["query"], "start": f"{now - ago:.0f}", "end": f"{now:.0f}", "step": f"{step:.12g}"}
+    return f"The answer at each {step:.12g} s.", _ask(calls, "query_range", **asked)
 
 
 LOOKING = (

@@ -21,14 +21,14 @@ from attrs import define, field, frozen
 
 from helen.cli.base.client import Client
 from helen.cli.base.failures import Failed, Missing, Unusable
-from helen.cli.base.listening import AWAY, RESULTS, Counts
+from helen.cli.base.listening import AWAY, RESULTS, Counts, Places
 from helen.cli.traps.repeats import Repeats
 from helen.cli.traps.security import NotTaken, Security
 from helen.cli.traps.trap_file import TrapFile, result_of
 from helen.passive.rate_limit import RateLimit
 
 DATAGRAM = 65_535
-MOST_WAITING = 1_000  # results that wait for Helen: some MB
+MOST_WAITING = 1_000  # results that wait for Helen, a quarter of them of one address: some MB
 AT_ONCE = 100  # datagrams that are read from one socket before the others have their turn
 POST_SECONDS = 30.0  # that Helen has for one result
 PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries while Helen is away
@@ -43,8 +43,9 @@ MOST_DOUBTS = 4
 
 @frozen
 class Waiting:
-    """A result for Helen, and how its inform is confirmed."""
+    """A result for Helen, the address that it came from, and how its inform is confirmed."""
 
+    address: str
     body: dict[str, Any] = field(repr=False)
     confirm: Callable[[], None]
 
@@ -63,6 +64,7 @@ class Listener:
     repeats: Repeats = field(init=False)
     _limit: RateLimit = field(init=False)
     _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector)
+    _places: Places = field(factory=lambda: Places(MOST_WAITING))
 
     def __attrs_post_init__(self) -> None:
         self.repeats = Repeats(self.steady)
@@ -165,10 +167,10 @@ class Listener:
         # A datagram that comes twice, or an inform whose confirmation was lost, is one result.
         body["id"] = self.repeats.name(address, opened.notification.pdu)
         confirm = partial(send, opened.confirmation) if opened.confirmation else _nothing
-        try:
-            self.waiting.put_nowait(Waiting(body, confirm))
-        except queue.Full:
-            self.counts.add("lost", f"{MOST_WAITING} wait for Helen already")
+        if why := self._places.take(address):
+            self.counts.add("lost", f"from {address}: too many wait for Helen already, {why}")
+        else:
+            self.waiting.put_nowait(Waiting(address, body, confirm))
         return b""
 
     # ---------------------------------------------------------------------------------------------- to Helen
@@ -182,6 +184,7 @@ class Listener:
                     return
                 continue
             self._post(one)
+            self._places.give_back(one.address)
             self.waiting.task_done()
 
     def _post(self, one: Waiting) -> None:

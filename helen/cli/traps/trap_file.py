@@ -55,7 +55,7 @@ class Meaning:
     status: str
     summary: str
     where: dict[str, str] = field(factory=dict)
-    ttl: str = ""
+    ttl: float = 0.0
     is_dropped: bool = False
 
     def fits(self, trap: Notification) -> bool:
@@ -209,8 +209,8 @@ def _meaning(table: Table) -> Meaning:
     for key, value in (("check", check), ("summary", summary)):
         _demand_placeholders(table, key, value, WORDS, with_oids=True)
     status = table.choice("status", STATUSES)
-    ttl = table.duration("ttl", 0.0, 1.0, 1_000_000_000.0)
-    return Meaning(oids, check, status, summary, where, f"{ttl:g}s" if ttl else "")
+    ttl = table.duration("ttl", 0.0, 1.0, 31_536_000.0)
+    return Meaning(oids, check, status, summary, where, ttl)
 
 
 def _demand_placeholders(table: Table, key: str, text: str, words: tuple[str, ...], with_oids: bool) -> None:

@@ -60,9 +60,12 @@ class Item:
     is_dropped: bool = False
 
     def fits(self, key: str) -> bool:
-        """Return True if a key is one of these, with any parameters or with those that are written."""
+        """Return True if a key is one of these, with any parameters or with those that are written.
+
+        A `[` begins parameters and never a choice of letters: `raid.state[md0]` does not take `raid.statem`.
+        """
         name = key.partition("[")[0]
-        return any(fits_glob(name, each) or each == key for each in self.keys)
+        return any(each == key if "[" in each else fits_glob(name, each) for each in self.keys)
 
 
 @frozen
@@ -102,7 +105,7 @@ def result_of(value: Value, item: Item) -> dict[str, Any]:
     if value.clock is not None:
         told = "\0".join((value.host, value.key, value.value, repr(value.clock)))
         body |= {"started": value.clock, "id": hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:32]}
-    return body | ({"ttl": f"{item.ttl:g}s"} if item.ttl else {})
+    return body | ({"ttl": item.ttl} if item.ttl else {})
 
 
 def enumerate_texts(parts: list[str]) -> list[tuple[str, str]]:

@@ -19,16 +19,16 @@ from attrs import define, field, frozen
 from groundwork.safe_text import safe_line
 from helen.cli.base.client import Client
 from helen.cli.base.failures import Failed, Missing, Unusable
-from helen.cli.base.listening import AWAY, RESULTS, Counts
+from helen.cli.base.listening import AWAY, RESULTS, Counts, Places
 from helen.cli.zabbix.item_file import ItemFile, Source, result_of
 from helen.cli.zabbix.packets import HEADER, BadPacket, Value, answer, length_of, refusal, values_of
 from helen.passive.rate_limit import RateLimit
 
-MOST_CONNECTIONS = 20  # at one time; each may have a packet in memory
+MOST_CONNECTIONS = 20  # at one time, a quarter of them of one address; each may have a packet in memory
 HEAR_SECONDS = 30.0  # in which a sender says all that it has
 PART_SECONDS = 5.0  # for which a refused one may go on to send what nobody reads
 POST_SECONDS = 10.0  # that Helen has for one result
-ALL_SECONDS = 40.0  # for all values of a packet: zabbix_sender waits for a minute
+ALL_SECONDS = 40.0  # for a whole connection: zabbix_sender waits for a minute
 TOLD_SECONDS = 60.0
 
 
@@ -53,6 +53,7 @@ class Listener:
     _limit: RateLimit = field(init=False)
     _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector)
     _serving: list[threading.Thread] = field(factory=list)
+    _places: Places = field(factory=lambda: Places(MOST_CONNECTIONS))
 
     def __attrs_post_init__(self) -> None:
         self.take(self.config)
@@ -96,15 +97,15 @@ class Listener:
 
     def _accept(self, connection: socket.socket, peer: Any) -> None:
         sources = self.config.sources_of(ipaddress.ip_address(peer[0].partition("%")[0]))
-        refused = ""
+        refused, why = "", ""
         if not sources:
             refused = "of strangers"
         elif self._limit.take(peer[0], self.steady()):
             refused = "over the limit"
-        elif sum(each.is_alive() for each in self._serving) >= MOST_CONNECTIONS:
-            refused = "too many at once"
+        elif why := self._places.take(peer[0]):
+            refused, why = "too many at once", f": {why}"
         if refused:
-            self.counts.add(refused, f"from {peer[0]}")
+            self.counts.add(refused, f"from {peer[0]}{why}")
             connection.close()
             return
         thread = threading.Thread(target=self._serve, args=(connection, peer[0], sources), daemon=True)
@@ -112,24 +113,30 @@ class Listener:
         thread.start()
 
     def _serve(self, connection: socket.socket, address: str, sources: list[Source]) -> None:
-        """Hear one packet, and answer it."""
+        try:
+            with connection, suppress(OSError):  # the sender is gone: it sends again
+                self._answer(connection, address, sources)
+        finally:
+            self._places.give_back(address)
+
+    def _answer(self, connection: socket.socket, address: str, sources: list[Source]) -> None:
+        """Hear one packet, and answer it. Raises OSError if the sender is gone."""
         begun = self.steady()
-        with connection, suppress(OSError):  # the sender is gone: it sends again
-            try:
-                values = values_of(self._hear(connection, begun + HEAR_SECONDS))
-            except (BadPacket, TimeoutError) as error:
-                why = str(error) if isinstance(error, BadPacket) else f"it was not whole within {HEAR_SECONDS:g} s"
-                self.counts.add("refused", f"from {address}: {why}")
-                connection.settimeout(POST_SECONDS)
-                connection.sendall(refusal(why))
-                self._part(connection)
-                return
-            taken = self._report(values, address, sources)
+        try:
+            values = values_of(self._hear(connection, begun + HEAR_SECONDS))
+        except (BadPacket, TimeoutError) as error:
+            why = str(error) if isinstance(error, BadPacket) else f"it was not whole within {HEAR_SECONDS:g} s"
+            self.counts.add("refused", f"from {address}: {why}")
             connection.settimeout(POST_SECONDS)
-            if taken.away and not taken.processed:
-                connection.sendall(refusal(taken.away))
-            else:
-                connection.sendall(answer(taken.processed, taken.failed, self.steady() - begun))
+            connection.sendall(refusal(why))
+            self._part(connection)
+            return
+        taken = self._report(values, address, sources, begun + ALL_SECONDS)
+        connection.settimeout(POST_SECONDS)
+        if taken.away and not taken.processed:
+            connection.sendall(refusal(taken.away))
+        else:
+            connection.sendall(answer(taken.processed, taken.failed, self.steady() - begun))
 
     def _hear(self, connection: socket.socket, until: float) -> bytes:
         """Return the JSON of a packet. Raises BadPacket, or TimeoutError for one that is too slow."""
@@ -159,20 +166,24 @@ class Listener:
 
     # ---------------------------------------------------------------------------------------------- to Helen
 
-    def _report(self, values: list[Value | str], address: str, sources: list[Source]) -> _Taken:
-        """Report values in their order, until Helen is away: the others have failed then, and come again."""
-        processed, until = 0, self.steady() + ALL_SECONDS
+    def _report(self, values: list[Value | str], address: str, sources: list[Source], until: float) -> _Taken:
+        """Report values in their order, until Helen is away: the others have failed then, and come again.
+
+        `until`: monotonic seconds; no post waits beyond it.
+        """
+        processed = 0
         for at, value in enumerate(values):
-            if self.steady() > until or self.ended.is_set():
+            left = until - self.steady()
+            if left <= 0 or self.ended.is_set():
                 return _Taken(processed, len(values) - processed, "there was no time for all values")
             try:
-                processed += self._is_taken(value, address, sources)
+                processed += self._is_taken(value, address, sources, min(POST_SECONDS, left))
             except Failed as error:
                 self.counts.add("values while Helen is away", safe_line(error.message), len(values) - at)
                 return _Taken(processed, len(values) - processed, "Helen is away: send it again later")
         return _Taken(processed, len(values) - processed)
 
-    def _is_taken(self, value: Value | str, address: str, sources: list[Source]) -> bool:
+    def _is_taken(self, value: Value | str, address: str, sources: list[Source], patience: float) -> bool:
         """Report one value, and return False if it is refused for what it is. Raises Failed while Helen is away."""
         if isinstance(value, str):
             return self._refuse("values that can't be read", f"from {address}: {value}")
@@ -186,7 +197,7 @@ class Listener:
             return True
         body = result_of(value, item)
         try:
-            self.client.post(RESULTS, body, POST_SECONDS)
+            self.client.post(RESULTS, body, patience)
         except (Missing, Unusable) as refused:
             return self._refuse("not taken by Helen", f"{body['host']}/{body['check']}: {refused.message}")
         except Failed as refused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+from groundwork.durations import write_duration
 from helen.notify import routing
 from helen.notify.config import Config
 from helen.notify.routing import GLOB, Rule
@@ -41,7 +42,7 @@ def _rule_lines(rule: Rule, indent: str, names: dict[str, None]) -> list[str]:
     if rule.matchers:
         lines.append(f"matchers: {json.dumps([str(_matcher(each)) for each in rule.matchers])}")
     lines += [f"continue: {json.dumps(rule.go_on)}"]
-    lines += [f"{name}: {value:g}s" for name, value in (
+    lines += [f"{name}: {write_duration(value)}" for name, value in (
         ("group_wait", rule.timing.wait), ("group_interval", rule.timing.interval),
         ("repeat_interval", rule.timing.repeat),
     )]  # fmt: skip

@@ -112,6 +112,7 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_intervals_as_they_are_written() -> None:
     """In the largest unit that fits."""
+    assert every(2_592_001.0) == "2592001s"
     assert [every(each) for each in (None, 0.5, 5.0, 60.0, 90.0, 300.0, 7200.0, 86_400.0)] == [
         "", "0.5s", "5s", "1m", "90s", "5m", "2h", "1d",
     ]  # fmt: skip

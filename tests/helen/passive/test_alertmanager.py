@@ -42,6 +42,8 @@ url = "https://mail.example/x"
 [route]
 channels = "ops"
 group_by = ["agent", "my-site"]
+group_wait = "1500ms"
+repeat_interval = "30d"
 [[route.routes]]
 match = ["role=db*", "severity!=warning"]
 channels = ["ops", "mail-a"]
@@ -214,6 +216,7 @@ def test_routes_as_their_configuration(tmp_path: Path) -> None:
     assert program, "amtool is missing: apt-get install prometheus-alertmanager"
     path = tmp_path / "alertmanager.yml"
     path.write_text(configuration(CONFIG))
+    assert "\n  group_wait: 1500ms\n" in path.read_text() and "\n  repeat_interval: 30d\n" in path.read_text()
 
     def run(*words: str) -> str:
         return subprocess.run([program, *words], capture_output=True, text=True, check=True, timeout=30).stdout.strip()

@@ -37,6 +37,9 @@ def test_rings_as_people_write_them() -> None:
     """All agents are the last one, said or not; `off` is none."""
     assert write_rings(read_rings("1%, 10%,100%")) == "1%,10%,100%"
     assert write_rings(read_rings("role=can*,0.5%")) == "role=can*,0.5%,100%"
+    small = read_rings("0.00001%,7.00 %,33.33333333%")  # a rollout is kept as this text, and read from it again
+    assert write_rings(small) == "0.00001%,7%,33.33333333%,100%"
+    assert read_rings(write_rings(small)) == small
     assert (read_rings("off"), write_rings(())) == ((), "off")
 
 

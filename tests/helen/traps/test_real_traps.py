@@ -73,7 +73,7 @@ check = "nobody declares it"
 status = "warning"
 """
 DOWN, UP = "1.3.6.1.6.3.1.1.5.3", "1.3.6.1.6.3.1.1.5.4"
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 @frozen

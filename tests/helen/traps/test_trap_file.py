@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-import queue
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ from click.testing import CliRunner
 from snmp_device import number, oid, text, ticks, tlv
 
 from helen.cli.base.failures import Failed, Missing
-from helen.cli.base.listening import Counts, ListenerFileError
+from helen.cli.base.listening import Counts, ListenerFileError, Places
 from helen.cli.main import main
 from helen.cli.traps import listener
 from helen.cli.traps.listener import Listener
 from helen.cli.traps.notification import Notification
 from helen.cli.traps.security import Security
 from helen.cli.traps.trap_file import read, result_of
+from helen.web.body_fields import read_seconds
 
 FILE = """
 communities = ["public"]
@@ -62,7 +63,7 @@ def become(one: Notification, address: str = HERE) -> dict[str, Any] | None:
 def test_what_a_trap_becomes() -> None:
     """Placeholders are filled with values, or with a mark that there is none."""
     assert become(trap(DOWN, _7="1", _2="Gi1/0/5")) == {
-        "host": "switch-1", "check": "link-Gi1/0/5", "status": "critical", "source": "helen traps", "ttl": "3600s",
+        "host": "switch-1", "check": "link-Gi1/0/5", "status": "critical", "source": "helen traps", "ttl": 3600.0,
         "summary": "Gi1/0/5 of switch-1 at 192.0.2.7 is down",
         "output": f"trap {DOWN} of 192.0.2.7\n{INDEX}.7.5 = 1\n{INDEX}.2.5 = Gi1/0/5",
     }  # fmt: skip
@@ -189,6 +190,18 @@ def datagram(kind: int = 0xA7, trap_oid: str = DOWN, id_: int = 1) -> bytes:
     return tlv(0x30, number(1), text("public"), body)
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("30d", 2_592_000.0), ("365d", 31_536_000.0)])
+def test_helen_takes_each_time_to_live(text: str, seconds: float) -> None:
+    """What is posted is read by the reader of the route, which takes a year at most; so does the file."""
+    config = read(FILE.replace("1h", text))
+    meaning = config.meaning_of(trap(DOWN, _7="1"))
+    assert meaning is not None
+    body = json.loads(json.dumps(result_of(trap(DOWN, _7="1"), meaning, config.sources[0], HERE)))
+    assert read_seconds(body, "ttl") == seconds
+    with pytest.raises(ListenerFileError, match="ttl is 3"):
+        read(FILE.replace("1h", "366d"))
+
+
 def test_who_is_listened_to() -> None:
     """Strangers are not, and nobody beyond the limit, which is each address's own; all of it is counted."""
     said: list[str] = []
@@ -255,9 +268,11 @@ def test_while_helen_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_more_wait_than_there_is_room_for() -> None:
     """What comes then is lost, and counted; its inform is not confirmed."""
     said: list[str] = []
-    one, _, _ = a_listener(said)
-    one.waiting = queue.Queue(1)
-    for number_of in range(2):
-        assert one.receive(datagram(0xA6, id_=number_of), HERE, lambda _: None) == b""
+    one, _, clock = a_listener(said)
+    one._places = Places(12)
+    for address in [HERE] * 3 + ["10.0.0.1"] * 4:
+        assert one.receive(datagram(0xA6), address, lambda _: None) == b""
+        clock[0] += 1.0
     one.counts.flush()
-    assert said == ["1 lost (1000 wait for Helen already)"]
+    assert [waiting.address for waiting in one.waiting.queue] == [HERE] * 3 + ["10.0.0.1"] * 3
+    assert said == ["1 lost (from 10.0.0.1: too many wait for Helen already, it has 3)"]

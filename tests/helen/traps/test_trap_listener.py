@@ -36,7 +36,7 @@ check = "link-{1.3.6.1.2.1.2.2.1.1}"
 status = "critical"
 """
 ROUTER, SWITCH = "192.0.2.9", "192.0.2.30"
-SECONDS = 30.0
+SECONDS = 60.0
 Post = Callable[[str, dict[str, Any], float], None]
 
 

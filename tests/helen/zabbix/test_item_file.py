@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from typing import Any
 
 import pytest
 
 from helen.cli.base.listening import ListenerFileError
-from helen.cli.zabbix.item_file import read, result_of
+from helen.cli.zabbix.item_file import Item, read, result_of
 from helen.cli.zabbix.packets import Value
+from helen.web.body_fields import read_seconds
 
 FILE = """
 [[source]]
@@ -77,8 +79,29 @@ def test_a_number_has_the_status_of_its_ranges(value: str, status: str, number: 
     """And is a figure with them; what is no number is unknown."""
     result = became("nas", "backup.age[x]", value)
     metric = {"name": "age", "value": number, "unit": "s", "warn": "90000", "crit": "180000"}
-    assert (result["status"], result["check"], result["ttl"]) == (status, "backup", "86400s")
+    assert (result["status"], result["check"], result["ttl"]) == (status, "backup", 86_400.0)
     assert result.get("metrics") == (None if number is None else [metric])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30d", 2_592_000.0), ("90s", 90.0), ("1500ms", 1.5), ("365d", 3.1536e7)]
+)
+def test_helen_takes_each_time_to_live(text: str, seconds: float) -> None:
+    """What is posted is read by the reader of the route."""
+    item = read(FILE.replace("1d", text)).item_of("backup.age")
+    assert item is not None
+    body = json.loads(json.dumps(result_of(Value("nas", "backup.age", "5"), item)))
+    assert read_seconds(body, "ttl") == seconds
+
+
+@pytest.mark.parametrize(("written", "key", "fits"), [
+    ("raid.state[md0]", "raid.state[md0]", True), ("raid.state[md0]", "raid.statem", False),
+    ("raid.state[md0]", "raid.state0[x]", False), ("raid.*[md0]", "raid.xm", False),
+    ("raid.stat?", "raid.state[m]", True),
+])  # fmt: skip
+def test_parameters_are_no_choice_of_letters(written: str, key: str, fits: bool) -> None:
+    """A key that is written with its parameters is that one alone."""
+    assert Item((written,), "x").fits(key) is fits
 
 
 def test_a_value_with_a_time_is_one_result() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import define, field
-from helen_running import PATIENCE
+from helen_running import PATIENCE, wait_until
 
 from helen.cli.base.failures import Failed, Missing
 from helen.cli.base.listening import Counts
@@ -35,7 +35,7 @@ drop = true
 """
 
 
-@define
+@define(slots=False)
 class Played:
     """Takes results as Helen does; `answers` are errors for the next ones, None is none."""
 
@@ -56,11 +56,11 @@ class Scene:
     told: list[str]
     port: int
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+    def connect(self, own: str = "127.0.0.1") -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE, (own, 0))
 
-    def send(self, *values: Any) -> Any:
-        with self.connect() as link:
+    def send(self, *values: Any, own: str = "127.0.0.1") -> Any:
+        with self.connect(own) as link:
             link.sendall(packet({"request": "sender data", "data": list(values)}))
             return heard(link)
 
@@ -164,17 +164,46 @@ def test_an_address_has_a_limit(served: Callable[..., Scene]) -> None:
 
 
 def test_no_more_than_a_few_at_once(served: Callable[..., Scene]) -> None:
-    """Twenty that say nothing keep the others out until they end, and nothing else happens."""
-    scene = served()
-    silent = [scene.connect() for _ in range(MOST_CONNECTIONS)]
+    """A quarter that says nothing keeps its own address out, four of them all others, until they end."""
+    scene = served(address="127.0.0.0/8")
+    silent = [scene.connect() for _ in range(MOST_CONNECTIONS // 4)]
     with scene.connect() as link:
+        assert heard(link) is None
+    assert scene.send(ONE, own="127.0.0.2")["response"] == "success"
+    assert "1 too many at once (from 127.0.0.1: it has 5)" in ended(scene)
+    wait_until(lambda: scene.listener._places.held == 5, "a place that is free again", PATIENCE)
+    silent += [scene.connect(f"127.0.0.{at}") for at in (2, 3, 4) for _ in range(MOST_CONNECTIONS // 4)]
+    with scene.connect("127.0.0.5") as link:
         assert heard(link) is None
     for each in silent:
         each.close()
-    for each in list(scene.listener._serving):
-        each.join(PATIENCE)
+    wait_until(lambda: not scene.listener._places.held, "places that are free again", PATIENCE)
     assert scene.send(ONE)["response"] == "success"
-    assert "1 too many at once (from 127.0.0.1)" in ended(scene)
+    assert "1 too many at once (from 127.0.0.5: all have 20)" in ended(scene)
+
+
+def test_no_post_waits_beyond_the_time_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted from the connection; here a packet takes 5 s, and each value 11 s."""
+    now, given = [100.0], list[float]()
+
+    def post(_path: str, _body: dict[str, Any], patience: float) -> None:
+        given.append(patience)
+        now[0] += 11.0
+
+    def hear(*_: Any) -> bytes:
+        now[0] += 5.0
+        return json.dumps({"request": "sender data", "data": [ONE] * 6}).encode()
+
+    config, helen = read(FILE.format(address="127.0.0.1", at_once=9)), Played()
+    monkeypatch.setattr(helen, "post", post)
+    monkeypatch.setattr(Listener, "_hear", hear)
+    listener = Listener(config, helen, Counts(lambda _: None), lambda: now[0])  # type: ignore[arg-type]
+    ours, theirs = socket.socketpair()
+    with theirs:
+        listener._serve(ours, "127.0.0.1", list(config.sources))
+        theirs.settimeout(PATIENCE)
+        assert heard(theirs)["info"].startswith("processed: 4; failed: 2; total: 6;")
+    assert given == [10.0, 10.0, 10.0, 2.0]
 
 
 def test_one_that_is_slow_is_given_up(served: Callable[..., Scene]) -> None:

@@ -145,6 +145,8 @@ def test_a_question_over_time() -> None:
     assert called(calls_to(helen), "query", query="load1", ago="6h") == {"status": "success"}
     asked = dict(part.split("=") for part in helen.asked[0][1].partition("?")[2].split("&"))
     assert (asked["query"], asked["step"], int(asked["end"]) - int(asked["start"])) == ("load1", "216", 21_600)
+    called(calls_to(helen), "query", query="load1", ago="3000d", step="1234567")
+    assert helen.asked[1][1].endswith("step=1234567")
 
 
 def test_what_is_no_helen_is_said() -> None:

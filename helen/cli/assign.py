@@ -242,19 +242,24 @@ def without(text: str, check: str | None, check_id: str | None) -> str:
 
     Raises Failed if the file is no TOML, and Missing if there is no such entry.
     """
+    return parted(text, check, check_id)[0]
+
+
+def parted(text: str, check: str | None, check_id: str | None) -> tuple[str, str]:
+    """Return the file without some entries, and these entries, as TOML both. Raises as `without` does."""
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
         raise Failed(f"assignments.toml is no TOML, mend it first: {error}") from error
-    listed = document.get("assign", [])
-    kept = [
-        entry for entry in listed
-        if (check is not None and entry.get("check") != check) or (check_id is not None and entry.get("id") != check_id)
-    ]  # fmt: skip
-    if len(kept) == len(listed):
+    entries, removed = tomlkit.aot(), tomlkit.aot()
+    for each in document.get("assign", []):
+        stays = (check is not None and each.get("check") != check) or (
+            check_id is not None and each.get("id") != check_id
+        )
+        (entries if stays else removed).append(each)
+    if not removed:
         raise Missing(f"there is no entry for {check or check_id}: `helen assign` shows all")
-    entries = tomlkit.aot()
-    for each in kept:
-        entries.append(each)
     document["assign"] = entries
-    return tomlkit.dumps(document)
+    gone = tomlkit.document()
+    gone.add("assign", removed)
+    return tomlkit.dumps(document), tomlkit.dumps(gone)

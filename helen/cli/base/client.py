@@ -80,9 +80,9 @@ class Client:
         response = self._send("GET", path)
         return self._answer(response), response.headers.get("etag", "")
 
-    def put(self, path: str, body: Any, tag: str = "") -> Any:
+    def put(self, path: str, body: Any, tag: str = "", patience: float = CONNECT_SECONDS) -> Any:
         """Replace a document. With the ETag of the replaced one it is refused if that has changed meanwhile."""
-        return self._answer(self._send("PUT", path, body, more={"if-match": tag} if tag else None))
+        return self._answer(self._send("PUT", path, body, patience, {"if-match": tag} if tag else None))
 
     def is_there(self) -> bool:
         """Return True if Helen answers another request: a proxy that finds none behind it does not count."""
@@ -203,20 +203,20 @@ class Client:
         problem = document if isinstance(document, dict) else {}
         if response.status == 401 and self.url is not None:
             wrong = "this Helen doesn't know that --token" if self._token else "Helen wants a token"
-            raise _with_status(
-                Failed(f"{wrong}: give --token (or HELEN_TOKEN); it lies in STATE/web.token on Helen's machine"), 401
-            )
+            said = f"{wrong}: give --token (or HELEN_TOKEN); it lies in STATE/web.token on Helen's machine"
+            raise _with_status(Failed(said), 401, problem)
         of_prometheus = problem.get("error")  # its form of a fault, which its routes have
         detail = problem.get("detail") or problem.get("title") or of_prometheus or f"status {response.status}"
         if response.status == 400 and problem.get("title") == "bad request":
             raise Unusable(detail)
         if response.status == 404:
             raise Missing(detail)
-        raise _with_status(Failed(detail), response.status)
+        raise _with_status(Failed(detail), response.status, problem)
 
 
-def _with_status(failed: Failed, status: int) -> Failed:
+def _with_status(failed: Failed, status: int, problem: Mapping[str, Any] | None = None) -> Failed:
     failed.status = status
+    failed.title = str((problem or {}).get("title", ""))
     return failed
 
 

@@ -20,11 +20,13 @@ class _Safe(click.ClickException):
 class Failed(_Safe):
     """End the command with a sentence and exit status 1.
 
-    `status` is the HTTP status of Helen's answer, if any; `is_unanswered` says that a connection stood, and the request
-    got no answer: it may be this very request that breaks connections.
+    `status` is the HTTP status of Helen's answer, if any, and `title` names the kind of its problem; an answer that is
+    none of Helen's has no title. `is_unanswered` says that a connection stood, and the request got no answer: it may be
+    this very request that breaks connections.
     """
 
     status: int | None = None
+    title: str = ""
     is_unanswered: bool = False
 
 

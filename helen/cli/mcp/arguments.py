@@ -19,7 +19,10 @@ MOST_LISTED = 100  # elements of a list
 
 @frozen
 class Field:
-    """Describes one argument. `most`: characters of a text, or the greatest number."""
+    """Describes one argument. `most`: characters of a text, or the greatest number.
+
+    A list that is given has an element: an empty one reads as "none", and means "all" where it is left out.
+    """
 
     help: str
     kind: str = "string"
@@ -37,7 +40,8 @@ class Field:
         if self.kind == "integer":
             found |= {"minimum": 1, "maximum": self.most}
         if self.kind == "array":
-            found |= {"items": {"type": "string", "maxLength": self.most}, "maxItems": MOST_LISTED}
+            element = {"type": "string", "minLength": 1, "maxLength": self.most}
+            found |= {"items": element, "minItems": 1, "maxItems": MOST_LISTED}
         return found
 
     def fault(self, value: Any) -> str:
@@ -51,8 +55,10 @@ class Field:
         if self.kind == "integer" and not 1 <= value <= self.most:
             return f"is 1 to {self.most}"
         if self.kind == "array":
-            good = len(value) <= MOST_LISTED and all(isinstance(each, str) and len(each) <= self.most for each in value)
-            return "" if good else f"is a list of at most {MOST_LISTED} texts of at most {self.most} characters"
+            good = 0 < len(value) <= MOST_LISTED and all(
+                isinstance(each, str) and 0 < len(each) <= self.most for each in value
+            )
+            return "" if good else f"is a list of 1 to {MOST_LISTED} texts of 1 to {self.most} characters"
         return ""
 
 

@@ -1,7 +1,7 @@
 """Carry messages of the protocol over a pair of pipes: one line of JSON each, as the transport `stdio` has it.
 
-A line has a length at most, and no line is read while too many requests have no answer: a program that writes without
-end is read no faster than it reads. The SDK's own transport has neither limit.
+A line has a length at most, and too many requests without an answer hold up the next one, and all lines after it: a
+program that writes without end is read no faster than it reads. The SDK's own transport has neither limit.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import click
 from attrs import define, field, frozen
 
 from helen.cli.base.client import Client
+from helen.cli.base.failures import Failed
 from helen.cli.mcp.arguments import Fields, read
 from helen.cli.mcp.marked_data import marked
 
@@ -31,6 +32,14 @@ class Tool:
     act: Callable[[ToolCalls, dict[str, Any]], tuple[str, Any]]
     writes: bool = False
     changes: bool = False
+
+
+class Uncertain(Failed):
+    """Says of a write that it may have been done. `said` is the sentence outside the marks, with the next step."""
+
+    def __init__(self, said: str, error: click.ClickException) -> None:
+        super().__init__(error.message)
+        self.said = said
 
 
 @frozen
@@ -74,9 +83,8 @@ class ToolCalls:
                 raise click.UsageError(self._why_not())
             said, document = tool.act(self, read(tool.fields, given))
         except click.ClickException as error:
-            return Answer(
-                marked("Nothing was done, for the reason in the data.", {"error": error.format_message()}), True
-            )
+            why = error.said if isinstance(error, Uncertain) else "Nothing was done, for the reason in the data."
+            return Answer(marked(why, {"error": error.format_message()}), True)
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             said = "Nothing is shown: what answers has not the form of this version of Helen."
             return Answer(marked(said, {"error": f"{type(error).__name__}: {error}"}), True)

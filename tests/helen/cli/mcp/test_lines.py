@@ -106,18 +106,19 @@ async def _answered_late(lines: Lines, source: Source, count: int) -> int:
             async for each in take:
                 got.append(each)
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lines.read_all, give)
-        tasks.start_soon(lines.write_all, written)
-        tasks.start_soon(hear)
-        for number in range(count):
-            while source.read_lines < min(number + MOST_UNANSWERED + 1, count) or len(got) <= number:
-                await anyio.sleep(0.001)
-            await anyio.sleep(0)
-            assert len(got) <= number + MOST_UNANSWERED
-            assert source.read_lines <= number + MOST_UNANSWERED + 1
-            await answers.send(answer(number))
-            while len(lines.sink.getvalue().splitlines()) <= number:  # type: ignore[attr-defined]
-                await anyio.sleep(0.001)
-        await answers.aclose()
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lines.read_all, give)
+            tasks.start_soon(lines.write_all, written)
+            tasks.start_soon(hear)
+            for number in range(count):
+                while source.read_lines < min(number + MOST_UNANSWERED + 1, count) or len(got) <= number:
+                    await anyio.sleep(0.001)
+                await anyio.sleep(0)
+                assert len(got) <= number + MOST_UNANSWERED
+                assert source.read_lines <= number + MOST_UNANSWERED + 1
+                await answers.send(answer(number))
+                while len(lines.sink.getvalue().splitlines()) <= number:  # type: ignore[attr-defined]
+                    await anyio.sleep(0.001)
+            await answers.aclose()
     return len(got)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from helen.cli.mcp.marked_data import MOST, fitted, marked
+from helen.cli.base.failures import Unusable
+from helen.cli.mcp.marked_data import MOST, MOST_WHOLE, Whole, fitted, marked
 
 MARKED = re.compile(r"\A(.*)\n<(data-[0-9a-f]{16})>\n(.*)\n</\2>\n\Z", re.S)
 
@@ -66,3 +67,21 @@ def test_what_is_nested_without_end_ends() -> None:
     """Objects and lists below the twelfth are left out."""
     text, left_out = fitted(nested(500))
     assert (text, left_out) == ("[" * 12 + '"..."' + "]" * 12, 1)
+
+
+def test_a_whole_part_is_not_cut() -> None:
+    """However much stands behind it: the rest is cut for it."""
+    part = {"agents": ["y" * 100] * 100, "text": "z" * 5_000}
+    document = {"id": "1", "part": Whole(part), "rest": [["x" * 4_000] * 900] * 900, "more": 1, "end": 2}
+    text, left_out = fitted(document)
+    assert json.loads(text)["part"] == part
+    assert len(text) <= MOST
+    assert left_out
+
+
+def test_a_whole_part_has_a_limit() -> None:
+    """Its length as JSON counts, with the escapes."""
+    text = "\x1b" * ((MOST_WHOLE - 2) // 6)
+    assert json.loads(fitted({"part": Whole(text), "rest": "\x1b" * 100_000})[0])["part"] == text
+    with pytest.raises(Unusable, match="16000 can be shown in full"):
+        Whole(text + "\x1b")

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from click import ClickException
 
 from helen.cli.base.client import Client
 from helen.cli.base.failures import Failed, Missing
 from helen.cli.mcp.command import calls_for
-from helen.cli.mcp.plans import LASTS, MOST_PLANS, Plans, Write
-from helen.cli.mcp.tool_calls import ToolCalls
+from helen.cli.mcp.plans import LASTS, MOST_PLANS, NOT_KNOWN, REFUSED_LATER, Plans
+from helen.cli.mcp.tool_calls import PATIENCE, ToolCalls
+from helen.cli.mcp.writes import Write, is_refusal
 
 DATA = re.compile(r"<(data-\w+)>\n(.*)\n</\1>", re.S)
 EIGHT = ["status", "problems", "agents", "explain", "history", "query", "plan", "confirm"]
@@ -40,7 +42,8 @@ class Played:
     def post(self, path: str, body: Any, patience: float = 0, more: Any = None) -> Any:
         return self._answer("POST", path, body, more)
 
-    def put(self, path: str, body: Any, tag: str) -> Any:
+    def put(self, path: str, body: Any, tag: str, patience: float) -> Any:
+        assert patience == PATIENCE
         return self._answer("PUT", path, body, tag)
 
     def get_tagged(self, path: str) -> tuple[Any, str]:
@@ -110,7 +113,12 @@ def test_a_token_that_got_more_gets_more() -> None:
     ("status", {"\x1b[2J": 1}, "there is no argument '\\\\x1b[2J'. It takes no argument"),
     ("problems", {"rows": 0}, "rows is 1 to 200"), ("problems", {"rows": True}, "rows is no integer"),
     ("problems", {"rows": 10**30}, "rows is 1 to 200"), ("problems", {"all": "yes"}, "all is no boolean"),
-    ("agents", {"on": ["x"] * 101}, "on is a list of at most 100 texts"), ("agents", {"on": [1]}, "on is a list"),
+    ("agents", {"on": ["x"] * 101}, "on is a list of 1 to 100 texts"), ("agents", {"on": [""]}, "on is a list"),
+    ("plan", {"change": "silence", "on": [], "lasts": "1h"}, "on is a list of 1 to 100 texts"),
+    ("plan", {"change": "silence", "on": ["role=a", "x", "role=b"], "lasts": "1h"}, "two labels of one key, role"),
+    ("plan", {"change": "assign", "check": "disk", "on": ["role=a", "role=a"]}, "two labels of one key, role"),
+    ("plan", {"change": "assign", "check": "disk", "on": ["a"], "args": {"x": "y" * 20_000}}, "16000 can be shown"),
+    ("agents", {"on": [1]}, "on is a list"),
     ("history", {"agent": "a", "check": "c", "ago": "long"}, "ago: 'long' is not a duration"),
     ("query", {"query": "x" * 2_001}, "query has 1 to 2000 characters"),
     ("query", {"query": "up", "ago": "1h", "step": "-5"}, "step: '-5' is not a duration"),
@@ -192,17 +200,109 @@ def test_a_plan_that_is_refused_has_no_id() -> None:
     assert refused(calls_to(helen), "plan", **ACK) == "web-1/disk is not known to be broken"
 
 
-def test_a_lost_answer_can_be_confirmed_again() -> None:
-    """With the same key, by which Helen does it once; an answer that refuses ends the plan."""
-    refusal = Failed("by now it is well")
-    refusal.status = 409
-    helen = Played({"/api/v1/acks": [{}, Failed("Helen did not answer within 30 s"), refusal]})
+def failed(status: int | None = None, title: str = "") -> Failed:
+    error = Failed(f"{status} {title}")
+    error.status, error.title = status, title
+    return error
+
+
+def confirmed(calls: ToolCalls, name: str) -> str:
+    """The sentence outside the marks."""
+    text = calls.call("confirm", {"confirmation": name}).text
+    return text.partition(" What stands between")[0]
+
+
+@pytest.mark.parametrize("lost", [
+    failed(), failed(502), failed(503, "the disk doesn't take it"), failed(200), failed(403), failed(408, "x"),
+    failed(425, "x"), failed(409, "in progress"), failed(409, "outcome unknown"),
+])  # fmt: skip
+def test_a_plan_stays_until_it_is_known_what_became_of_it(lost: Failed) -> None:
+    """It is confirmed again with the same key, by which Helen does it once."""
+    helen = Played({"/api/v1/acks": [{}, lost, lost, {"action": "set"}]})
     calls = calls_to(helen)
     name = called(calls, "plan", **ACK)["confirmation"]
-    assert refused(calls, "confirm", confirmation=name).endswith("Confirm it again: with this id it is done once")
-    assert refused(calls, "confirm", confirmation=name) == "by now it is well"
+    assert [confirmed(calls, name) for _ in range(2)] == [NOT_KNOWN] * 2
+    assert called(calls, "confirm", confirmation=name) == {"action": "set"}
     assert "nothing waits" in refused(calls, "confirm", confirmation=name)
-    assert [more for *_, more in helen.asked] == [None, {"idempotency-key": name}, {"idempotency-key": name}]
+    assert [more for *_, more in helen.asked] == [None, *[{"idempotency-key": name}] * 3]
+
+
+@pytest.mark.parametrize("refusal", [failed(409, "refused"), failed(401, "x"), failed(429, "x"), Missing("no check")])
+def test_a_clear_refusal_ends_a_plan(refusal: Failed | Missing) -> None:
+    """Nothing was done; after a try whose answer was lost, nobody knows that of the one before."""
+    helen = Played({"/api/v1/acks": [{}, refusal, {}, failed(), refusal]})
+    calls = calls_to(helen)
+    name = called(calls, "plan", **ACK)["confirmation"]
+    assert confirmed(calls, name) == "Nothing was done, for the reason in the data."
+    assert "nothing waits" in refused(calls, "confirm", confirmation=name)
+    name = called(calls, "plan", **ACK)["confirmation"]
+    assert [confirmed(calls, name) for _ in range(2)] == [NOT_KNOWN, REFUSED_LATER]
+    assert "nothing waits" in refused(calls, "confirm", confirmation=name)
+
+
+def test_what_is_done_and_has_no_answer_is_done() -> None:
+    """Helen has not kept the answer that was lost."""
+    helen = Played({"/api/v1/acks": [{}, failed(), failed(409, "done already")]})
+    calls = calls_to(helen)
+    name = called(calls, "plan", **ACK)["confirmation"]
+    assert confirmed(calls, name) == NOT_KNOWN
+    assert called(calls, "confirm", confirmation=name) == {"note": "409 done already"}
+
+
+def assignments(text: str, *answers: Any) -> Played:
+    """A Helen with one agent, and a file that is read, and answers to a PUT."""
+    agent = {"name": "web-1", "labels": {}, "kind": "agent"}
+    check = {"name": "disk", "every": None, "timeout": 10.0, "args": {}}
+    return Played({
+        "/api/v1/assignments": [{"text": text}, {}, *answers], "/api/v1/checks": {"checks": [check]},
+        "/api/v1/agents": {"agents": [agent]},
+    })  # fmt: skip
+
+
+ASSIGN = {"change": "assign", "check": "disk", "on": ["web-*"]}
+ADDED = '[[assign]]\ncheck = "disk"\nagents = ["web-*"]\n'
+
+
+@pytest.mark.parametrize("lost", [failed(), failed(502), failed(412, "changed meanwhile")])
+def test_an_assignment_that_stands_in_the_file_is_done(lost: Failed) -> None:
+    """A PUT has no key: after a failure the file is read."""
+    helen = assignments("", lost, {"text": ADDED})
+    calls = calls_to(helen)
+    name = called(calls, "plan", **ASSIGN)["confirmation"]
+    assert "has this text" in called(calls, "confirm", confirmation=name)["note"]
+    assert [each[0] for each in helen.asked if each[1] == "/api/v1/assignments"] == ["GET", "PUT", "PUT", "GET"]
+
+
+def test_an_assignment_that_does_not_stand_in_the_file() -> None:
+    """A lost one stays, one that is refused since the file has changed is over."""
+    changed = failed(412, "changed meanwhile")
+    helen = assignments("", failed(), failed(), failed(504), {"text": "# other\n"}, changed, {"text": "# other\n"})
+    calls = calls_to(helen)
+    name = called(calls, "plan", **ASSIGN)["confirmation"]
+    assert [confirmed(calls, name) for _ in range(3)] == [NOT_KNOWN, NOT_KNOWN, REFUSED_LATER]
+
+
+def test_what_is_added_or_removed_is_shown_in_full() -> None:
+    """The end of a long file is cut off; the entries stand beside it."""
+    file = "".join(f'[[assign]]\ncheck = "other-{number}"\nid = "n{number}"\n\n' for number in range(200))
+    on = ["web-*", *(f"{number}-{'x' * 90}" for number in range(60))]
+    plan = called(calls_to(assignments(file)), "plan", **ASSIGN | {"on": on})
+    assert plan["adds"] == ADDED.replace('["web-*"]', json.dumps(on))
+    assert "disk" not in plan["request"]["body"]["text"]
+    plan = called(calls_to(assignments(file + ADDED)), "plan", change="unassign", check="disk")
+    assert plan["removes"].strip() == ADDED.strip()
+    plan = called(calls_to(assignments(file)), "plan", change="unassign", check="other-7", id="n7")
+    assert plan["removes"].strip() == '[[assign]]\ncheck = "other-7"\nid = "n7"'
+
+
+def test_a_request_that_can_not_be_shown_is_no_plan() -> None:
+    """Helen is not even asked."""
+    helen = Played({"/api/v1/windows": {}})
+    on = [f"{number}-{'x' * 1_000}" for number in range(20)]
+    assert "can be shown in full" in refused(calls_to(helen), "plan", change="silence", on=on, lasts="1h")
+    assert helen.asked == []
+    plan = called(calls_to(helen), "plan", change="silence", on=on[:9], lasts="1h")
+    assert plan["request"]["body"]["agents"] == on[:9]
 
 
 def test_an_assignment_is_bound_to_the_file_that_was_read() -> None:
@@ -263,18 +363,36 @@ def test_plans_end_and_are_few() -> None:
         plans.find(names[1])
 
 
+def test_a_plan_that_was_tried_and_is_too_old() -> None:
+    """It may have been done, and can't be confirmed any more."""
+    now = [0.0]
+    plans, helen = Plans(lambda: now[0]), Played({"/api/v1/acks": [failed()]})
+    name, calls = plans.keep(Write.post("/api/v1/acks", {})), calls_to(helen)
+    for said in (NOT_KNOWN, REFUSED_LATER):
+        with pytest.raises(Failed) as caught:
+            plans.confirm(calls, {"confirmation": name})
+        assert caught.value.said == said  # type: ignore[attr-defined]
+        now[0] = LASTS + 1
+
+
 # ---------------------------------------------------------------------------------------------- answers without end
 
 
 @pytest.fixture
 def endless() -> Iterator[Callable[[], str]]:
-    """The address of a server whose answer is JSON that does not end before a megabyte."""
+    """The address of a server: a GET gets a megabyte of JSON, and a POST the status and the body that it has."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b'{"scopes": ["' + b"x" * 1_000_000 + b'"]}')
+
+        def do_POST(self) -> None:
+            status, body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
 
         def log_message(self, *_: Any) -> None: ...
 
@@ -294,3 +412,16 @@ def test_an_answer_without_end_is_refused(endless: Callable[[], str]) -> None:
     client.most_bytes = 10_000
     with pytest.raises(Failed, match="more than 10000 bytes: ask for less"):
         client.get("/")
+
+
+@pytest.mark.parametrize(("status", "body", "refuses"), [
+    (502, "<html>", False), (200, "<html>", False), (403, "<html>", False), (503, '{"title": "x"}', False),
+    (403, '{"title": "forbidden"}', True), (401, '{"title": "unauthorized"}', True), (403, "[]", False),
+    (409, '{"title": "in progress"}', False), (409, '{"title": "refused"}', True), (404, '{"title": "x"}', True),
+    (400, '{"title": "bad request"}', True), (408, '{"title": "x"}', False),
+])  # fmt: skip
+def test_refusals_as_they_come(endless: Callable[[], str], status: int, body: str, refuses: bool) -> None:
+    """By HTTP: a problem of Helen's is one, a page of a proxy is none."""
+    with pytest.raises(ClickException) as caught:
+        Client(None, endless()).post("/", [status, body])
+    assert is_refusal(caught.value) == refuses

@@ -71,6 +71,11 @@ def version_order(version: str) -> tuple[int, ...]:
     return tuple([*map(int, version.split(".")), 0, 0, 0][:4])
 
 
+def claimed_version(found: Mapping[str, bytes]) -> str | None:
+    """Return the version that set.toml names, unproven; None if there is no set here. Raises SetRefused."""
+    return str(_described(found)["version"]) if SET_FILE in found else None
+
+
 def read_set(found: Mapping[str, bytes]) -> CheckSet:
     """Return the set of these files. Raises SetRefused if one is none of a set's, or the signature does not fit."""
     described = _described(found)

@@ -1,6 +1,6 @@
 """Write a set into a folder of checks, and take one out. Blocks on files.
 
-The pin is written before the files. After a crash the folder says so which files it should have, and `add` mends it.
+The pin is written after the files, and goes after them. After a crash, the same command said once more ends the work.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def install(found: CheckSet, change: Change, pins: Pins, source: str) -> None:
-    """Pin a set and write its files: what others need first, so that a folder that is watched is never half there.
+    """Write the files of a set and pin it: what others need first, so that a watched folder is never half there.
 
-    Raises SetRefused if a file can't be written, and then all is as it was.
+    The pin comes last: after a crash, the folder has the old pin, or none, and some of the files as they are in this
+    set. Adding it once more accepts these. Raises SetRefused if a file can't be written; that leaves no more than this.
     """
-    before = dict(pins.sets)
-    pins.sets[found.name] = Pin.of(found, source)
     names = sorted((*change.new, *change.changed), key=_turn)
     try:
-        pins.write()
         check_folder.put(pins.folder, {name: found.files[name] for name in names})
         check_folder.take_away(pins.folder, change.gone)
+        after = Pins(pins.folder, {**pins.sets, found.name: Pin.of(found, source)})
+        after.write()
     except OSError as error:
-        pins.sets = before
-        _write_back(pins)
-        raise SetRefused(f"{error.filename or pins.folder} can't be written: {error.strerror}") from error
+        place = error.filename or pins.folder
+        raise SetRefused(f"{place} can't be written: {error.strerror}. Mend that, and add the set once more") from error
+    pins.sets = after.sets
 
 
 def uninstall(name: str, pins: Pins) -> None:
@@ -67,13 +67,6 @@ def uninstall(name: str, pins: Pins) -> None:
 def files_to_push(names: Iterable[str]) -> list[str]:
     """Return the checks and libraries among these files, as a push names them: tests come along by themselves."""
     return sorted(name for name in names if not name.startswith("tests/"))
-
-
-def _write_back(pins: Pins) -> None:
-    try:
-        pins.write()
-    except OSError as error:
-        raise SetRefused(f"{pins.folder} can't be written: {error.strerror}; its sets.json is not as it was") from error
 
 
 def _turn(name: str) -> tuple[int, str]:

@@ -57,11 +57,15 @@ class Pins:
 
     def faults(self, name: str) -> list[str]:
         """Return what differs from the pin of a set: `disk.lua was changed`, `lib/x.lua is gone`. Reads its files."""
+        gone = [f"{each} is gone" for each in self.sets[name].files if held(self.folder, each) is None]
+        return gone + [f"{each} was changed" for each in self.changed(name)]
+
+    def changed(self, name: str) -> list[str]:
+        """Return the files of a set that are there with other bytes than when it was pinned. Reads its files."""
         pin = self.sets[name]
         found = {each: held(self.folder, each) for each in pin.files}
-        gone = [f"{each} is gone" for each, content in found.items() if content is None]
         hashes = {each: hash_of(content) for each, content in found.items() if content is not None}
-        return gone + [f"{each} was changed" for each, sha256 in hashes.items() if sha256 != pin.files[each]]
+        return [each for each, sha256 in hashes.items() if sha256 != pin.files[each]]
 
     def write(self) -> None:
         """Write the file whole. Raises OSError."""

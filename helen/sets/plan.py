@@ -78,26 +78,37 @@ def _judge_version(found: CheckSet, before: Pin, agreed: Agreed) -> None:
 
 
 def _judge_ours(found: CheckSet, pins: Pins) -> None:
-    """Raise SetRefused if somebody has changed a file of the set here: that work would be lost."""
-    changed = [fault for fault in pins.faults(found.name) if fault.endswith("was changed")]
+    """Raise SetRefused if somebody has changed a file of the set here: that work would be lost.
+
+    A file that is as this set has it is no work of theirs: an addition that was stopped has left it.
+    """
+    changed = [each for each in pins.changed(found.name) if not _is_as_in(found, each, pins.folder)]
     if changed:
-        raise SetRefused(
-            f"{', '.join(changed)} since {found.name} was added: keep yours under another name, and delete it here"
-        )
+        faults = ", ".join(f"{each} was changed" for each in changed)
+        raise SetRefused(f"{faults} since {found.name} was added: keep yours under another name, and delete it here")
 
 
 def _judge_names(found: CheckSet, pins: Pins) -> None:
-    """Raise SetRefused if a file would take the place of the operator's, of another set's, or of a shipped one."""
+    """Raise SetRefused if a file would take the place of the operator's, of another set's, or of a shipped one.
+
+    One that is the same byte for byte takes no place: an addition that was stopped has left it.
+    """
     folded = {name.casefold(): name for name in _names(pins.folder)}
     shipped = {name.casefold() for name in _names(helen_checks.FOLDER)}
     for name in sorted(found.files):
         there = folded.get(name.casefold())
         owner = None if there is None else pins.owner_of(there)
-        if there is not None and owner != found.name:
+        is_left = owner is None and there == name and _is_as_in(found, name, pins.folder)
+        if there is not None and owner != found.name and not is_left:
             whose = "yours" if owner is None else f"of the set {owner}"
             raise SetRefused(f"{name} is there already, and is {whose}: a set takes the place of no other file")
         if name.casefold() in shipped:
             raise SetRefused(f"{name} has the name of a file that Helen ships: its author has to rename it")
+
+
+def _is_as_in(found: CheckSet, name: str, folder: Path) -> bool:
+    """Return whether the folder has, byte for byte, the file of this name of the set."""
+    return name in found.files and held(folder, name) == found.files[name]
 
 
 def _names(folder: Path) -> Iterable[str]:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import resource
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import frozen
 
-from helen.sets.check_set import version_order
+from helen.sets.check_set import claimed_version, version_order
+from helen.sets.git import MOST_TEXT, git
 from helen.sets.refused import SetRefused
 from helen.sets.tar_reader import MOST_BYTES, read_tar
 
 GIT = "git+file://"
-GIT_SECONDS = 120.0
-MOST_DISK = 256 * 1024 * 1024  # bytes of one file that git may write
-MOST_TEXT = 1_048_576  # bytes that are read of a list of tags
 _GIT_SOURCE = re.compile(r"git\+file://(?P<path>/[^@]*)(@(?P<ref>[A-Za-z0-9][A-Za-z0-9._/-]{0,199}))?")
 _TAG = re.compile(r"refs/tags/(?P<tag>v?(?P<version>\d{1,9}(\.\d{1,9}){0,3}))$")
 
@@ -39,16 +35,25 @@ class Source:
         """Return the files that are there, by name. Raises SetRefused."""
         return read_tar(_archive(self.path, self.ref or "HEAD") if self.is_git else _read(self.path))
 
-    def newest(self) -> Source:
-        """Return the source of the newest version: of a repository its highest tag, 1.2 or v1.2. Raises SetRefused."""
+    def tags_above(self, version: str) -> list[Source]:
+        """Return the tags with a higher version, 1.2 or v1.2, the highest first. Raises SetRefused.
+
+        There are none for an archive, nor for a branch or a commit: its operator follows that and no tags.
+        """
         if not self.is_git or self.ref is None:
-            return self
-        text = _git(["ls-remote", "--tags", f"file://{self.path}"], MOST_TEXT).decode("utf-8", "replace")
-        tags = [found for found in map(_TAG.search, text.splitlines()) if found is not None]
-        if not tags:
-            return self
-        highest = max(tags, key=lambda found: version_order(found["version"]))
-        return Source(self.path, True, highest["tag"])
+            return []
+        text = git(["ls-remote", "--tags", f"file://{self.path}"], MOST_TEXT).decode("utf-8", "replace")
+        tags = {tag["tag"]: version_order(tag["version"]) for tag in map(_TAG.search, text.splitlines()) if tag}
+        if self.ref not in tags:
+            return []
+        above = sorted((order, tag) for tag, order in tags.items() if order > version_order(version))
+        return [Source(self.path, True, tag) for _, tag in reversed(above)]
+
+    def holds_its_version(self, files: Mapping[str, bytes]) -> bool:
+        """Return whether these files of a tag are a set of the tag's version. Raises SetRefused for a spoiled set."""
+        claimed = claimed_version(files)
+        tag = _TAG.fullmatch(f"refs/tags/{self.ref}")
+        return claimed is not None and tag is not None and version_order(tag["version"]) == version_order(claimed)
 
 
 def read_source(text: str) -> Source:
@@ -84,38 +89,6 @@ def _archive(path: Path, ref: str) -> bytes:
     """Return a tar archive of one state of a repository. It is cloned first: its settings and hooks are not used."""
     with tempfile.TemporaryDirectory(prefix="helen-set-") as folder:
         copy = f"{folder}/copy.git"
-        _git(["clone", "--quiet", "--bare", "--no-local", "--no-tags", f"file://{path}", copy], MOST_TEXT)
-        _git(["-C", copy, "fetch", "--quiet", f"file://{path}", f"{ref}"], MOST_TEXT)
-        return _git(["-C", copy, "archive", "--format=tar", "FETCH_HEAD"], MOST_BYTES)
-
-
-def _git(words: list[str], most: int) -> bytes:
-    """Run git with bounds, and return what it prints. Raises SetRefused."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        try:
-            done = subprocess.run(
-                ["git", *words], stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=GIT_SECONDS,
-                env=_environment(), preexec_fn=_bound_files,
-            )  # fmt: skip
-        except FileNotFoundError:
-            raise SetRefused("there is no git on this machine: make FILE.tar of the set elsewhere") from None
-        except subprocess.TimeoutExpired:
-            raise SetRefused(f"git did not end within {GIT_SECONDS:g} s") from None
-        out.seek(0)
-        err.seek(0)
-        printed, said = out.read(most + 1), err.read(2000).decode("utf-8", "replace").strip()
-    if done.returncode:
-        raise SetRefused(f"git can't read it: {said.splitlines()[-1] if said else f'it ended with {done.returncode}'}")
-    if len(printed) > most:
-        raise SetRefused(f"the repository has more than {most} bytes of files: no set of checks is that large")
-    return printed
-
-
-def _bound_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_DISK, MOST_DISK))
-
-
-def _environment() -> Mapping[str, str]:
-    """Return our environment without what steers git, and with what keeps it to this machine."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {"GIT_ALLOW_PROTOCOL": "file", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        git(["clone", "--quiet", "--bare", "--no-local", "--no-tags", f"file://{path}", copy], MOST_TEXT)
+        git(["-C", copy, "fetch", "--quiet", f"file://{path}", f"{ref}"], MOST_TEXT)
+        return git(["-C", copy, "archive", "--format=tar", "FETCH_HEAD"], MOST_BYTES)

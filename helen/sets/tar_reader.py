@@ -14,6 +14,7 @@ from helen.sets.refused import SetRefused
 
 MOST_BYTES = 8 * 1024 * 1024  # of the archive, unpacked
 MOST_FILES = 500
+_MOST_ENTRIES = 3 * MOST_FILES  # with folders, and the pax header that tar puts before each file
 _BLOCK = 512
 _MOST_EXTRA = 4096  # bytes of a pax header: git writes the commit there, tar a time
 _GZIP = b"\x1f\x8b"
@@ -22,7 +23,7 @@ _KINDS = {
     b"7": "a contiguous file", b"L": "a name of more than 100 characters", b"K": "a link",
     b"S": "a sparse file", b"D": "a directory of a backup", b"M": "a part of another archive", b"V": "a volume",
 }  # fmt: skip
-_FIELD = re.compile(rb"\d+ ([^=\n]*)=")
+_RECORD = re.compile(rb"(\d{1,4}) ([^=\n]*)=")  # of a pax header: its length in bytes, a field
 _HARMLESS = frozenset((b"comment", b"mtime", b"atime", b"ctime"))
 
 
@@ -32,8 +33,11 @@ def read_tar(content: bytes) -> dict[str, bytes]:
     if len(plain) > MOST_BYTES:
         raise SetRefused(f"the archive has more than {MOST_BYTES} bytes: no set of checks is that large")
     found: dict[str, bytes] = {}
-    at = 0
+    at = entries = 0
     while at + _BLOCK <= len(plain) and any(plain[at : at + _BLOCK]):
+        entries += 1
+        if entries > _MOST_ENTRIES:
+            raise SetRefused(f"the archive has more than {_MOST_ENTRIES} entries: no set of checks has as many")
         at = _read_one(plain, at, found)
     if not found:
         raise SetRefused("this is no tar archive, or an empty one")
@@ -121,9 +125,17 @@ def _judge_extra(name: str, content: bytes) -> None:
     """Raise SetRefused if a pax header says more than a time or a comment: names and sizes are those of the entry."""
     if len(content) > _MOST_EXTRA:
         raise SetRefused(f"{name}: a header of the archive has more than {_MOST_EXTRA} bytes")
-    strange = [key for key in _FIELD.findall(content) if key not in _HARMLESS]
-    if strange:
-        raise SetRefused(f"{name}: the archive gives it {_shown(strange[0])!r} apart; make it with `helen checks sign`")
+    at = 0
+    while at < len(content):
+        record = _RECORD.match(content, at)
+        end = at + int(record[1]) if record else 0
+        if record is None or not record.end() < end <= len(content) or content[end - 1 : end] != b"\n":
+            raise SetRefused(f"{name}: a header of the archive can't be read: the archive is damaged")
+        if record[2] not in _HARMLESS:
+            raise SetRefused(
+                f"{name}: the archive gives it {_shown(record[2])!r} apart; make it with `helen checks sign`"
+            )
+        at = end
 
 
 def _without_top(found: dict[str, bytes]) -> dict[str, bytes]:

@@ -116,11 +116,8 @@ def remove(
     pins = read_pins(folder)
     if name not in pins.sets:
         raise Missing(f"there is no set {name} in {folder}; there is {', '.join(sorted(pins.sets)) or 'none'}")
-    changed = [fault for fault in pins.faults(name) if fault.endswith("was changed")]
-    if changed:
-        raise Failed(f"{', '.join(changed)} since it was added: keep yours under another name first")
     client = None if offline else chosen_helen(ctx, which)
-    judge_unused(name, pins, client)
+    judge_removable(name, pins, client)
     for each in sorted(pins.sets[name].files):
         echo(plain(f"- {each}"))
     if dry_run:
@@ -131,10 +128,19 @@ def remove(
         again = read_pins(folder)
         if again.sets.get(name) != pins.sets[name]:
             raise Failed("the folder has changed meanwhile: nothing was removed, say it again")
+        judge_removable(name, again, client)  # once more: the question may have waited for hours
         pushed = files_to_push(again.sets[name].files)
         uninstall(name, again)
     words = " ".join(f"--remove {each}" for each in pushed)
     echo(f"Removed {name}. Tell the agents: helen push {words}")
+
+
+def judge_removable(name: str, pins: Pins, client: Client | None) -> None:
+    """Raise Failed if a file of this set was changed here, or is in use."""
+    changed = [f"{each} was changed" for each in pins.changed(name)]
+    if changed:
+        raise Failed(f"{', '.join(changed)} since it was added: keep yours under another name first")
+    judge_unused(name, pins, client)
 
 
 def judge_unused(name: str, pins: Pins, client: Client | None) -> None:
@@ -190,7 +196,8 @@ def list_(folder: Path, as_json: bool) -> None:
 def outdated(folder: Path, as_json: bool) -> None:
     """Look for newer versions of the sets of a folder, where each came from; of a repository, its highest tag.
 
-    Exit status 1: there is a newer version, or a set can't be looked at.
+    A branch or a commit is looked at itself. Exit status 1: there is a newer version, or only an older one, or a set
+    can't be looked at.
     """
     pins = read_pins(folder)
     found = {name: standing_of(name, pin) for name, pin in sorted(pins.sets.items())}

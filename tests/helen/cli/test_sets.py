@@ -13,6 +13,7 @@ from helen_running import Running, a_fleet_of_one, pulse, wait_until
 
 from equus_protocol.manifest import key_id
 from helen.cli.main import main
+from helen.cli.sets import commands
 from helen.keys.signing_keys import make_private
 from helen.sets.check_set import read_set
 from helen.sets.tar_reader import read_tar
@@ -149,6 +150,31 @@ def test_a_library_that_others_need(tar: Path, folder: Path) -> None:
     assert f"the assignments in {declared} can't be read" in helen(*words, status=1).output
     declared.unlink()
     helen(*words)
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "said"),
+    [
+        ("mine/shop_orders.lua", "-- mine\n", "shop_orders.lua was changed since it was added: keep yours"),
+        ("mine/own.lua", 'return require "acme_shop"\n', "own.lua requires a library of acme-shop"),
+        ("assignments.toml", '[[assign]]\ncheck = "shop_orders"\nagents = ["*"]\n', "shop_orders runs on *"),
+    ],
+)
+def test_work_while_it_asks(
+    tar: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, text: str, said: str
+) -> None:
+    """What was right when the question was put is judged once more after the answer."""
+    helen("checks", "add", tar, "--folder", folder, "--yes")
+    before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+
+    def work(question: str, yes: bool) -> None:
+        assert (question, yes) == ("Remove acme-shop 1.0?", False)
+        (folder.parent / place).write_text(text)
+
+    monkeypatch.setattr(commands, "confirm", work)
+    assert said in helen("checks", "remove", "acme-shop", "--folder", folder, "--offline", status=1).output
+    assert (folder.parent / place).read_text() == text
+    assert all(path.read_bytes() == content for path, content in before.items() if path != folder.parent / place)
 
 
 def test_an_author_signs(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from check_sets import ANN, EVE, TESTS, a_set, unsigned
 
 from equus_protocol.manifest import key_id
+from groundwork.atomic_write import write_durably
 from groundwork.file_lock import FileLock
 from helen.cli.base.declared_files import read as read_declared
 from helen.cli.base.failures import Failed
@@ -20,7 +21,7 @@ from helen.cli.push import read_files
 from helen.library import check_folder
 from helen.sets.check_set import CheckSet, read_set, sign_set
 from helen.sets.installing import LOCK, install, locked, uninstall
-from helen.sets.pins import PINS, read_pins
+from helen.sets.pins import PINS, Pins, read_pins
 from helen.sets.plan import Agreed, change_of
 from helen.sets.refused import SetRefused
 
@@ -59,9 +60,7 @@ def test_the_first_time(tmp_path: Path) -> None:
 
 def test_another_version(folder: Path) -> None:
     """One file changes, the library leaves, a check comes; the operator's own stays."""
-    files = unsigned("1.1", 200) | {"more.lua": unsigned()["shop_orders.lua"], "tests/more.lua": TESTS.encode()}
-    del files["lib/acme_shop.lua"]
-    found = read_set({**files, "set.toml": sign_set(files, ANN)})
+    found = _next()
     change = change_of(found, read_pins(folder), Agreed())
     assert change.new == ("more.lua", "tests/more.lua")
     assert (change.changed, change.gone) == (("shop_orders.lua",), ("lib/acme_shop.lua",))
@@ -155,6 +154,106 @@ def test_a_full_disk_leaves_all_as_it_was(folder: Path, monkeypatch: pytest.Monk
     with pytest.raises(SetRefused, match="x can't be written: No space left on device"):
         put(folder, a_set("1.1", warn=7))
     assert everything(folder) == before
+
+
+class Stopped(BaseException):
+    """Stands for the end of the process: nothing handles it."""
+
+
+def _stop(*_: Any) -> None:
+    raise Stopped
+
+
+def _next() -> CheckSet:
+    """Version 1.1: one file differs, the library leaves, a check comes."""
+    files = unsigned("1.1", 200) | {"more.lua": unsigned()["shop_orders.lua"], "tests/more.lua": TESTS.encode()}
+    del files["lib/acme_shop.lua"]
+    return read_set({**files, "set.toml": sign_set(files, ANN)})
+
+
+def _all_is_well(folder: Path, found: CheckSet) -> None:
+    assert everything(folder) == {
+        **found.files, "own.lua": b"return {}\n", PINS: (folder / PINS).read_bytes()
+    }  # fmt: skip
+    pins = read_pins(folder)
+    assert (pins.sets["acme-shop"].digest, pins.faults("acme-shop")) == (found.digest, [])
+
+
+def test_a_file_that_can_not_be_deleted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old pin stays over new files; when it can be deleted, the same addition ends the work."""
+
+    def denied(*_: Any) -> None:
+        raise OSError(errno.EACCES, "Permission denied", "lib/acme_shop.lua")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(check_folder, "take_away", denied)
+        with pytest.raises(SetRefused, match=r"acme_shop\.lua can't be written: Permission denied\. Mend"):
+            put(folder, _next())
+    assert read_pins(folder).sets["acme-shop"].version == "1.0"
+    assert read_pins(folder).faults("acme-shop") == ["shop_orders.lua was changed"]
+    put(folder, _next())
+    _all_is_well(folder, _next())
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [(check_folder, "put"), (check_folder, "take_away"), (Pins, "write")],
+)
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool, place: Any, name: str, is_done: bool
+) -> None:
+    """Before and after each step, of a first version and of the next: the same addition ends the work."""
+    (tmp_path / "own.lua").write_text("return {}\n")
+    if not is_first:
+        put(tmp_path, a_set())
+    step = getattr(place, name)
+
+    def stop(*given: Any) -> None:
+        if is_done:
+            step(*given)
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, stop)
+        with pytest.raises(Stopped):
+            put(tmp_path, _next())
+    put(tmp_path, _next())
+    _all_is_well(tmp_path, _next())
+
+
+def test_a_stop_between_two_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def write(path: Path, content: bytes, mode: int) -> None:
+        if len(written) == 2:
+            raise Stopped
+        written.append(path.name)
+        write_durably(path, content, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(check_folder, "write_durably", write)
+        with pytest.raises(Stopped):
+            put(folder, _next())
+    assert written == ["more.lua", "more.lua"]  # its tests first
+    put(folder, _next())
+    _all_is_well(folder, _next())
+
+
+def test_work_in_what_a_stop_has_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the operator's, as any other work; so is a file of another set, though it is the same."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Pins, "write", _stop)
+        with pytest.raises(Stopped):
+            put(folder, _next())
+    (folder / "shop_orders.lua").write_text("-- mine\n")
+    with pytest.raises(SetRefused, match=r"shop_orders\.lua was changed since acme-shop was added"):
+        put(folder, _next())
+    (folder / "shop_orders.lua").unlink()
+    (folder / "more.lua").write_text("-- mine\n")
+    with pytest.raises(SetRefused, match=r"more\.lua is there already, and is yours"):
+        put(folder, _next())
 
 
 def test_two_at_once(folder: Path) -> None:

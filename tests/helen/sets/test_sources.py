@@ -10,7 +10,8 @@ import pytest
 from check_sets import EVE, a_set, signed, unsigned, write_tar
 
 from equus_protocol.manifest import key_id
-from helen.sets import sources
+from helen.sets import git as git_runs
+from helen.sets import standing
 from helen.sets.check_set import CheckSet
 from helen.sets.pins import Pin
 from helen.sets.refused import SetRefused
@@ -61,7 +62,7 @@ def test_a_repository(repository: Path) -> None:
     assert source.files() == signed(unsigned("1.9"))
     assert read_source(f"git+file://{repository}").files() == signed(unsigned("1.0"))
     assert str(source) == f"git+file://{repository}@v1.9"
-    assert str(source.newest()) == f"git+file://{repository}@1.10"
+    assert [str(each) for each in source.tags_above("1.9")] == [f"git+file://{repository}@1.10"]
     assert not marker.exists()
 
 
@@ -70,6 +71,38 @@ def test_a_repository_that_steers_git(repository: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("GIT_DIR", "/nonexistent")
     monkeypatch.setenv("GIT_WORK_TREE", "/nonexistent")
     assert read_source(f"git+file://{repository}@v1.0").files() == signed(unsigned("1.0"))
+
+
+def test_settings_of_the_operator(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line endings, filters and attributes of theirs change nothing, and run nothing."""
+    home, marker = tmp_path / "home", tmp_path / "ran"
+    (home / ".config" / "git").mkdir(parents=True)
+    (home / ".config" / "git" / "attributes").write_text("*.lua text eol=crlf filter=x\n")
+    (home / ".gitconfig").write_text(
+        f'[core]\nautocrlf = true\neol = crlf\n[filter "x"]\nsmudge = "touch {marker}; cat"\n[tar]\numask = 077\n'
+    )
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (repository / ".gitattributes").write_text("*.md filter=x\nlib/* text\n")
+    git(repository, "-c", "core.autocrlf=false", "add", ".gitattributes")
+    git(repository, "-c", "core.autocrlf=false", "commit", "-m", "attributes")
+    found = read_source(f"git+file://{repository}").files()
+    assert found.pop(".gitattributes") == b"*.md filter=x\nlib/* text\n"
+    assert found == signed(unsigned("1.0"))
+    assert not marker.exists()
+
+
+def test_repositories_that_the_operator_calls_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stay so, with no other setting: git refuses a repository of another person that nobody has named."""
+    (tmp_path / ".gitconfig").write_text(
+        '[safe]\ndirectory = "/srv/a \\"b\\" \\\\c"\ndirectory = /srv/d\n[user]\nname = Ann\n'
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    seen = git_runs.git(["config", "--global", "--list"], 1000).decode().splitlines()
+    expected = ["core.attributesfile=/dev/null", 'safe.directory=/srv/a "b" \\c', "safe.directory=/srv/d"]
+    assert [line for line in seen if line in expected] == expected
+    assert not [line for line in seen if not line.startswith(("core.attributesfile=", "safe.directory="))]
 
 
 def test_a_link_in_a_repository(repository: Path) -> None:
@@ -113,7 +146,7 @@ def test_a_fifo_keeps_nobody_waiting(tmp_path: Path) -> None:
 
 def test_git_that_writes_too_much(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel stops it at the bound."""
-    monkeypatch.setattr(sources, "MOST_DISK", 512)
+    monkeypatch.setattr(git_runs, "MOST_DISK", 512)
     with pytest.raises(SetRefused, match="git can't read it"):
         read_source(f"git+file://{repository}@v1.0").files()
 
@@ -135,10 +168,41 @@ def test_how_a_set_of_a_repository_stands(repository: Path) -> None:
     assert standing_of("acme-shop", pinned(a_set("1.10"), f"git+file://{repository}@1.10")).is_current
 
 
+def test_a_branch_is_followed_itself(repository: Path) -> None:
+    """Its tags are another line of work: 1.10 is neither newer nor older than what stands there."""
+    commit(repository, signed(unsigned("1.11")), "rc-100")
+    for ref in ("main", "rc-100"):
+        assert read_source(f"git+file://{repository}@{ref}").tags_above("0.1") == []
+        found = standing_of("acme-shop", pinned(a_set("1.10"), f"git+file://{repository}@{ref}"))
+        assert (found.newest, found.words) == ("1.11", f"`helen checks add git+file://{repository}@{ref}`")
+        assert standing_of("acme-shop", pinned(a_set("1.11"), f"git+file://{repository}@{ref}")).is_current
+    git(repository, "branch", "1.12", "v1.0")
+    found = standing_of("acme-shop", pinned(a_set("1.9"), f"git+file://{repository}@1.12"))
+    assert (found.is_current, found.words) == (False, "only 1.0 is there, older than yours")
+
+
+def test_a_tag_that_is_no_version_of_the_set(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The year of a release, and a tag without a set: neither hides what is newer, nor stands for ever."""
+    git(repository, "tag", "2024", "v1.9")
+    git(repository, "rm", "-q", "set.toml")
+    git(repository, "commit", "-m", "no set")
+    git(repository, "tag", "2025")
+    new = f"`helen checks add git+file://{repository}@1.10`"
+    for ref in ("v1.9", "2024"):
+        found = standing_of("acme-shop", pinned(a_set("1.9"), f"git+file://{repository}@{ref}"))
+        assert (found.newest, found.is_current, found.words) == ("1.10", False, new)
+    assert standing_of("acme-shop", pinned(a_set("1.10"), f"git+file://{repository}@1.10")).is_current
+    monkeypatch.setattr(standing, "MOST_TAGS", 2)
+    found = standing_of("acme-shop", pinned(a_set("1.9"), f"git+file://{repository}@v1.9"))
+    assert (found.newest, found.is_current) == (None, False)
+    assert "the 2 highest tags have sets of other versions: ask its author" in found.words
+
+
 def test_how_a_set_of_an_archive_stands(tmp_path: Path) -> None:
     path = write_tar(tmp_path / "shop.tar", signed(unsigned("1.1")))
     assert standing_of("acme-shop", pinned(a_set("1.1"), str(path))).words == "current"
-    assert standing_of("acme-shop", pinned(a_set("1.2"), str(path))).is_current
+    older = standing_of("acme-shop", pinned(a_set("1.2"), str(path)))
+    assert (older.newest, older.is_current, older.words) == ("1.1", False, "only 1.1 is there, older than yours")
     assert standing_of("acme-shop", pinned(a_set("1.0"), str(path))).words == f"`helen checks add {path}`"
 
 

@@ -56,6 +56,12 @@ def _pax(**headers: str) -> bytes:
     return archive((info, b"1"), form=tarfile.PAX_FORMAT)
 
 
+def _raw_pax(*contents: bytes) -> bytes:
+    """An archive with pax headers of these bytes before its one file."""
+    headers = [(entry("PaxHeader", tarfile.XHDTYPE, each), each) for each in contents]
+    return archive(*headers, (entry("a.lua", content=b"1"), b"1"))
+
+
 HOSTILE = {
     "a name with ..": (archive((entry("lib/../../a.lua"), b"")), "lib/../../a.lua leads out of the set's folder"),
     "nothing but ..": (archive((entry(".."), b"")), r"\.\. leads out"),
@@ -68,6 +74,16 @@ HOSTILE = {
     "a sparse file": (archive((entry("a.lua", tarfile.GNUTYPE_SPARSE), b"")), "a.lua is a sparse file"),
     "a sparse file of pax": (_pax(**{"GNU.sparse.realsize": "10737418240"}), "gives it 'GNU.sparse.realsize' apart"),
     "another name of pax": (_pax(path="../b.lua"), "leads out|gives it 'path' apart"),
+    "digits alone in pax": (_raw_pax(b"1" * 4096), "PaxHeader: a header of the archive can't be read"),
+    "no digits in pax": (_raw_pax(b"comment=x\n"), "a header of the archive can't be read"),
+    "no field in pax": (_raw_pax(b"5 aa\n"), "a header of the archive can't be read"),
+    "a record of pax without length": (_raw_pax(b"0 mtime=1\n"), "a header of the archive can't be read"),
+    "a record of pax that is too long": (_raw_pax(b"99 mtime=1\n"), "a header of the archive can't be read"),
+    "a record of pax that is too short": (_raw_pax(b"10 mtime=1\n"), "a header of the archive can't be read"),
+    "a second record of pax": (_raw_pax(b"11 mtime=1\n10 path=b\n"), "gives it 'path' apart"),
+    "a header of pax that is too large": (_raw_pax(b"4097 comment=" + b"x" * 4083 + b"\n"), "more than 4096 bytes"),
+    "too many headers": (_raw_pax(*[b"11 mtime=1\n"] * 1501), "the archive has more than 1500 entries"),
+    "too many folders": (archive(*[(entry("lib/", tarfile.DIRTYPE), b"")] * 1501), "more than 1500 entries"),
     "another size of pax": (_pax(size="99999999999"), "gives it 'size' apart"),
     "a long name of GNU": (
         archive((entry("a" * 120 + ".lua"), b""), form=tarfile.GNU_FORMAT), "a name of more than 100 characters"),
@@ -88,6 +104,14 @@ HOSTILE = {
     "two in one": (gzip.compress(packed(FILES)) * 2, "it is cut, or more than one archive"),
     "broken gzip": (b"\x1f\x8b\x08\x00" + b"\xff" * 600, "can't be unpacked"),
 }  # fmt: skip
+
+
+def test_headers_of_pax() -> None:
+    """Times and comments, read by their length: a comment may have lines that look like records."""
+    assert read_tar(_raw_pax(b"11 mtime=1\n11 ctime=2\n", b"30 comment=x\n99 path=../b.lua\n")) == {"a.lua": b"1"}
+    time = b"11 mtime=1\n"
+    many = [each for n in range(500) for each in ((entry("x", tarfile.XHDTYPE, time), time), (entry(f"a{n}.lua"), b""))]
+    assert len(read_tar(archive(*many))) == 500
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

@@ -30,6 +30,11 @@ class Pieces(LoadScopeScheduling):
         room = file.split("/")[-2]
         return room if room in ONE_PIECE else file
 
+    def _reschedule(self, node: Any) -> None:
+        """Give work to a process that has collected: one in place of another that ended asks for it by itself."""
+        if node in self.registered_collections:
+            super()._reschedule(node)
+
     def remove_node(self, node: Any) -> str | None:
         """Give what an ended process had left to others, but not the test that ended it: it would end each of them."""
         pieces = self.assigned_work.get(node, {})

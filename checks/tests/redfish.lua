@@ -267,6 +267,18 @@ return {
     expect = { status = "critical", summary = "/redfish/v1/Systems names no members, 0 systems, 0 parts judged" },
   },
   {
+    name = "a controller of a shelf, which has no systems",
+    args = { url = "https://bmc" },
+    host = {
+      http = {
+        { value = { status = 200, reason = "OK", body = "{\"RedfishVersion\":\"1.15.0\",\"Chassis\":{\"@odata.id\":\"/redfish/v1/Chassis\"}}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Members\":[{\"@odata.id\":\"/redfish/v1/Chassis/1\"}]}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis" } } },
+        { value = { status = 200, reason = "OK", body = "{\"Name\":\"shelf\",\"Status\":{\"Health\":\"OK\"}}", seconds = 0.02 }, args = { { url = "https://bmc/redfish/v1/Chassis/1" } } },
+      },
+    },
+    expect = { status = "ok" },
+  },
+  {
     name = "it tells of no chassis",
     args = { url = "https://bmc", user = "watch", password = "correct horse" },
     host = {

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from helen.journal import lazy_parquet as pq
+from helen.journal.disk import NO_DESCRIPTOR
 from helen.journal.folder import Folder
 
 # Level 1: level 3 costs half as much again and saves 2 %; the pipeline rewrites the rows sorted anyway.
@@ -45,9 +46,16 @@ def publish(folder: Folder, path: Path, table: pa.Table, wal: int | None = None)
 
 
 def wal_of(path: Path) -> int | None:
-    """Return the number of the WAL that a segment was made of; None: no such file, or none that can be read."""
+    """Return the number of the WAL that a segment was made of; None: no such file, or none that can be read.
+
+    Raises OSError if no file can be opened for now: that says nothing of this one.
+    """
     try:
         metadata = pq.read_schema(path).metadata or {}
         return int(metadata[_WAL_KEY])
-    except (OSError, KeyError, ValueError, pa.ArrowException):
+    except OSError as error:
+        if error.errno in NO_DESCRIPTOR:
+            raise
+        return None
+    except (KeyError, ValueError, pa.ArrowException):
         return None

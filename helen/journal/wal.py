@@ -19,7 +19,10 @@ from helen.journal.record import HEADER_SIZE, Bad, BadRecord, Sound, Tail, heade
 
 
 class OpenWal:
-    """Holds the WAL that is being written. `append` may be tried again after it failed, `sync` may not."""
+    """Holds the WAL that is being written. `append` may be tried again after it failed, `sync_content` may not.
+
+    `sync_name` may, if the error says that the folder could not even be opened.
+    """
 
     def __init__(self, folder: Folder, number: int) -> None:
         self.number = number
@@ -45,10 +48,13 @@ class OpenWal:
             raise
         self.size += len(data)
 
-    def sync(self) -> None:
-        """Make everything appended durable, and the first time the file's name as well. Raises OSError."""
+    def sync_content(self) -> None:
+        """Make everything appended durable in a file that may not have its name yet. Raises OSError."""
         assert self._descriptor is not None, "nothing was appended"
         self._disk.sync(self._descriptor)
+
+    def sync_name(self) -> None:
+        """Make the file's name durable, if it is not yet. Raises OSError."""
         if not self._name_is_durable:
             self._disk.sync_folder(self.path.parent)
             self._name_is_durable = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from attrs import define, field
 
@@ -83,6 +83,7 @@ class Writer:
         self._rows = Rows(state.series)
         self._first_at: float | None = None
         self._last_commit = 0.0
+        self._in_trouble = False  # a passing error was told, and not yet that it is over
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="journal-writer", daemon=True)
 
@@ -209,24 +210,33 @@ class Writer:
 
     def _make_durable(self, data: bytes) -> bool:
         """Write it and sync it. Returns False if the journal closes while a passing error lasts."""
-        return self._until_possible(lambda: self._append(data)) and self._until_possible(self._sync)
+        if not self._until_possible(lambda: self._append(data), PASSING):
+            return False
+        self._folder.disk.reached("wal-written")
+        self._sync(self._wal.sync_content)
+        if not self._until_possible(lambda: self._sync(self._wal.sync_name), NO_DESCRIPTOR):
+            return False
+        self._folder.disk.reached("wal-synced")
+        if self._in_trouble:
+            self._in_trouble = False
+            self._trouble(Trouble("The disk takes results again: they are durable and acknowledged.", over=True))
+        return True
 
-    def _until_possible(self, act: Callable[[], None]) -> bool:
-        reported = False
+    def _until_possible(self, act: Callable[[], None], passing: Collection[int]) -> bool:
+        """Do it, again and again while its error is a passing one. Returns False if the journal closes meanwhile."""
         while True:
             try:
                 act()
-                break
+                return True
             except OSError as error:
-                if not reported:
-                    reported = True
+                if error.errno not in passing:
+                    raise
+                if not self._in_trouble:
+                    self._in_trouble = True
                     meanwhile = "results are taken but not acknowledged; agents keep them"
                     self._trouble(Trouble(report_passing(error, str(self._wal.path), meanwhile)))
             if self._stopping.wait(self._limits.retry_seconds):
                 return False
-        if reported:
-            self._trouble(Trouble("The disk takes results again: they are durable and acknowledged.", over=True))
-        return True
 
     def _append(self, data: bytes) -> None:
         try:
@@ -235,19 +245,18 @@ class Writer:
             if error.errno in PASSING:
                 raise
             raise _Broken(f"Writing {self._wal.path} failed ({error}). Check the disk.") from error
-        self._folder.disk.reached("wal-written")
 
-    def _sync(self) -> None:
+    def _sync(self, sync: Callable[[], None]) -> None:
+        """Sync the content or the name. An error that says that no file can be opened is of the name: it is raised."""
         try:
-            self._wal.sync()
+            sync()
         except OSError as error:
-            if error.errno in NO_DESCRIPTOR:  # no fsync says that: it is the folder, which could not be opened
+            if error.errno in NO_DESCRIPTOR and sync == self._wal.sync_name:
                 raise
             raise _Broken(
                 f"fsync of {self._wal.path} failed ({error}): what the disk holds is unknown, so nothing more is"
                 " acknowledged. Check the disk, then start Helen again; agents send again what was not acknowledged."
             ) from error
-        self._folder.disk.reached("wal-synced")
 
     # ------------------------------------------------------------------------------------------- closing a WAL
 

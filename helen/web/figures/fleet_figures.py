@@ -75,8 +75,9 @@ def single_families(parts: Parts, fleet: FleetFigures) -> Iterator[Family]:
         () if agent.clock_offset is None else (("", {"agent": agent.name}, agent.clock_offset),)
     ))  # fmt: skip
     yield family("check_status", "gauge", "0 ok, 1 warning, 2 critical, 3 unknown, as it is judged.", lambda agent: (
-        ("", {"agent": agent.name, "check": check}, timeline.states[agent.name, check].shown.status)
-        for _, check in timeline.keys_of(agent.name) if check != LINK
+        ("", {"agent": agent.name, "check": check}, state.shown.status)
+        for _, check in timeline.keys_of(agent.name)
+        if check != LINK and (state := timeline.states.get((agent.name, check))) is not None  # not retired meanwhile
     ))  # fmt: skip
     owner = "The owner of a check, if its table or its assignment names one."
     yield family("check", "info", owner, lambda agent: (

@@ -39,11 +39,11 @@ class BeginDrain(Body, frozen=True, kw_only=True):
 @routes.get(f"{V1}/drain", "read", "Whether this Helen takes agents", answer=DrainJson)
 async def get_drain(parts: Parts, request: ApiRequest) -> bytes:
     """Answer with how far agents have gone."""
-    shown, sight = show_drain(parts), parts.visible(request.caller)
-    if sight is not None:
-        connected = await agents_in_sight(parts.sessions.roster.agents.values(), sight, is_connected)
-        shown |= {"agents": len(connected), "questions": 0, "by": None}
-    return write_json(request, shown)
+    sight = parts.visible(request.caller)
+    if sight is None:
+        return write_json(request, show_drain(parts))
+    connected = await agents_in_sight(parts.sessions.roster.agents.values(), sight, is_connected)
+    return write_json(request, show_drain(parts) | {"agents": len(connected), "questions": 0, "by": None})
 
 
 @routes.post(

@@ -143,7 +143,7 @@ async def get_push(parts: Parts, request: ApiRequest) -> bytes:
     sight = parts.visible(request.caller)
     connected = await followers_in_sight(parts, sight)
     last = parts.library.releases.last
-    rollout = None if last is None else await show_rollout(parts, last, sight)
+    rollout = None if last is None else await show_rollout(parts, last, sight, connected)
     shown = {**show_push(parts.library, connected), "rollout": rollout}
     return write_json(request, shown if sight is None else shown | {"staged": None})
 

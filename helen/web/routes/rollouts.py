@@ -206,11 +206,18 @@ def _seen_ring(ring: dict[str, Any]) -> dict[str, Any]:
     return few | {"why": few.get("why", ""), "figures": [], "refused": {}}
 
 
-async def show_rollout(parts: Parts, rollout: Rollout, sight: Sight | None = None) -> dict[str, Any]:
-    """Return a rollout as the API and `helen push` show it, counted in sight (RolloutJson has the keys)."""
-    newest = parts.library.releases.newest
-    connected = await followers_in_sight(parts, sight)
+async def show_rollout(
+    parts: Parts, rollout: Rollout, sight: Sight | None = None, connected: list[Agent] | None = None
+) -> dict[str, Any]:
+    """Return a rollout as the API and `helen push` show it, counted in sight (RolloutJson has the keys).
+
+    `connected` are its followers in sight, if they were looked for already. All else is read behind the last turn, so
+    that it is of one moment.
+    """
     is_seen = await names_in_sight(parts.sessions.roster.agents, sight)
+    if connected is None:
+        connected = await followers_in_sight(parts, sight)
+    newest = parts.library.releases.newest
     have = [agent for agent in connected if newest is not None and agent.digest == newest.digest]
     shown = {
         "version": rollout.version,

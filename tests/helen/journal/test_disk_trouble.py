@@ -10,9 +10,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from journal_running import Running, blob, entry, mark_of
 
+from helen.journal import segments
 from helen.journal.disk import Disk
 from helen.journal.limits import Limits
 from helen.journal.values import Ack
@@ -184,6 +187,48 @@ def test_no_descriptor_is_left_for_a_segment(start: Callable[..., Running], call
     running.until_segment(2)
     running.journal.close()
     assert check_history(running.state, [Ack("web1", "s1", 4)]).problems == ()
+
+
+def test_no_descriptor_is_left_to_look_at_a_segment(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next try finds the segment of the first one, can't look into it, and takes it for nobody else's."""
+    disk = NoDescriptor("create", "marks")
+    running = start(Limits(retry_seconds=0.05, results_per_segment=2, group_records=2), disk=disk)
+    looks = 0
+
+    def read_schema(path: Path) -> pa.Schema:
+        nonlocal looks
+        looks += 1
+        if disk.armed:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return pq.read_schema(path)
+
+    monkeypatch.setattr(segments.pq, "read_schema", read_schema)
+    disk.armed = True
+    for number in range(1, 5):
+        running.journal.append(entry(number))
+    running.until(lambda: running.high() == 4 and looks >= 2)
+    assert [trouble.fatal for trouble in running.troubles] == [False]
+    disk.armed = False
+    running.until_segment(2)
+    running.journal.close()
+    assert check_history(running.state, [Ack("web1", "s1", 4)]).problems == ()
+
+
+def test_what_is_acknowledged_is_said_behind_the_sync(start: Callable[..., Running]) -> None:
+    """Two errors of one group are one trouble; that it is over is told when the acknowledgement may go."""
+    disk = NoDescriptor("create_log", "wal-00000001")
+    running = start(QUICK, disk=disk)
+    disk.armed = True
+    running.journal.append(entry(1))
+    running.until(lambda: disk.failures >= 2)
+    disk.call, disk.only, disk.failures = "sync_folder", "journal", 0
+    running.until(lambda: disk.failures >= 2)
+    assert ([trouble.over for trouble in running.troubles], running.high()) == ([False], 0)
+    disk.armed = False
+    running.until(lambda: running.high() == 1)
+    assert [trouble.over for trouble in running.troubles] == [False, True]
 
 
 @pytest.mark.adversary(53)

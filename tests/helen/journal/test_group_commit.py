@@ -68,7 +68,8 @@ def test_the_name_of_a_log_is_durable_with_its_first_group(tmp_path: Path) -> No
     wal = OpenWal(folder, 1)
     for _ in range(3):
         wal.append(b"x")
-        wal.sync()
+        wal.sync_content()
+        wal.sync_name()
         assert synced == [wal.path.parent]
     wal.close()
 

@@ -24,8 +24,8 @@ from lock import Pin, read_lock  # noqa: E402
 from release import complete  # noqa: E402
 
 LOCKS = {
-    "agent": "shell", "kit": "zmq", "server": "zmq cron top apprise forwards",
-    "pipeline": "zmq cron top apprise forwards spark jre",
+    "agent": "shell", "kit": "zmq", "server": "zmq cron top apprise forwards promql shell",
+    "pipeline": "zmq cron top apprise forwards promql spark jre",
     "dev": "dev", "test": "dev spark jre",
 }  # fmt: skip
 SETUP = configparser.ConfigParser()

@@ -22,7 +22,12 @@ from make import debian_version, pack  # noqa: E402
 from packages import ROLES, UNITS, Role, filled, lay_role  # noqa: E402
 
 ROLE = {role.package: role for role in ROLES}
-SYSTEMCTL = '#!/bin/sh\necho "$@" >> /run/said\n[ "$1" != --system ] || [ "$2" != is-enabled ] || echo enabled\n'
+# What it is asked for the first time after /run/refuses was made, a start or a stop, it does not do.
+SYSTEMCTL = """#!/bin/sh
+echo "$@" >> /run/said
+[ "$1" != --system ] || [ "$2" != is-enabled ] || echo enabled
+case "$1" in try-restart|stop) ! rm /run/refuses 2>/dev/null ;; esac
+"""
 
 
 @pytest.mark.parametrize(
@@ -76,6 +81,29 @@ def test_units_read_the_settings_of_their_package() -> None:
         assert f"deb-systemd-invoke stop {' '.join(role.units)}" in filled("deb-systemd-invoke stop @units@", role)
 
 
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.package)
+@pytest.mark.parametrize(
+    ("script", "words", "said"),
+    [
+        ("postinst", ["configure", "1.3-1"], "%s.service did not start again: journalctl -u %s.service\n"),
+        ("prerm", ["remove"], "%s.service did not stop: systemctl status %s.service\n"),
+    ],
+)
+def test_a_unit_that_fails_leaves_the_package_whole(
+    tmp_path: Path, role: Role, script: str, words: list[str], said: str
+) -> None:
+    """A script of dpkg tells it and succeeds: else the package were half-configured, or could not be removed (20)."""
+    text = filled((ROOT / "deploy/debian/scripts" / script).read_text(), role)
+    (tmp_path / "run").mkdir()
+    (tmp_path / script).write_text(text.replace("/run/systemd/system", f"{tmp_path}/run").replace("/var/lib", "/"))
+    for name in ("systemctl", "systemd-sysusers", "install", "deb-systemd-invoke"):
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {1 if name.startswith('deb') else 0}\n")
+        (tmp_path / name).chmod(0o755)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", tmp_path / script, *words], capture_output=True, text=True, env=path)
+    assert (done.returncode, done.stderr) == (0, said % (role.user, role.user))
+
+
 # ---------------------------------------------------------------------------------------------- their life
 
 
@@ -91,10 +119,12 @@ def debian(tmp_path: Path) -> Iterator[Debian]:
         yield opened
 
 
-def install(debian: Debian, packages: list[Path]) -> None:
+def install(debian: Debian, packages: list[Path]) -> str:
+    """Return what dpkg says of packages that it installs."""
     for package in packages:
         shutil.copyfile(package, debian.shared / package.name)
-    debian.does("dpkg", "--install", "--force-unsafe-io", *(f"/mnt/test/{package.name}" for package in packages))
+    inside = " ".join(f"/mnt/test/{package.name}" for package in packages)
+    return debian.script(f"dpkg --install --force-unsafe-io {inside} 2>&1; dpkg --audit")
 
 
 def asked(debian: Debian) -> list[str]:
@@ -137,6 +167,7 @@ def test_the_life_of_the_packages(debian: Debian, packages: dict[str, list[Path]
         debian.does("stat", "-c", "%U:%G %a", "/var/lib/helen", "/var/lib/equus")
         == "helen:helen 700\nequus:equus 700\n"
     )
+    debian.does("/opt/helen/bin/python", "-c", "import bcrypt, appdirs, equus.shell")  # logins through an agent
     assert asked(debian) == ["--system daemon-reload"] * 2  # and nothing was started
     debian.script("echo HELEN_NAME=helen.example >> /etc/helen/helen.env; echo EQUUS_JOIN=x > /etc/equus/join.env")
     before = what_helen_holds(debian, "ann")
@@ -149,7 +180,8 @@ def test_the_life_of_the_packages(debian: Debian, packages: dict[str, list[Path]
     ]  # fmt: skip
     assert what_helen_holds(debian, "ann") == (NEW, *before[1:])
 
-    install(debian, packages[OLD])
+    debian.does("touch", "/run/refuses")
+    assert "helen.service did not start again: journalctl -u helen.service" in install(debian, packages[OLD])
     assert what_helen_holds(debian, "ann") == before
     gone = debian.does(
         "sh", "-c", "find /opt/helen -name of_the_new_one.py -o -name __pycache__ -newer /run/said | wc -l"
@@ -158,6 +190,7 @@ def test_the_life_of_the_packages(debian: Debian, packages: dict[str, list[Path]
     assert "HELEN_NAME=helen.example" in debian.does("cat", "/etc/helen/helen.env")
 
     asked(debian)
+    debian.does("touch", "/run/refuses")
     debian.does("dpkg", "--remove", "helen-server", "equus-agent", "helen-equus")
     assert "stop helen.service helen-agents.socket helen-web.socket" in asked(debian)
     assert debian.tried("ls", "/opt/helen").returncode == 2  # not a file is left, bytecode included

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import attrs
 
+ROOT = Path(__file__).parents[2]
+# The overlay has the filesystem of / alone: a checkout that is a mount of its own is added to it.
 HOLDER = """set -e
 mount -t tmpfs -o mode=755 tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/root"
@@ -22,6 +24,11 @@ mount --rbind /dev "$1/root/dev"
 mount -t tmpfs tmpfs "$1/root/run"
 mkdir "$1/root/mnt/test"
 mount --bind "$2" "$1/root/mnt/test"
+if [ ! -e "$1/root$3/setup.cfg" ]; then
+    mkdir -p "$1/root$3"
+    mount --rbind "$3" "$1/root$3"
+    mount -o remount,bind,ro "$1/root$3"
+fi
 echo ready
 exec sleep infinity
 """
@@ -67,7 +74,8 @@ def a_debian(folder: Path) -> Iterator[Debian]:
     place, shared = folder / "debian", folder / "shared"
     place.mkdir()
     shared.mkdir()
-    words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", HOLDER, "sh", str(place), str(shared)]
+    words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", HOLDER, "sh"]
+    words += [str(place), str(shared), str(ROOT)]
     with subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as holder:

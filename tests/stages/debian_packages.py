@@ -18,10 +18,16 @@ from make import pack_all  # noqa: E402
 OLD, NEW = "0.9.3", "0.10.0"  # a version is no decimal number
 
 
+def index_of_pip() -> str:
+    """Return the package index that pip is set to, "" for its own: uv reads no settings of pip's, as in ./dev."""
+    words = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def make_both(folder: Path) -> dict[str, list[Path]]:
     """Return those of both versions; the newer one differs in a module and in its name of itself."""
     wheel, root = build_product(folder / "source", OLD), folder / "old" / "helen-equus"
-    make_environment(root, wheel, ROOT / "requirements" / "server.lock", "")
+    make_environment(root, wheel, ROOT / "requirements" / "server.lock", index_of_pip())
     newer = folder / "new" / "helen-equus"
     newer.parent.mkdir()
     subprocess.run(["cp", "-al", root, newer], check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -15,16 +16,17 @@ from a_debian import Debian, a_debian
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "deploy" / "debian"))
 
+from environment import python_version  # noqa: E402
 from make import pack_all  # noqa: E402
 
 ROLE = ROOT / "deploy" / "ansible" / "roles" / "helen_equus"
 SETTINGS = {
-    "helen_server": True,
     "helen_settings": {"HELEN_NAME": "helen.example", "HELEN_RINGS": "1%,100%"},
     "equus_settings": {"EQUUS_SERVER": "helen.example:4166", "EQUUS_NAME": "db-1"},
     "equus_join": "one.token",
     "equus_policy": "[caps.cpu]\nallow = false\n",
 }
+BOTH = ("helen_servers", "monitored")
 TASKS = re.compile(r"^TASK \[helen_equus : (.*)\] \*+$\n((?:(?!^TASK|^PLAY|^RUNNING).*\n)*)", re.M)
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
@@ -32,31 +34,37 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 @pytest.fixture(scope="module")
 def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Debian]:
-    """One with the role, and with packages whose programs are stand-ins: the real ones have a test of their own."""
+    """One with a checkout's playbook, and packages whose programs are stand-ins: the real ones have their own test."""
     with a_debian(tmp_path_factory.mktemp("ansible")) as opened:
         for version in ("1.0-1", "1.1-1"):
             root = opened.shared / version / "helen-equus"
             (root / "opt/helen/bin").mkdir(parents=True)
             (root / "opt/helen/bin/helen").write_text(f"#!/bin/sh\necho {version}\n")
             (root / "opt/helen/bin/helen").chmod(0o755)
-            pack_all(root, version, sys.version_info[:2], opened.shared / version)
-        shutil.copytree(ROOT / "deploy" / "ansible", opened.shared / "ansible")
+            pack_all(root, version, python_version(), opened.shared / version)
+        shutil.copytree(ROOT / "deploy" / "ansible", opened.shared / "checkout" / "deploy" / "ansible")
         yield opened
 
 
-def play(debian: Debian, version: str = "1.0-1", **settings: object) -> tuple[dict[str, int], list[str], str]:
-    """Run the role; return the counts of Ansible's recap, the tasks that changed something, and all that it said."""
-    names = ("helen-server", "helen-equus", "equus-agent")  # in no order that helps
-    packages = [str(path) for name in names for path in sorted((debian.shared / version).glob(f"{name}_*.deb"))]
-    inside = [path.replace(str(debian.shared), "/mnt/test") for path in packages]
-    roles = [{"role": "helen_equus", "helen_packages": inside, **SETTINGS, **settings}]
-    book = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "roles": roles}]
-    (debian.shared / "ansible" / "play.yml").write_text(yaml.safe_dump(book))
+def play(
+    debian: Debian, version: str = "1.0-1", groups: tuple[str, ...] = BOTH, **settings: object
+) -> tuple[dict[str, int], list[str], str]:
+    """Run site.yml of the checkout, whose dist has a version, on a host that is in groups.
+
+    Return the counts of Ansible's recap, the tasks that changed something, and all that it said.
+    """
+    checkout = debian.shared / "checkout"
+    shutil.rmtree(checkout / "dist", ignore_errors=True)
+    (checkout / "dist").mkdir()
+    for package in (debian.shared / version).glob("*.deb"):
+        shutil.copyfile(package, checkout / "dist" / package.name)
+    host = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": "/usr/bin/python3"}
+    hosts = {"localhost": {**host, **SETTINGS, **settings}}
+    inventory = {"all": {"children": {group: {"hosts": hosts} for group in groups}}}
+    (debian.shared / "inventory.yml").write_text(json.dumps(inventory))
     program = Path(sys.executable).with_name("ansible-playbook")
-    python = "ansible_python_interpreter=/usr/bin/python3"
-    done = debian.tried(
-        "env", "ANSIBLE_PIPELINING=1", str(program), "-i", "localhost,", "-e", python, "/mnt/test/ansible/play.yml"
-    )
+    words = [str(program), "-i", "/mnt/test/inventory.yml", "/mnt/test/checkout/deploy/ansible/site.yml"]
+    done = debian.tried("env", "ANSIBLE_PIPELINING=1", *words)
     said = done.stdout + done.stderr
     counts = dict(re.findall(r"(ok|changed|failed)=(\d+)", said))
     changed = [task for task, lines in TASKS.findall(said) if re.search(r"^changed:", lines, re.M)]
@@ -80,13 +88,21 @@ def test_it_is_what_the_playbook_says_after_one_run(debian: Debian) -> None:
     counts, changed, said = play(debian)
     assert (counts["failed"], counts["changed"], changed) == (0, 0, []), said
 
+    counts, changed, said = play(debian, "1.1-1", BOTH[:1])
+    assert counts["failed"] == 1 and "remove is disabled" in said, said  # it would take the agent away
+    assert debian.does("helen") == "1.0-1\n"
+
     debian.script("touch /var/lib/equus/agent.pem")
     counts, changed, said = play(debian, "1.1-1")
     assert set(changed) == {
-        "Packages on the machine", "Packages, from files", "No join token that was used"
+        "Packages, from files", "No join token that was used"
     }, said  # fmt: skip
     assert debian.does("helen") == "1.1-1\n"
     assert "HELEN_NAME=helen.example" in debian.does("cat", "/etc/helen/helen.env")
+
+    counts, changed, said = play(debian)
+    assert (counts["failed"], changed) == (0, ["Packages, from files"]), said  # the way back, downgrades alone
+    assert debian.does("helen") == "1.0-1\n"
 
 
 def test_what_a_playbook_lacks_is_told_before_anything_is_done(debian: Debian) -> None:

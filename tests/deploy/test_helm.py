@@ -20,7 +20,7 @@ TLS = {
         "tlsSecret": "web-tls", "names": ["helen.example"], "settings": {"HELEN_RINGS": "1%,100%"},
         "service": {"type": "LoadBalancer"}, "persistence": {"storageClass": "fast", "size": "200Gi"},
     },
-    "agent": {"joinSecret": "from-vault", "hostPID": False},
+    "agent": {"joinSecret": "from-vault", "hostPID": False, "hostPath": "/srv/equus"},
     "image": {"repository": "registry.example/helen-equus", "tag": "0.2.0"}, "imagePullSecrets": [{"name": "pull"}],
 }  # fmt: skip
 AGENTS = {"server": {"enabled": False}, "agent": {"server": "helen.example:4166", "join": "x"}}
@@ -30,6 +30,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "no server": ({"server": {"enabled": False}}, "the agent has no server: give agent.server=HOST:PORT"),
     "no port": ({"agent": {"server": "helen.example"}}, "at '/agent/server': 'helen.example' does not match"),
     "no value of ours": ({"server": {"replicas": 3}}, "at '/server': additional properties 'replicas' not allowed"),
+    "no folder": ({"agent": {"hostPath": "equus"}}, "'equus' does not match pattern"),
     "a setting of others": ({"server": {"settings": {"PATH": "/x"}}}, "'PATH' does not match pattern"),
     "no size": ({"server": {"persistence": {"size": "much"}}}, "'much' does not match pattern"),
 }
@@ -127,6 +128,11 @@ def test_the_agent(charts: dict[str, Rendered]) -> None:
         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
     ]
     assert [pod(charts[name], "DaemonSet")["hostPID"] for name in ("joined", "tls")] == [True, False]
+    folders = [
+        {each["name"]: each for each in pod(charts[name], "DaemonSet")["volumes"]}["state"]["hostPath"]["path"]
+        for name in ("joined", "tls")
+    ]
+    assert folders == ["/var/lib/equus-watch.mon", "/srv/equus"]  # of this release, or as it is told
     assert "create secret generic equus-join" in charts["defaults"].notes
     assert "create secret" not in charts["joined"].notes
 

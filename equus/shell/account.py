@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import os
 import pwd
+from pathlib import Path
 
 from attrs import frozen
+
+SHELLS = Path("/etc/shells")  # those that the host's root lets people have
+RESTRICTED = frozenset({  # names of shells that let an account do less than run programs, though a host may list them
+    "nologin", "false", "true", "git-shell", "scponly", "scponlyc", "rssh", "lshell", "mysecureshell", "rbash", "rksh",
+    "rksh93", "rmksh", "rzsh", "rsh",
+})  # fmt: skip
 
 
 @frozen
@@ -26,3 +33,13 @@ class Account:
         home = found.pw_dir if os.path.isdir(found.pw_dir) else "/"
         groups = tuple(os.getgrouplist(name, found.pw_gid))
         return cls(name, found.pw_uid, found.pw_gid, home, found.pw_shell or "/bin/sh", groups)
+
+    def has_full_shell(self) -> bool:
+        """Return True if its shell lets it run any program: the host lists it, and it is none of those that don't."""
+        if {os.path.basename(self.shell), os.path.basename(os.path.realpath(self.shell))} & RESTRICTED:
+            return False
+        try:
+            lines = SHELLS.read_text("utf-8", "replace").splitlines()
+        except OSError:
+            return False
+        return self.shell in (line.strip() for line in lines if line.startswith("/"))

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from twisted.conch.avatar import ConchUser
 from twisted.conch.ssh import common
 from twisted.conch.ssh.connection import EXTENDED_DATA_STDERR
 from twisted.internet import reactor
 
 from equus.policy.shell import AUDITOR
+from equus.shell.avatar import Avatar
 from equus.shell.paced_channel import PacedChannel
 from equus.shell.permits import Permit
 from equus.shell.recordings import listed, path_of
@@ -25,7 +25,7 @@ from equus.shell.recordings import listed, path_of
 PIECE = 32_768  # bytes that are read at once
 
 
-class Auditor(ConchUser):
+class Auditor(Avatar):
     """A person who may read recordings, and nothing else. `server` is server.Server."""
 
     login = AUDITOR

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from twisted.conch.avatar import ConchUser
-from twisted.conch.error import ConchError, IgnoreAuthentication
+from twisted.conch.error import IgnoreAuthentication
 from twisted.conch.interfaces import IConchUser
 from twisted.conch.ssh import common, keys, transport, userauth
-from twisted.conch.ssh.connection import OPEN_RESOURCE_SHORTAGE
 from twisted.conch.ssh.factory import SSHFactory
 from twisted.cred.error import UnauthorizedLogin
 from twisted.internet import defer, reactor
@@ -26,6 +24,7 @@ from twisted.logger import globalLogBeginner
 from equus.policy.shell import AUDITOR
 from equus.shell.account import Account
 from equus.shell.auditor import Auditor
+from equus.shell.avatar import Avatar
 from equus.shell.forward_channel import ForwardChannel
 from equus.shell.paced_channel import PacedConnection
 from equus.shell.permits import Permit, permit
@@ -37,14 +36,12 @@ from groundwork.safe_text import safe_line
 
 TRIES = 6  # keys that a client may show
 LOOK_SECONDS = 5.0  # between two looks at the file of keys
-MOST_CHANNELS = 10  # of one connection, as OpenSSH has it; and as many forwarded ones on their way, open or not
-LEAST_PACKET = 256  # bytes that a client has to take at once: one that takes none would get packets without an end
 SIGNATURES = frozenset({b"ssh-ed25519", b"ecdsa-sha2-nistp256", b"ecdsa-sha2-nistp384", b"ecdsa-sha2-nistp521",
                         b"rsa-sha2-256", b"rsa-sha2-512"})  # fmt: skip
 
 
-class User(ConchUser):
-    """A person who has logged in."""
+class User(Avatar):
+    """A person who has logged in as an account of the host."""
 
     def __init__(self, server: Server, account: Account, opened: Permit, blob: bytes) -> None:
         super().__init__()
@@ -52,18 +49,9 @@ class User(ConchUser):
         self.login = account.name
         self.settings, self.recorder = server.settings, server.recorder
         self.touched, self.note, self.end = server.touched, server.note, server.end
-        self.connecting = 0  # forwarded connections that are not made yet
         self.channelLookup[b"session"] = SessionChannel
         if server.settings.forward and opened.may_forward:
             self.channelLookup[b"direct-tcpip"] = ForwardChannel
-
-    def lookupChannel(self, channelType: bytes, windowSize: int, maxPacket: int, data: bytes) -> Any:
-        """Return a new channel. Raises ConchError if there are too many, or none of this kind or of such packets."""
-        if max(len(self.conn.channels), self.connecting) >= MOST_CHANNELS:
-            raise ConchError("too many channels", OPEN_RESOURCE_SHORTAGE)
-        if maxPacket < LEAST_PACKET:
-            raise ConchError(f"packets of {maxPacket} bytes are too small", OPEN_RESOURCE_SHORTAGE)
-        return super().lookupChannel(channelType, windowSize, maxPacket, data)
 
 
 class PublicKeyAuth(userauth.SSHUserAuthServer):

@@ -12,7 +12,8 @@ from zope.interface import implementer
 from equus.shell.paced_channel import PacedConnection
 
 HANG_UP_SECONDS = 5.0  # that a client has to take what is left
-MOST_BLOCKED = 2_000  # packets that wait for the end of a change of keys; a window has 64
+MOST_BLOCKED = 4 * 1_048_576  # bytes that wait for the end of a change of keys
+PACKET = 128  # bytes that a packet takes here beside its own
 
 
 def _those(names: list[bytes], *parts: bytes) -> list[bytes]:
@@ -27,6 +28,8 @@ class Transport(transport.SSHServerTransport):
 
     ourVersionString = b"SSH-2.0-Equus"
     has_ended = False
+    is_stuck = False  # the client does not read
+    _blocked = 0  # bytes that wait for the end of a change of keys
     supportedCompressions = [b"none"]
     supportedCiphers = _those(transport.SSHServerTransport.supportedCiphers, b"-ctr")
     supportedMACs = _those(transport.SSHServerTransport.supportedMACs, b"hmac-sha2-")
@@ -44,7 +47,22 @@ class Transport(transport.SSHServerTransport):
         if self.sessionID is not None and not hasattr(self, "avatar"):
             self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"keys are changed after a login, not before it")
             return None
-        return super().ssh_KEXINIT(packet)
+        agreed = super().ssh_KEXINIT(packet)
+        self.pace()
+        return agreed
+
+    def ssh_NEWKEYS(self, packet: bytes) -> None:
+        """End a change of keys, and send what has waited for it."""
+        super().ssh_NEWKEYS(packet)
+        self.pace()
+
+    def pace(self) -> None:
+        """Read of the programs, or nothing while the client does not read or changes keys: all would wait here."""
+        if isinstance(self.service, PacedConnection):
+            if self.is_stuck or self._keyExchangeState != self._KEY_EXCHANGE_NONE:
+                self.service.hold()
+            else:
+                self.service.go_on()
 
     def ssh_SERVICE_REQUEST(self, packet: bytes) -> None:
         """Begin the login, once: another one would count its tries anew, or take the place of the user who is in."""
@@ -54,15 +72,26 @@ class Transport(transport.SSHServerTransport):
             super().ssh_SERVICE_REQUEST(packet)
 
     def sendPacket(self, messageType: int, payload: bytes) -> None:
-        """Send a packet. A client is cut if its change of keys does not end and too many packets wait for that."""
+        """Send a packet. A client is cut if its change of keys does not end and too many bytes wait for that."""
+        before = len(self._blockedByKeyExchange or ())
         super().sendPacket(messageType, payload)
-        if len(self._blockedByKeyExchange or ()) > MOST_BLOCKED:
+        waiting = len(self._blockedByKeyExchange or ())
+        if waiting > before:
+            self._blocked += len(payload) + PACKET
+        elif waiting == 0:
+            self._blocked = 0
+        if self._blocked > MOST_BLOCKED:
             self.transport.abortConnection()
 
     def dataReceived(self, data: bytes) -> None:
         """Take bytes; throw them away once this side has ended."""
         if not self.has_ended:
             super().dataReceived(data)
+
+    def dispatchMessage(self, messageNum: int, payload: bytes) -> None:
+        """Handle a packet; throw it away if it came in one read with the one that has ended this side."""
+        if not self.has_ended:
+            super().dispatchMessage(messageNum, payload)
 
     def sendDisconnect(self, reason: int, desc: bytes) -> None:
         """Tell the client why, and end this side; one that does not read is cut.
@@ -83,6 +112,7 @@ class Transport(transport.SSHServerTransport):
     def ssh_DISCONNECT(self, packet: bytes) -> None:
         """Hang up: the client does."""
         self._let_go()
+        self.has_ended = True
         super().ssh_DISCONNECT(packet)
 
     def _let_go(self) -> None:
@@ -105,14 +135,14 @@ class ClientPace:
     def pauseProducing(self) -> None:
         """Read nothing for now."""
         self._server.transport.pauseProducing()
-        if isinstance(self._server.service, PacedConnection):
-            self._server.service.hold()
+        self._server.is_stuck = True
+        self._server.pace()
 
     def resumeProducing(self) -> None:
         """Read again."""
         self._server.transport.resumeProducing()
-        if isinstance(self._server.service, PacedConnection):
-            self._server.service.go_on()
+        self._server.is_stuck = False
+        self._server.pace()
 
     def stopProducing(self) -> None:
         """Do nothing: the end of the connection is told in another way."""

@@ -28,7 +28,6 @@ from equus.shell.terminal_modes import set_modes
 
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-NO_SHELLS = frozenset({"nologin", "false"})  # of accounts for which a shell, and so SFTP, is refused
 MOST_VARIABLES, MOST_VALUE = 32, 256  # of the client, in number and in bytes
 SIGNALS = frozenset({b"HUP", b"INT", b"KILL", b"PIPE", b"QUIT", b"TERM", b"USR1", b"USR2", b"ALRM"})
 
@@ -121,17 +120,16 @@ class SessionChannel(PacedChannel):
             return False
         account: Account = user.account
         forced = self._forced()
+        is_logged = bool(sftp_server and user.recorder and not forced and account.has_full_shell())
         executable, argv = account.shell, ["-" + os.path.basename(account.shell)]
         if forced:
             executable, argv = forced[0], list(forced)
             self._variables |= {} if wanted is None else {"SSH_ORIGINAL_COMMAND": wanted}
-        elif sftp_server is not None and user.recorder is not None:
-            if os.path.basename(account.shell) in NO_SHELLS:
-                return False
+        elif sftp_server is not None and is_logged:
             executable, argv = sftp_server, [sftp_server, "-e", "-l", "INFO"]  # no file of the user's decides what runs
         elif wanted is not None:
             argv = [account.shell, "-c", wanted]
-        if not self._begin_recording(wanted, sftp_server is not None and not forced):
+        if not self._begin_recording(wanted, is_logged):
             return False
         environment = self._variables | {
             "HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell, "PATH": PATH,

@@ -31,6 +31,7 @@ MOST_ROWS = 10_000  # of a list; an agent gives 1,000 at most
 MOST_SAID = 4_096  # bytes of a line of ssh's errors, which are partly the host's
 SAID_SECONDS = 5.0  # that the errors may take behind the end of ssh
 MOST_LINE = 4 * 1_048_576  # bytes of an event; an agent writes some 400,000 at most
+MOST_TIME = 1e9  # seconds from the beginning of a recording to an event: 31 years
 NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 NO_RECORDING = 3  # exit status of the agent's side
 
@@ -216,6 +217,7 @@ def event_of(line: bytes) -> tuple[float, str, str]:
     event = as_json_value(line)
     if isinstance(event, list) and len(event) == 3:
         at, code, text = event
-        if isinstance(at, int | float) and isinstance(code, str) and isinstance(text, str):
+        is_time = type(at) in (int, float) and 0 <= at < MOST_TIME  # some whole numbers are too large for a float
+        if is_time and isinstance(code, str) and isinstance(text, str):
             return at, code, text
     raise Failed(f"the recording can't be read from here on: {line[:100]!r}")

@@ -77,8 +77,12 @@ class RawClient(transport.SSHClientTransport):
 
     def ask_for_login(self, user: str, key: Path) -> None:
         """Ask for the service and show a key with its signature, without a wait."""
-        known = Key.fromFile(str(key))
         self.sendPacket(SERVICE_REQUEST, NS(b"ssh-userauth"))
+        self.show_key(user, key)
+
+    def show_key(self, user: str, key: Path) -> None:
+        """Show a key with its signature, without a wait."""
+        known = Key.fromFile(str(key))
         said = NS(user.encode()) + NS(b"ssh-connection") + NS(b"publickey") + b"\1" + NS(known.sshType())
         said += NS(known.public().blob())
         assert self.sessionID is not None

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import socket
 import struct
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from openssh import PATIENCE
-from raw_ssh import CLOSE, DATA, NOT_OPENED, OPENED, SERVICE_REQUEST, WINDOW, RawClient
-from ssh_stage import Door, door, resident, server_of, wait_until_gone
+from openssh import PATIENCE, keygen
+from raw_ssh import CLOSE, DATA, FAILURE, NOT_OPENED, OPENED, SERVICE_REQUEST, STDERR, WINDOW, RawClient
+from ssh_stage import Door, children, door, resident, server_of
+from twisted.conch.ssh import transport
 from twisted.conch.ssh.common import NS
+from twisted.conch.ssh.keys import Key
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+
+from equus.shell.permits import Access, Permit
+from equus.shell.server import TRIES, Server
+from equus.shell.server_transport import MOST_BLOCKED, PACKET, Transport
 
 pytestmark = pytest.mark.integration
 MIB = 1_048_576
@@ -22,7 +29,10 @@ MOST = 2**32 - 1
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    with door(tmp_path_factory.mktemp("raw"), forward=True) as made:
+    """A host whose one key opens root, and as `recordings` the recordings."""
+    folder = tmp_path_factory.mktemp("raw")
+    access = Access(("root",), str(folder / "authorized_keys"), None, str(folder / "id.pub"))
+    with door(folder, access=access) as made:
         yield made
 
 
@@ -35,15 +45,31 @@ def client(stage: Door) -> Iterator[RawClient]:
     made.close()
 
 
-def settled(pid: int) -> int:
-    """The memory of a process once it grows no more for a second, or is far too large."""
-    held = resident(pid)
-    while True:
-        time.sleep(1.0)
-        now = resident(pid)
-        if now <= held or now > 300 * MIB:
-            return now
-        held = now
+@pytest.fixture(params=["root", "recordings"])
+def anybody(request: pytest.FixtureRequest, stage: Door) -> Iterator[RawClient]:
+    """A person who has logged in, and an auditor."""
+    made = RawClient(stage.port)
+    made.log_in(request.param, stage.key)
+    yield made
+    made.close()
+
+
+def wait_until_blocked(server: int, most: int) -> None:
+    """Until the one program of a server writes no more and both sleep, for ten looks; the server within its memory."""
+    [program] = children(server)
+    until = time.monotonic() + PATIENCE
+    quiet, before = 0, b""
+    while quiet < 10:
+        assert time.monotonic() < until, "the program is never blocked"
+        assert resident(server) < most
+        time.sleep(0.1)
+        now = Path(f"/proc/{program}/io").read_bytes()
+        quiet = quiet + 1 if now == before and is_asleep(server) and is_asleep(program) else 0
+        before = now
+
+
+def is_asleep(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 @pytest.mark.parametrize("stream", ["1", "2"])
@@ -52,20 +78,31 @@ def test_a_window_without_an_end(stage: Door, client: RawClient, stream: str) ->
     server = server_of(stage.processes[-1])
     before = resident(server)
     _, channel = client.open(0, MOST, 32_768)
-    client.run(channel, f"cat /dev/zero >&{stream}".encode())
+    client.run(channel, f"exec cat /dev/zero >&{stream}".encode())
     client.sendPacket(WINDOW, struct.pack(">2L", channel, MOST))
-    assert settled(server) < before + 16 * MIB
+    client.wait_for(DATA, STDERR)
+    wait_until_blocked(server, before + 16 * MIB)
     got = 0
     while got < 20 * MIB:  # then it goes on
-        got += len(client.wait_for(DATA, 95)[1])
+        got += len(client.wait_for(DATA, STDERR)[1])
 
 
-def test_packets_without_a_byte(client: RawClient) -> None:
+def test_packets_without_a_byte(anybody: RawClient) -> None:
     """A client that takes packets of no bytes would get them without an end: there is no such channel."""
     for size in (0, 1, 255):
-        answer, reason = client.open(0, MOST, size)
+        answer, reason = anybody.open(0, MOST, size)
         assert (answer, reason) == (NOT_OPENED, 4)
-    assert client.open(0, MOST, 256)[0] == OPENED
+    assert anybody.open(0, MOST, 256)[0] == OPENED
+
+
+def test_channels_without_an_end(anybody: RawClient) -> None:
+    """Ten at once, whoever has logged in; one that is closed makes room."""
+    answers = [anybody.open(number, 0, 32_768) for number in range(12)]
+    assert [answer for answer, _ in answers] == [OPENED] * 10 + [NOT_OPENED] * 2
+    assert answers[-1][1] == 4
+    anybody.sendPacket(CLOSE, struct.pack(">L", answers[3][1]))
+    anybody.wait_for(CLOSE)
+    assert anybody.open(12, 0, 32_768)[0] == OPENED
 
 
 def test_a_channel_that_is_closed_before_its_output_was_taken(stage: Door, client: RawClient) -> None:
@@ -116,6 +153,60 @@ def test_keys_are_changed_after_a_login(stage: Door, client: RawClient) -> None:
     early.close()
 
 
+def test_a_program_waits_while_keys_are_changed(stage: Door, client: RawClient) -> None:
+    """It is blocked as long as the client likes, for what it writes would wait in the server; then it goes on."""
+    server = server_of(stage.processes[-1])
+    before = resident(server)
+    _, channel = client.open(0, MOST, 32_768)
+    client.run(channel, b"exec cat /dev/zero")
+    client.wait_for(DATA)
+    offers: list[bytes] = []
+    client.ssh_KEXINIT = offers.append  # type: ignore[method-assign, assignment]
+    client.is_secure = False
+    client.sendKexInit()
+    while not offers:
+        client.read()
+    wait_until_blocked(server, before + 16 * MIB)
+    transport.SSHClientTransport.ssh_KEXINIT(client, offers[0])
+    while not client.is_secure:
+        client.read()
+    client.heard.clear()
+    client.wait_for(DATA)
+
+
+@pytest.mark.parametrize("size", [0, 9, 32_768])
+def test_what_waits_for_a_change_of_keys(size: int) -> None:
+    """It is counted in bytes, with what a packet takes beside them; a client is cut when they are too many."""
+    server, wire = Transport(), StringTransport()
+    server.transport = wire
+    server.currentEncryptions = transport.SSHCiphers(*[b"none"] * 4)
+    server.currentEncryptions.setKeys(*[b""] * 6)
+    server._keyExchangeState, server._blockedByKeyExchange = server._KEY_EXCHANGE_REQUESTED, []
+    for _ in range(MOST_BLOCKED // (size + PACKET)):
+        server.sendPacket(DATA, bytes(size))
+    server.sendPacket(transport.MSG_IGNORE, bytes(size))  # goes out, so it is not counted
+    assert not wire.disconnecting
+    server.sendPacket(DATA, bytes(size))
+    assert wire.disconnecting
+
+
+def test_packets_behind_the_end(stage: Door, tmp_path: Path) -> None:
+    """A login that comes in one read with the key that was one too many is none; nor is any packet behind it."""
+    wrong = keygen(tmp_path / "wrong")
+    client = RawClient(stage.port)
+    together: list[bytes] = []
+    send, client.write = client.write, together.append
+    client.sendPacket(SERVICE_REQUEST, NS(b"ssh-userauth"))
+    for _ in range(TRIES + 1):
+        client.show_key("root", wrong)
+    client.ask_for_login("root", stage.key)
+    send(b"".join(together))
+    heard = client.rest()
+    assert [number for number, _ in heard].count(FAILURE) == TRIES
+    assert heard[-1][0] == transport.MSG_DISCONNECT and b"too many bad auths" in heard[-1][1]
+    client.close()
+
+
 def test_a_login_has_its_time(tmp_path: Path) -> None:
     """From the first byte on: a client that says nothing, and one that only changes keys, go as one without a key."""
     with door(tmp_path, login=2.0) as stage:
@@ -127,69 +218,26 @@ def test_a_login_has_its_time(tmp_path: Path) -> None:
         changing = RawClient(stage.port)
         assert b"nobody has logged in within 2 s" in changing.rest()[-1][1]
         changing.close()
-        stays = RawClient(stage.port)
-        stays.log_in("root", stage.key)
-        _, channel = stays.open(0, MOST, 32_768)
-        stays.run(channel, b"sleep 3; echo on")
-        assert stays.wait_for(DATA)[1].endswith(b"on\n"), "a login ends the time"
-        stays.close()
 
 
-# ------------------------------------------------------------------------------------------------ forwarding
+def test_a_login_ends_its_time(stage: Door) -> None:
+    """Nobody who is in is cut by it: one second later than the time a client without a login has gone."""
+    blob = Key.fromFile(str(stage.key)).public().blob()
+    for is_in, ends in ((False, [b"nobody has logged in within 60 s"]), (True, [])):
+        clock, said = Clock(), Said()
+        server = Server(stage.settings, clock, time.time, lambda: None)
+        server._connection = said
+        if is_in:
+            server.let_in("root", Permit("x", blob), blob)
+        clock.pump([1.0] * 61)
+        assert said.reasons == ends
 
 
-def forward(host: bytes, port: int) -> bytes:
-    return NS(host) + struct.pack(">L", port) + NS(b"127.0.0.1") + struct.pack(">L", 1)
+class Said:
+    """A connection that keeps the reasons for which it was ended."""
 
+    def __init__(self) -> None:
+        self.reasons: list[bytes] = []
 
-@pytest.mark.parametrize(("host", "port"), [
-    (b"127.0.0.1", 70_000), (b"127.0.0.1", MOST), (b"\xff\xfe", 1), (b"a" * 300, 1), (b"127.0.0.1\0", 1), (b"", 1),
-])  # fmt: skip
-def test_destinations_that_there_are_none_of(client: RawClient, host: bytes, port: int) -> None:
-    """The channel is closed, and the connection goes on."""
-    client.open(7, MOST, 32_768, b"direct-tcpip", forward(host, port))
-    client.wait_for(CLOSE)
-    client.open(8, MOST, 32_768, b"direct-tcpip", forward(host, port)[:-6])
-    client.wait_for(CLOSE)
-    assert client.open(9, MOST, 32_768)[0] == OPENED
-
-
-def test_destinations_that_never_answer(client: RawClient) -> None:
-    """Channels that are closed at once leave no more than ten connections on their way."""
-    with socket.create_server(("127.0.0.1", 0), backlog=1) as full:
-        address = full.getsockname()
-        fillers = [socket.socket() for _ in range(4)]
-        for filler in fillers:  # until the kernel answers no more
-            filler.setblocking(False)
-            filler.connect_ex(address)
-        answers = []
-        for number in range(12):
-            answer, channel = client.open(number, MOST, 32_768, b"direct-tcpip", forward(b"127.0.0.1", address[1]))
-            answers.append(answer)
-            if answer == OPENED:
-                client.sendPacket(CLOSE, struct.pack(">L", channel))
-                client.wait_for(CLOSE)
-        assert answers == [OPENED] * 10 + [NOT_OPENED] * 2
-        for filler in fillers:
-            filler.close()
-
-
-def test_an_input_that_ends_before_the_connection_is_made(stage: Door) -> None:
-    """The destination gets all of it, and its end; then the answer comes back."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(PATIENCE)
-        words = stage.ssh("-W", f"localhost:{listener.getsockname()[1]}")
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(b"question")
-            process.stdin.close()
-            target, _ = listener.accept()
-            with target:
-                target.settimeout(PATIENCE)
-                got = b""
-                while data := target.recv(100):
-                    got += data
-                target.sendall(b"answer to " + got)
-                target.shutdown(socket.SHUT_WR)
-                assert process.stdout.read() == b"answer to question"
-    wait_until_gone([stage.processes[-1].pid])
+    def sendDisconnect(self, _code: int, reason: bytes) -> None:
+        self.reasons.append(reason)

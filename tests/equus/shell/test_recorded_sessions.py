@@ -7,13 +7,18 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from openssh import PATIENCE, keygen
 from ssh_stage import Door, door, terminal
+from twisted.conch.ssh.common import NS
 
-from equus.shell.permits import Access
+from equus.shell import account, session_channel
+from equus.shell.account import Account
+from equus.shell.permits import Access, Permit
+from equus.shell.recording import Recorder
 
 pytestmark = pytest.mark.integration
 MOST = 64 * 1_048_576  # bytes of all recordings; one connection may take 4 MiB
@@ -134,3 +139,49 @@ def test_a_recording_as_large_as_may_be_comes_whole(stage: Door) -> None:
     row, lines = newest(stage, "head -c 3000000 /dev/zero | tr '\\0' x")
     assert text(lines, "o") == "x" * 3_000_000
     assert row["end"] == "exit status 0"
+
+
+# ------------------------------------------------------------------------------------------------ restricted shells
+
+
+@pytest.mark.parametrize(("shell", "is_full"), [
+    ("/bin/bash", True), ("/opt/fish", True), ("/bin/rbash", False), ("/usr/bin/git-shell", False),
+    ("/bin/true", False), ("/usr/sbin/nologin", False), ("/bin/sync", False), ("# /bin/sync", False),
+])  # fmt: skip
+def test_shells_that_let_an_account_do_less(
+    shell: str, is_full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They decide about SFTP, with their own `-c`, and all its bytes are recorded; others get its server alone."""
+    (tmp_path / "shells").write_text("# /bin/sync\n/bin/bash\n/opt/fish \n/bin/rbash\n/usr/bin/git-shell\n/bin/true\n")
+    monkeypatch.setattr(account, "SHELLS", tmp_path / "shells")
+    monkeypatch.setattr(session_channel, "SFTP_SERVERS", (str(tmp_path / "shells"),))
+    started: list[Any] = []
+    monkeypatch.setattr(session_channel, "start", lambda *words: started.append(words))
+    person = Account("web", 1_000, 1_000, "/", shell)
+    avatar = SimpleNamespace(
+        account=person, permit=Permit("key", b""), settings=SimpleNamespace(command=(), caller="test"),
+        recorder=Recorder(tmp_path, 100_000, time.time, time.monotonic), note=lambda _: None, touched=lambda: None,
+    )  # fmt: skip
+    channel = session_channel.SessionChannel(avatar=avatar)
+    channel.localClosed = True  # so nothing is sent
+    assert channel.request_subsystem(NS(b"sftp"))
+    server = str(tmp_path / "shells")
+    words = [server, "-e", "-l", "INFO"] if is_full else [shell, "-c", f"exec {server}"]
+    [(_, _, _, executable, argv, _, _)] = started
+    assert (executable, [word.decode() for word in argv]) == (words[0], words)
+    channel.program_ended(0, None, False)
+    [recording] = tmp_path.glob("*.cast")
+    head = json.loads(recording.read_text().splitlines()[0])
+    assert head["equus"]["kind"] == ("files" if is_full else "command")
+
+
+def test_a_link_to_a_restricted_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one, whatever its own name is; a host without a list has no full shell."""
+    (tmp_path / "git-shell").touch()
+    (tmp_path / "shell").symlink_to(tmp_path / "git-shell")
+    (tmp_path / "shells").write_text(f"{tmp_path}/shell\n/bin/bash\n")
+    monkeypatch.setattr(account, "SHELLS", tmp_path / "shells")
+    assert not Account("web", 1_000, 1_000, "/", f"{tmp_path}/shell").has_full_shell()
+    assert Account("web", 1_000, 1_000, "/", "/bin/bash").has_full_shell()
+    monkeypatch.setattr(account, "SHELLS", tmp_path / "none")
+    assert not Account("web", 1_000, 1_000, "/", "/bin/bash").has_full_shell()

@@ -27,7 +27,7 @@ def locked(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / LOCK)
     except LockHeld as error:
-        raise SetRefused(f"{error.holder} changes the sets of {folder} right now") from error
+        raise SetRefused(f"{error.holder} is changing the sets of {folder} right now") from error
     except OSError as error:
         raise SetRefused(f"{error.filename or folder} can't be written: {error.strerror}") from error
     try:

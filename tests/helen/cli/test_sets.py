@@ -145,7 +145,7 @@ def test_a_library_that_others_need(tar: Path, folder: Path) -> None:
     (folder / "own.lua").unlink()
     declared = folder.parent / "assignments.toml"
     declared.write_text('[[assign]]\ncheck = "shop_orders"\nagents = ["web-*"]\n')
-    assert f"shop_orders runs on web-* (entry 1 in {declared})" in helen(*words, status=1).output
+    assert f"shop_orders is run on web-* (entry 1 in {declared})" in helen(*words, status=1).output
     declared.write_text("[[assign]\n")
     assert f"the assignments in {declared} can't be read" in helen(*words, status=1).output
     declared.unlink()
@@ -157,7 +157,7 @@ def test_a_library_that_others_need(tar: Path, folder: Path) -> None:
     [
         ("mine/shop_orders.lua", "-- mine\n", "shop_orders.lua was changed since it was added: keep yours"),
         ("mine/own.lua", 'return require "acme_shop"\n', "own.lua requires a library of acme-shop"),
-        ("assignments.toml", '[[assign]]\ncheck = "shop_orders"\nagents = ["*"]\n', "shop_orders runs on *"),
+        ("assignments.toml", '[[assign]]\ncheck = "shop_orders"\nagents = ["*"]\n', "shop_orders is run on *"),
     ],
 )
 def test_work_while_it_asks(
@@ -225,7 +225,7 @@ def test_from_an_archive_to_a_result(fleet: Running, tmp_path: Path) -> None:
     helen("assign", "acme_pulse", "--on", "web-1", "--every", "1s", state=fleet.state)
     remove = ("checks", "remove", "acme-pulse", "--folder", folder, "--yes")
     said = helen(*remove, state=fleet.state, status=1).output
-    assert "acme-pulse is in use: acme_pulse runs on web-1 (entry 1 at Helen). Take these away first" in said
+    assert "acme-pulse is in use: acme_pulse is run on web-1 (entry 1 at Helen). Take these away first" in said
     helen("assign", "acme_pulse", "--remove", state=fleet.state)
     assert "helen push --remove acme_pulse.lua" in helen(*remove, state=fleet.state).output
     helen("push", "--remove", "acme_pulse.lua", "--rings", "off", "--detach", "--replace", state=fleet.state)

@@ -257,7 +257,7 @@ def test_work_in_what_a_stop_has_left(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_two_at_once(folder: Path) -> None:
-    with locked(folder), pytest.raises(SetRefused, match="changes the sets of"), locked(folder):
+    with locked(folder), pytest.raises(SetRefused, match="is changing the sets of"), locked(folder):
         pass
     FileLock(folder / LOCK).release()
 

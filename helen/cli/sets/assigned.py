@@ -33,7 +33,8 @@ def _entries(names: Collection[str], text: str, where: str) -> list[str]:
         entries = read(text).entries
     except AssignmentsError as error:
         raise Failed(f"the assignments {where} can't be read: {error}") from error
-    return [f"{each.check} is run on {_on(each)} (entry {each.place} {where})" for each in entries if each.check in names]
+    used = [each for each in entries if each.check in names]
+    return [f"{each.check} is run on {_on(each)} (entry {each.place} {where})" for each in used]
 
 
 def _on(entry: Assignment) -> str:

@@ -40,6 +40,12 @@ from helen.journal.values import (
 from helen.journal.wal import OpenWal
 
 Record = Entry | Change | Floor
+NEVER: frozenset[int] = frozenset()  # passes an error of fdatasync: a second call would lie
+WRITE_FAILED = "Writing {path} failed ({error}). Check the disk."
+SYNC_FAILED = (
+    "fsync of {path} failed ({error}): what the disk holds is unknown, so nothing more is acknowledged. Check the disk,"
+    " then start Helen again; agents send again what was not acknowledged."
+)
 _NEW = Verdict.NEW
 
 
@@ -210,11 +216,11 @@ class Writer:
 
     def _make_durable(self, data: bytes) -> bool:
         """Write it and sync it. Returns False if the journal closes while a passing error lasts."""
-        if not self._until_possible(lambda: self._append(data), PASSING):
+        if not self._until_possible(lambda: self._wal.append(data), PASSING, WRITE_FAILED):
             return False
         self._folder.disk.reached("wal-written")
-        self._sync(self._wal.sync_content)
-        if not self._until_possible(lambda: self._sync(self._wal.sync_name), NO_DESCRIPTOR):
+        self._until_possible(self._wal.sync_content, NEVER, SYNC_FAILED)
+        if not self._until_possible(self._wal.sync_name, NO_DESCRIPTOR, SYNC_FAILED):
             return False
         self._folder.disk.reached("wal-synced")
         if self._in_trouble:
@@ -222,41 +228,24 @@ class Writer:
             self._trouble(Trouble("The disk takes results again: they are durable and acknowledged.", over=True))
         return True
 
-    def _until_possible(self, act: Callable[[], None], passing: Collection[int]) -> bool:
-        """Do it, again and again while its error is a passing one. Returns False if the journal closes meanwhile."""
+    def _until_possible(self, act: Callable[[], None], passing: Collection[int], failed: str) -> bool:
+        """Do it, again and again while its error is a passing one. Returns False if the journal closes meanwhile.
+
+        Raises _Broken after any other error, with the sentence `failed`.
+        """
         while True:
             try:
                 act()
                 return True
             except OSError as error:
                 if error.errno not in passing:
-                    raise
+                    raise _Broken(failed.format(path=self._wal.path, error=error)) from error
                 if not self._in_trouble:
                     self._in_trouble = True
                     meanwhile = "results are taken but not acknowledged; agents keep them"
                     self._trouble(Trouble(report_passing(error, str(self._wal.path), meanwhile)))
             if self._stopping.wait(self._limits.retry_seconds):
                 return False
-
-    def _append(self, data: bytes) -> None:
-        try:
-            self._wal.append(data)
-        except OSError as error:
-            if error.errno in PASSING:
-                raise
-            raise _Broken(f"Writing {self._wal.path} failed ({error}). Check the disk.") from error
-
-    def _sync(self, sync: Callable[[], None]) -> None:
-        """Sync the content or the name. An error that says that no file can be opened is of the name: it is raised."""
-        try:
-            sync()
-        except OSError as error:
-            if error.errno in NO_DESCRIPTOR and sync == self._wal.sync_name:
-                raise
-            raise _Broken(
-                f"fsync of {self._wal.path} failed ({error}): what the disk holds is unknown, so nothing more is"
-                " acknowledged. Check the disk, then start Helen again; agents send again what was not acknowledged."
-            ) from error
 
     # ------------------------------------------------------------------------------------------- closing a WAL
 

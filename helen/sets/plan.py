@@ -78,7 +78,7 @@ def _judge_version(found: CheckSet, before: Pin, agreed: Agreed) -> None:
 
 
 def _judge_ours(found: CheckSet, pins: Pins) -> None:
-    """Raise SetRefused if somebody has changed a file of the set here: that work would be lost.
+    """Raise SetRefused if a file of the set was changed here since it was added: that work would be lost.
 
     A file that is as this set has it is no work of theirs: an addition that was stopped has left it.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import selectors
 import signal
 import threading
 from collections import Counter
@@ -116,6 +117,13 @@ def read_file(path: Path, read: Callable[[str], File]) -> File:
         raise Unusable(f"{path}: no UTF-8") from error
     except ListenerFileError as error:
         raise Unusable(f"{path}: {error}") from error
+
+
+def close_all(selector: selectors.BaseSelector) -> None:
+    """Close the sockets that a selector watches, and the selector."""
+    for key in list(selector.get_map().values()):
+        key.fileobj.close()  # type: ignore[union-attr]
+    selector.close()
 
 
 def handle_signals(ended: threading.Event, path: Path, read_anew: Callable[[], object]) -> None:

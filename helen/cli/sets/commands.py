@@ -163,7 +163,7 @@ def judge_same(shown: Change, now: Change) -> None:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask at the terminal, unless `yes`. Raises Failed if the answer is no, or nobody is there to ask."""
+    """Put the question at the terminal, unless `yes`. Raises Failed if the answer is no, or there is no terminal."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 
 from helen.cli.base.client import Client
 from helen.cli.base.failures import Failed, Missing, Unusable
-from helen.cli.base.listening import AWAY, RESULTS, Counts, Places
+from helen.cli.base.listening import AWAY, RESULTS, Counts, Places, close_all
 from helen.cli.traps.repeats import Repeats
 from helen.cli.traps.security import NotTaken, Security
 from helen.cli.traps.trap_file import TrapFile, result_of
@@ -91,9 +91,7 @@ class Listener:
 
     def close(self) -> None:
         """Close all sockets."""
-        for key in list(self._selector.get_map().values()):
-            key.fileobj.close()  # type: ignore[union-attr]
-        self._selector.close()
+        close_all(self._selector)
 
     def run(self) -> None:
         """Receive until `ended` is set; then post what waits, for as long as one try takes. The rest is counted."""

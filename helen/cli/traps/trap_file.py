@@ -14,6 +14,7 @@ from typing import Any
 from attrs import field, frozen
 from cryptography.exceptions import UnsupportedAlgorithm
 
+from equus_protocol.result_fields import STATUS_WORDS
 from groundwork.safe_text import safe_line
 from helen.cli.base.listener_tables import (
     MOST_NAME,
@@ -31,7 +32,6 @@ from helen.cli.traps.users import CIPHERS, LEAST_PASSWORD, PROOFS, User
 from helen.files.toml_table import Table, Text
 from helen.notify.secrets import OpenedSecrets, SecretMissing
 
-STATUSES = ("ok", "warning", "critical", "unknown")
 MOST_SUMMARY = 500  # characters
 MOST_LISTED = 50  # values in the output of a result
 NUMBERS = re.compile(r"[0-2](\.\d{1,10}){1,127}")
@@ -208,7 +208,7 @@ def _meaning(table: Table) -> Meaning:
     summary = table.text("summary", "write what the result says", "trap {trap}")
     for key, value in (("check", check), ("summary", summary)):
         _demand_placeholders(table, key, value, WORDS, with_oids=True)
-    status = table.choice("status", STATUSES)
+    status = table.choice("status", STATUS_WORDS)
     ttl = table.duration("ttl", 0.0, 1.0, 31_536_000.0)
     return Meaning(oids, check, status, summary, where, ttl)
 

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import field, frozen
 
 from equus_protocol.ranges import Range
+from equus_protocol.result_fields import STATUS_WORDS
 from groundwork.globs import fits_glob
 from groundwork.safe_text import safe_line
 from helen.cli.base.listener_tables import (
@@ -27,7 +28,6 @@ from helen.cli.zabbix.keys import MOST_PARAMETERS, parts_of
 from helen.cli.zabbix.packets import Value
 from helen.files.toml_table import Table
 
-STATUSES = ("ok", "warning", "critical", "unknown")
 MOST_SUMMARY, MOST_OUTPUT = 500, 10_000  # characters
 WORDS = ("host", "key", "value", *map(str, range(MOST_PARAMETERS + 1)))  # {0} is the key without its parameters
 NUMBER = re.compile(r"\s*[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?\s*")
@@ -184,8 +184,8 @@ def _item(table: Table) -> Item:
                 )
     warning, critical = (_range(table, key) for key in ("warning", "critical"))
     states = {pattern: str(status) for pattern, status in table.texts("states").items()}
-    bad = [status for status in states.values() if status not in STATUSES]
-    table.faults.extend(f"{table.place}: states: {status!r:.40} is none of {', '.join(STATUSES)}" for status in bad)
+    bad = [status for status in states.values() if status not in STATUS_WORDS]
+    table.faults.extend(f"{table.place}: states: {status!r:.40} is none of {', '.join(STATUS_WORDS)}" for status in bad)
     if states and (warning or critical):
         table.faults.append(f"{table.place}: states are for texts, warning and critical for numbers: write one of both")
     metric, unit = (table.text(key, f"write the {key}", " ").strip() for key in ("metric", "unit"))

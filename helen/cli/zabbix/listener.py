@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 from groundwork.safe_text import safe_line
 from helen.cli.base.client import Client
 from helen.cli.base.failures import Failed, Missing, Unusable
-from helen.cli.base.listening import AWAY, RESULTS, Counts, Places
+from helen.cli.base.listening import AWAY, RESULTS, Counts, Places, close_all
 from helen.cli.zabbix.item_file import ItemFile, Source, result_of
 from helen.cli.zabbix.packets import HEADER, BadPacket, Value, answer, length_of, refusal, values_of
 from helen.passive.rate_limit import RateLimit
@@ -76,9 +76,7 @@ class Listener:
 
     def close(self) -> None:
         """Close all sockets."""
-        for key in list(self._selector.get_map().values()):
-            key.fileobj.close()  # type: ignore[union-attr]
-        self._selector.close()
+        close_all(self._selector)
 
     def run(self) -> None:
         """Accept until `ended` is set; then let those end that are connected, for as long as Helen has for a result."""

@@ -305,6 +305,7 @@ def _subscribe(ground: _Ground, parts: Parts) -> None:
     ground.durable.subscribe(lambda batch: parts.telemetry.durable(batch.results))
     ground.durable.subscribe(parts.sessions.results.on_durable)
     parts.sessions.results.unevaluated = parts.evaluator.waiting
+    parts.evaluator.on_caught_up = parts.sessions.results.release_held
     parts.sessions.results.judged = parts.evaluator
     ground.durable.subscribe(lambda batch: parts.evaluator.durable(batch.records))
     ground.durable.subscribe(

@@ -74,6 +74,7 @@ class Evaluator:
         self.at = 0  # of the last record that is in the timeline
         self.recent: deque[HistoryRecord] = deque(maxlen=RECENT)
         self.observers: list[Callable[[StoredChange], None]] = []
+        self.on_caught_up: Callable[[], None] = lambda: None  # called when no durable record waits any more
         self.window_observers: list[Callable[[str, dict[str, Any]], None]] = []  # a downtime or silence was changed
         self.ack_observers: list[Callable[[StoredChange], None]] = []  # a check was acknowledged, or that taken back
         # Events that were written into the journal, and those of them that are durable. While the two differ a saved
@@ -189,6 +190,7 @@ class Evaluator:
             if (self._events is not None and not self._write_events(until)) or self._steady() >= until:
                 self._next_turn = self._reactor.callLater(0, self._work)
                 return
+        self.on_caught_up()
 
     def _begin(self, awaiting: Awaiting) -> None:
         """Begin to evaluate a record that may cause events."""

@@ -194,6 +194,11 @@ class Journal:
         return self._intake.bytes_in - self._intake.bytes_out >= self._limits.backlog_full
 
     @property
+    def is_behind(self) -> bool:
+        """True: read no more than a fair share from each agent, so that results of others are durable soon."""
+        return self._intake.bytes_in - self._intake.bytes_out >= self._limits.backlog_behind
+
+    @property
     def refused(self) -> int:
         """How many results were dropped because their sequence can't be counted (below 1, or one hole too many)."""
         return self._writer.refused if self._writer else 0

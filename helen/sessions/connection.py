@@ -42,6 +42,7 @@ from helen.storage.enrolled_keys import Identity, NotEnrolled
 _RESULTS = frozenset({m.Report, m.Result})  # all that most agents say: nothing but the quotas counts them
 # Their number is bounded by the credit that they use or give.
 _OF_TUNNELS = frozenset({m.Bytes, m.Window, m.Close})
+GREAT_PART = 65_536  # bytes of one message: beyond it the owner is asked if the rest may come now
 CHEAP_MESSAGES = 16  # beside results, in one turn: an agent that works as it should sends one or two
 
 
@@ -79,6 +80,9 @@ class ConnectionOwner(TypingProtocol):
 
     def heard_from(self, connection: AgentConnection) -> None:
         """Take note that bytes have come: the peer is alive."""
+
+    def heard_part(self, connection: AgentConnection) -> None:
+        """Take note that at least GREAT_PART bytes of a message have come, and more is to come: hold it, or read on."""
 
     def heard(self, connection: AgentConnection, message: m.Message) -> None:
         """Handle a message of an admitted agent; `hello`, `ping` and `pong` never get here."""
@@ -217,6 +221,8 @@ class AgentConnection(Protocol):
         self._part.bytes += len(data)
         owner.heard_from(self)
         self.conversation.feed(data)
+        if self._part.bytes >= GREAT_PART:
+            owner.heard_part(self)
         if self._read_at >= self._busy_until and owner.has_time():  # the one as in `is_busy`
             self.listen()
         else:

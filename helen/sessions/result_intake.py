@@ -33,6 +33,8 @@ from helen.states.clock_offset import TOLERANCE, offset_ms
 OVERLOAD_RETRY = 5  # seconds that an agent shall stay away when the journal takes nothing more
 WARNED_MOST = 1_000  # agents of which the log says that they speak for others
 MOST_UNEVALUATED = 20_000  # durable records that wait for the states, some 20 MB
+FAIR_UNEVALUATED = 2_000  # the same, from which on each connection may send SHARE results a tick
+SHARE = 50  # results: as many as an agent sends at once when all its checks end together
 CLOCK_SAMPLES = 20  # results by which the offset of an agent's clock is estimated
 
 
@@ -45,6 +47,8 @@ class ResultIntake:
     agent has the lease of the target that an id of its results names, and `is_target(name)` whether a target of that
     name is declared still. `judged.timeline.clocks` are the measured clocks of agents, for the history. `unevaluated`
     holds the durable records that no state has seen: connections wait while there are more than MOST_UNEVALUATED.
+    From FAIR_UNEVALUATED on, and while the journal is behind, each connection has a share and waits when it has sent
+    that, so that a flood holds those who take part in it, and no agent that sends as agents send.
     """
 
     log = Logger()
@@ -70,7 +74,9 @@ class ResultIntake:
         self._journal, self._roster, self._queries = journal, roster, queries
         self._v1_scheduler, self._turns, self._wall = v1_scheduler, turns, wall
         self._quotas = quotas
-        self._held_back: set[AgentConnection] = set()
+        self._held_back: dict[AgentConnection, None] = {}  # the first has waited longest
+        self._releasing = 0  # connections that a walk is still to look at
+        self._shares: dict[AgentConnection, int] = {}  # results of each since the last tick
         # (agent, sequence in the spool `helen`) -> the query, or the passive result, that waits for the disk
         self._answers: dict[tuple[str, int], PendingAnswer] = {}
         self._submitted: dict[tuple[str, int], Deferred[None]] = {}
@@ -108,7 +114,7 @@ class ResultIntake:
             self._refuse_foreign(connection.name, report.check, is_leased is False)
         if not self._journal.append(entry):
             self._refuse(connection)
-        elif self._journal.full or len(self.unevaluated) > MOST_UNEVALUATED:
+        elif (self._journal.is_behind or len(self.unevaluated) > FAIR_UNEVALUATED) and self._has_sent(connection):
             self._hold_back(connection)
 
     def _refuse_foreign(self, name: str, check_id: str, of_target: bool) -> None:
@@ -153,7 +159,7 @@ class ResultIntake:
             return
         if answer is not None:
             self._answers[connection.name, sequence] = answer
-        if self._journal.full:
+        if self._journal.is_behind and self._has_sent(connection):
             self._hold_back(connection)
 
     def submit(self, name: str, check_id: str, blob: bytes, origin: Origin = Origin.PASSIVE) -> Deferred[None] | None:
@@ -172,26 +178,47 @@ class ResultIntake:
 
     def _hold_back(self, connection: AgentConnection) -> None:
         connection.hold(Hold.JOURNAL)
-        self._held_back.add(connection)
+        self._held_back[connection] = None
 
     def forget(self, connection: AgentConnection) -> None:
         """Forget a connection that has gone."""
-        self._held_back.discard(connection)
+        self._held_back.pop(connection, None)
+        self._shares.pop(connection, None)
 
     def _is_full(self) -> bool:
         return self._journal.full or len(self.unevaluated) > MOST_UNEVALUATED
 
+    def _is_behind(self) -> bool:
+        return self._journal.is_behind or len(self.unevaluated) > FAIR_UNEVALUATED
+
+    def _has_sent(self, connection: AgentConnection) -> bool:
+        """Count a result that came while others wait; return True if its connection has sent its share of them."""
+        sent = self._shares[connection] = self._shares.get(connection, 0) + 1
+        return sent >= SHARE or self._is_full()
+
+    def sweep(self) -> None:
+        """Give each connection its share anew, and read on from held ones if that may be. Called once a tick."""
+        self._shares.clear()
+        self.release_held()
+
+    def take_part(self, connection: AgentConnection) -> None:
+        """Hold a connection of which a great part of a message has come, while the journal is behind."""
+        if self._journal.is_behind:
+            self._hold_back(connection)
+
     def release_held(self) -> None:
         """Read on from held connections, one by one, if the journal has room and the states keep up."""
-        if self._held_back and not self._is_full():
-            waiting, self._held_back = self._held_back, set()
-            self._turns.walk(waiting, self._release_one)
+        if self._held_back and not self._releasing and not self._is_behind():
+            self._releasing = len(self._held_back)
+            self._turns.walk(self._held_back, self._release_one)
 
     def _release_one(self, connection: AgentConnection) -> None:
-        if self._is_full():
-            self._held_back.add(connection)
-        elif not connection.closing:
-            connection.go_on(Hold.JOURNAL)
+        """Read on from a connection, unless those before it have sent so much that it keeps its place and waits."""
+        self._releasing -= 1
+        if connection in self._held_back and not self._is_behind():
+            del self._held_back[connection]
+            if not connection.closing:
+                connection.go_on(Hold.JOURNAL)
 
     # ---------------------------------------------------------------------------------------------- from the disk
 

@@ -154,6 +154,11 @@ class SessionService:
         if self.roster.waiting and connection.admitted:
             self.roster.heard_from(connection)
 
+    def heard_part(self, connection: AgentConnection) -> None:
+        """Have an agent's great message wait while the journal is behind."""
+        if connection.admitted:
+            self.results.take_part(connection)
+
     def lost(self, connection: AgentConnection) -> None:
         """Tell the roster that an agent has gone."""
         if connection.name:
@@ -191,7 +196,7 @@ class SessionService:
         self.quotas.sweep(now)
         self.troubles.sweep()
         self.shells.sweep()
-        self.results.release_held()
+        self.results.sweep()
 
     # ---------------------------------------------------------------------------------------------- agents
 

@@ -96,6 +96,9 @@ class Notebook:
         self.events.append(hello)
         self.on_hello(connection)
 
+    def heard_part(self, connection: AgentConnection) -> None:
+        self.events.append("part")
+
     def heard(self, connection: AgentConnection, message: m.Message) -> None:
         self.events.append(message)
         self.on_heard(connection, message)

@@ -27,10 +27,14 @@ class FakeJournal:
         self.entries: list[Entry] = []
         self.changes: list[Any] = []
         self.floors: list[Any] = []
-        self.full = False
+        self.full = self.behind = False
         self.takes = True
         self.house: SessionService | None = None
         self._own = 0
+
+    @property
+    def is_behind(self) -> bool:
+        return self.full or self.behind
 
     def append(self, entry: Entry) -> bool:
         if self.takes:

@@ -290,3 +290,18 @@ def test_the_clock_of_an_agent_is_told_for_the_history(scene: Scene) -> None:
         scene.paper.result(json.dumps(document).encode(), sequence)
         scene.paper.deliver(scene.evaluator)
         assert offset_ms(scene.evaluator.timeline.clocks.get("a")) == {1: None, 2: 90_000}[sequence]
+
+
+def test_it_tells_when_it_has_caught_up(scene: Scene) -> None:
+    """Connections that wait for the states go on at once, and not with the next tick."""
+    told: list[int] = []
+    scene.begin()
+    scene.evaluator.on_caught_up = lambda: told.append(len(scene.evaluator.waiting))
+    seconds = iter([0.0, 1.0, 1.0, 1.0, 1.0])  # the step is over with its first record
+    scene.evaluator._steady = lambda: next(seconds)
+    for _ in range(2):
+        scene.paper.result(BAD, 1)
+    scene.evaluator.durable(scene.paper.waiting)
+    assert (told, len(scene.evaluator.waiting)) == ([], 1)
+    scene.clock.advance(0)
+    assert (told, len(scene.evaluator.waiting)) == ([0], 0)

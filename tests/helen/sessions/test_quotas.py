@@ -16,12 +16,12 @@ from equus_protocol import messages as m
 from equus_protocol.results import CRITICAL, OK, WARNING
 from groundwork.target_ids import wire_id
 from helen.sessions.agent_troubles import COPY, QUIET_SECONDS, QUOTA
-from helen.sessions.connection import CHEAP_MESSAGES, Hold
+from helen.sessions.connection import CHEAP_MESSAGES, GREAT_PART, Hold
 from helen.sessions.deadlines import DEAD_SECONDS
 from helen.sessions.deadlines import QUIET_SECONDS as SILENT_SECONDS
 from helen.sessions.fair_turns import BUSY_SECONDS, REST_MOST, SLICE_SECONDS
 from helen.sessions.quota_control import LOOK_SECONDS, RETRY_LEAST, RETRY_MOST, Level
-from helen.sessions.result_intake import MOST_UNEVALUATED
+from helen.sessions.result_intake import FAIR_UNEVALUATED, MOST_UNEVALUATED, SHARE
 
 QUIET_LIMIT = SILENT_SECONDS + DEAD_SECONDS + 2.0
 
@@ -228,23 +228,100 @@ def test_one_that_waits_for_its_slice_is_not_silent(clock: Clock) -> None:
     assert peer.transport.ended is None and not peer.connection.closing
 
 
+def reports(first: int, count: int) -> list[m.Message]:
+    return [m.Report("s", number, "cpu", b"{}") for number in range(first, first + count)]
+
+
 def test_agents_wait_while_states_are_behind(clock: Clock) -> None:
     """What is acknowledged and not evaluated would else grow without a bound; they go on once there is room."""
     home = Home(clock)
     peer = home.agent()
     behind = home.house.results.unevaluated = [None] * (MOST_UNEVALUATED + 1)
-    peer.say(m.Report("s", 1, "cpu", b"{}"))
+    peer.say(*reports(1, 1))
     assert peer.connection.holds == {Hold.JOURNAL}
-    home.house.results.release_held()
-    clock.advance(1.0)
-    assert peer.connection.holds == {Hold.JOURNAL}
+    for waiting in (MOST_UNEVALUATED, FAIR_UNEVALUATED + 1):  # what ends a hold is further down than what begins it
+        del behind[waiting:]
+        home.house.results.sweep()
+        clock.advance(1.0)
+        assert peer.connection.holds == {Hold.JOURNAL}
     behind.pop()
-    home.house.results.release_held()
+    home.house.results.sweep()
     clock.advance(1.0)
     assert peer.connection.holds == set()
-    peer.say(m.Report("s", 2, "cpu", b"{}"))
+    peer.say(*reports(2, 1))
     assert [entry.sequence for entry in home.journal.entries] == [1, 2]
     assert peer.connection.holds == set()
+
+
+@pytest.mark.parametrize("late", ["states", "journal"])
+def test_a_flood_holds_those_who_take_part_in_it(clock: Clock, late: str) -> None:
+    """Behind by little, each connection has a share of a tick: an agent that sends as agents send is read on."""
+    home = Home(clock)
+    flooder, honest = home.agent("a"), home.agent("b")
+    behind = home.house.results.unevaluated = [None] * (FAIR_UNEVALUATED + 1 if late == "states" else 0)
+    home.journal.behind = late == "journal"
+    flooder.say(*reports(1, 2 * SHARE))
+    for number in range(1, 4):
+        honest.say(*reports((SHARE - 1) * (number - 1) + 1, SHARE - 1))
+        home.house.results.sweep()
+        assert (flooder.connection.holds, honest.connection.holds) == ({Hold.JOURNAL}, set())
+    taken = [entry.agent for entry in home.journal.entries]
+    assert (taken.count("a"), taken.count("b")) == (SHARE, 3 * (SHARE - 1))
+    behind.clear()
+    home.journal.behind = False
+    home.house.results.release_held()
+    clock.advance(0.0)
+    assert flooder.connection.holds == set()
+    assert [entry.agent for entry in home.journal.entries].count("a") == 2 * SHARE
+
+
+def test_the_one_that_has_waited_longest_goes_on_first(clock: Clock) -> None:
+    """Those that go on may fill it again: the others keep their place, or the last ones would wait for ever."""
+    home = Home(clock)
+    peers = [home.agent(f"a{number}") for number in range(3)]
+    behind = home.house.results.unevaluated = [None] * (FAIR_UNEVALUATED + 1)
+    for peer in peers:
+        peer.say(*reports(1, SHARE), *reports(SHARE + 1, SHARE))
+    assert [peer.connection.held for peer in peers] == [True] * 3
+    order = []
+
+    def append(entry: Any) -> bool:
+        order.append(entry.agent)
+        behind.append(None)
+        return True
+
+    home.journal.append = append  # type: ignore[method-assign]
+    for _ in range(3):
+        home.house.results.sweep()
+        del behind[FAIR_UNEVALUATED:]
+        home.house.results.release_held()
+        home.house.results.release_held()  # twice: each is looked at once
+        clock.advance(0.0)
+    assert list(dict.fromkeys(order)) == ["a0", "a1", "a2"]
+    assert [order.count(each) for each in ("a0", "a1", "a2")] == [SHARE] * 3
+
+
+def test_the_rest_of_a_great_message_waits_while_the_journal_is_behind(clock: Clock) -> None:
+    """Else each of a hundred agents may add a mebibyte to a queue that takes sixty-four, and others are sent away."""
+    home = Home(clock)
+    peer, small = home.agent("a"), home.agent("b")
+    home.journal.behind = True
+    blob = b"{" + b" " * 200_000 + b"}"
+    line = b"report s 1 cpu %d\n" % len(blob)
+    peer.connection.dataReceived(line)
+    peer.connection.dataReceived(blob[: GREAT_PART - 1])
+    assert peer.connection.holds == set()
+    peer.connection.dataReceived(blob[GREAT_PART - 1 : GREAT_PART])
+    assert peer.connection.holds == {Hold.JOURNAL}
+    small.say(*reports(1, 1))
+    assert [entry.agent for entry in home.journal.entries] == ["b"]
+    home.journal.behind = False
+    home.house.results.release_held()
+    clock.advance(0.0)
+    assert peer.connection.holds == set()
+    peer.connection.dataReceived(blob[GREAT_PART:] + b"\n")
+    clock.advance(0.0)
+    assert [(entry.agent, len(entry.blob)) for entry in home.journal.entries] == [("b", 2), ("a", len(blob))]
 
 
 def test_a_target_that_is_gone_is_not_made_again(clock: Clock) -> None:

@@ -61,7 +61,8 @@ class Paper:
         self.clock, self.at = clock, 0
         self.records: list[StoredResult | StoredChange] = []
         self.waiting: list[StoredResult | StoredChange] = []
-        self.has_undelivered, self.full, self._own = False, False, 0
+        self.has_undelivered = self.full = self.is_behind = False
+        self._own = 0
 
     def append(self, entry: Entry) -> bool:
         self.at += 1

@@ -479,7 +479,7 @@ def test_held_by_enrolment_and_by_the_journal(home: Home) -> None:
     home.journal.full = True
     peer.say(m.Enrol(1, "web-1", b'{"csr": "CSR"}'))
     peer.connection.hold(Hold.JOURNAL)
-    home.house.results._held_back.add(peer.connection)
+    home.house.results._held_back[peer.connection] = None
     home.journal.full = False
     home.house.sweep()
     home.turn()

@@ -15,6 +15,7 @@ damage is found when it is read, and becomes a gap then.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ import secrets
 import shutil
 import zlib
 from bisect import bisect_right
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -59,19 +61,26 @@ class Spool:
     id: str
     fault: None = None  # the reason why it is not on a disk: a MemorySpool has one
     acked: int
+    _recorded: int  # the same, as the disk has it
     next: int  # the sequence that the next report gets
     _folder: Path
     _segments: list[Segment]
     _gaps: list[Gap]
     _gaps_changed: bool  # since they were written
     _fd: int  # of the newest segment
+    _position: tuple[int, int, int]  # of the reader: a segment's first sequence, the next one in it, and its offset
+    _successor: Spool | None = None  # that has all reports already, and has not got the name yet
 
     def __init__(self, root: Path, cap: int = CAP, segment_size: int = SEGMENT_SIZE) -> None:
         self.cap, self.segment_size = cap, segment_size
         self._root = root
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._position = (-1, 0, 0)  # of the reader: a segment's first sequence, the next one in it, and its offset
-        self._open(_read_name(root / "current") or self._create())
+        name = _read_name(root / "current")
+        if name is None:
+            name = self._create()
+            write_durably(root / "current", name.encode())
+        self._open(name)
+        self._remove_others()
 
     # ------------------------------------------------------------------------------------------------ figures
 
@@ -143,25 +152,47 @@ class Spool:
     def acknowledge(self, sequence: int) -> None:
         """Forget all reports up to this sequence, because Helen has them.
 
-        A sequence that was never written means that the end of this spool was lost: then a new spool begins.
+        A sequence that was never written means that the end of this spool was lost: then a new spool begins. After an
+        OSError the same call can be made again.
         """
         if sequence > self.last:
             self.renew()
-        elif sequence > self.acked:
+        elif sequence > self._recorded:
             self.acked = sequence
             self._write_cursor()
+            self._recorded = sequence
             self._drop_acked()
 
     def renew(self) -> None:
-        """Move all unacknowledged reports into a new spool, with a new id and sequences from 1."""
-        old_folder, waiting = self._folder, self._all_unacked()
-        name = self._create()
+        """Move all unacknowledged reports into a new spool, with a new id and sequences from 1.
+
+        Until the new one has all of them and its name, this one stays as it is. Raises OSError if that fails.
+        """
+        if self._successor is None:
+            self._successor = self._copied()
+        write_durably(self._root / "current", self._successor.id.encode())
         self.close()
-        self._open(name)
-        for record in waiting:
-            self.append(record.check, record.blob)
-        self.sync()
-        shutil.rmtree(old_folder, ignore_errors=True)
+        vars(self).update(vars(self._successor))
+        self._remove_others()
+
+    def _copied(self) -> Spool:
+        """Return a new spool that has all unacknowledged reports. Raises OSError, and leaves nothing then."""
+        waiting, fresh = self._all_unacked(), copy.copy(self)
+        name, fresh._segments = self._create(), []
+        try:
+            fresh._open(name)
+            for record in waiting:
+                fresh.append(record.check, record.blob)
+            fresh.sync()
+        except BaseException:
+            with suppress(OSError):  # by calls that need no descriptor, of which there may be none
+                for segment in fresh._segments:
+                    segment.path.unlink()
+                fresh._folder.rmdir()
+            if fresh._segments:
+                fresh.close()
+            raise
+        return fresh
 
     def close(self) -> None:
         """Close the newest segment. It does not sync."""
@@ -224,17 +255,20 @@ class Spool:
     def _create(self) -> str:
         name = secrets.token_hex(8)
         (self._root / name).mkdir(mode=0o700)
-        write_durably(self._root / "current", name.encode())
         return name
+
+    def _remove_others(self) -> None:
+        """Remove the folders of other spools: an older one, or those that a `renew` left which failed or was killed."""
+        for other in self._root.iterdir():
+            if other.is_dir() and other.name != self.id:
+                shutil.rmtree(other, ignore_errors=True)
 
     def _open(self, name: str) -> None:
         self.id, self._folder = name, self._root / name
-        for other in self._root.iterdir():  # what a crash in the middle of `renew` left
-            if other.is_dir() and other.name != name:
-                shutil.rmtree(other, ignore_errors=True)
+        self._position, self._successor = (-1, 0, 0), None
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._gaps, self._gaps_changed = _load_gaps(self._folder / "gaps.json"), False
-        self.acked = _load_cursor(self._folder / "acked")
+        self.acked = self._recorded = _load_cursor(self._folder / "acked")
         self._segments = _find_segments(self._folder)
         known = [self.acked, *(segment.last for segment in self._segments), *(gap.last for gap in self._gaps)]
         self.next = max(known) + 1
@@ -246,15 +280,21 @@ class Spool:
 
     def _start_segment(self) -> None:
         segment = Segment.named(self._folder, self.next)
-        self._fd = _open_for_appending(segment.path)
-        sync_folder(self._folder)
+        descriptor = _open_for_appending(segment.path)
+        try:
+            sync_folder(self._folder)
+        except OSError:
+            os.close(descriptor)
+            raise
+        self._fd = descriptor
         self._segments.append(segment)
 
     def _make_room(self, more: int) -> None:
         if self._segments[-1].size and self._segments[-1].size + more > self.segment_size:
-            os.fdatasync(self._fd)
-            os.close(self._fd)
+            full = self._fd
+            os.fdatasync(full)
             self._start_segment()
+            os.close(full)
         while self.size + more > self.cap and len(self._segments) > 1:
             self._drop_oldest()
 
@@ -311,7 +351,7 @@ def _open_for_appending(path: Path) -> int:
 def _read_name(path: Path) -> str | None:
     try:
         name = path.read_text()
-    except (OSError, UnicodeDecodeError):
+    except (FileNotFoundError, UnicodeDecodeError):
         return None
     return name if name.isalnum() and len(name) == 16 else None
 
@@ -338,14 +378,14 @@ def _load_cursor(path: Path) -> int:
     try:
         number, _, crc = path.read_bytes().strip().partition(b" ")
         return int(number) if int(crc, 16) == zlib.crc32(number) else 0
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return 0
 
 
 def _load_gaps(path: Path) -> list[Gap]:
     try:
         return [Gap(int(first), int(last), str(reason)) for first, last, reason in json.loads(path.read_bytes())]
-    except (OSError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError, TypeError):
         return []
 
 

@@ -2,30 +2,35 @@
 
 Commands that arrive while the disk is busy are done together and synced once. Answers come back through
 `call_from_thread`. If the disk fails, a spool in memory takes the place of the one on disk: a host must not fall silent
-because its disk dies. Any other failure ends the thread, and `failed` is called once.
+because its disk dies. Without a descriptor for a file the thread waits until there is one. Any other failure ends the
+thread, and `failed` is called once.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from attrs import frozen
+from twisted.logger import Logger
 
 from equus.spool.memory_spool import MemorySpool, in_place_of
 from equus.spool.recent_reports import RecentReports
 from equus.spool.segment import Record
 from equus.spool.spool import Spool
-from groundwork.disk_faults import DISK_FAULTS
+from groundwork.disk_faults import DISK_FAULTS, NO_DESCRIPTOR
 from groundwork.event import Event
 
 T = TypeVar("T")
 
 MAX_WAITING = 16 * 1024 * 1024  # bytes of results that may wait for a slow disk; beyond it runs are not started
 PER_RECORD = 256  # bytes that a queued result takes beside its blob, about
+RETRY_SECONDS = 0.2  # between two tries to open a file while no descriptor is left
 MAX_BATCH = 256  # commands between two syncs, so that the first of them isn't kept waiting by the last
 
 
@@ -54,6 +59,8 @@ class SpoolThread:
     reactor's thread.
     """
 
+    log = Logger()
+
     def __init__(
         self,
         spool: Spool | MemorySpool,
@@ -70,6 +77,7 @@ class SpoolThread:
         self._failed = failed
         self._commands: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
         self._waiting = 0
+        self._is_waiting = False  # for a descriptor
         self.state = state_of(spool)
         self._recent = RecentReports()
         self._written: list[tuple[str, Record]] = []  # spool and report of each append since the last sync
@@ -160,20 +168,40 @@ class SpoolThread:
     def _try(self, act: Callable[[], T]) -> T | None:
         """Call `act`, which uses the spool. If the disk fails, go on in memory with all that waits, and return None.
 
-        Raises OSError if that is not to be done.
+        While no descriptor is left, wait and call it again. Raises OSError if nothing of that is to be done.
         """
-        try:
-            return act()
-        except OSError as error:
-            broken = self._spool
-            if not self._falls_back or error.errno not in DISK_FAULTS or isinstance(broken, MemorySpool):
-                raise
-            self._spool = in_place_of(broken, self._synced, self._unsynced, error)
-            self._unsynced.clear()
-            self._synced = self._spool.last
-            with suppress(OSError):
-                broken.close()
-            return None
+        while True:
+            try:
+                result = act()
+            except OSError as error:
+                if error.errno in NO_DESCRIPTOR:
+                    self._wait_for_descriptor(error)
+                    continue
+                self._replace(error)
+                return None
+            self._is_waiting = False
+            return result
+
+    def _wait_for_descriptor(self, error: OSError) -> None:
+        if not self._is_waiting:
+            self._is_waiting = True
+            text = (
+                "the spool waits: {path} can't be opened ({why}). Results are kept in memory meanwhile, up to 16 MiB."
+                " Raise LimitNOFILE of the agent's unit (ulimit -n), or look which program holds so many files"
+            )
+            self._call_from_thread(partial(self.log.warn, text, path=error.filename, why=error.strerror))
+        time.sleep(RETRY_SECONDS)
+
+    def _replace(self, error: OSError) -> None:
+        """Go on with a spool in memory in place of one whose disk fails. Raises `error` if that is not to be done."""
+        broken = self._spool
+        if not self._falls_back or error.errno not in DISK_FAULTS or isinstance(broken, MemorySpool):
+            raise error
+        self._spool = in_place_of(broken, self._synced, self._unsynced, error)
+        self._unsynced.clear()
+        self._synced = self._spool.last
+        with suppress(OSError):
+            broken.close()
 
     # ------------------------------------------------------------------------------------------------ in the reactor
 

@@ -1,0 +1,146 @@
+"""A spool whose process has no descriptor left waits: nothing is lost, and it goes on once there is one again."""
+
+import errno
+import io
+import json
+import os
+import queue
+import subprocess
+import sys
+
+import pytest
+from twisted.logger import globalLogPublisher
+
+from equus.spool import spool_thread
+from equus.spool.spool import Spool
+from equus.spool.spool_thread import SpoolThread
+
+# A process of its own has all descriptors taken while the spool is to do a thing, and gives them back a little later.
+RUN = """
+import json, os, queue, resource, sys, time
+from equus.spool import spool_thread
+from equus.spool.spool import Spool
+from pathlib import Path
+from twisted.logger import globalLogPublisher
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+spool_thread.RETRY_SECONDS = 0.01
+calls = queue.Queue()
+writer = spool_thread.SpoolThread(
+    Spool(Path(sys.argv[1]), cap=20_000, segment_size=2_000), lambda call, *more: calls.put((call, more)), print
+)
+warned, found = [], []
+globalLogPublisher.addObserver(lambda event: warned.append(event["why"]) if "why" in event else None)
+
+def settle(done):
+    while not done():
+        call, more = calls.get(timeout=20)
+        call(*more)
+
+def without_descriptors(act, done):
+    taken = []
+    try:
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    before = len(warned)
+    act()
+    settle(lambda: len(warned) > before)
+    for each in taken:
+        os.close(each)
+    settle(done)
+
+def append(first, count):
+    for number in range(first, first + count):
+        writer.append("load", b"%03d" % number + b"x" * 200)
+
+def read(after):
+    found.clear()
+    writer.read(writer.state.id, after, 10**9, lambda records: found.append(records))
+
+writer.start()
+open_before = len(os.listdir("/proc/self/fd"))
+without_descriptors(lambda: append(1, 20), lambda: writer.state.last == 20)
+first = writer.state.id
+without_descriptors(lambda: writer.acknowledge(first, 5), lambda: writer.state.first == 6)
+without_descriptors(lambda: read(5), lambda: found)
+kept = [int(record.blob[:3]) for record in found[0]]
+without_descriptors(lambda: writer.acknowledge(first, 1_000), lambda: writer.state.id != first)
+without_descriptors(lambda: append(21, 200), lambda: writer.state.last >= 200)
+read(0)
+settle(lambda: found)
+gap = json.loads(found[0][0].blob)
+assert writer.stop(10)
+print(json.dumps({
+    "kept": kept, "gap": [gap["from"], gap["to"], gap["gap"]],
+    "after": [int(record.blob[:3]) for record in found[0][1:]], "sequences": [each.sequence for each in found[0][1:]],
+    "warned": warned, "open": len(os.listdir("/proc/self/fd")) - open_before,
+    "folders": len([each for each in Path(sys.argv[1]).iterdir() if each.is_dir()]),
+}))
+"""
+
+
+def test_nothing_is_lost_without_descriptors(tmp_path):
+    """Each thing that a spool does meets a process that has none: a segment, the cursor, a read, a new spool, a gap."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(tmp_path / "spool")], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["kept"] == list(range(6, 21))
+    first, last, reason = told["gap"]
+    assert (first, reason, told["sequences"]) == (1, "spool-full", list(range(last + 1, 216)))
+    assert told["after"] == [number + 5 for number in told["sequences"]]  # 15 of the old ones, then 200: in order
+    assert (told["warned"], told["open"], told["folders"]) == (["Too many open files"] * 5, -1, 1)
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
+def test_it_is_told_once_and_tried_again(tmp_path, monkeypatch, code):
+    """A wait of minutes is one line in the log; the next wait is another."""
+    calls, told, faults = queue.Queue(), [], [code] * 3 + [0] + [code] * 2 + [0]
+    spool = Spool(tmp_path)
+    monkeypatch.setattr(spool_thread, "RETRY_SECONDS", 0.0)
+    writer = SpoolThread(spool, lambda call, *more: calls.put((call, more)), None)
+    globalLogPublisher.addObserver(told.append)
+    sync = spool.sync
+
+    def failing():
+        if fault := faults.pop(0):
+            raise OSError(fault, os.strerror(fault), "gaps.json")
+        sync()
+
+    monkeypatch.setattr(spool, "sync", failing)
+    writer.start()
+    for number in (1, 2):
+        writer.append("load", b"{}")
+        while writer.state.last < number:
+            call, more = calls.get(timeout=20)
+            call(*more)
+    assert writer.stop(10)
+    globalLogPublisher.removeObserver(told.append)
+    assert [(event["path"], event["why"]) for event in told if "why" in event] == [("gaps.json", os.strerror(code))] * 2
+    assert faults == []
+
+
+@pytest.mark.parametrize("name", ["current", "acked", "gaps.json"])
+def test_a_spool_that_cannot_be_read_at_a_start_is_not_replaced(tmp_path, monkeypatch, name):
+    """Its name, cursor and gaps are on the disk: a start without descriptors must not begin a new spool over them."""
+    spool = Spool(tmp_path)
+    spool.append("load", b"{}")
+    spool.sync()
+    spool.close()
+    opener = io.open
+
+    def failing(path, *more, **options):
+        if str(path).endswith(name):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return opener(path, *more, **options)
+
+    monkeypatch.setattr("io.open", failing)
+    with pytest.raises(OSError, match="Too many open files"):
+        Spool(tmp_path)
+    monkeypatch.undo()
+    again = Spool(tmp_path)
+    assert (again.id, again.last) == (spool.id, 1)
+    again.close()

@@ -6,13 +6,15 @@ import hashlib
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
+from groundwork.counts import count
 from groundwork.terminal import echo
 from helen.cli.base.client import Client
 from helen.cli.base.listening import Counts, handle_signals, listen, read_file
-from helen.cli.base.options import for_a_helen
+from helen.cli.base.options import which_helen
 from helen.cli.traps.listener import Listener
 from helen.cli.traps.security import Security
 from helen.cli.traps.senders import SendersUnreadable
@@ -26,18 +28,19 @@ BOOTS_EPOCH = 1_700_000_000  # unix seconds: the number of starts is the time of
 
 @click.command()
 @click.option("--file", "path", type=click.Path(path_type=Path), required=True, help="What traps mean: docs/traps.rst.")
-@click.option("--check", "only_check", is_flag=True, help="Read the file, and end.")
-@for_a_helen
-def traps(client: Client, path: Path, only_check: bool) -> None:
+@click.option("--check", "only_check", is_flag=True, help="Read the file, and end: no Helen is asked.")
+@which_helen
+def traps(path: Path, only_check: bool, **which: Any) -> None:
     """Receive traps and informs of SNMP, and report them as passive results of the hosts that they come from.
 
     Ctrl-C or SIGTERM ends it; what waits for Helen is given to it before. SIGHUP has it read the file anew.
     """
     config = read_file(path, read)
     if only_check:
-        echo(f"{path}: {len(config.sources)} sources, {len(config.meanings)} traps, {len(config.users)} users")
+        parts = (config.sources, "source"), (config.meanings, "trap"), (config.users, "user")
+        echo(f"{path}: {', '.join(count(len(each), word) for each, word in parts)}")
         return
-    security = security_of(config)
+    client, security = Client(**which), security_of(config)
     security.senders.path = config.senders or (client.state and client.state / SENDERS)
     try:
         security.senders.load()

@@ -21,6 +21,7 @@ from helen.cli.traps.security import Security
 from helen.cli.traps.trap_file import read, result_of
 from helen.web.body_fields import read_seconds
 
+NO_HELEN = {"HELEN_STATE": None, "HELEN_URL": None}
 FILE = """
 communities = ["public"]
 a_minute = 60
@@ -144,11 +145,11 @@ privacy_password = {{ env = "TRAP_PRIVACY" }}
 
 
 def test_the_command_reads_a_file(tmp_path: Path) -> None:
-    """`--check` says what is in it; faults are exit status 2, a file that is not there is 1."""
+    """`--check` says what is in it and asks no Helen; faults are exit status 2, a file that is not there is 1."""
     path = tmp_path / "traps.toml"
 
     def run() -> tuple[int, str]:
-        done = CliRunner().invoke(main, ["traps", "--file", str(path), "--check", "--state", str(tmp_path)])
+        done = CliRunner().invoke(main, ["traps", "--file", str(path), "--check"], env=NO_HELEN)
         return done.exit_code, done.output
 
     assert run()[0] == 1
@@ -158,6 +159,14 @@ def test_the_command_reads_a_file(tmp_path: Path) -> None:
     assert run()[0] == 2
     path.write_bytes(b"\xff")
     assert run()[0] == 2
+
+
+def test_who_receives_names_a_helen(tmp_path: Path) -> None:
+    """Without `--check` a Helen is needed, and the command says so before it listens."""
+    path = tmp_path / "traps.toml"
+    path.write_text(FILE)
+    done = CliRunner().invoke(main, ["traps", "--file", str(path)], env=NO_HELEN)
+    assert (done.exit_code, "no Helen is named: give --state DIR" in done.output) == (2, True)
 
 
 # ---------------------------------------------------------------------------------------------- the listener

@@ -179,12 +179,15 @@ def test_helen_is_away(scene: Scene) -> None:
 
 
 def test_only_the_file(tmp_path: Path) -> None:
-    """`--check` reads it, and ends: 0, or 2 with its faults."""
+    """`--check` reads it and ends, and asks no Helen: 0, or 2 with its faults. Without it one is needed."""
     path = tmp_path / "zabbix.toml"
     path.write_text(FILE.format(port=1))
-    words = ["zabbix", "--file", str(path), "--check", "--state", str(tmp_path)]
-    done = CliRunner().invoke(main, words)
-    assert (done.exit_code, done.output) == (0, f"{path}: 1 sources, 2 items\n")
+    words = ["zabbix", "--file", str(path), "--check"]
+    no_helen = {"HELEN_STATE": None, "HELEN_URL": None}
+    done = CliRunner().invoke(main, words, env=no_helen)
+    assert (done.exit_code, done.output) == (0, f"{path}: 1 source, 2 items\n")
+    done = CliRunner().invoke(main, words[:-1], env=no_helen)
+    assert (done.exit_code, "no Helen is named: give --state DIR" in done.output) == (2, True)
     path.write_text("a_minute = 0")
-    done = CliRunner().invoke(main, words)
+    done = CliRunner().invoke(main, words, env=no_helen)
     assert (done.exit_code, "a_minute is 0" in done.output) == (2, True)

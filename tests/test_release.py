@@ -26,7 +26,7 @@ from release import complete  # noqa: E402
 LOCKS = {
     "agent": "shell", "kit": "zmq", "server": "zmq cron top apprise forwards promql shell",
     "pipeline": "zmq cron top apprise forwards promql spark jre",
-    "dev": "dev", "test": "dev spark jre",
+    "mcp": "mcp", "dev": "dev", "test": "dev spark jre",
 }  # fmt: skip
 SETUP = configparser.ConfigParser()
 SETUP.read(ROOT / "setup.cfg")
@@ -64,6 +64,21 @@ def test_a_lock_is_whole(name: str) -> None:
     tested, pins = pins_of("test"), pins_of(name)
     assert {pin.name: pin.version for pin in pins.values() if pin.version != tested[pin.name].version} == {}
     assert all(pin.hashes for pin in pins.values())
+
+
+def test_a_server_has_no_other_server_of_http() -> None:
+    """The SDK of `helen mcp` brings one, so it is in a lock of its own, and in those for development."""
+    brings = {"mcp", "uvicorn", "starlette"}
+    found = {name: sorted(brings & pins_of(name).keys()) for name in LOCKS}
+    assert {name for name, names in found.items() if names} == {"mcp", "dev", "test"}
+    assert found["mcp"] == sorted(brings)
+
+
+def test_a_release_has_the_locks_by_which_users_install() -> None:
+    """`./dev build` completes a release with them; those for development and for the kit are not among them."""
+    line = next(line for line in (ROOT / "dev").read_text().splitlines() if "deploy/release/release.py" in line)
+    assert "requirements/{agent,server,pipeline,mcp}.lock" in line
+    assert set(LOCKS) == {"agent", "server", "pipeline", "mcp", "dev", "test", "kit"}
 
 
 def test_what_is_no_lock(tmp_path: Path) -> None:

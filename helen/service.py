@@ -210,7 +210,7 @@ class HelenService(Service):
         del opened, told
         if self._is_ending:
             return
-        for sentence in all_warnings(parts):
+        for sentence in await all_warnings(parts):
             self.log.warn("{sentence}", sentence=sentence)
         self._start_loops()
         if self._network is not None:

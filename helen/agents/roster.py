@@ -14,7 +14,7 @@ import msgspec
 from attrs import define, field
 from msgspec.structs import replace
 
-from equus_protocol.one_off import fits
+from equus_protocol.one_off import reader_of
 from groundwork.globs import reader_of_all
 from helen.quotas.budget import Budget
 from helen.states.quorum import status_of
@@ -50,9 +50,8 @@ class Link(Protocol):
 
 def unclaimed(patterns: Sequence[str], agents: Iterable[tuple[str, Mapping[str, str]]]) -> tuple[str, ...]:
     """Return the names of agents, each with its own labels, that would not find themselves in the patterns."""
-    return tuple(
-        sorted(name for name, claimed in agents if not any(fits(pattern, name, claimed) for pattern in patterns))
-    )
+    readers = [reader_of(pattern) for pattern in patterns]
+    return tuple(sorted(name for name, claimed in agents if not any(fits(name, claimed) for fits in readers)))
 
 
 class Latest(msgspec.Struct, frozen=True, gc=False):
@@ -266,18 +265,6 @@ class Roster:
         is_meant = reader_of_all(patterns)  # 10,000 agents take some milliseconds, and the reactor waits
         found = [agent for agent in self.agents.values() if is_meant(agent.name, agent.labels)]
         return found if revoked else [agent for agent in found if agent.revoked_at is None]
-
-    def askable(self, patterns: Iterable[str]) -> list[Agent]:
-        """Return those of `matching` that are agents: a host without one can't be asked."""
-        return [agent for agent in self.matching(patterns) if not agent.is_host]
-
-    def spelled_out(self, patterns: Iterable[str]) -> tuple[str, ...]:
-        """Return patterns for an order that agents read, too: with the names of those that only a given label fits.
-
-        An agent holds an order against its name and its own labels; it doesn't know what was given to it.
-        """
-        wanted = tuple(patterns)
-        return wanted + unclaimed(wanted, ((agent.name, agent.claimed) for agent in self.askable(wanted)))
 
     # ---------------------------------------------------------------------------------------------- coming and going
 

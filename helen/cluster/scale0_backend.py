@@ -49,12 +49,12 @@ Note = Callable[[str, str, str], None]
 
 @frozen
 class Offer:
-    """Answers for Helen itself: `status()` returns plain JSON values, `file(sha256)` bytes or None.
+    """Answers for Helen itself: `status()` fires with plain JSON values, `file(sha256)` returns bytes or None.
 
     `tunnel(body)` answers what other Helens ask of tunnels, with parts now or later; None: it serves none.
     """
 
-    status: Callable[[], dict[str, Any]]
+    status: Callable[[], Deferred[Any]]
     file: Callable[[str], bytes | None]
     tunnel: Callable[[Sequence[bytes]], Any] | None = None
 
@@ -180,7 +180,7 @@ class Scale0Backend:
         if self._offer.tunnel is not None and body[0].startswith(b"tunnel"):
             return self._offer.tunnel(body)
         if body == [b"status"]:
-            return json.dumps(self._offer.status(), ensure_ascii=False).encode()
+            return self._offer.status().addCallback(lambda shown: json.dumps(shown, ensure_ascii=False).encode())
         if len(body) == 2 and body[0] == b"file":
             content = self._offer.file(body[1].decode("ascii", "replace"))
             if content is None:

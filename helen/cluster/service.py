@@ -36,7 +36,7 @@ from helen.jobs.jobs import Jobs
 from helen.parts import Parts
 from helen.settings.network_settings import Broker, NetworkSettings, is_trusted
 from helen.storage.agent_rows import AuditEntry, audit
-from helen.web.overview import show_overview
+from helen.web.overview import overview_for
 from scale0.broker.management_pages import FrontEnd
 from scale0.broker.service import BrokerService
 from scale0.broker.sockets import Security
@@ -193,8 +193,8 @@ class HelenNetwork:
     def _has_moved(self, agent: str) -> None:
         self._parts.evaluator.forget(agent, "another Helen has it")
 
-    def _overview_of_all(self) -> dict[str, Any]:
-        return dict(show_overview(evolve(self._parts, network=self)))
+    def _overview_of_all(self) -> Deferred[Any]:
+        return Deferred.fromCoroutine(overview_for(evolve(self._parts, network=self), None))
 
     def has_agent(self, name: str) -> Deferred[bool | None]:
         """Fire with True if some Helen of the network has an agent of this name; None: there is no broker to ask."""

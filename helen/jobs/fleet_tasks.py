@@ -25,6 +25,7 @@ from twisted.logger import Logger
 
 from equus_protocol import one_off
 from groundwork.event import Event
+from groundwork.globs import reader_of_all
 from helen.agents.roster import Agent
 from helen.keys.certificates import BadRequest, checked_name
 from helen.library.library import Library
@@ -49,6 +50,7 @@ SLOTS = 200  # queries that are asked at once; of each RESULT_MOST of outcomes a
 PUSH_SLOTS = 4  # pushes at once: they are linted one after the other anyway, and wait for no query
 WAITING_MOST = 5_000  # queries that only wait for agents, beside those with a slot; some 10 kB each
 WAITING_OUTCOMES = 20_000  # outcomes of all those that are in memory: 320 MB at most, 10 MB as they are
+LOOKED_AT_ONCE = 100  # agents that are held against the patterns of a query, some microseconds each
 ATTEMPTS = 100  # each restart of Helen is one
 LONGEST = 31 * 86_400.0  # seconds of one attempt; the question's own deadline comes before
 PUSH_LIMIT = 300.0  # seconds of a push: linting a great folder takes a minute on a busy machine
@@ -185,7 +187,7 @@ class FleetTasks:
             )
             if known is not None:
                 return known
-            targets = self._targets(asked.agents)
+            targets = await self._targets(asked.agents)
             check_targets(targets)
             await deferToThread(answer_file.begin, path, targets)
         except ValueError as error:
@@ -195,10 +197,10 @@ class FleetTasks:
             raise TaskFailed(errors.FUNCTION_RAISED, said) from error
         return JobOutcomes(targets)
 
-    def _targets(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    async def _targets(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
         plain = dict.fromkeys(plain_names(patterns))
         wild = [pattern for pattern in patterns if pattern not in plain]
-        found = {agent.name for agent in self._sessions.roster.askable(wild)} if wild else set()
+        found = await self._fitting(wild) if wild else set()
         try:
             found.update(map(checked_name, plain))
         except BadRequest as error:
@@ -207,6 +209,20 @@ class FleetTasks:
             said = f"no agent fits {' or '.join(patterns)}: `helen agents` lists them"
             raise TaskFailed(errors.INVALID_PARAMS, said, retry=False)
         return tuple(sorted(found))
+
+    async def _fitting(self, patterns: list[str]) -> set[str]:
+        """Return the agents that fit one of the patterns, without hosts that can't be asked, found in short turns."""
+        fits, found, walked = reader_of_all(patterns), set[str](), Deferred[None]()
+        agents, walk = list(self._sessions.roster.agents.values()), self._sessions.fair_turns.walk
+
+        def take(some: list[Agent]) -> None:
+            asked = (agent for agent in some if agent.revoked_at is None and not agent.is_host)
+            found.update(agent.name for agent in asked if fits(agent.name, agent.labels))
+
+        walk([agents[first : first + LOOKED_AT_ONCE] for first in range(0, len(agents), LOOKED_AT_ONCE)], take)
+        walk((walked,), lambda done: done.callback(None))
+        await walked
+        return found
 
     # ---------------------------------------------------------------------------------------------- equus.push
 

@@ -1,6 +1,7 @@
 """Keeps the queries that are open: one check on many agents, and the outcome of each. Every target is accounted for.
 
 Pure: links are told through `ask` and `cancel`; `now` is monotonic seconds. Answers are read and journalled elsewhere.
+Agents are asked, and given up, AT_ONCE in one step: 10,000 of them in one go would hold the reactor for long.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from attrs import define, field, frozen
@@ -16,8 +18,21 @@ from equus_protocol.results import ResultDocument, to_json
 
 MAX_QUERIES = 1_000  # open at once
 MAX_ASKED_SECONDS = 3_600.0
-ASKED_AT_ONCE = 200  # links that one call asks, some milliseconds; `advance` goes on with the others
+AT_ONCE = 50  # links that one step asks or gives up: some 20 us each
 OUTCOMES = ("answered", "failed", "refused", "offline", "expired")
+
+
+Walk = Callable[[Iterable[Any], Callable[[Any], object]], None]
+
+
+def at_once(things: Iterable[Any], each: Callable[[Any], object]) -> None:
+    """Call `each` with every thing now: for a fleet of a few agents."""
+    for thing in things:
+        each(thing)
+
+
+def _steps(targets: int) -> range:
+    return range(-(-targets // AT_ONCE))
 
 
 class QueryRefused(Exception):
@@ -56,6 +71,7 @@ class Query:
     open: dict[str, tuple[Any, int]] = field(factory=dict)  # agent -> the link it was asked on, the message id
     unasked: deque[tuple[str, Any]] = field(factory=deque)
     ended: bool = False
+    given_up: str | None = None  # why those that are left expire, some at a time; None: they may still answer
 
     def forget_caller(self) -> None:
         """Release the caller, which holds this query: neither would be freed else, nor a mebibyte of arguments."""
@@ -72,9 +88,15 @@ class PendingAnswer:
 
 
 class LiveQueries:
-    """Holds all open queries. `ask(link, check, args)` returns a message id, or raises QueryRefused."""
+    """Holds all open queries. `ask(link, check, args)` returns a message id, or raises QueryRefused.
 
-    def __init__(self, ask: Callable[[Any, str, bytes], int], cancel: Callable[[Any, int], None]) -> None:
+    `walk(things, each)` calls `each` with every thing, now or in the turns to come: a step of a query each.
+    """
+
+    def __init__(
+        self, ask: Callable[[Any, str, bytes], int], cancel: Callable[[Any, int], None], walk: Walk = at_once
+    ) -> None:
+        self._walk = walk
         self._ask = ask
         self._cancel = cancel
         self._numbers = itertools.count(1)
@@ -93,22 +115,24 @@ class LiveQueries:
         on_target: Callable[[Target], None],
         on_end: Callable[[], None],
     ) -> Query:
-        """Ask each (agent, link); a link of None is offline. Outcomes may be told before this returns.
+        """Ask each (agent, link), some at a time; a link of None is offline. Outcomes may be told before this returns.
 
-        Call `advance` again and again until it is True: a great fleet is not asked in one go. `deadline`: monotonic
-        seconds. Raises QueryRefused if too many queries are open.
+        `deadline`: monotonic seconds. Raises QueryRefused if too many queries are open.
         """
         if len(self._queries) >= MAX_QUERIES:
             raise QueryRefused(f"{MAX_QUERIES} questions are open already; wait for some to end")
         query = Query(next(self._numbers), check, args, deadline, on_target, on_end, unasked=deque(targets))
         self._queries[query.number] = query
-        self.advance(query)
+        self._advance(query)
+        self._walk(_steps(len(query.unasked)), lambda _: self._advance(query))
         return query
 
-    def advance(self, query: Query) -> bool:
-        """Ask the next few targets. True once all have been asked, or the query was abandoned."""
+    def _advance(self, query: Query) -> None:
+        """Ask the next few targets; none is left once all have been asked, or the query is given up."""
+        if query.given_up is not None:
+            return
         told = []
-        for _ in range(min(ASKED_AT_ONCE, len(query.unasked))):
+        for _ in range(min(AT_ONCE, len(query.unasked))):
             agent, link = query.unasked.popleft()
             target = self._ask_one(query, agent, link)
             if target is not None:
@@ -116,7 +140,6 @@ class LiveQueries:
         for target in told:
             query.on_target(target)
         self._end_if_done(query)
-        return not query.unasked
 
     def _ask_one(self, query: Query, agent: str, link: Any) -> Target | None:
         if link is None or link.closing:
@@ -156,22 +179,29 @@ class LiveQueries:
 
         `now`: monotonic seconds.
         """
-        for query in [query for query in self._queries.values() if query.deadline <= now]:
+        for query in [each for each in self._queries.values() if each.deadline <= now and each.given_up is None]:
             self._give_up(query, "no answer in time")
 
     def abandon(self, query: Query) -> None:
         """End a query that no caller waits for any more; agents are told to give up."""
         query.forget_caller()
-        self._give_up(query, "whoever asked has gone")
+        if query.given_up is None:
+            self._give_up(query, "whoever asked has gone")
 
     def _give_up(self, query: Query, why: str) -> None:
-        left = [*query.open, *(agent for agent, _ in query.unasked)]
-        for link, message_id in query.open.values():
+        """Expire all that are left, some at a time; one that answers before its turn has answered."""
+        query.given_up = why
+        self._walk(_steps(len(query.open) + len(query.unasked)), lambda _: self._expire_some(query, why))
+
+    def _expire_some(self, query: Query, why: str) -> None:
+        names = list(islice(query.open, AT_ONCE))
+        for agent in names:
+            link, message_id = query.open.pop(agent)
             if self._forget(link, message_id) is not None:  # else its answer is here already, if not yet on disk
                 self._cancel(link, message_id)
-        query.open.clear()
-        query.unasked.clear()
-        for agent in left:  # all of them before the end is told
+        while query.unasked and len(names) < AT_ONCE:
+            names.append(query.unasked.popleft()[0])
+        for agent in names:  # all of them before the end is told
             query.on_target(Target(agent, "expired", why=why))
         self._end_if_done(query)
 

@@ -93,14 +93,17 @@ class Drain:
     @property
     def phase(self) -> str:
         """Return `off`, `draining` while there are agents left, or `drained`."""
+        return self._phase_of(len(self._sessions.roster.connected()))
+
+    def _phase_of(self, left: int) -> str:
         if self.since is None:
             return "off"
-        return "draining" if self._sessions.roster.connected() else "drained"
+        return "draining" if left else "drained"
 
     def overview(self) -> dict[str, Any]:
         """Return `phase`, `since` (unix seconds or None), `by`, and how many `agents` are left."""
         left = len(self._sessions.roster.connected())
-        return {"phase": self.phase, "since": self.since, "by": self.by, "agents": left}
+        return {"phase": self._phase_of(left), "since": self.since, "by": self.by, "agents": left}
 
     async def begin(self, over: float, by: str) -> None:
         """Let all agents go within `over` seconds; called again, those that are left go within that time.
@@ -132,10 +135,13 @@ class Drain:
         leaving, self._leaving, self._waiting = self._leaving, [], deque()
         for each in leaving:
             each.connection.go_on(Hold.DRAIN)
-        for agent in self._sessions.roster.connected():
-            self.staying(agent)
+        self._sessions.fair_turns.walk(self._sessions.roster.connected(), self._stay)
         self.drained(False)
         self.log.warn("{by}: this Helen takes agents again", by=by)
+
+    def _stay(self, agent: Agent) -> None:
+        if self.since is None and agent.link is not None:  # it may have gone, or Helen may be drained again
+            self.staying(agent)
 
     def stop(self) -> None:
         """Let no further agent go."""

@@ -24,7 +24,7 @@ from helen.identity.authority import Authority
 from helen.journal.journal import Journal
 from helen.library.library import Library
 from helen.library.published import Published
-from helen.queries.live_queries import ASKED_AT_ONCE, LiveQueries, Query, Target
+from helen.queries.live_queries import LiveQueries, Query, Target
 from helen.quotas.quotas import Quotas
 from helen.sessions.agent_memory import AgentMemory
 from helen.sessions.agent_troubles import COPY, AgentTroubles
@@ -84,7 +84,7 @@ class SessionService:
         self.troubles = AgentTroubles(steady)
         self.quotas = QuotaControl(quotas, self.roster, self.troubles, steady)
         self.fair_turns = FairTurns(reactor, reactor.seconds)
-        self.queries = LiveQueries(self._ask, cancel)
+        self.queries = LiveQueries(self._ask, cancel, self.fair_turns.walk)
         self.delivery = Delivery(reactor, self.roster, self.fair_turns, library, add_statements, wall)
         self.results = ResultIntake(
             journal, self.roster, self.queries, self.delivery.v1_scheduler, self.fair_turns, self.quotas, wall
@@ -358,9 +358,7 @@ class SessionService:
         """
         targets = [(agent.name, agent.link) for agent in agents]
         blob = args if isinstance(args, bytes) else encode_args(args)
-        query = self.queries.start(check, targets, blob, self._steady() + timeout, on_target, on_end)
-        self.fair_turns.walk(range(-(-len(query.unasked) // ASKED_AT_ONCE)), lambda _: self.queries.advance(query))
-        return query
+        return self.queries.start(check, targets, blob, self._steady() + timeout, on_target, on_end)
 
     def _ask(self, link: AgentConnection, check: str, args: bytes) -> int:
         """Send a question, and return its id. Raises QueryRefused if that is illegal, or one too many of the agent."""

@@ -5,21 +5,28 @@ Told at the start, in GET /api/v1/status, and of assignments when they are repla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from groundwork.counts import count
+from helen.agents.roster import Agent
 from helen.assignments.schedule import Assignments
 from helen.notify.messages import OWN_LABELS
 from helen.notify.routing import Rule
 from helen.parts import Parts
 from helen.rollout.rings import RingSpec
 from helen.states.matchers import ALERTNAME
+from helen.web.connections.short_turns import take_turns
+from helen.web.sight.agents_in_turns import steps_of
 
 OF_ALERTS = frozenset({*OWN_LABELS, ALERTNAME, "alertname"})
 
 
-def all_warnings(parts: Parts) -> list[str]:
-    """Return a sentence for each key of a label that rules in force use and no agent has as a fact."""
+async def all_warnings(parts: Parts) -> list[str]:
+    """Return a sentence for each key of a label that rules in force use and no agent has as a fact.
+
+    Agents are looked through in short turns, if a key is in question.
+    """
     config = parts.notifier.config_file.config
     used: dict[str, list[str]] = {}
     for place, keys in (
@@ -30,12 +37,12 @@ def all_warnings(parts: Parts) -> list[str]:
     ):
         for key in sorted(keys):
             used.setdefault(key, []).append(place)
-    return list(_sentences(parts, used))
+    return await _sentences(parts, used)
 
 
-def assignment_warnings(parts: Parts, assignments: Assignments) -> list[str]:
+async def assignment_warnings(parts: Parts, assignments: Assignments) -> list[str]:
     """Return a sentence for each key of a label that these assignments use and no agent has as a fact."""
-    return list(_sentences(parts, {key: ["assignments.toml"] for key in sorted(of_assignments(assignments))}))
+    return await _sentences(parts, {key: ["assignments.toml"] for key in sorted(of_assignments(assignments))})
 
 
 def of_assignments(assignments: Assignments) -> frozenset[str]:
@@ -58,16 +65,32 @@ def _of_windows(parts: Parts) -> frozenset[str]:
     return frozenset(key for window in windows for key, _ in window.scope.labels)
 
 
-def _sentences(parts: Parts, used: dict[str, list[str]]) -> Iterator[str]:
+async def _sentences(parts: Parts, used: dict[str, list[str]]) -> list[str]:
     roster = parts.sessions.roster
-    open_keys = used.keys() - roster.trusted
-    for agent in roster.agents.values() if open_keys else ():
-        open_keys -= agent.given.keys()
-    for key in sorted(open_keys):
-        claimed = sum(key in agent.claimed for agent in roster.agents.values())
-        saying = count(claimed, "agent says it of itself", "agents say it of themselves")
-        of_agents = f"{saying}, which steers nothing: " if claimed else ""
-        yield (
-            f"{', '.join(used[key])}: no agent was given the label {key}. {of_agents}give it with"
-            f" `helen label NAME {key}=VALUE`, or start Helen with --trust-label {key}"
-        )
+    found = _KeysOfAgents(used.keys() - roster.trusted)
+    if found.open:
+        await take_turns(steps_of(list(roster.agents.values()), found.take))
+    return [_sentence(used[key], key, found.claimed[key]) for key in sorted(found.open)]
+
+
+class _KeysOfAgents:
+    """Finds which keys no agent was given, and how many say them of themselves: of some agents at a time."""
+
+    def __init__(self, keys: set[str]) -> None:
+        self.open = keys
+        self.claimed: Counter[str] = Counter()
+
+    def take(self, agents: Sequence[Agent]) -> None:
+        """Look at some agents."""
+        for agent in agents:
+            self.open -= agent.given.keys()
+            self.claimed.update(self.open & agent.claimed.keys())
+
+
+def _sentence(places: list[str], key: str, claimed: int) -> str:
+    saying = count(claimed, "agent says it of itself", "agents say it of themselves")
+    of_agents = f"{saying}, which steers nothing: " if claimed else ""
+    return (
+        f"{', '.join(places)}: no agent was given the label {key}. {of_agents}give it with"
+        f" `helen label NAME {key}=VALUE`, or start Helen with --trust-label {key}"
+    )

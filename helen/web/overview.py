@@ -143,22 +143,17 @@ class FleetCounts:
         self.checks.update(count_checks(self._timeline, agents))
 
 
-def show_overview(parts: Parts) -> StatusJson:
-    """Return versions, counts and troubles of every part, by the part's name (StatusJson has the keys)."""
-    counts = FleetCounts(parts.evaluator.timeline)
-    counts.take(list(parts.sessions.roster.agents.values()))
-    return _overview(parts, counts)
-
-
 async def overview_for(parts: Parts, sight: Sight | None) -> StatusJson:
-    """Return what `show_overview` does, counted in short turns.
+    """Return versions, counts and troubles of every part, by the part's name (StatusJson has the keys).
 
-    With `sight` agents and checks are those that are in it, and what counts or names others is left empty.
+    Agents are counted in short turns; all else is of the moment after the last of them. With `sight` agents and checks
+    are those that are in it, and what counts or names others is left empty.
     """
     counts = FleetCounts(parts.evaluator.timeline)
     agents = await agents_in_sight(parts.sessions.roster.agents.values(), sight)
     await take_turns(steps_of(agents, counts.take))
-    shown = _overview(parts, counts)
+    warnings = [] if sight is not None else await all_warnings(parts)
+    shown = _overview(parts, counts, warnings)
     return shown if sight is None else _narrowed(shown, sight)
 
 
@@ -168,7 +163,7 @@ def _narrowed(shown: StatusJson, sight: Sight) -> StatusJson:
     shown["set_aside"] = {name: versions for name, versions in shown["set_aside"].items() if sight(name)}
     shown["drain"] = shown["drain"] | {"agents": shown["agents"]["connected"], "by": None}
     shown["notifications"] = _few_notifications(shown["notifications"])
-    shown["network"], shown["counts"], shown["label_warnings"], shown["questions"] = None, {}, [], 0
+    shown["network"], shown["counts"], shown["questions"] = None, {}, 0
     shown["pipeline"], shown["forwards"] = None, {"fault": None, "troubles": []}
     return shown
 
@@ -180,8 +175,8 @@ def _few_notifications(shown: NotificationsState) -> NotificationsState:
     return {**shown, **none, "fault": fault, "last_error": None, "channels": {}}  # type: ignore[typeddict-item]
 
 
-def _overview(parts: Parts, counts: FleetCounts) -> StatusJson:
-    """Return the overview, with these counts of agents."""
+def _overview(parts: Parts, counts: FleetCounts, warnings: list[str]) -> StatusJson:
+    """Return the overview, with these counts of agents and warnings about labels."""
     sessions, published, journal = parts.sessions, parts.library.published, parts.journal
     return {
         "version": parts.version,
@@ -201,7 +196,7 @@ def _overview(parts: Parts, counts: FleetCounts) -> StatusJson:
         "pipeline": parts.pipeline.overview(time.time()),
         "drain": parts.drain.overview(),
         "restored": parts.library.restored.sentence if parts.library.restored is not None else None,
-        "label_warnings": all_warnings(parts),
+        "label_warnings": warnings,
         "set_aside": parts.library.releases.aside.shown(),
     }
 

@@ -23,7 +23,7 @@ from helen.web.json_types import Status, words
 from helen.web.sight.redaction import seen_state
 
 MOST_KEPT = 50_000  # rows; some 300 bytes each make 15 MB
-FRESH_A_TURN = 100  # rows that are written anew, some 10 us each
+FRESH_A_TURN = 100  # rows that are written anew, some 10 us each, of however many agents
 ROWS_OF_HIDDEN = 20  # that could be taken in the time in which an agent is found to be out of sight
 ROWS_A_TURN = 2_000  # rows that are taken as they are, or passed over: a tenth of a microsecond each, and their bytes
 
@@ -190,7 +190,8 @@ class StateRows:
                     seen = 0
                     yield None
                 continue
-            block = yield from self._block(agent)
+            block, fresh = yield from self._block(agent)
+            seen += fresh * (ROWS_A_TURN // FRESH_A_TURN)
             keys, rows, text = self._redacted(block, block.fitting(wanted), wanted.sight)
             if after is not None and agent == after[0]:
                 first = bisect_right(keys, after)
@@ -217,27 +218,32 @@ class StateRows:
         agents = self._evaluator.timeline.agents()
         return agents if after is None else agents[bisect_left(agents, after[0]) :]
 
-    def _block(self, agent: str) -> Generator[None, None, Block]:
-        """Return the block of an agent as it is now; a row that shows the same as before is not written again."""
+    def _block(self, agent: str) -> Generator[None, None, tuple[Block, int]]:
+        """Return the block of an agent as it is now, and how many of its rows were written since the last moment.
+
+        A row that shows the same as before is not written again.
+        """
         timeline = self._evaluator.timeline
         keys, rules, held = timeline.keys_of(agent), timeline.rules.get(agent), self._blocks.get(agent, NO_BLOCK)
         is_old = agent in timeline.touched or self._building[agent] > 0
         if held.keys is keys and held.rules is rules and not is_old:
-            return held
+            return held, 0
         timeline.touched.discard(agent)
         self._builds = number = self._builds + 1
         self._building[agent] += 1  # a client that asks meanwhile must not take the block of before for the newest
         try:
-            block = yield from self._build(keys, rules, held)
+            block, fresh = yield from self._build(keys, rules, held)
         finally:
             self._building[agent] -= 1
             if not self._building[agent]:
                 del self._building[agent]
         if number > self._numbers.get(agent, 0):  # else another was begun later, and is done
             self._keep(agent, block, number)
-        return block
+        return block, fresh
 
-    def _build(self, keys: Sequence[Key], rules: AgentRules | None, held: Block) -> Generator[None, None, Block]:
+    def _build(
+        self, keys: Sequence[Key], rules: AgentRules | None, held: Block
+    ) -> Generator[None, None, tuple[Block, int]]:
         timeline, rows, fresh = self._evaluator.timeline, list[bytes](), 0
         states = list(map(timeline.states.__getitem__, keys))
         for at, (key, state) in enumerate(zip(keys, states, strict=True)):
@@ -248,7 +254,7 @@ class StateRows:
             fresh += 1
             if fresh % FRESH_A_TURN == 0:
                 yield None
-        return Block.of(keys, rules, states, rows)
+        return Block.of(keys, rules, states, rows), fresh % FRESH_A_TURN
 
     def _keep(self, agent: str, block: Block, number: int) -> None:
         self._kept += len(block.rows) - len(self._blocks.get(agent, NO_BLOCK).rows)

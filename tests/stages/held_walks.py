@@ -16,12 +16,21 @@ class HeldWalks:
     def walk(self, things: Iterable[Any], each: Callable[[Any], object]) -> None:
         self._waiting.extend((each, thing) for thing in list(things))
 
+    @property
+    def left(self) -> int:
+        """Return how many steps wait."""
+        return len(self._waiting)
+
+    def step(self) -> None:
+        """Take the next step."""
+        each, thing = self._waiting.popleft()
+        each(thing)
+
     def take_all(self, done: Callable[[], int]) -> list[int]:
         """Take all steps, and those that they add; return by how much `done()` has grown in each."""
         sizes = list[int]()
         while self._waiting:
             before = done()
-            each, thing = self._waiting.popleft()
-            each(thing)
+            self.step()
             sizes.append(done() - before)
         return sizes

@@ -26,17 +26,19 @@ class House:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.agents: dict[str, Agent] = {}
-        self.roster = SimpleNamespace(agents=self.agents, askable=self._matching)
+        self.roster = SimpleNamespace(agents=self.agents)
+        self.fair_turns = SimpleNamespace(walk=self._walk)
         self.attached: Event[[Agent]] = Event()
         self.asked: list[str] = []
-        self.matched: list[list[str]] = []  # patterns that were held against all agents
+        self.steps: list[int] = []  # things of each step of a walk
         self.cancelled: list[int] = []
         self.full = False
         self.queries = LiveQueries(self._ask, lambda link, message_id: self.cancelled.append(message_id))
 
-    def _matching(self, patterns: Any) -> list[Agent]:
-        self.matched.append(list(patterns))
-        return [agent for name, agent in self.agents.items() if "*" in patterns or name in patterns]
+    def _walk(self, things: Any, each: Any) -> None:
+        for thing in things:
+            self.steps.append(len(thing) if isinstance(thing, list) else 1)
+            each(thing)
 
     def _ask(self, link: FakeLink, check: str, args: bytes) -> int:
         self.asked.append(link.name)

@@ -6,7 +6,7 @@ docs/alertmanager.rst says what is what.
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ from twisted.internet.threads import deferToThread
 from helen.parts import Parts
 from helen.states.downtimes import Window, read_window
 from helen.states.matchers import Matcher, read_matcher
+from helen.states.model import Key, State
 from helen.web.alertmanager.requests import answer_plainly, read_filter, read_json_value
 from helen.web.alertmanager.silences import (
     ack_id,
@@ -143,6 +144,12 @@ def _find(windows: dict[str, Window], name: str) -> Window | None:
     return windows.get(name) or next((each for each in windows.values() if uuid_of(each.id) == name), None)
 
 
+def _acknowledged(states: Mapping[Key, State], name: str) -> Key | None:
+    """Return the check with the acknowledgement of this id; None if there is none. For a thread: all are looked at."""
+    acked = (key for key, state in states.items() if state.ack is not None)
+    return next((key for key in acked if ack_id(key) == name), None)
+
+
 async def _expire(parts: Parts, request: ApiRequest, name: str) -> bytes:
     timeline, actor = parts.evaluator.timeline, request.caller.actor
     sight = parts.visible(request.caller)
@@ -151,9 +158,9 @@ async def _expire(parts: Parts, request: ApiRequest, name: str) -> bytes:
         demand_within(request, timeline.windows.get(window.id, window), sight)
         await parts.commands.write(window.kind, {"action": "cancel", "id": window.id, "author": actor})
         return write_json(request, {})
-    acked = (key for key, state in timeline.states.items() if state.ack is not None and ack_id(key) == name)
-    key = next((each for each in acked if sight is None or sight(each[0])), None)
-    if key is None:
+    key = await deferToThread(_acknowledged, dict(timeline.states), name)
+    is_acked = key is not None and (now := timeline.states.get(key)) is not None and now.ack is not None
+    if key is None or not is_acked or (sight is not None and not sight(key[0])):
         raise Problem(404, "not found", f"no silence {name} is in force")
     await parts.commands.write("ack", {"action": "clear", "owner": actor}, *key)
     return write_json(request, {})

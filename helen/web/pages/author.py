@@ -6,15 +6,19 @@ static/author.js does all that by routes of the API; without a script the text i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from heapq import nsmallest
 
 from attrs import frozen
 from twisted.internet.threads import deferToThread
 
 from equus_protocol.manifest import FILE_NAME
+from helen.agents.roster import Agent
 from helen.library.check_folder import Reading
 from helen.library.check_templates import SMALL, begun
 from helen.rollout.gate_limits import NAMES
 from helen.rollout.rings import write_rings
+from helen.web.connections.short_turns import take_turns
 from helen.web.pages.answer import write_page
 from helen.web.pages.environment import segment
 from helen.web.problems import Problem, bad_request
@@ -22,6 +26,7 @@ from helen.web.query import first_text
 from helen.web.request import ApiRequest
 from helen.web.route import Query, Routes
 from helen.web.routes.checks import read_folder, tag_of_folder
+from helen.web.sight.agents_in_turns import steps_of
 from helen.web.web_parts import WebParts
 
 routes = Routes()
@@ -71,7 +76,7 @@ async def author(parts: WebParts, request: ApiRequest, name: str) -> bytes:
         problems=library.problems.get(name, ()), can_sign=bool(library.private),
         has_rollout=library.releases.last is not None,
         refused=[each for each in library.releases.refused if name in each.files], rings=write_rings(plan.rings),
-        gates=plan.limits, gate_names=NAMES, targets=_targets(parts),
+        gates=plan.limits, gate_names=NAMES, targets=await _targets(parts),
     )  # fmt: skip
 
 
@@ -104,8 +109,15 @@ def _users_of(reading: Reading, name: str) -> tuple[str, ...]:
     return tuple(sorted(each for each, text in reading.files.items() if each != name and wanted.search(text)))
 
 
-def _targets(parts: WebParts) -> list[str]:
-    """Return names and labels of agents that the field of a dry run completes."""
-    agents = [agent for agent in parts.sessions.roster.agents.values() if not agent.is_host]
-    labels = sorted({f"{key}={value}" for agent in agents for key, value in agent.labels.items()})
-    return [*sorted(agent.name for agent in agents)[:MOST_NAMES], *labels[:MOST_NAMES]]
+async def _targets(parts: WebParts) -> list[str]:
+    """Return names and labels of agents that the field of a dry run completes, looked for in short turns."""
+    names, labels = list[str](), set[str]()
+
+    def take(agents: Sequence[Agent]) -> None:
+        for agent in agents:
+            if not agent.is_host:
+                names.append(agent.name)
+                labels.update(f"{key}={value}" for key, value in agent.labels.items())
+
+    await take_turns(steps_of(list(parts.sessions.roster.agents.values()), take))
+    return [*nsmallest(MOST_NAMES, names), *nsmallest(MOST_NAMES, labels)]

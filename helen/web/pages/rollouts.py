@@ -6,12 +6,13 @@ resumes and takes back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import frozen
 
 from helen.rollout.gates import MEMORY_SLACK, RUN_SLACK
+from helen.web.connections.short_turns import take_turns
 from helen.web.pages.answer import write_page
 from helen.web.request import ApiRequest
 from helen.web.route import Routes
@@ -19,6 +20,7 @@ from helen.web.routes.rollouts import RolloutRow, kept_rollout, listed_rollouts,
 from helen.web.web_parts import WebParts
 
 routes = Routes()
+LOOKED_AT_ONCE = 2_000  # rows, of a tenth of a microsecond each
 FULL = 1.25  # times the limit that fill a gauge
 
 
@@ -56,11 +58,24 @@ async def _write(
     releases = parts.library.releases
     is_last = current is not None and releases.last is not None and current["version"] == releases.last.version
     is_tried = is_last and releases.rollout is not None
-    held = sum("R" in row.marks for row in parts.row_feed.rows.values()) if is_tried else 0
+    held = await _held(parts) if is_tried else 0
     return await write_page(
         parts, request, "rollouts", current=current, listed=listed, one=one, is_last=is_last, held=held,
         gauges=gauges_of,
     )  # fmt: skip
+
+
+async def _held(parts: WebParts) -> int:
+    """Return how many checks are tried, counted in short turns."""
+    rows, found = list(parts.row_feed.rows.values()), [0]
+
+    def steps() -> Iterator[None]:
+        for first in range(0, len(rows), LOOKED_AT_ONCE):
+            found[0] += sum("R" in row.marks for row in rows[first : first + LOOKED_AT_ONCE])
+            yield
+
+    await take_turns(steps())
+    return found[0]
 
 
 def gauges_of(figures: Mapping[str, Any], gates: Mapping[str, Any]) -> dict[str, Gauge | None]:

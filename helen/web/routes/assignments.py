@@ -70,7 +70,7 @@ async def put_assignments(parts: Parts, request: ApiRequest, body: ReplaceAssign
     unknown = unknown_checks(assignments, parts.library.tables)
     request.setHeader("etag", tag_of_document(body.text))
     faults = argument_faults(assignments, parts.library.tables)
-    warnings = assignment_warnings(parts, assignments) + password_warnings(assignments)
+    warnings = await assignment_warnings(parts, assignments) + password_warnings(assignments)
     shown: AssignedJson = {
         "revision": file.revision, "unknown_checks": unknown, "argument_faults": faults, "warnings": warnings,
     }  # fmt: skip

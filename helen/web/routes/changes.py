@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypedDict
 
 from attrs import evolve
 
+from helen.agents.roster import Agent
 from helen.evaluation.event_log import Line, TooOld
 from helen.parts import Parts
 from helen.queries.past_changes import Page, PastChanges, Question
 from helen.states.downtimes import planned_window
 from helen.states.model import DOWNTIME, SILENCE, Key
+from helen.web.connections.short_turns import take_turns
 from helen.web.cursors import read_page
 from helen.web.json_types import EventKind
 from helen.web.lake_reads import LakeChanges
@@ -22,6 +24,7 @@ from helen.web.query import first_text, read_moment, texts
 from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Query, Routes
 from helen.web.routes.events import read_filter
+from helen.web.sight.agents_in_turns import steps_of
 from helen.web.streams import EventJson
 from helen.web.web_parts import WebParts
 
@@ -51,7 +54,7 @@ ChangesJson = TypedDict("ChangesJson", {"changes": list[ChangeJson], "from": flo
 )  # fmt: skip
 async def list_changes(parts: WebParts, request: ApiRequest) -> bytes:
     """Answer with changes between two times, the oldest first. Raises Problem while some are in no segment yet."""
-    question, next_cursor = read_question(parts, request, time.time())
+    question, next_cursor = read_question(parts, request, time.time(), await _labels(parts, request))
     covered = read_covered(request)
     page = await past_changes(parts, question)
     wanted = read_filter(parts, request)
@@ -103,13 +106,26 @@ async def past_changes(parts: WebParts, question: Question) -> Page:
     return await parts.lake_reads.ask(past.page, question)
 
 
+async def _labels(parts: WebParts, request: ApiRequest) -> dict[str, dict[str, str]]:
+    """Return a copy of the labels of all agents, made in short turns, if a pattern of the request is of labels."""
+    found = dict[str, dict[str, str]]()
+
+    def take(agents: Sequence[Agent]) -> None:
+        found.update((agent.name, dict(agent.labels)) for agent in agents)
+
+    if any("=" in pattern for pattern in read_filter(parts, request).agents):
+        await take_turns(steps_of(list(parts.sessions.roster.agents.values()), take))
+    return found
+
+
 def read_question(
-    parts: WebParts, request: ApiRequest, now: float
+    parts: WebParts, request: ApiRequest, now: float, labels: dict[str, dict[str, str]]
 ) -> tuple[Question, Callable[[tuple[int, ...]], str]]:
-    """Return what a request asks for, and a function that makes cursors. `now`: unix seconds. Raises Problem."""
+    """Return what a request asks for, and a function that makes cursors. `now`: unix seconds. Raises Problem.
+
+    `labels` are those of agents as they are now, if the request asks for any.
+    """
     wanted = read_filter(parts, request)
-    has_labels, roster = any("=" in pattern for pattern in wanted.agents), parts.sessions.roster
-    labels = {name: dict(agent.labels) for name, agent in roster.agents.items()} if has_labels else {}
     given = [f"{name}={value}" for name in FILTERS for value in texts(request, name)]
     page = read_page(request, "changes", (int, int), given, default=SHOWN)
     since = first_text(request, "since")

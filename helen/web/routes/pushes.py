@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
@@ -12,6 +13,7 @@ from helen.agents.roster import Agent
 from helen.files import restored
 from helen.library.agent_wheels import NotAnEquus, version_of
 from helen.library.library import Library
+from helen.library.published import Published
 from helen.library.push_request import read_plan
 from helen.parts import Parts
 from helen.rollout.rings import write_rings
@@ -19,12 +21,14 @@ from helen.rollout.rollout import Plan
 from helen.web.answers import write_json
 from helen.web.bodies import Body
 from helen.web.body_fields import Files, Flag, Strings, Text, Wheels
+from helen.web.connections.short_turns import take_turns
 from helen.web.json_types import Object
 from helen.web.problems import bad_request
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
 from helen.web.routes.checks import demand_folder
 from helen.web.routes.rollouts import followers_in_sight, show_rollout
+from helen.web.sight.agents_in_turns import steps_of
 
 routes = Routes()
 IN_THE_WAY = {409: "push refused"}
@@ -144,7 +148,7 @@ async def get_push(parts: Parts, request: ApiRequest) -> bytes:
     connected = await followers_in_sight(parts, sight)
     last = parts.library.releases.last
     rollout = None if last is None else await show_rollout(parts, last, sight, connected)
-    shown = {**show_push(parts.library, connected), "rollout": rollout}
+    shown = {**await show_push(parts.library, connected), "rollout": rollout}
     return write_json(request, shown if sight is None else shown | {"staged": None})
 
 
@@ -219,7 +223,7 @@ async def push_agent(parts: Parts, request: ApiRequest, body: PushAgent) -> byte
 async def confirm_push(parts: Parts, request: ApiRequest, body: Body) -> bytes:
     """End the wait of a restored Helen: its set is numbered above what connected agents hold, and goes out."""
     library = parts.library
-    held = max((newer_version(agent.troubles) for agent in parts.sessions.roster.connected()), default=0)
+    held = await _newest_held(parts)
     shown = {"restored": library.restored is not None, "held": held}
     if not body.dry_run:
         await library.confirm(held, functools.partial(restored.remove, parts.state))
@@ -240,22 +244,64 @@ async def undo_push(parts: Parts, request: ApiRequest, body: Body) -> bytes:
     return write_json(request, {"version": version}, 201)
 
 
-def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
+async def _newest_held(parts: Parts) -> int:
+    """Return the newest version that an agent refuses our set for, looked for in short turns; 0: none does."""
+    held = [0]
+
+    def take(agents: Sequence[Agent]) -> None:
+        held[0] = max(held[0], *(newer_version(agent.troubles) for agent in agents))
+
+    await take_turns(steps_of(parts.sessions.roster.connected(), take))
+    return held[0]
+
+
+class _Progress:
+    """Counts the agents that run a set and the Equus with it, some agents at a time: there may be 10,000."""
+
+    def __init__(self, newest: Published) -> None:
+        self.loaded = self.running = 0
+        self.kept_old: dict[str, dict[str, str]] = {}
+        self.refused: dict[str, str] = {}  # the upgrade, by those that have loaded the set
+        self._digest = newest.digest
+        self.equus: str | None = newest.document.agent["version"] if newest.document.agent is not None else None
+        self._wanted = None if self.equus is None else _numbers(self.equus)
+
+    def take(self, agents: Sequence[Agent]) -> None:
+        """Count some agents."""
+        for agent in agents:
+            if self._wanted is not None:
+                self.running += _numbers(agent.equus_version) >= self._wanted
+            if agent.digest == self._digest:
+                self._take_loaded(agent)
+
+    def _take_loaded(self, agent: Agent) -> None:
+        self.loaded += 1
+        if agent.not_active:
+            self.kept_old[agent.name] = agent.not_active
+        if self.equus is not None and "upgrade" in agent.troubles:
+            self.refused[agent.name] = agent.troubles["upgrade"]
+
+    def upgrade(self) -> UpgradeJson | None:
+        """Return what became of the Equus that goes out with the set, if one does."""
+        if self.equus is None:
+            return None
+        return {"version": self.equus, "running": self.running, "refused": self.refused}
+
+
+async def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
     """Return how far the newest set has come, and what is staged (PushJson has the keys, but for `rollout`).
 
-    `connected` are the agents of version 2.
+    `connected` are the agents of version 2; they are counted in short turns, for the set that is the newest before.
     """
-    releases, staged = library.releases, library.staged
-    newest = releases.newest
+    newest = library.releases.newest
     shown: dict[str, Any] = {"version": None, "staged": None, "can_sign": bool(library.private)}
     shown |= {"agents": len(connected), "loaded": 0, "kept_old": {}, "agent": None, "upgrade": None}
     if newest is not None:
-        have = [agent for agent in connected if agent.digest == newest.digest]
-        shown |= {"version": newest.version, "digest": newest.digest, "loaded": len(have)}
-        shown["agent"] = newest.document.agent["version"] if newest.document.agent is not None else None
-        shown["kept_old"] = {agent.name: agent.not_active for agent in have if agent.not_active}
-        if shown["agent"] is not None:
-            shown["upgrade"] = _show_upgrade(shown["agent"], connected, have)
+        progress = _Progress(newest)
+        await take_turns(steps_of(connected, progress.take))
+        shown |= {"version": newest.version, "digest": newest.digest, "loaded": progress.loaded}
+        shown |= {"agent": progress.equus, "kept_old": progress.kept_old, "upgrade": progress.upgrade()}
+    staged = library.staged
     if staged is not None:
         shown["staged"] = {
             "version": staged.version,
@@ -264,14 +310,6 @@ def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
             "files": {name: entry.sha256 for name, entry in staged.files.items()},
         }
     return shown
-
-
-def _show_upgrade(version: str, connected: list[Agent], have: list[Agent]) -> UpgradeJson:
-    """Count the agents that run the Equus of this version, and list refusals of those that have loaded its set."""
-    wanted = _numbers(version)
-    running = [agent for agent in connected if _numbers(agent.equus_version) >= wanted]
-    refused = {agent.name: agent.troubles["upgrade"] for agent in have if "upgrade" in agent.troubles}
-    return {"version": version, "running": len(running), "refused": refused}
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -12,7 +13,7 @@ from equus_protocol.errors import LocalProtocolError
 from equus_protocol.messages import Check
 from groundwork.authority import Caller
 from groundwork.counts import count
-from helen.agents.roster import Agent
+from helen.agents.roster import Agent, unclaimed
 from helen.parts import Parts
 from helen.queries.live_queries import Query, Target
 from helen.queries.one_off_code import Code, Signed
@@ -32,10 +33,12 @@ from helen.web.body_fields import (
     read_patterns,
     read_text,
 )
+from helen.web.connections.short_turns import take_turns
 from helen.web.lines import Lines
 from helen.web.problems import bad_request
 from helen.web.request import ApiRequest
 from helen.web.route import LINES, V1, Routes
+from helen.web.sight.agents_in_turns import agents_in_sight, meant_by, steps_of
 from helen.web.targets import targets_of, targets_of_query, would_ask
 
 routes = Routes()
@@ -126,10 +129,21 @@ async def code_of(parts: Parts, caller: Caller, body: OneOffCode, life: float) -
 
 
 async def named_by(parts: Parts, caller: Caller, on: list[str]) -> tuple[str, ...]:
-    """Return the patterns of an order; of a caller with a limit the names of its agents, so that no other one fits."""
-    if caller.on is None:
-        return parts.sessions.roster.spelled_out(on)
-    return tuple(sorted(agent.name for agent in await targets_of(parts, caller, on)))
+    """Return the patterns of an order; of a caller with a limit the names of its agents, so that no other one fits.
+
+    Else with the names of those that only a given label fits: an agent holds an order against its name and its own
+    labels, and doesn't know what was given to it.
+    """
+    if caller.on is not None:
+        return tuple(sorted(agent.name for agent in await targets_of(parts, caller, on)))
+    named = list[str]()
+    fitting = await agents_in_sight(parts.sessions.roster.agents.values(), None, meant_by(on, askable=True))
+
+    def take(agents: Sequence[Agent]) -> None:
+        named.extend(unclaimed(on, ((agent.name, agent.claimed) for agent in agents)))
+
+    await take_turns(steps_of(fitting, take))
+    return (*on, *sorted(named))
 
 
 class LiveQuery:

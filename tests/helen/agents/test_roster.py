@@ -7,7 +7,7 @@ import pytest
 from helen_parts import FakeLink
 
 from helen.agents import roster as roster_module
-from helen.agents.roster import CONFLICT_SECONDS, MAX_SERIES, Agent, Latest, Roster
+from helen.agents.roster import CONFLICT_SECONDS, MAX_SERIES, Agent, Latest, Roster, unclaimed
 
 
 class Watched:
@@ -235,14 +235,12 @@ def test_labels_of_a_host_are_given_until_it_is_an_agent() -> None:
     assert (host.labels, host.given) == ({"role": "db"}, {"role": "db"})
 
 
-def test_an_order_names_those_that_only_a_given_label_fits() -> None:
-    """The agents read its patterns, too, and don't know what was given to them."""
-    roster = Roster(lambda agent: None, lambda agent, link: None, given=lambda name: {"role": "db"})
-    for name, claimed in (("db-1", {}), ("db-2", {"role": "db"}), ("db-3", {"role": "web"})):
-        roster.claim(roster.know(name), claimed)
-    assert roster.spelled_out(["role=d*"]) == ("role=d*", "db-1", "db-3")
-    assert roster.spelled_out(["role=d*", "db-*"]) == ("role=d*", "db-*")
-    assert roster.spelled_out(["role=web"]) == ("role=web",)
+def test_those_who_would_not_find_themselves_in_patterns() -> None:
+    """The agents read the patterns of an order, too, and don't know what was given to them."""
+    agents: list[tuple[str, dict[str, str]]] = [("db-3", {"role": "web"}), ("db-1", {}), ("db-2", {"role": "db"})]
+    assert unclaimed(["role=d*"], agents) == ("db-1", "db-3")
+    assert unclaimed(["role=d*", "db-*"], agents) == ()
+    assert unclaimed(["role=web"], agents) == ("db-1", "db-2")
 
 
 def seen(status: int, received: float, summary: str = "") -> Latest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,6 +49,7 @@ class House:
         self.roster = self
         self.attached: Event[[Agent]] = Event()
         self.detached: Event[[Agent]] = Event()
+        self.fair_turns = SimpleNamespace(walk=lambda things, each: [each(thing) for thing in things])
 
     def connected(self) -> list[Agent]:
         return [agent for agent in self.agents.values() if agent.link is not None and not agent.link.closing]

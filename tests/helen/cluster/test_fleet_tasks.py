@@ -48,12 +48,24 @@ def test_a_great_fleet_that_is_away(play: Play) -> None:
     names = [f"a{number}" for number in range(3 * fleet_tasks.A_TURN)]
     for name in names:
         play.house.agents[name] = Agent(name)
-    play.ask(agents=[*names, "b*"])
-    assert play.house.matched == [["b*"]]
+    play.ask(agents=names)
+    assert play.house.steps == []
     assert len(play.tasks.open["t1"].question.outcomes) == fleet_tasks.A_TURN
     play.clock.advance(0)
     assert len(play.outcomes) == len(names)
     assert set(play.outcomes.values()) == {"offline"}
+
+
+def test_patterns_are_held_against_some_agents_at_a_time(play: Play) -> None:
+    """Those that can be asked: not a host without an agent, and none that was revoked."""
+    for number in range(3 * fleet_tasks.LOOKED_AT_ONCE):
+        play.house.agents[f"a{number}"] = Agent(f"a{number}", labels={"role": f"r{number % 3}"})
+    play.house.agents["a2"].enrolled = False
+    play.house.agents["a5"].revoked_at = 5.0
+    play.ask(agents=["role=r2"])
+    assert play.house.steps == [fleet_tasks.LOOKED_AT_ONCE] * 3 + [1]
+    play.clock.advance(0)
+    assert sorted(play.outcomes) == sorted(f"a{number}" for number in range(8, 3 * fleet_tasks.LOOKED_AT_ONCE, 3))
 
 
 def test_those_who_come_back_are_asked_together(play: Play) -> None:

@@ -4,11 +4,12 @@ import random
 from typing import Any
 
 import pytest
+from held_walks import HeldWalks
 from helen_parts import FakeLink
 
 from equus_protocol.results import parse
 from helen.queries import live_queries as queries_module
-from helen.queries.live_queries import ASKED_AT_ONCE, LiveQueries, QueryRefused, Target
+from helen.queries.live_queries import AT_ONCE, LiveQueries, QueryRefused, Target
 
 OK = parse(b'{"status": "ok", "summary": "fine"}')
 DENIED = parse(b'{"status": "unknown", "reason": "denied", "summary": "not here"}')
@@ -106,17 +107,65 @@ def test_whoever_asked_hangs_up(asker: Asker) -> None:
     assert (asker.targets, asker.ended, asker.cancelled, len(asker.queries)) == ([], 0, [1, 2], 0)
 
 
-def test_a_great_fleet_is_asked_in_steps(asker: Asker) -> None:
-    """ASKED_AT_ONCE a step; who went before its turn is offline, who is left at the deadline has expired."""
-    links = [FakeLink(f"a{n}") for n in range(2 * ASKED_AT_ONCE + 5)]
+class Held(Asker):
+    """An asker whose walks go on step by step, when they are told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.walks = HeldWalks()
+        self.queries = LiveQueries(
+            self.ask, lambda link, message_id: self.cancelled.append(message_id), self.walks.walk
+        )
+
+
+def test_a_great_fleet_is_asked_in_steps() -> None:
+    """AT_ONCE a step; who went before its turn is offline."""
+    asker, links = Held(), [FakeLink(f"a{n}") for n in range(2 * AT_ONCE + 5)]
     query = asker.start(*((link.name, link) for link in links))
-    assert len(query.open) == ASKED_AT_ONCE
-    links[ASKED_AT_ONCE].closing = True
-    assert asker.queries.advance(query) is False
-    assert asker.outcomes == {f"a{ASKED_AT_ONCE}": "offline"}
+    assert len(query.open) == AT_ONCE
+    links[AT_ONCE].closing = True
+    asker.walks.step()
+    assert (asker.outcomes, len(query.open)) == ({f"a{AT_ONCE}": "offline"}, 2 * AT_ONCE - 1)
+    asker.walks.step()
+    assert (len(query.open), len(query.unasked), asker.walks.left) == (2 * AT_ONCE + 4, 0, 0)
+
+
+def test_a_great_fleet_is_given_up_in_steps() -> None:
+    """AT_ONCE a step, each once: one that answers meanwhile has answered, none is asked any more, the end is last."""
+    asker, links = Held(), [FakeLink(f"a{n}") for n in range(4 * AT_ONCE)]
+    query = asker.start(*((link.name, link) for link in links))
+    asker.walks.step()
+    asker.queries.sweep(9.0)
     asker.queries.sweep(10.0)
-    assert len(asker.targets) == len(links) == len(asker.outcomes)
-    assert (asker.ended, asker.queries.advance(query), len(asker.cancelled)) == (1, True, 2 * ASKED_AT_ONCE - 1)
+    asker.queries.sweep(11.0)  # it is being given up already
+    claim = asker.queries.take_answer(links[2 * AT_ONCE - 1], 2 * AT_ONCE)
+    assert claim is not None and asker.targets == []
+    asker.queries.settle(claim, OK)
+    sizes, last = [], len(asker.targets)
+    while asker.walks.left:
+        assert asker.ended == 0 or len(asker.targets) == len(links)
+        asker.walks.step()
+        sizes.append(len(asker.targets) - last)
+        last = len(asker.targets)
+    assert max(sizes) == AT_ONCE and len(asker.targets) == len(asker.outcomes) == len(links)
+    assert list(asker.outcomes.values()).count("answered") == 1
+    assert (asker.ended, len(asker.cancelled), len(asker.queries), query.open) == (1, 2 * AT_ONCE - 1, 0, {})
+    assert asker.queries._by_link == {}
+
+
+def test_a_great_fleet_is_abandoned_in_steps() -> None:
+    """While it expires, too: nobody is told any more, and the agents still are."""
+    asker, links = Held(), [FakeLink(f"a{n}") for n in range(3 * AT_ONCE)]
+    query = asker.start(*((link.name, link) for link in links))
+    while asker.walks.left:
+        asker.walks.step()
+    asker.queries.sweep(10.0)
+    asker.walks.step()
+    assert (len(asker.targets), len(asker.cancelled)) == (AT_ONCE, AT_ONCE)
+    asker.queries.abandon(query)
+    while asker.walks.left:
+        asker.walks.step()
+    assert (len(asker.targets), len(asker.cancelled), len(asker.queries)) == (AT_ONCE, 3 * AT_ONCE, 0)
 
 
 def test_questions_are_bounded(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:

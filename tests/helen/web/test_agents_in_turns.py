@@ -1,110 +1,31 @@
-"""Requests that look at all agents do so in turns: each is followed to its answer, and agents are counted in each turn.
-
-No clock is looked at. An agent counts once in a turn; a walk over all of them at once, wherever it is made, is a turn
-with as many agents.
-"""
+"""Requests that look at all agents do so in turns: they are counted in each turn, to the answer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Coroutine
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock, Cooperator
-from twisted.python.failure import Failure
-from twisted.web.test.requesthelper import DummyChannel
+from counted_agents import AGENTS, MOST, Fleet, asked
+from twisted.internet.defer import Deferred
 
 from groundwork.authority import Caller
-from helen.agents.roster import Agent, Roster
+from helen.agents.roster import Agent
 from helen.agents.sight import Sight
-from helen.assignments.known_notes import KnownNotes
-from helen.states.fleet_timeline import Timeline
 from helen.web import overview
 from helen.web.access import OWNER
-from helen.web.connections import short_turns
 from helen.web.problems import Problem
-from helen.web.request import ApiRequest
 from helen.web.routes import many_acks, metrics, results, rollouts, rows
 from helen.web.routes.drain import get_drain
 from helen.web.sight.agents_in_turns import AGENTS_A_STEP, agents_in_sight, names_in_sight
 from helen.web.targets import targets_of
 
-AGENTS = 2_000
-MOST = 2 * AGENTS_A_STEP  # of one turn: the end of a step, and the next one
 LIMITS: list[tuple[str, ...] | None] = [None, ("role=r1",), ("a1*",)]
-
-
-class Fleet:
-    """Has 2,000 agents, half of them with the role r1, and knows which of them were looked at in this turn."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.clock, touched = Clock(), set[str]()
-        self.touched = touched
-
-        class Counted(Agent):
-            def __getattribute__(self, name: str) -> Any:
-                if name not in ("name", "__class__"):  # alone, it is how a list is sorted, in a millisecond
-                    touched.add(object.__getattribute__(self, "name"))
-                return super().__getattribute__(name)
-
-        made = Cooperator(lambda: lambda: True, lambda step: self.clock.callLater(1.0, step))  # a step is a turn
-        monkeypatch.setattr(short_turns, "_cooperator", made)
-        for module in (metrics, results):
-            monkeypatch.setattr(module, "deferToThread", lambda call, *given: succeed(call(*given)))
-        self.roster = Roster(lambda agent: None, lambda agent, link: None)
-        self.roster.agents = {
-            f"a{number}": Counted(f"a{number}", labels={"role": f"r{number % 2}", "own": f"v{number}"})
-            for number in range(AGENTS)
-        }
-
-    def parts(self, limit: tuple[str, ...] | None) -> Any:
-        """Return the parts that the routes below need; their caller is limited so."""
-        sight = None if limit is None else Sight(limit, self.roster.agents)
-        return SimpleNamespace(
-            visible=lambda caller: sight, sessions=SimpleNamespace(roster=self.roster, queries=()), version="1",
-            evaluator=SimpleNamespace(timeline=Timeline()), notes=KnownNotes(), started_at=1.0, exports=KnownExports(),
-            library=SimpleNamespace(published=None), clock=SimpleNamespace(steps={}, slept=0.0), network=None,
-            drain=SimpleNamespace(overview=lambda: {"phase": "no", "agents": 0}),
-            targets=SimpleNamespace(entries_of=lambda name: ()),
-        )  # fmt: skip
-
-    def follow(self, begin: Coroutine[Deferred[Any], Any, Any]) -> tuple[Any, list[int]]:
-        """Return the answer, and how many agents each turn looked at."""
-        sizes, done = list[int](), list[Any]()
-        self.touched.clear()
-        Deferred.fromCoroutine(begin).addBoth(done.append)
-        while not done:
-            sizes.append(len(self.touched))
-            self.touched.clear()
-            assert len(sizes) < 10_000
-            self.clock.advance(1.0)
-        if isinstance(done[0], Failure):
-            done[0].raiseException()
-        return done[0], [*sizes, len(self.touched)]
-
-
-class KnownExports:
-    """Exports nothing."""
-
-    def of(self, name: str) -> dict[str, tuple[str, ...]]:
-        return {}
 
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch) -> Fleet:
     return Fleet(monkeypatch)
-
-
-def asked(written: list[bytes], query: dict[str, str] | None = None) -> ApiRequest:
-    request = ApiRequest(DummyChannel(), False)
-    request.method, request.uri, request.path, request.clientproto = b"GET", b"/x", b"/x", b"HTTP/1.1"
-    request.args = {name.encode(): [value.encode()] for name, value in (query or {}).items()}
-    request.caller = OWNER
-    request.write = written.append
-    return request
 
 
 def seen_of(limit: tuple[str, ...] | None) -> int:
@@ -156,7 +77,7 @@ def test_drain_and_rollouts(fleet: Fleet, limit: tuple[str, ...] | None) -> None
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_the_overview(fleet: Fleet, limit: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "_overview", lambda parts, counts: counts)
+    monkeypatch.setattr(overview, "_overview", lambda parts, counts, warnings: counts)
     parts = fleet.parts(None)
     sight = None if limit is None else Sight(limit, fleet.roster.agents)
     if limit is not None:

@@ -162,11 +162,32 @@ def test_the_reactor_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         run(fleet.timeline.result(f"a{number % 2}", f"c{number}", Result(1.0, 0)))
         run(fleet.timeline.result(f"b{number}", "c", Result(1.0, 0)))
     bad = StateFilter(statuses=frozenset({2}))
-    assert sum(some is None for some in fleet.state_rows.rows(bad)) == 20 + 6
+    assert sum(some is None for some in fleet.state_rows.rows(bad)) == 20 + 2 + 22  # nine agents of one check each
     assert sum(some is None for some in fleet.state_rows.rows(bad)) == 6
     parts: list[bytes] = []
     list(write_states(fleet.state_rows.rows(ALL), None, parts.append, lambda place: b"}", lambda: True))
     assert not b"".join(parts).endswith(b"]}")
+
+
+def test_rows_of_many_small_agents_are_written_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few checks an agent has, and wherever one ends: a turn writes about as many rows as it has time for."""
+    written, show, sizes = [0], state_rows._show, list[int]()
+
+    def counted(*given: Any) -> Any:
+        written[0] += 1
+        return show(*given)
+
+    monkeypatch.setattr(state_rows, "_show", counted)
+    fleet = Fleet(1)
+    for number in range(400):
+        for check in range(1 + number % 7):
+            run(fleet.timeline.result(f"a{number:03}", f"c{check}", Result(1_000.0, 2)))
+    for some in fleet.state_rows.rows(ALL):
+        if some is None:
+            sizes.append(written[0])
+            written[0] = 0
+    assert sum(sizes) + written[0] == len(fleet.timeline.states) > 10 * state_rows.FRESH_A_TURN
+    assert max(sizes) <= 2 * state_rows.FRESH_A_TURN
 
 
 @pytest.mark.parametrize("seed", range(5))

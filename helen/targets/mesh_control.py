@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from helen.agents.roster import Agent
-from helen.assignments.mesh_schedule import Members, Mesh, address_of, first_of, id_of, meshes_of
+from helen.assignments.mesh_schedule import Members, Mesh, address_of, base_of, first_of, meshes_of
 from helen.assignments.schedule import Assignment
 from helen.sessions.session_service import SessionService
 
@@ -111,12 +111,21 @@ class MeshControl:
 
     def watchers(self, check_id: str) -> list[str]:
         """Return the agents that run a check of this id against one agent, by name; none for another check."""
-        for entry in self._entries() if "@" in check_id else ():
-            members = self.members(entry.mesh)
-            for peer in members:
-                if id_of(entry, peer) == check_id:
-                    return sorted(members.keys() - {peer})
+        for _, peer, members in self._with_peer(check_id):
+            return sorted(members.keys() - {peer})
         return []
+
+    def mesh_of(self, agent: str, check_id: str) -> str | None:
+        """Return the id of the mesh that has an agent run the check of this id; None for another check."""
+        return next((base_of(entry) for entry, _, members in self._with_peer(check_id) if agent in members), None)
+
+    def _with_peer(self, check_id: str) -> Iterator[tuple[Assignment, str, Members]]:
+        """Yield each mesh with a check of this id, the agent that it is against, and all members."""
+        for entry in self._entries() if "@" in check_id else ():
+            members, before = self.members(entry.mesh), f"{base_of(entry)}@"
+            peer = check_id.removeprefix(before)
+            if check_id.startswith(before) and peer in members:
+                yield entry, peer, members
 
     def _entries(self) -> Iterator[Assignment]:
         yield from meshes_of(self._sessions.delivery.assignments)

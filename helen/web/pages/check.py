@@ -52,7 +52,7 @@ async def write_check(parts: WebParts, request: ApiRequest, agent: str, check: s
         entry=None if entry is None else show_entry(entry), spans=SPANS,
         runs=[show_result(seen_result(past, sight)) for past in runs],
         is_code_known=latest is not None and latest.code is not None, holds=_holds(parts, request, key),
-        connected=known is not None and known.link is not None,
+        connected=known is not None and known.link is not None, mesh=parts.meshes.mesh_of(agent, check),
     )  # fmt: skip
 
 

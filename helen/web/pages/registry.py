@@ -18,6 +18,7 @@ from helen.web.pages import (
     check,
     checks,
     login,
+    mesh,
     rollouts,
     shared,
     why,
@@ -31,7 +32,7 @@ from helen.web.route import Route
 from helen.web.routes.registry import RouteModule
 
 MODULES: tuple[RouteModule, ...] = (
-    shared, login, board, check, checks, author, agents, why, rollouts, windows, ask, about,
+    shared, login, board, check, checks, author, agents, mesh, why, rollouts, windows, ask, about,
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Annotated, NotRequired, TypedDict
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from equus_protocol.results import STATUS_WORDS
 from helen.agents.sight import Sight
@@ -128,34 +128,64 @@ class MeshesJson(TypedDict):
 @routes.get(f"{V1}/mesh", "read", "Agents that check each other, and who sees whom", answer=MeshesJson)
 async def get_meshes(parts: Parts, request: ApiRequest) -> bytes:
     """Answer with a table for each mesh; a limited caller gets the agents that it sees, and no mesh without any."""
-    sight = parts.visible(request.caller)
-    listed = parts.meshes.meshes()
-    if sight is not None:
-        seen = [(entry, {name: members[name] for name in members if sight(name)}) for entry, members, _ in listed]
-        listed = [(evolve(entry, mesh=()), members, 0) for entry, members in seen if members]
-    shown = list[MeshJson]()
+    listed, shown = await meshes_in_sight(parts, parts.visible(request.caller)), list[MeshJson]()
 
     def steps() -> Iterator[None]:
         for each in listed:  # of 50 agents at most
-            shown.append(_mesh(parts, *each))
+            shown.append(_mesh(parts, each))
             yield
 
     await take_turns(steps())
     return write_json(request, {"meshes": shown})
 
 
-def _mesh(parts: Parts, entry: Assignment, members: Members, left_out: int) -> MeshJson:
-    states, ids = parts.evaluator.timeline.states, {peer: id_of(entry, peer) for peer in members}
+@frozen
+class MeshInSight:
+    """Holds a mesh as a caller sees it: `members` have addresses; to a limited caller `left_out` is 0."""
+
+    entry: Assignment
+    members: Members
+    left_out: int
+
+    @property
+    def id(self) -> str:
+        return base_of(self.entry)
+
+
+async def meshes_in_sight(parts: Parts, sight: Sight | None) -> list[MeshInSight]:
+    """Return the meshes with the members that are seen; with a limit, no mesh without any, and none of its patterns."""
+    listed = [MeshInSight(*each) for each in parts.meshes.meshes()]
+    if sight is None:
+        return listed
+    found = list[MeshInSight]()
+
+    def steps() -> Iterator[None]:
+        for each in listed:
+            members = {name: address for name, address in each.members.items() if sight(name)}
+            if members:
+                found.append(MeshInSight(evolve(each.entry, mesh=()), members, 0))
+            yield
+
+    await take_turns(steps())
+    return found
+
+
+def _mesh(parts: Parts, mesh: MeshInSight) -> MeshJson:
+    return {
+        "id": mesh.id, "check": mesh.entry.check, "mesh": list(mesh.entry.mesh), "agents": list(mesh.members),
+        "addresses": list(mesh.members.values()), "left_out": mesh.left_out, "seen": who_sees_whom(parts, mesh),
+    }  # fmt: skip
+
+
+def who_sees_whom(parts: Parts, mesh: MeshInSight) -> list[list[str | None]]:
+    """Return the status of each member by each member, in their order; None for itself and where nothing is known."""
+    states, ids = parts.evaluator.timeline.states, {peer: id_of(mesh.entry, peer) for peer in mesh.members}
 
     def seen(watcher: str, peer: str) -> str | None:
         state = states.get((watcher, ids[peer])) if watcher != peer else None
         return None if state is None or state.shown.reason == PENDING else STATUS_WORDS[state.shown.status]
 
-    return {
-        "id": base_of(entry), "check": entry.check, "mesh": list(entry.mesh), "agents": list(members),
-        "addresses": list(members.values()), "left_out": left_out,
-        "seen": [[seen(watcher, peer) for peer in members] for watcher in members],
-    }  # fmt: skip
+    return [[seen(watcher, peer) for peer in mesh.members] for watcher in mesh.members]
 
 
 @routes.put(

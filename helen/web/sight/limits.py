@@ -39,7 +39,7 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     (FILTERED, "GET", "label/<path:name>/values metadata rules status/buildinfo"),
     (FILTERED, "POST", "labels"),
     (FILTERED, "GET", "/ /checks/<agent>/<path:check> /checks/<agent>/<path:check>/why /agents /agents/<name> /about"),
-    (FILTERED, "GET", "/windows /windows/new /windows/<name> /ask"),
+    (FILTERED, "GET", "/windows /windows/new /windows/<name> /ask /mesh"),
     (PLAIN, "POST", "checks/lint"),
     (REFUSED, "GET", "/rollouts /rollouts/<int:version> code/<digest> /checks /author /author/<path:name>"),
     (FILTERED, "POST", "agents/<name>/revoke agents/<name>/forget agents/<name>/labels renewals/tokens windows"),

@@ -124,6 +124,8 @@ def test_more_than_a_mesh_takes(stage: Stage) -> None:
 def test_who_sees_one(stage: Stage) -> None:
     assert stage.control.watchers("ping@edge-2") == ["edge-1"]
     assert [stage.control.watchers(each) for each in ("ping", "ping@web-1", "pong@edge-1", "@")] == [[], [], [], []]
+    assert [stage.control.mesh_of(name, "ping@edge-2") for name in ("edge-1", "web-1")] == ["ping", None]
+    assert stage.control.mesh_of("edge-1", "ping") is None
 
 
 def test_each_mesh_is_chosen_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

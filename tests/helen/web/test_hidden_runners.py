@@ -78,6 +78,7 @@ def parts_of(sight: Sight | None, folder: Path) -> Any:
     return SimpleNamespace(
         visible=lambda caller: sight, state=folder, evaluator=SimpleNamespace(timeline=timeline, recent=RECORDS),
         sessions=SimpleNamespace(roster=SimpleNamespace(agents=AGENTS), delivery=delivery),
+        meshes=SimpleNamespace(mesh_of=lambda agent, check: None),
         lake_reads=SimpleNamespace(ask=lambda call, *given: succeed(call(*given))),
         pipeline=SimpleNamespace(lake=folder),
     )  # fmt: skip

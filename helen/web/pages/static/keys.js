@@ -68,7 +68,7 @@ function showKeys() {
 
 // ---------------------------------------------------------------------------------------------- go to
 
-const PAGES = [["Board", "/"], ["Agents", "/agents"], ["Checks", "/checks"], ["Rollouts", "/rollouts"],
+const PAGES = [["Board", "/"], ["Agents", "/agents"], ["Meshes", "/mesh"], ["Checks", "/checks"], ["Rollouts", "/rollouts"],
   ["Downtimes", "/windows"], ["Ask", "/ask"], ["About", "/about"]];
 
 async function goTo() {

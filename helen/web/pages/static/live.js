@@ -1,7 +1,8 @@
 // Keeps a page true: one stream a browser, parts that are fetched again when a fitting event comes, and the age of it all.
 //
-// A part is <div data-live="transition notice" data-part="NAME" [data-on=AGENT] [data-check=CHECK]>; the server makes it
-// again for ?part=NAME. Focus, selection, open details and forms that were touched stay as they are.
+// A part is <div data-live="transition notice" data-part="NAME" [data-on=AGENT] [data-check=CHECK]
+// [data-begins=BEGINNING OF CHECKS]>; the server makes it again for ?part=NAME. Focus, selection, open details and forms
+// that were touched stay as they are.
 import { isWanted, SILENT_SECONDS, sinceOf, Stream, union } from "./stream.js";
 import { clock, learnClock, now, writeAges, writeTimes, zoneName } from "./time.js";
 
@@ -156,7 +157,8 @@ function watchParts() {
     const kinds = part.dataset.live.split(/[\s,]+/).filter(Boolean);
     listen({ kinds }, (kind, data) => {
       const isOther = kind !== "reset" && ((part.dataset.on && data.agent && data.agent !== part.dataset.on)
-        || (part.dataset.check && data.check_id && data.check_id !== part.dataset.check));
+        || (part.dataset.check && data.check_id && data.check_id !== part.dataset.check)
+        || (part.dataset.begins && data.check_id && !data.check_id.startsWith(part.dataset.begins)));
       if (!isOther) renewSoon(part);
     });
   }

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from browser import WIDE, a_tab
-from helen_running import Running, pulse, wait_until
+from browser import WIDE, Tab, a_tab
+from helen_running import Program, Running, pulse, wait_until
 from playwright.sync_api import Browser, expect
 
 from helen.web.pages.assets import STATIC, assets
@@ -29,6 +29,7 @@ PAGES = {
     "author": "/author/pulse.lua",
     "windows": "/windows/new?on=web-*&check=*&for=2h",
 }
+MESH = "mesh"  # is of other agents than the rest
 ASSIGNED = {"cpu": "2s", "memory": "2s", "uptime": "5s", "pulse": "2s", "sick": "2s", "weak": "3s"}
 
 
@@ -49,8 +50,8 @@ def test_the_page_shows_all_pictures() -> None:
     """Each picture stands in docs/pages.rst with words for readers who don't see it; the board stands in README.rst."""
     text = (ROOT / "docs" / "pages.rst").read_text()
     shown = re.findall(r"\.\. image:: pictures/(\w+)\.png\n   :alt: \S.+", text)
-    assert sorted(shown) == sorted(PAGES)
-    assert all((PICTURES / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in PAGES)
+    assert sorted(shown) == sorted([*PAGES, MESH])
+    assert all((PICTURES / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in [*PAGES, MESH])
     assert "docs/pictures/board.png" in (ROOT / "README.rst").read_text()
     assert assets().build in assets().path("pages.css")
 
@@ -83,8 +84,34 @@ def test_make_the_pictures(browser: Browser, tmp_path: Path) -> None:
                     expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live", timeout=20_000)
                     tab.page.wait_for_timeout(2_000)
                     tab.page.screenshot(path=PICTURES / f"{name}.png")
+                agents += show_mesh(helen, tab)
         (PICTURES / "MADE_OF").write_text(made_of() + "\n")
     finally:
         for agent in agents:
             agent.end()
         helen.end()
+
+
+def show_mesh(helen: Running, tab: Tab) -> list[Program]:
+    """Take the picture of six agents that check each other, of which one is seen badly and one is away."""
+    (helen.checks / "reach.lua").write_text(
+        pulse("answers in 3 ms").replace('return "ok"', 'return args.word == "edge-4" and "critical" or "ok"')
+    )
+    text = '[[assign]]\ncheck = "reach"\nmesh = ["role=edge"]\nevery = "2s"\nargs = { word = "{name}" }\n'
+    helen.client.put("/api/v1/assignments", {"text": text})
+    edges = [helen.agent(f"edge-{number}", "role=edge") for number in range(1, 7)]
+    wait_until(lambda: "critical" in [each for row in seen(helen) for each in row], "mesh in which one is seen badly")
+    wait_until(lambda: sum(each is None for row in seen(helen) for each in row) == 6, "whole mesh")
+    edges[5].end()
+    tab.open("/mesh")
+    expect(tab.page.locator("#mesh tr[data-agent=edge-6] th")).to_contain_text("away", timeout=20_000)
+    tab.page.wait_for_timeout(2_000)
+    tab.page.screenshot(path=PICTURES / f"{MESH}.png")
+    return edges
+
+
+def seen(helen: Running) -> list[list[str | None]]:
+    """Return the table of the first mesh."""
+    meshes = helen.client.get("/api/v1/mesh")["meshes"]
+    found: list[list[str | None]] = meshes[0]["seen"] if meshes else []
+    return found

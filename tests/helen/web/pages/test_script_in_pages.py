@@ -32,7 +32,7 @@ LOAD = {
 ESCAPES = "\x1b[2J\x1b]0;x\x07\u202egnp.exe\u2028\x9b31m\u200b"
 SHOWN = "\\x1b[2J\\x1b]0;x\\x07\\u202egnp.exe\\u2028\\x9b31m\\u200b"
 PAGES = ("/", "/?all=1", "/?all=1&group=role", "/agents", "/agents/liar?links=1", "/checks", "/rollouts", "/windows",
-         "/windows/new?on=liar&check=*&for=2h", "/ask?on=liar", "/about")  # fmt: skip
+         "/windows/new?on=liar&check=*&for=2h", "/ask?on=liar", "/mesh", "/about")  # fmt: skip
 LONG = 1_000_000
 
 

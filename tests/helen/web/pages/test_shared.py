@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[4]
 VENDOR = STATIC / "vendor"
 LIVE_PAGES = (
     "/", "/agents", "/agents/web-1", "/checks", "/checks/web-1/pulse", "/checks/web-1/pulse/why", "/author/pulse.lua",
-    "/rollouts", "/windows", "/windows/new", "/ask", "/about",
+    "/rollouts", "/windows", "/windows/new", "/ask", "/mesh", "/about",
 )  # fmt: skip
 FOREIGN = re.compile(rb"(?:https?:)?//(?!\s)[a-z0-9.-]+\.[a-z]{2,}", re.IGNORECASE)
 

@@ -18,6 +18,7 @@ class Intake:
         self._records: deque[tuple[Entry | Change | Floor, int]] = deque()
         self._wake = threading.Event()
         self._is_asleep = False  # the thread that empties it waits, or is about to
+        self.is_urgent = False  # somebody waits for an answer that a queued record is
         self.bytes_in = 0  # of all that was queued since the start, and of what was handed over of it
         self.bytes_out = 0
         self.closing = False
@@ -38,6 +39,12 @@ class Intake:
         if self._is_asleep:
             self._wake.set()
 
+    def push_urgent(self, record: Entry | Change | Floor, size: int) -> None:
+        """Add one record for which somebody waits, so that its group is written soon. Called by the reactor thread."""
+        self.push(record, size)
+        self.is_urgent = True
+        self._wake.set()
+
     def close(self) -> None:
         """End the queue: nothing is pushed after this. Any thread may call it."""
         self.closing = True
@@ -53,8 +60,15 @@ class Intake:
             self._is_asleep = False
         return bool(self._records)
 
+    def wait_for_urgent(self, seconds: float) -> None:
+        """Wait until an urgent record is queued, the queue ends, or these seconds are over."""
+        self._wake.clear()
+        if not self.is_urgent and not self.closing:  # pushed between the look and the clear
+            self._wake.wait(seconds)
+
     def take(self, most_bytes: int, most_records: int) -> tuple[list[Entry | Change | Floor], int]:
         """Return the next records, and their size for `done`. Called by the writer thread."""
+        self.is_urgent = False  # first: what is pushed from here on may not be among them
         taken: list[Entry | Change | Floor] = []
         total = 0
         while self._records and total < most_bytes and len(taken) < most_records:

@@ -147,7 +147,7 @@ class Journal:
             return None
         sequence = self._own[agent] = self._own.get(agent, 0) + 1
         entry = Entry(agent, check_id, check, OWN_SPOOL, sequence, origin, received, blob, clock_offset_ms)
-        self._intake.push(entry, len(blob))
+        self._intake.push_urgent(entry, len(blob))
         return sequence
 
     def change(
@@ -167,7 +167,7 @@ class Journal:
             document = {"agent": agent, **document}
         encoded = msgspec.json.encode(document)
         change = Change(kind, self._clock(), agent, check_id, encoded)
-        self._intake.push(change, len(encoded))
+        self._intake.push_urgent(change, len(encoded))
         return change
 
     def forget_below(self, agent: str, spool: str, first: int) -> None:
@@ -187,6 +187,18 @@ class Journal:
         The backlog alone ends a moment sooner: when the last batch is on its way between the threads.
         """
         return self._intake.backlog_bytes != 0 or self._hand_over.has_some
+
+    @property
+    def position(self) -> int:
+        """Return the place behind the last record that was queued, for `has_delivered`."""
+        return self._intake.bytes_in
+
+    def has_delivered(self, position: int) -> bool:
+        """Return True if all records before a `position` have come back by `on_durable`. Ask in the caller's thread.
+
+        Others may be queued behind it all the while: on a busy Helen there is never a moment without any.
+        """
+        return self._intake.bytes_out >= position and not self._hand_over.has_some
 
     @property
     def full(self) -> bool:

@@ -139,10 +139,16 @@ class Writer:
         return True
 
     def _let_a_group_grow(self) -> None:
-        """Wait a moment for more records: an idle journal writes at once, a busy one every `group_seconds`."""
-        wait = self._last_commit + self._limits.group_seconds - time.monotonic()
-        if wait > 0 and not self._intake.closing and self._intake.backlog_bytes < self._limits.group_bytes:
+        """Wait a moment for more records: an idle journal writes at once, a busy one every `group_seconds`.
+
+        Few and small ones wait until `calm_seconds` after the last group, or until one comes that somebody waits for.
+        """
+        intake, limits = self._intake, self._limits
+        wait = self._last_commit + limits.group_seconds - time.monotonic()
+        if wait > 0 and not intake.closing and intake.backlog_bytes < limits.group_bytes:
             self._stopping.wait(wait)
+        if len(intake) < limits.calm_records and intake.backlog_bytes < limits.calm_bytes and not intake.is_urgent:
+            intake.wait_for_urgent(self._last_commit + limits.calm_seconds - time.monotonic())
         self._last_commit = time.monotonic()
 
     # ------------------------------------------------------------------------------------------- one group

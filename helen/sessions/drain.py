@@ -45,6 +45,7 @@ class _Leaving:
     connection: AgentConnection
     since: float
     held_at: float | None = None
+    position: int = 0  # in the journal, behind its last result
 
 
 class Drain:
@@ -178,10 +179,10 @@ class Drain:
         if each.held_at is None:
             if not connection.conversation.outstanding or now - each.since >= ANSWER_SECONDS:
                 connection.hold(Hold.DRAIN)
-                each.held_at = now
+                each.held_at, each.position = now, self._sessions.journal.position
             return False
         is_late = now - each.held_at >= DISK_SECONDS
-        if now > each.held_at and (not self._sessions.journal.has_undelivered or is_late):
+        if now > each.held_at and (self._sessions.journal.has_delivered(each.position) or is_late):
             connection.refuse(SHUTTING_DOWN, "this Helen is being drained")
             return True
         return False

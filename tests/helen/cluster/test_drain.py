@@ -39,13 +39,23 @@ class Connection(AgentConnection):
         self.refused, self.closing = slug, True
 
 
+class Journal:
+    """Others queue results all the while: `position` never stands still, and is never delivered whole."""
+
+    position, delivered = 7, float("inf")
+
+    def has_delivered(self, position: int) -> bool:
+        self.position += 100
+        return position <= self.delivered
+
+
 class House:
     """A roster of agents who go when they are told to."""
 
     def __init__(self, *connections: Connection) -> None:
         self.agents = {f"a{n}": Agent(f"a{n}", connection) for n, connection in enumerate(connections)}
         self.closed_to_agents = ""
-        self.journal: Any = type("Journal", (), {"has_undelivered": False})()
+        self.journal: Any = Journal()
         self.roster = self
         self.attached: Event[[Agent]] = Event()
         self.detached: Event[[Agent]] = Event()
@@ -101,10 +111,10 @@ def test_answers_then_the_disk_then_goodbye(tmp_path: Path) -> None:
     play.steps(int(ANSWER_SECONDS / STEP_SECONDS) - 2)
     assert (play.hidden, connection.holds, connection.refused) == (["a0"], set(), "")
     connection.conversation.outstanding.clear()
-    play.house.journal.has_undelivered = True
+    play.house.journal.delivered = 6
     play.steps(4)
     assert (connection.holds, connection.refused) == ({Hold.DRAIN}, "")
-    play.house.journal.has_undelivered = False
+    play.house.journal.delivered = 7
     play.steps(1)
     assert connection.refused == "shutting-down"
 
@@ -112,7 +122,7 @@ def test_answers_then_the_disk_then_goodbye(tmp_path: Path) -> None:
 def test_nobody_is_waited_for_for_ever(tmp_path: Path) -> None:
     silent = Connection(questions=1)
     play = Play(tmp_path, silent)
-    play.house.journal.has_undelivered = True
+    play.house.journal.delivered = 6
     play.begin(1.0)
     play.steps(int((1.0 + ANSWER_SECONDS + DISK_SECONDS) / STEP_SECONDS) + 3)
     assert silent.refused == "shutting-down"

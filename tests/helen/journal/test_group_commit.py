@@ -12,6 +12,7 @@ from journal_running import Running, entry
 from helen.journal.disk import Disk
 from helen.journal.folder import Folder
 from helen.journal.limits import Limits
+from helen.journal.values import Origin
 from helen.journal.wal import OpenWal
 
 NEVER = 60.0  # seconds of a group that no test waits for
@@ -40,9 +41,30 @@ def test_an_idle_journal_writes_at_once_and_a_busy_one_waits(start: Callable[...
     assert (disk.groups, running.high()) == (2, 101)
 
 
-def test_a_hundred_groups_a_second_at_most(start: Callable[..., Running]) -> None:
-    """With the limits of the product: 400 results that drip in cost a sync for each 10 ms, not one each."""
-    assert Limits().group_seconds == pytest.approx(0.010)
+def test_somebody_who_waits_ends_the_wait_of_a_calm_group(start: Callable[..., Running]) -> None:
+    """A change or an answer to a query is written with what has come so far, and whole groups go on as before."""
+    disk = CountingDisk()
+    running = start(Limits(group_seconds=0.0, calm_seconds=NEVER), disk=disk)
+    running.journal.append(entry(1))
+    running.until_records(1)
+    for number in range(2, 12):
+        running.journal.append(entry(number))
+    time.sleep(0.2)
+    assert (disk.groups, running.high()) == (1, 1)
+    running.journal.change("silence", {"id": "s"}, "web1")
+    running.until_records(12)
+    assert (disk.groups, running.high()) == (2, 11)
+    for number in range(12, 12 + Limits().calm_records):
+        running.journal.append(entry(number))
+    running.journal.append_own("web1", "cpu", "cpu", Origin.ASKED, 1.0, b"{}")
+    running.until_records(13 + Limits().calm_records)
+    assert running.high() == 11 + Limits().calm_records
+
+
+def test_a_calm_journal_syncs_each_40_ms(start: Callable[..., Running]) -> None:
+    """With the limits of the product: 400 results that drip in cost a sync for each 40 ms, not one each."""
+    limits = Limits()
+    assert (limits.group_seconds, limits.calm_seconds) == (pytest.approx(0.010), pytest.approx(0.040))
     disk = CountingDisk()
     running = start(disk=disk)
     began = time.monotonic()
@@ -50,8 +72,8 @@ def test_a_hundred_groups_a_second_at_most(start: Callable[..., Running]) -> Non
         running.journal.append(entry(number))
         time.sleep(0.001)
     running.until_records(400)
-    assert disk.groups <= (time.monotonic() - began) / 0.010 + 2
-    assert disk.groups < 200
+    assert disk.groups <= (time.monotonic() - began) / 0.040 + 2 + 400 / limits.calm_records
+    assert disk.groups < 100
     assert running.high() == 400
 
 
@@ -81,7 +103,12 @@ def test_a_batch_between_the_threads_is_not_delivered(start: Callable[..., Runni
     running.journal._hand_over._call_from_thread = lambda call, *given: held.append((call, given))
     running.journal.append(entry(1))
     running.until(lambda: held and running.journal.backlog_bytes == 0)
-    assert running.journal.has_undelivered
+    position = running.journal.position
+    assert running.journal.has_undelivered and not running.journal.has_delivered(position)
     for call, given in held:
         call(*given)
     assert (running.journal.has_undelivered, running.high()) == (False, 1)
+    running.journal._writer._limits = Limits(group_seconds=NEVER)  # type: ignore[union-attr]
+    running.journal.append(entry(2))  # another agent's, say
+    assert running.journal.has_undelivered and running.journal.has_delivered(position)
+    assert not running.journal.has_delivered(running.journal.position)

@@ -57,7 +57,7 @@ class Stage:
         self.folder = Folder(folder / "journal", folder / "history", self.disk)
         self.folder.lock()
         self.intake = Intake()
-        self.limits = evolve(Limits(group_seconds=0.0, retry_seconds=0.0), **limits)
+        self.limits = evolve(Limits(group_seconds=0.0, calm_seconds=0.0, retry_seconds=0.0), **limits)
         self.closed: list[Any] = []
         self.batches: list[Batch] = []
         self.troubles: list[Trouble] = []
@@ -219,6 +219,30 @@ def test_a_busy_journal_lets_a_group_grow(
         one.intake.close()
     one.writer._let_a_group_grow()
     assert (waited, one.writer._last_commit) == ([] if waits is None else [pytest.approx(waits)], one.now)
+
+
+FEW, SMALL = 3, 3 * 1_000
+
+
+@pytest.mark.parametrize(("count", "size", "ago", "waits"), [
+    (FEW - 1, 100, 0.0, 0.5), (FEW - 1, 100, 0.2, 0.3), (FEW, 100, 0.0, None), (FEW - 1, 2_000, 0.0, None),
+    (FEW - 1, SMALL // (FEW - 1) - RECORD_OVERHEAD - 1, 0.0, 0.5), (1, 100, 0.6, -0.1),
+])  # fmt: skip
+def test_few_results_wait_longer(stage: Any, count: int, size: int, ago: float, waits: float | None) -> None:
+    """Nobody waits for a scheduled result: a group of more, or of great ones, does not wait beyond its time."""
+    one = stage(calm_seconds=0.5, calm_records=FEW, calm_bytes=SMALL)
+    waited: list[float] = []
+    one.intake.wait_for_urgent = waited.append
+    one.writer._last_commit = one.now - ago
+    one.push(*(entry(number) for number in range(1, count + 1)), size=size)
+    one.writer._let_a_group_grow()
+    assert waited == ([] if waits is None else [pytest.approx(waits)])
+    one.intake.push_urgent(change(), 10)
+    waited.clear()
+    one.writer._let_a_group_grow()
+    assert waited == []
+    taken, _ = one.intake.take(10**6, 10**3)
+    assert (len(taken), one.intake.is_urgent) == (count + 1, False)
 
 
 # ------------------------------------------------------------------------------------------------ the disk

@@ -21,29 +21,32 @@ import msgspec
 from helen.agents.sight import Sight
 from helen.promql.archive import Archive, Facts
 from helen.promql.errors import MEMORY
+from helen.promql.kept_pieces import KeptPieces
 from helen.promql.parameters import Parameters
 from helen.promql.questions import Question
 from helen.promql.wire import Answered, Asked, Frame, Unsealed, packed, read_frame
 
-KEPT = 300 * 1024  # KiB that the process may have had at most: one that took more ends, and gives it back
+KEPT = 448 << 20  # bytes that the process may have behind an answer, with what it keeps: one that has more ends
 NICE = 5  # below Helen, whose agents wait for it
 
 
-def answer(asked: Asked, agents: dict[str, dict[str, str]], results: list[Unsealed]) -> Answered:
-    """Return the answer to a question, with what was told before it."""
+def answer(
+    asked: Asked, agents: dict[str, dict[str, str]], results: list[Unsealed], kept: KeptPieces | None = None
+) -> Answered:
+    """Return the answer to a question, with what was told before it, and what questions before it have read."""
     sight = None if asked.on is None else Sight(tuple(asked.on), {})
 
     def sees(name: str) -> bool:
         return sight is None or sight.fits(name, agents.get(name, {}))
 
     facts = Facts(Path(asked.state), Path(asked.lake), agents, sees, results)
-    question = Question(Parameters(asked.given, round(asked.now * 1000)), Archive(facts))
+    question = Question(Parameters(asked.given, round(asked.now * 1000)), Archive(facts, kept or KeptPieces()))
     return Answered(*question.answer(asked.path))
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:
     """Answer one question after the other, until the input ends or the process has taken much memory."""
-    agents, results = dict[str, dict[str, str]](), list[Unsealed]()
+    agents, results, kept = dict[str, dict[str, str]](), list[Unsealed](), KeptPieces()
     decode = msgspec.msgpack.Decoder(Frame).decode
     while (body := read_frame(source)) is not None:
         frame = decode(body)
@@ -53,15 +56,20 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
         if frame.asked is None:
             continue
         try:
-            found = answer(frame.asked, agents, results)
+            found = answer(frame.asked, agents, results, kept)
         except Exception:
             found = Answered(500, b"", traceback.format_exc())
-        is_last = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > KEPT
+        is_last = resident() > KEPT
         target.write(packed(Answered(found.status, found.body, found.fault, is_last)))
         target.flush()
         if is_last:
             return
         agents, results = {}, []
+
+
+def resident() -> int:
+    """Return the bytes of memory that this process has now."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * resource.getpagesize()
 
 
 def main() -> None:

@@ -18,7 +18,9 @@ from attrs import define, field, frozen
 from helen.promql.errors import MOST_SEGMENTS, BadData, Unavailable
 from helen.promql.evaluate import Found
 from helen.promql.gathering import Gathering
+from helen.promql.kept_pieces import KeptPieces
 from helen.promql.matching import Budget, Match
+from helen.promql.needs import ALL, Needs
 from helen.promql.nodes import Selector
 from helen.promql.segment_source import SegmentSource
 from helen.promql.series_labels import Choice
@@ -45,9 +47,10 @@ class Facts:
 
 @define
 class Archive:
-    """Reads samples for one question."""
+    """Reads samples for one question. `kept` has what questions before it have read of the lake."""
 
     facts: Facts
+    kept: KeptPieces = field(factory=KeptPieces)
     budget: Budget = field(factory=Budget)
     _lake: Any = field(init=False)
     _segments: SegmentSource = field(init=False)
@@ -55,7 +58,7 @@ class Archive:
     def __attrs_post_init__(self) -> None:
         history = self.facts.state / "history"
         committed = _committed(history / "committed")  # before the lake is opened: a segment is never in neither
-        self._lake = _open(self.facts.lake)
+        self._lake = _open(self.facts.lake, self.kept)
         self._segments = SegmentSource(history, committed if self._lake is not None else -1, self.facts.unsealed)
 
     def resolution(self, begin: Millis, end: Millis, shortest: Millis | None = None, given: str | None = None) -> str:
@@ -83,10 +86,10 @@ class Archive:
         return 0 if resolution == RAW else int(self._lake.lake.levels[resolution].seconds * 1000)
 
     def gather(self, matches: Iterable[Match], begin: Millis, end: Millis, resolution: str,
-               names_only: bool = False) -> Gathering:  # fmt: skip
+               names_only: bool = False, needed: frozenset[str] = ALL) -> Gathering:  # fmt: skip
         """Return the series that meet the conditions, with samples between two moments. Raises Refused."""
         choice = Choice(tuple(matches), self.facts.agents, self.facts.sees, self.budget)
-        found = Gathering(choice, names_only)
+        found = Gathering(choice, names_only, needed)
         span = begin * 1000, end * 1000 + 999
         try:
             if self._lake is not None:
@@ -124,17 +127,21 @@ class Reader:
     archive: Archive
     spans: Mapping[Selector, tuple[Millis, Millis]]
     resolution: str
+    needs: Needs
     _known: dict[tuple[tuple[Match, ...], tuple[Millis, Millis]], Found] = field(init=False, factory=dict)
 
     def of(self, selector: Selector) -> Found:
         """Return the series that a selector picks. Raises Refused."""
         key = selector.matches, self.spans[selector]
         if key not in self._known:
-            self._known[key] = self.archive.gather(selector.matches, *key[1], self.resolution).found()
+            alike = (each for each in self.spans if (each.matches, self.spans[each]) == key)
+            needed = frozenset[str]().union(*(self.needs.of_each[each] for each in alike))
+            found = self.archive.gather(selector.matches, *key[1], self.resolution, needed=needed)
+            self._known[key] = found.found()
         return self._known[key]
 
 
-def _open(folder: Path) -> Any:
+def _open(folder: Path, kept: KeptPieces) -> Any:
     """Return the lake; None where there is none, or the extra that reads it is not installed."""
     if not (folder / "series" / "_delta_log").is_dir():
         return None
@@ -144,7 +151,7 @@ def _open(folder: Path) -> Any:
     except ImportError:
         return None
     try:
-        return source.LakeSource(opened)
+        return source.LakeSource(opened, kept)
     except (OSError, pa.ArrowException, *_damages()) as error:
         raise Unavailable(f"the lake {folder} can't be read ({error}): `helen pipeline doctor`") from error
 

@@ -17,24 +17,14 @@ from helen.pipeline.rollup.segment_rows import metric_names
 from helen.promql.errors import MOST_SAMPLES, MOST_SERIES, TooMuch
 from helen.promql.matrix import Key as LabelsKey
 from helen.promql.matrix import key_of
+from helen.promql.needs import ALL, CURVE, SUMS, VALUE
 from helen.promql.nodes import Labels
 from helen.promql.points import Curve, Points, Sums
 from helen.promql.series_labels import IS_OK, OWN, STATE, Choice, Key, labels_of, read_metric
 
 Array = Any  # of numpy
 Columns = dict[str, Array]
-TIME, VALUE = "time", "value"  # of each sample: milliseconds, and the value, which is the last of a bucket
-ROLLUP = (
-    "count",
-    "total",
-    "squares",
-    "least",
-    "most",
-    "first_time",
-    "first",
-    "increase",
-    "increase_s",
-)  # and of a bucket
+TIME = "time"  # of each sample, milliseconds; needs.py has the names of all other columns
 ROUNDED = 0.002  # seconds, since times are rounded to milliseconds
 FEW = 64  # rows of one batch that are cut one by one, without sorting
 
@@ -51,10 +41,14 @@ class Slot:
 
 @define
 class Gathering:
-    """Collects the series of one selector. With `names_only` it keeps no samples."""
+    """Collects the series of one selector. With `names_only` it keeps no samples.
+
+    `needed` are the columns of a bucket that count, by needs.py.
+    """
 
     choice: Choice
     names_only: bool = False
+    needed: frozenset[str] = ALL
     slots: dict[LabelsKey, Slot] = field(init=False, factory=dict)
     samples: int = field(init=False, default=0)
     _by_text: dict[tuple[Key, str], Slot | None] = field(init=False, factory=dict)
@@ -165,15 +159,16 @@ class _Words(Sequence[str]):
 def _points(pieces: Sequence[Columns]) -> Points:
     """Return the samples of all pieces in the order of time; of two with the same time the later piece counts."""
     names = set.intersection(*(set(piece) for piece in pieces))
-    whole = {name: np.concatenate([piece[name] for piece in pieces]) for name in names}
-    order = np.argsort(whole[TIME], kind="stable")
-    ordered = whole[TIME][order]
-    order = order[np.append(ordered[1:] != ordered[:-1], True)]
-    kept = {name: each[order] for name, each in whole.items()}
-    if not names.issuperset(ROLLUP):
-        return Points(kept[TIME], kept[VALUE])
-    sums = Sums(*(kept[name] for name in ROLLUP[:5]))
-    return Points(kept[TIME], kept[VALUE], sums, _curve(kept))
+    kept = {name: np.concatenate([piece[name] for piece in pieces]) for name in names}
+    times = kept[TIME]
+    if not (times[1:] > times[:-1]).all():
+        order = np.argsort(times, kind="stable")
+        ordered = times[order]
+        order = order[np.append(ordered[1:] != ordered[:-1], True)]
+        kept = {name: each[order] for name, each in kept.items()}
+    values = kept[VALUE] if VALUE in names else np.broadcast_to(np.nan, len(kept[TIME]))  # nobody asks for it
+    sums = Sums(*(kept.get(name) for name in SUMS)) if names & {*SUMS} else None
+    return Points(kept[TIME], values, sums, _curve(kept) if names >= CURVE else None)
 
 
 def _curve(kept: Mapping[str, Array]) -> Curve:

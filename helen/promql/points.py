@@ -16,7 +16,10 @@ Array = Any  # of numpy
 
 @frozen(eq=False)
 class Sums:
-    """Holds of each bucket the number of its values, their sum, the sum of their squares, and their bounds."""
+    """Holds of each bucket the number of its values, their sum, the sum of their squares, and their bounds.
+
+    What no function of the question needs is None.
+    """
 
     count: Array
     total: Array

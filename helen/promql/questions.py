@@ -15,6 +15,7 @@ from helen.promql.evaluate import Evaluation
 from helen.promql.gathering import Slot
 from helen.promql.matching import Match
 from helen.promql.matrix import Matrix
+from helen.promql.needs import Needs
 from helen.promql.nodes import NAME, Aggregate, Call, Node, Selector, Text
 from helen.promql.parameters import Parameters
 from helen.promql.syntax import read_question, read_selector, selectors
@@ -86,7 +87,7 @@ class Question:
         lookback = max(lookback, 2 * self.archive.step(resolution))
         spans = {each: (max(0, int(ends[each][0]) - (each.range or lookback)), max(0, int(ends[each][-1])))
                  for each in all_of}  # fmt: skip
-        return Evaluation(Reader(self.archive, spans, resolution), steps, last, lookback)
+        return Evaluation(Reader(self.archive, spans, resolution, Needs.of(node)), steps, last, lookback)
 
     # ------------------------------------------------------------------------------------------- lists
 

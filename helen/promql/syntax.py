@@ -61,21 +61,26 @@ def read_selector(text: str) -> Selector:
     return node
 
 
-def selectors(node: Node | None) -> Iterable[Selector]:
+def selectors(node: Node) -> Iterable[Selector]:
     """Yield the selectors in a question."""
+    return (selector for selector, _ in uses(node))
+
+
+def uses(node: Node | None, function: str = "") -> Iterable[tuple[Selector, str]]:
+    """Yield the selectors in a question, each with the function that it is given to; empty if it is given to none."""
     if isinstance(node, Selector):
-        yield node
+        yield node, function
     elif isinstance(node, Call):
         for each in node.args:
-            yield from selectors(each)
+            yield from uses(each, node.name)
     elif isinstance(node, Aggregate):
-        yield from selectors(node.parameter)
-        yield from selectors(node.of)
+        yield from uses(node.parameter)
+        yield from uses(node.of)
     elif isinstance(node, Binary):
-        yield from selectors(node.left)
-        yield from selectors(node.right)
+        yield from uses(node.left)
+        yield from uses(node.right)
     elif isinstance(node, Negative):
-        yield from selectors(node.of)
+        yield from uses(node.of)
 
 
 def _parsed(text: str) -> Any:

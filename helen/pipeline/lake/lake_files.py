@@ -66,12 +66,18 @@ def batches(table: Table, paths: Sequence[str], columns: Sequence[str], wanted: 
         yield from dataset(table, paths).to_batches(list(columns), filter=wanted, use_threads=False)
 
 
-def dataset(table: Table, paths: Sequence[str]) -> Any:
-    """Return these files of a table as one Arrow dataset."""
+def dataset(table: Table, paths: Sequence[str], words: Sequence[str] = ()) -> Any:
+    """Return these files of a table as one Arrow dataset.
+
+    Columns of `words` come as dictionaries, which takes half the work of reading texts.
+    """
+    codes = pa.dictionary(pa.int32(), pa.string())
+    columns = [column.with_type(codes) if column.name in words else column for column in table.columns]
+    reading = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=list(words)))
+    names, place = list(paths), None
     if paths and is_stored(paths[0]):
-        names = [filesystem(path)[1] for path in paths]
-        return ds.dataset(names, schema=table.columns, format="parquet", filesystem=filesystem(paths[0])[0])
-    return ds.dataset(list(paths), schema=table.columns, format="parquet")
+        names, place = [filesystem(path)[1] for path in paths], filesystem(paths[0])[0]
+    return ds.dataset(names, schema=pa.schema(columns), format=reading, filesystem=place)
 
 
 def instant(micros: int) -> pa.Scalar:

@@ -19,33 +19,45 @@ from helen.pipeline.lake.schema import SUMS
 from helen.pipeline.rollup.segment_rows import Coded, Groups, coded, floats, micros, moments, sum_of_some
 
 _NEVER = 2**63 - 1
+_FEW_CODES = 1_024  # so many times the series and the buckets of years fit into 63 bits
 Array = Any  # of numpy
 
 
 def merge(rows: pa.Table, level: Level) -> pa.Table:
-    """Return one row for each series, metric and bucket of a level, in this order, with the columns of m5 and `day`."""
+    """Return one row for each series, metric and bucket of a level, in this order, with the columns of m5 and `day`.
+
+    Columns that the rows do not have, beside the keys and `last_at`, are left out.
+    """
     if not rows.num_rows:
         return SUMS.arrow.empty_table()
+    has = frozenset(rows.column_names)
     series, name, unit, kind = rows["series"].to_numpy(), *(coded(rows[each]) for each in ("metric", "unit", "kind"))
     place = level.place(micros(rows["bucket"]))
     bucket = level.time(place)
-    begins, ends = (_times(rows[each], missing) for each, missing in (("first_at", _NEVER), ("last_at", -_NEVER)))
-    groups = Groups.of(_keys(series, place, name, unit, kind), begins)
+    ends = _times(rows["last_at"], -_NEVER)
+    begins = _times(rows["first_at"], _NEVER) if "first_at" in has else ends
+    groups = Groups.of(keys_of(series, place, name, unit, kind), begins)
     last = _by_end(groups, ends)
     known_first, known_last = begins[groups.order][groups.starts] != _NEVER, ends[last] != -_NEVER
     columns = {
         "series": pa.array(groups.first(series), pa.int32()), "bucket": moments(groups.first(bucket)),
         "metric": _words(name, groups), "unit": _words(unit, groups), "kind": _words(kind, groups),
-        **{each: pa.array(groups.total(rows[each].fill_null(0).to_numpy())) for each in columns_of(Merging.COUNT)},
-        **{each: sum_of_some(groups, floats(rows[each])) for each in columns_of(Merging.SUM)},
-        **{each: _nullable(groups.least(floats(rows[each]))) for each in columns_of(Merging.LEAST)},
-        **{each: _nullable(groups.most(floats(rows[each]))) for each in columns_of(Merging.MOST)},
-        "first": pa.array(groups.first(floats(rows["first"])), mask=~known_first),
-        "first_at": moments(groups.first(begins), ~known_first),
-        "last": pa.array(floats(rows["last"])[last], mask=~known_last), "last_at": moments(ends[last], ~known_last),
+        **{each: pa.array(groups.total(rows[each].fill_null(0).to_numpy())) for each in columns_of(Merging.COUNT)
+           if each in has},
+        **{each: sum_of_some(groups, floats(rows[each])) for each in columns_of(Merging.SUM) if each in has},
+        **{each: _nullable(groups.least(floats(rows[each]))) for each in columns_of(Merging.LEAST) if each in has},
+        **{each: _nullable(groups.most(floats(rows[each]))) for each in columns_of(Merging.MOST) if each in has},
+        "last_at": moments(ends[last], ~known_last),
     }  # fmt: skip
+    if "first_at" in has:
+        columns["first_at"] = moments(groups.first(begins), ~known_first)
+    if "first" in has:
+        columns["first"] = pa.array(groups.first(floats(rows["first"])), mask=~known_first)
+    if "last" in has:
+        columns["last"] = pa.array(floats(rows["last"])[last], mask=~known_last)
     columns["day"] = pc.cast(columns["bucket"], pa.date32(), safe=False)
-    return pa.table([columns[each] for each in SUMS.arrow.names], schema=SUMS.arrow)
+    return pa.table([columns[each.name] for each in SUMS.arrow if each.name in columns],
+                    schema=pa.schema([each for each in SUMS.arrow if each.name in columns]))  # fmt: skip
 
 
 def newest(rows: pa.Table) -> pa.Table:
@@ -56,7 +68,7 @@ def newest(rows: pa.Table) -> pa.Table:
     if not rows.num_rows:
         return rows
     version = rows["version"].to_numpy()
-    groups = Groups.of(_keys(rows["series"].to_numpy(), micros(rows["bucket"]) // MICROS), version)
+    groups = Groups.of(keys_of(rows["series"].to_numpy(), micros(rows["bucket"]) // MICROS), version)
     highest = np.repeat(groups.last(version), np.diff(np.append(groups.starts, len(version))))
     return rows.take(pa.array(np.sort(groups.order[version[groups.order] == highest])))
 
@@ -65,14 +77,15 @@ def _times(column: pa.ChunkedArray, missing: int) -> Array:
     return column.cast(pa.int64()).fill_null(missing).to_numpy()
 
 
-def _keys(series: Array, place: Array, *words: Coded) -> Array:
+def keys_of(series: Array, place: Array, *words: Coded) -> Array:
     """Return one integer for each series, metric and bucket, in this order."""
-    code = np.zeros(len(series), np.int64)
+    code, most = np.zeros(len(series), np.int64), 1
     for each in words:
         rank = np.argsort(np.argsort(np.array(each.words.to_pylist(), object)))
-        code = code * len(rank) + rank[each.codes]
-        if len(each.words) > 1:
-            code = np.unique(code, return_inverse=True)[1]  # as few as there are: the product must fit into 63 bits
+        code, most = code * len(rank) + rank[each.codes], most * len(rank)
+        if most > _FEW_CODES:
+            known, code = np.unique(code, return_inverse=True)  # as few as there are: the product must fit into 63 bits
+            most = len(known)
     place = place - place.min()
     return ((series.astype(np.int64) - int(series.min())) * (int(code.max()) + 1) + code) * (
         int(place.max()) + 1

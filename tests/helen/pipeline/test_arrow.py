@@ -14,7 +14,7 @@ import pytest
 
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import MOST, Held, held
-from helen.pipeline.lake.levels import D1, H1, M5, Level
+from helen.pipeline.lake.levels import D1, H1, LEVELS, M5, Level
 from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.lake.merging import KEY, MERGING, Merging
 from helen.pipeline.lake.schema import STATUSES, SUMS, TABLES
@@ -238,3 +238,24 @@ def test_hours_are_the_same_by_workers_and_here(
 
 def test_nothing_of_nothing() -> None:
     assert merge(SUMS.columns.empty_table(), H1).num_rows == newest(TABLES[H1.name].columns.empty_table()).num_rows == 0
+
+
+@pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
+@pytest.mark.parametrize("more", [(), ("values", "sum"), ("first", "first_at"), ("last", "max"), ("n", "ok")])
+def test_columns_that_are_not_there_are_left_out(level: Level, more: tuple[str, ...]) -> None:
+    """The others are the same, whichever they are: who reads few columns merges few."""
+    rng = random.Random(17)
+    whole = pa.Table.from_pylist([row(rng, n % 3) for n in range(400)], schema=SUMS.columns)
+    names = [name for name in SUMS.columns.names if name in (*KEY, "last_at", *more)]
+    few, all_of = merge(whole.select(names), level), merge(whole, level)
+    assert few.column_names == [*names, "day"]
+    same(few.to_pylist(), all_of.select(few.column_names).to_pylist())
+
+
+def test_more_words_than_keys_have_room_for() -> None:
+    """Metrics, units and kinds are put in order, as many as there are."""
+    rng = random.Random(5)
+    rows = [row(rng, n % 2) | {"metric": f"m{n % 700:03}", "unit": f"u{n % 3}"} for n in range(2_100)]
+    found = merge(pa.Table.from_pylist(rows, schema=SUMS.columns), M5)
+    keys = [key(each) for each in found.to_pylist()]
+    assert keys == sorted(keys) and len({(metric, unit) for _, metric, unit, *_ in keys}) == 2_100

@@ -10,9 +10,10 @@ from helen.promql import errors, gathering, matching, segment_source
 from helen.promql.answers import number
 from helen.promql.errors import BadData, Refused, TooMuch, Unsupported
 from helen.promql.evaluate import Evaluation, Found
-from helen.promql.gathering import TIME, VALUE, Gathering
+from helen.promql.gathering import TIME, Gathering
 from helen.promql.matching import Budget, Match
 from helen.promql.matrix import Matrix
+from helen.promql.needs import VALUE
 from helen.promql.nodes import Selector
 from helen.promql.parameters import Parameters
 from helen.promql.points import Points

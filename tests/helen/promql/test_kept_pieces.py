@@ -1,0 +1,229 @@
+"""What was read of the lake is kept within its bound, and changes no answer: nor what a caller may see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from helen.pipeline.lake.lake import Lake
+from helen.promql import bucket_files, gathering, questions
+from helen.promql.archive import Archive, Facts
+from helen.promql.bucket_files import BucketFiles
+from helen.promql.kept_pieces import KeptPieces, Piece
+from helen.promql.needs import ALL, OF_FUNCTION, Needs
+from helen.promql.parameters import Parameters
+from helen.promql.questions import Question
+from helen.promql.syntax import read_question, selectors
+from helen.promql.window_functions import FUNCTIONS
+
+BEGIN = 1_790_000_400 - 1_790_000_400 % 86_400
+DAYS, STEP = 4, 300
+AGENTS = ("web-1", "web-2", "hidden")
+METRICS = (("used", "gauge"), ('used{path="/var"}', "gauge"), ("sent", "counter"), ("", "gauge"))
+
+
+def sums(lake: Lake, day: int, metrics: tuple[tuple[str, str], ...] = METRICS, version: int | None = None,
+         level: str = "m5") -> None:  # fmt: skip
+    """Publish rows of one day, as upkeep leaves them."""
+    dice, length = np.random.default_rng(day), lake.levels[level].seconds
+    begins = [BEGIN + day * 86_400 + at for at in range(0, 86_400, length)]
+    rows = []
+    for series in range(len(AGENTS)):
+        for metric, kind in metrics:
+            total = 1e6 * (series + 1) + day * 1e5
+            for begin in begins:
+                values = dice.uniform(1, 99, 3) if kind == "gauge" else total + np.cumsum(dice.uniform(0, 50, 3))
+                total = float(values[-1])
+                rows.append(row(series, begin, metric, kind, values.tolist(), version))
+    columns = lake.tables[level].arrow
+    table = pa.Table.from_pylist(rows, schema=columns)
+    lake.lock()
+    lake.publish(level, lake.stage_rows(level, table), {f"{level}-{day}-{version}-{len(metrics)}": day + 1})
+    lake.unlock()
+
+
+def row(series: int, begin: int, metric: str, kind: str, values: list[float], version: int | None) -> dict[str, Any]:
+    whole = pa.scalar(begin * 10**6, pa.timestamp("us", "UTC")).as_py()
+    first, last = (pa.scalar((begin + at) * 10**6, pa.timestamp("us", "UTC")).as_py() for at in (30, 270))
+    told = {
+        "series": series, "bucket": whole, "day": whole.date(), "metric": metric, "unit": "", "kind": kind, "n": 3,
+        "ok": 2, "warning": 1, "critical": 0, "unknown": 0, "values": 3, "sum": sum(values),
+        "sumsq": sum(each**2 for each in values), "min": min(values), "max": max(values), "first": values[0],
+        "first_at": first, "last": values[-1], "last_at": last, "cpu_runs": 0,
+    }  # fmt: skip
+    if kind == "counter":
+        told |= {"increase": values[-1] - values[0], "increase_s": 240.0}
+    return told if version is None else told | {"version": version}
+
+
+class Scene:
+    """A lake of four days, and questions that share what was kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.kept = folder, KeptPieces()
+        self.lake = Lake(folder / "lake")
+        names = pa.table([pa.array(range(3), pa.int32()), list(AGENTS), ["disk"] * 3, ["disk"] * 3],
+                         schema=self.lake.tables["series"].columns)  # fmt: skip
+        self.lake.lock()
+        self.lake.publish("series", self.lake.stage_rows("series", names), {"names": 1})
+        self.lake.unlock()
+        for day in range(DAYS):
+            sums(self.lake, day)
+
+    def ask(self, query: str, kept: KeptPieces | None = None, hidden: str = "", resolution: str = "m5",
+            days: tuple[float, float] = (1, 3)) -> Any:  # fmt: skip
+        begin, end = (BEGIN + at * 86_400 for at in days)
+        given = {"query": query, "start": begin, "end": end, "step": 3_600, "resolution": resolution}
+        facts = Facts(self.folder, self.folder / "lake", {}, lambda name: name != hidden)
+        texts = {name: [str(value)] for name, value in given.items()}
+        archive = Archive(facts, self.kept if kept is None else kept)
+        answer = json.loads(Question(Parameters(texts, 0), archive).answer("query_range")[1])
+        assert answer["status"] == "success", answer
+        return answer["data"]["result"]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def nothing_is_read(self: BucketFiles, lot: Any) -> Iterator[Piece]:
+    raise AssertionError(f"{lot} are read again")
+
+
+QUESTIONS = ["used", "rate(sent[1h])", "avg_over_time(used[30m])", "helen_state", '{__name__=~"used|helen_ok"}',
+             'max_over_time({path="/var"}[2h])']  # fmt: skip
+
+
+@pytest.mark.parametrize("query", QUESTIONS)
+def test_a_question_that_comes_again_reads_nothing(scene: Scene, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And has the same answer, also for another span of the same days."""
+    first = scene.ask(query)
+    within = scene.ask(query, KeptPieces(), days=(1.25, 2.5))
+    assert first and within and scene.kept.size > 10_000
+    monkeypatch.setattr(BucketFiles, "read", nothing_is_read)
+    assert scene.ask(query) == first
+
+
+def test_a_span_is_cut_from_what_is_kept(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days that are read for a long question answer shorter ones of them."""
+    shorter = scene.ask("rate(sent[1h])", KeptPieces(), days=(1.3, 1.7))
+    scene.ask("rate(sent[1h])", days=(1.1, 1.9))
+    monkeypatch.setattr(BucketFiles, "read", nothing_is_read)
+    assert scene.ask("rate(sent[1h])", days=(1.3, 1.7)) == shorter != []
+
+
+def test_nobody_gets_what_another_one_was_shown(scene: Scene) -> None:
+    """What is kept belongs to the series that were asked for."""
+    assert len(scene.ask("used")) == 6
+    found = scene.ask("used", hidden="hidden")
+    assert {each["metric"]["agent"] for each in found} == {"web-1", "web-2"}
+    assert len(scene.ask("used")) == 6
+
+
+def test_what_is_published_meanwhile_is_there(scene: Scene) -> None:
+    """Of a day that was asked about before."""
+    before = scene.ask('{__name__="fresh"}')
+    sums(scene.lake, 2, (("fresh", "gauge"),))
+    assert before == [] and len(scene.ask('{__name__="fresh"}')) == 3
+
+
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS, *OF_FUNCTION, "", "quantile_over_time"}))
+def test_no_function_needs_what_is_not_read(scene: Scene, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is the same when all columns are read: of a counter, a gauge, and a series that Helen adds."""
+    for of in ("sent", "used", "helen_state"):
+        query = f"{name}({'0.5, ' if name.startswith('quantile') else ''}{of}[2h])" if name else of
+        pruned = scene.ask(query, KeptPieces())
+        with monkeypatch.context() as patched:
+            patched.setattr(questions.Needs, "of", lambda node: Needs(dict.fromkeys(selectors(node), ALL)))
+            assert scene.ask(query, KeptPieces()) == pruned != []
+
+
+def test_a_selector_that_stands_twice_has_both_needs() -> None:
+    """By an average and a rate of it."""
+    node = read_question("avg_over_time(x[1h]) + rate(x[1h]) + max_over_time(y[1h])")
+    found = {selector.matches[0].value: needed for selector, needed in Needs.of(node).of_each.items()}
+    assert found == {"x": OF_FUNCTION["rate"] | {"count", "total"}, "y": {"most"}}
+
+
+def test_a_metric_that_a_newer_hour_lacks_is_gone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a lake of an older format the rows of a check tell which version of a bucket counts."""
+    for day in range(DAYS):
+        sums(scene.lake, day, version=1, level="h1")
+    sums(scene.lake, 2, (("", "gauge"), ("used", "gauge")), version=2, level="h1")
+    monkeypatch.setattr(Lake, "is_live", lambda lake, table: False)
+    found = scene.ask("last_over_time(sent[2h])", resolution="h1")
+    assert len(found) == 3
+    for each in found:  # a sample counts until two hours behind its bucket
+        assert max(at for at, _ in each["values"]) < BEGIN + 2 * 86_400 + 7_200
+    assert max(at for at, _ in scene.ask("last_over_time(used[2h])", resolution="h1")[0]["values"]) == (
+        BEGIN + 3 * 86_400
+    )
+
+
+def test_rows_are_counted_while_they_are_read(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before all of them are in memory."""
+    monkeypatch.setattr(bucket_files, "MOST_ROWS", 1_000)
+    with pytest.raises(AssertionError, match="more than 1000 buckets are to be read: ask for fewer series"):
+        scene.ask("used")
+
+
+def test_series_of_one_metric_are_counted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While they come, also those that a metric's own labels make; what others have is no hindrance."""
+    many = tuple((f'many{{n="{number}"}}', "gauge") for number in range(40))
+    sums(scene.lake, 2, many)
+    monkeypatch.setattr(gathering, "MOST_SERIES", 100)
+    with pytest.raises(AssertionError, match="more than 100 series fit: pick fewer"):
+        scene.ask("many")
+    assert len(scene.ask('many{n=~"1.?"}')) == 33
+
+
+# ---------------------------------------------------------------------------------------------- the bound
+
+
+def piece(series: int, rows: int) -> Piece:
+    return Piece(series, "used", "", "gauge", {"time": np.arange(rows), "value": np.zeros(rows)})
+
+
+def test_the_bound_is_of_bytes() -> None:
+    """What was not used for longest goes first, and what is larger by itself is handed on and not kept."""
+    kept, read = KeptPieces(100_000), list[str]()
+
+    def ask(name: str, rows: int) -> list[Piece]:
+        def made() -> Iterator[Piece]:
+            read.append(name)
+            yield from (piece(number, rows) for number in range(3))
+
+        return list(kept.of([name.encode()], made))
+
+    for name in ("a", "b", "a", "c", "b", "a"):
+        assert [len(each.columns["time"]) for each in ask(name, 800)] == [800] * 3
+        assert kept.size <= 100_000
+    assert read == ["a", "b", "c", "b", "a"]  # 41 KB each, so two of them are kept
+    large = ask("large", 10_000)
+    assert len(large) == 3 and kept.size <= 100_000
+    ask("large", 10_000)
+    assert read[-2:] == ["large", "large"]
+
+
+def test_a_lot_that_was_not_read_to_its_end_is_not_kept() -> None:
+    """A question that ends early leaves no half of it."""
+    kept = KeptPieces()
+    taken = kept.of([b"a"], lambda: (piece(number, 10) for number in range(3)))
+    next(taken)
+    taken.close()  # type: ignore[attr-defined]
+    assert kept.size == 0
+    assert len(list(kept.of([b"a"], lambda: (piece(number, 10) for number in range(3))))) == 3
+
+
+def test_parts_of_a_key_stay_apart() -> None:
+    """Two lists of parts with the same letters are two keys."""
+    kept = KeptPieces()
+    assert [each.series for each in kept.of([b"ab", b"c"], lambda: [piece(1, 1)])] == [1]
+    assert [each.series for each in kept.of([b"a", b"bc"], lambda: [piece(2, 1)])] == [2]

@@ -115,7 +115,8 @@ class Agent:
 
     @property
     def version(self) -> int:
-        return self.link.version if self.link is not None else 0
+        link = self.link  # once: a thread may ask while it goes
+        return link.version if link is not None else 0
 
     def revoke(self, now: float) -> None:
         """Mark the agent as revoked at `now`, unix seconds, and drop its results: they are not the present any more."""

@@ -232,7 +232,7 @@ class Library:
         if self.restored is not None:
             self._wait(self.restored.sentence)
             return False
-        if author != RENEWAL and self._must_wait(author, plan):
+        if author != RENEWAL and await self._must_wait(author, plan):
             return False
         contents = {files[name].sha256: reading.files[name] for name in usable} | self._wheels
         self.releases.files.keep(contents)
@@ -243,11 +243,11 @@ class Library:
             self._stage(chosen, contents, refused)
         return True
 
-    def _must_wait(self, author: str, plan: Plan) -> bool:
+    async def _must_wait(self, author: str, plan: Plan) -> bool:
         """Return True if a change of the folder goes out later: after a rollout, or once an agent can try it."""
         rollout = self.releases.rollout
         why = None if rollout is None else f"the changes wait until version {rollout.version} is out or back"
-        if rollout is None and author == FOLDER and self.private and self._can_none_try(plan):
+        if rollout is None and author == FOLDER and self.private and await self._can_none_try(plan):
             why = "no agent is there that could try the changes before all others: they wait for one"
         self._wait(why)
         return why is not None
@@ -267,7 +267,7 @@ class Library:
         return due and (bool(self.private) or self.staged is None)
 
     async def _release(self, files: Files, author: str, plan: Plan) -> None:
-        self._check_rings(plan)
+        await self._check_rings(plan)
         pair = self.releases.pair(files, self.agent)
         try:
             new, undo = manifest.sign(pair.new, self.private), manifest.sign(pair.undo, self.private)
@@ -275,11 +275,13 @@ class Library:
             raise PushRefused(str(error)) from error
         await self.releases.publish(*pair.signed(new, undo), author, plan)
 
-    def _can_none_try(self, plan: Plan) -> bool:
-        return self.releases.published is not None and push_checks.can_none_try(self.releases.fleet(), plan)
+    async def _can_none_try(self, plan: Plan) -> bool:
+        if self.releases.published is None:
+            return False
+        return push_checks.can_none_try(await self.releases.candidates(), plan)
 
-    def _check_rings(self, plan: Plan) -> None:
-        push_checks.check_rings(self.releases.fleet(), plan, self.releases.published is not None)
+    async def _check_rings(self, plan: Plan) -> None:
+        push_checks.check_rings(await self.releases.candidates(), plan, self.releases.published is not None)
 
     def _stage(self, files: dict[str, FileEntry], contents: dict[str, bytes], refused: tuple[Refusal, ...]) -> None:
         self.staged = Staged(self.releases.pair(files, self.agent), files, contents, self.agent, refused)
@@ -324,7 +326,8 @@ class Library:
             judged = await push_checks.judge_push(self.folder, self._lint, self.verdicts, files, tests)
         except (LintFailed, OSError) as error:
             raise PushRefused(str(error)) from error
-        self._check_rings(plan)  # after what is wrong with the files: agents may come by themselves, faults don't go
+        # After what is wrong with the files: agents may come by themselves, faults don't go
+        await self._check_rings(plan)
         if dry_run or is_said_again:
             return judged
         if replace and self.releases.rollout is not None:
@@ -374,10 +377,10 @@ class Library:
                 " it back (`helen rollout undo`), or push with --replace"
             )
 
-    def check_signed(self, envelope: bytes, undo: bytes, plan: Plan | None = None) -> Staged:
+    async def check_signed(self, envelope: bytes, undo: bytes, plan: Plan | None = None) -> Staged:
         """Return what `accept` would publish. Raises PushRefused if it would not."""
         self._refuse_a_second()
-        self._check_rings(plan or self.plan)
+        await self._check_rings(plan or self.plan)
         if self.staged is None:
             raise PushRefused("nothing is staged: change the folder of checks first")
         self.staged.check_signatures(envelope, undo, self.public, self.threshold, self._clock(), self.typed)
@@ -388,7 +391,7 @@ class Library:
         return self._lock.run(lambda: Deferred.fromCoroutine(self._accept(envelope, undo, author, plan or self.plan)))
 
     async def _accept(self, envelope: bytes, undo: bytes, author: str, plan: Plan) -> int:
-        staged = self.check_signed(envelope, undo, plan)
+        staged = await self.check_signed(envelope, undo, plan)
         signed = Signed.read(envelope), Signed.read(undo)
         self.releases.files.keep(staged.contents)
         if staged.is_renewal_of(self.releases.published):

@@ -85,12 +85,17 @@ class ResultIntake:
     def jumped(self, jump: Jump) -> None:
         """Move what was measured and received by the clock before a step, so that ages and offsets stay true."""
         if jump.stepped > 0.0:  # a higher offset of an agent's clock is seen with its next result
-            for name, samples in self._offsets.items():
-                moved_samples = self._offsets[name] = deque((each - jump.stepped for each in samples), CLOCK_SAMPLES)
-                if name in self._roster.agents:
-                    self._roster.agents[name].clock_offset = max(moved_samples)
+            before, self._offsets = self._offsets, {}  # what is measured from here on goes by the new time
+            self._turns.walk(before, lambda name: self._move_offsets(name, before[name], jump.stepped))
         moved = jump.stepped + jump.slept
         self._turns.walk(list(self._roster.agents.values()), lambda agent: agent.move(moved, jump.at))
+
+    def _move_offsets(self, name: str, samples: deque[float], stepped: float) -> None:
+        agent = self._roster.agents.get(name)
+        if agent is not None:
+            moved = (*(each - stepped for each in samples), *self._offsets.get(name, ()))
+            self._offsets[name] = deque(moved, CLOCK_SAMPLES)
+            agent.clock_offset = max(self._offsets[name])
 
     # ---------------------------------------------------------------------------------------------- into the journal
 

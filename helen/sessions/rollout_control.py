@@ -38,6 +38,7 @@ from helen.states.model import State
 from helen.states.rollout_trials import TrialScope
 
 ASKED_A_TICK = 500  # runs out of turn: a ring of 10,000 agents is asked within some seconds
+KEYS_A_STEP = 2_000  # checks that were tried, of a tenth of a microsecond each
 RETRY_SECONDS = 5.0  # until a run is asked for again that could not be
 LAST_SEEN_SECONDS = 86_400.0  # an agent that was away for longer is none of the fleet
 BACK_SECONDS = 600.0  # that a connected agent has to go back; then what it says counts, whatever it runs
@@ -86,6 +87,7 @@ class RolloutControl:
         # Of trials that are over. A version is a text here, as in the timeline.
         self._undone_at: dict[str, float] = {}
         self._settling: dict[tuple[str, str], float] = {}  # (version, agent) gone back -> when its last run is over
+        self._ending: set[str] = set()  # versions whose agents are being looked at
         self._journaled: set[tuple[str, str]] = set()  # (version, agent): its end is not in the timeline yet
 
     def jumped(self, jump: Jump) -> None:
@@ -98,12 +100,15 @@ class RolloutControl:
     # ---------------------------------------------------------------------------------------------- the fleet
 
     def fleet(self) -> list[Candidate]:
-        """Return the agents that a ring may be made of: connected ones, and those that were here within a day."""
+        """Return the agents that a ring may be made of: connected ones, and those that were here within a day.
+
+        It is for a thread.
+        """
         aside = self._library.releases.aside.names
         oldest, here = self._wall() - LAST_SEEN_SECONDS, frozenset(self._sessions.followers())
         return [
             Candidate(agent.name, agent.name in here, agent.labels, _facts_of(agent), agent.name in aside)
-            for agent in self._sessions.roster.agents.values()
+            for agent in list(self._sessions.roster.agents.values())
             if agent.name in here or (agent.link is None and agent.host and (agent.last_seen or 0.0) >= oldest)
         ]
 
@@ -202,17 +207,23 @@ class RolloutControl:
         releases = self._library.releases
         if releases.canary is not None and releases.published is not None:
             watch.has_equus = releases.canary.document.agent != releases.published.document.agent
-        agents = self._sessions.roster.agents.values()
-        members = [agent for agent in agents if watch.ring.is_new(agent.name)]
-        watch.broken_before = {a.name: frozenset(a.not_active) for a in members if a.digest != rollout.digest}
-        ids = ids_of(self._sessions.delivery.assignments, watch.touched.checks)
-        keys = {(agent.name, check_id) for agent in members for check_id in ids}
-        looked = deferToThread(look_back, self._history, keys, watch.ring.opened)
+        agents, is_new = list(self._sessions.roster.agents.values()), watch.ring.is_new
+        watch.broken_before = {
+            agent.name: frozenset(agent.not_active) for agent in agents
+            if agent.not_active and agent.digest != rollout.digest and is_new(agent.name)
+        }  # fmt: skip
+        ids, keys = ids_of(self._sessions.delivery.assignments, watch.touched.checks), set[Key]()
+
+        def look(opened: float) -> list[Sample]:
+            keys.update((agent.name, check_id) for agent in agents if is_new(agent.name) for check_id in ids)
+            return look_back(self._history, keys, opened)
+
+        looked = deferToThread(look, watch.ring.opened)
         looked.addErrback(self._no_history)
         looked.addCallback(functools.partial(self._take_history, watch, keys))
         looked.addErrback(lambda failure: self.log.failure("the results before the rollout", failure))
-        for agent in members:
-            self.loaded(agent)
+        loaded = [agent for agent in agents if agent.digest == rollout.digest]
+        self._sessions.fair_turns.walk(loaded, self.loaded)
 
     def _take_second(self) -> None:
         """Note what the agent that joined the ring could not use before."""
@@ -331,6 +342,9 @@ class RolloutControl:
             self._ask(self._watch)
         if self._evaluator.timeline.tried:
             self._end_trials()
+        elif not self._ending:
+            self._settling.clear()
+            self._journaled.clear()
 
     def _ask(self, watch: Watch) -> None:
         now, asked = self._steady(), 0
@@ -352,18 +366,37 @@ class RolloutControl:
             heapq.heappush(watch.asks, (now + pause, key, pause))
 
     def _end_trials(self) -> None:
-        rollout, now = self._library.releases.rollout, self._steady()
-        for ref, keys in list(self._evaluator.timeline.tried.items()):
-            if rollout is not None and ref == str(rollout.version):
-                continue
-            agents = {agent for agent, _ in keys}
-            self._journaled &= {(ref, agent) for agent in agents} | {pair for pair in self._journaled if pair[0] != ref}
-            back = sorted(agent for agent in agents if self._is_back(ref, agent, now))
-            if back:
-                self._journaled |= {(ref, agent) for agent in back}
-                self._write(rollout_trials.BACK, int(ref), f"version {ref} was taken back", agents=back)
-        for pair in [pair for pair in self._settling if pair[0] not in self._evaluator.timeline.tried]:
+        """Journal which agents have gone back from versions that are over; they are looked at in turns."""
+        rollout, tried = self._library.releases.rollout, self._evaluator.timeline.tried
+        for ref in tried.keys() - self._ending:
+            if rollout is None or ref != str(rollout.version):
+                self._ending.add(ref)
+                self._end_trial(ref, list(tried[ref]))
+        for pair in [pair for pair in self._settling if pair[0] not in tried]:
             del self._settling[pair]
+
+    def _end_trial(self, ref: str, keys: list[Key]) -> None:
+        agents, back = set[str](), list[str]()
+        walk = self._sessions.fair_turns.walk
+
+        def look(name: str) -> None:
+            if self._is_back(ref, name, self._steady()):
+                back.append(name)
+
+        def end(_: object) -> None:
+            self._ending.discard(ref)
+            self._journaled = {pair for pair in self._journaled if pair[0] != ref or pair[1] in agents}
+            if back:
+                self._journaled |= {(ref, name) for name in back}
+                self._write(rollout_trials.BACK, int(ref), f"version {ref} was taken back", agents=sorted(back))
+
+        def look_at_all(_: object) -> None:
+            walk(agents, look)
+            walk((0,), end)
+
+        some = (keys[first : first + KEYS_A_STEP] for first in range(0, len(keys), KEYS_A_STEP))
+        walk(some, lambda part: agents.update(agent for agent, _ in part))
+        walk((0,), look_at_all)
 
     def _is_back(self, ref: str, name: str, now: float) -> bool:
         """Return True if the agent runs what it should, and its last run of the other version has ended.

@@ -19,7 +19,8 @@ from helen.states.model import PENDING, Condition, State
 BACK_SECONDS = 2.0  # a record may be so much older than the newest time; one that is older comes from a clock set back
 SETTLE_SECONDS = 3_600.0  # that a new time has to stand before planned windows go by it
 FROM_NOW_SECONDS = 60.0  # a window that begins so soon after it was made was given as a length from now on
-PAUSE_STATES = 500  # states between two pauses of a move: a millisecond
+PAUSE_STATES = 100  # states between two pauses of a move: two milliseconds
+PAUSE_AGENTS = 500  # agents: one
 RIGHT = AgentClock(is_new=True)  # of an agent without a result so far
 SETTLE = ""  # in place of a window's id, which is never empty: the time has stood
 
@@ -45,11 +46,7 @@ class ClockSteps(FleetStates):
         self.connected = {agent: None if up is None else up + silent for agent, up in self.connected.items()}
         if stepped:
             self._move_windows(stepped)
-            known = self._checks.keys() | self.clocks.keys()
-            self.clocks = {each: after_step(self.clocks.get(each, RIGHT), stepped) for each in known}
-        self.newest = {
-            agent: evolve(newest, received=newest.received + silent) for agent, newest in self.newest.items()
-        }
+        yield from self._move_agents(silent, stepped)
         for number, key in enumerate(self.rounds):
             if number % PAUSE_STATES == 0:
                 yield None
@@ -58,9 +55,21 @@ class ClockSteps(FleetStates):
             if number % PAUSE_STATES == 0:
                 yield None
             self.states[key] = _moved(state, silent, stepped, at)
+            self.changed.add(key)
         self.touched.update(self._checks)
-        self.changed.update(self.states)
         yield from self._plan_anew()
+
+    def _move_agents(self, silent: float, stepped: float) -> Events:
+        """Move the clocks of agents, and when each was heard last, some agents between two pauses."""
+        known = self._checks.keys() | self.clocks.keys() if stepped else ()
+        for number, agent in enumerate(known):
+            if number % PAUSE_AGENTS == 0:
+                yield None
+            self.clocks[agent] = after_step(self.clocks.get(agent, RIGHT), stepped)
+        for number, (agent, newest) in enumerate(self.newest.items()):
+            if number % PAUSE_AGENTS == 0:
+                yield None
+            self.newest[agent] = evolve(newest, received=newest.received + silent)
 
     def _step_back_to(self, at: float) -> Events:
         """Jump to the time of a record that is older than the clock by more than BACK_SECONDS."""

@@ -13,7 +13,6 @@ from helen.agents.roster import Agent
 from helen.files import restored
 from helen.library.agent_wheels import NotAnEquus, version_of
 from helen.library.library import Library
-from helen.library.published import Published
 from helen.library.push_request import read_plan
 from helen.parts import Parts
 from helen.rollout.rings import write_rings
@@ -29,6 +28,7 @@ from helen.web.route import V1, Routes
 from helen.web.routes.checks import demand_folder
 from helen.web.routes.rollouts import followers_in_sight, show_rollout
 from helen.web.sight.agents_in_turns import steps_of
+from helen.web.sight.set_progress import UpgradeJson, progress_of
 
 routes = Routes()
 IN_THE_WAY = {409: "push refused"}
@@ -41,14 +41,6 @@ class StagedJson(TypedDict):
     manifest: str
     undo: str
     files: dict[str, str]
-
-
-class UpgradeJson(TypedDict):
-    """Counts the connected agents that run the offered Equus or a newer one; `refused`: agent -> why it does not."""
-
-    version: str
-    running: int
-    refused: dict[str, str]
 
 
 class PushJson(TypedDict):
@@ -185,7 +177,7 @@ async def push_signed(parts: Parts, request: ApiRequest, body: PushSigned) -> by
     envelope, undo, library = body.manifest.encode(), body.undo.encode(), parts.library
     plan = body.plan(library.plan)
     if body.dry_run:
-        return write_json(request, {"version": library.check_signed(envelope, undo, plan).version})
+        return write_json(request, {"version": (await library.check_signed(envelope, undo, plan)).version})
     version = await library.accept(envelope, undo, request.caller.actor, plan)
     request.subject = f"version {version}"
     return write_json(request, {"version": version}, 201)
@@ -255,50 +247,16 @@ async def _newest_held(parts: Parts) -> int:
     return held[0]
 
 
-class _Progress:
-    """Counts the agents that run a set and the Equus with it, some agents at a time: there may be 10,000."""
-
-    def __init__(self, newest: Published) -> None:
-        self.loaded = self.running = 0
-        self.kept_old: dict[str, dict[str, str]] = {}
-        self.refused: dict[str, str] = {}  # the upgrade, by those that have loaded the set
-        self._digest = newest.digest
-        self.equus: str | None = newest.document.agent["version"] if newest.document.agent is not None else None
-        self._wanted = None if self.equus is None else _numbers(self.equus)
-
-    def take(self, agents: Sequence[Agent]) -> None:
-        """Count some agents."""
-        for agent in agents:
-            if self._wanted is not None:
-                self.running += _numbers(agent.equus_version) >= self._wanted
-            if agent.digest == self._digest:
-                self._take_loaded(agent)
-
-    def _take_loaded(self, agent: Agent) -> None:
-        self.loaded += 1
-        if agent.not_active:
-            self.kept_old[agent.name] = agent.not_active
-        if self.equus is not None and "upgrade" in agent.troubles:
-            self.refused[agent.name] = agent.troubles["upgrade"]
-
-    def upgrade(self) -> UpgradeJson | None:
-        """Return what became of the Equus that goes out with the set, if one does."""
-        if self.equus is None:
-            return None
-        return {"version": self.equus, "running": self.running, "refused": self.refused}
-
-
 async def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
     """Return how far the newest set has come, and what is staged (PushJson has the keys, but for `rollout`).
 
-    `connected` are the agents of version 2; they are counted in short turns, for the set that is the newest before.
+    `connected` are the agents of version 2; they are counted in short turns.
     """
-    newest = library.releases.newest
+    progress = await progress_of(library, connected)
     shown: dict[str, Any] = {"version": None, "staged": None, "can_sign": bool(library.private)}
     shown |= {"agents": len(connected), "loaded": 0, "kept_old": {}, "agent": None, "upgrade": None}
-    if newest is not None:
-        progress = _Progress(newest)
-        await take_turns(steps_of(connected, progress.take))
+    if progress is not None:
+        newest = progress.published
         shown |= {"version": newest.version, "digest": newest.digest, "loaded": progress.loaded}
         shown |= {"agent": progress.equus, "kept_old": progress.kept_old, "upgrade": progress.upgrade()}
     staged = library.staged
@@ -310,9 +268,3 @@ async def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
             "files": {name: entry.sha256 for name, entry in staged.files.items()},
         }
     return shown
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version such as `0.2.0`, also as agents write it; () if it has others."""
-    parts = version.partition(";")[0].removeprefix("equus/").split(".")
-    return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() for part in parts) else ()

@@ -19,6 +19,7 @@ from helen.web.problems import Problem
 from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
 from helen.web.sight.agents_in_turns import agents_in_sight, names_in_sight
+from helen.web.sight.set_progress import progress_of
 
 routes = Routes()
 Names = Callable[[str], bool] | None  # the test of names that are seen; None: all are
@@ -217,8 +218,8 @@ async def show_rollout(
     is_seen = await names_in_sight(parts.sessions.roster.agents, sight)
     if connected is None:
         connected = await followers_in_sight(parts, sight)
+    progress = await progress_of(parts.library, connected)
     newest = parts.library.releases.newest
-    have = [agent for agent in connected if newest is not None and agent.digest == newest.digest]
     shown = {
         "version": rollout.version,
         "base": rollout.base,
@@ -234,10 +235,10 @@ async def show_rollout(
         "gates": rollout.plan.limits.to_json(),
         "waits": parts.library.waits,
         "newest": None if newest is None else newest.version,
-        "kept_old": {agent.name: agent.not_active for agent in have if agent.not_active},
+        "kept_old": {} if progress is None else progress.kept_old,
         "rings": _show_rings(parts, rollout, is_seen),
         "agents": len(connected),
-        "loaded": len(have),
+        "loaded": 0 if progress is None else progress.loaded,
         "set_aside": parts.library.releases.aside.shown(),
     }
     return seen_rollout(shown, sight)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from inbox import Inbox
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import Deferred, fail, maybeDeferred, succeed
 
 from equus_protocol import manifest
 from equus_protocol.manifest import key_id
 from equus_protocol.roots import Root
 from helen.assignments.schedule import CheckTable
 from helen.files.restored import Restored
-from helen.library import check_folder
+from helen.library import check_folder, releases
 from helen.library.library import Library
 from helen.library.linter import LintFailed, Problem, Verdict
 from helen.library.published import PushRefused
@@ -631,6 +631,30 @@ def test_rings_for_the_folder(world: World) -> None:
     assert (world.members, world.offered("other")) == ([], (5, {"cpu": "c"}))
 
 
+def test_the_fleet_is_asked_for_in_a_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 candidates take 50 ms to make: no push, and no ring, has the reactor wait for that."""
+    asked, threads = list[bool](), list[Any]()
+
+    def fleet() -> list[Candidate]:
+        asked.append(bool(threads))
+        return [Candidate(f"agent-{n}") for n in range(100)]
+
+    def in_thread(call: Any, *given: Any) -> Any:
+        threads.append(call)
+        try:
+            return maybeDeferred(call, *given)
+        finally:
+            threads.pop()
+
+    monkeypatch.setattr(releases, "deferToThread", in_thread)
+    world.library.releases.fleet = fleet
+    world.write(cpu="a").look()
+    world.push(RINGED, dry=True, cpu="b")
+    world.push(RINGED, cpu="b")
+    world.tick(HOLD_SECONDS, *world.members)
+    assert len(asked) >= 4 and all(asked)
+
+
 def test_a_label_that_nobody_has(world: World) -> None:
     """A slip: the ring after it would be the first one. Nothing is written."""
     world.write(cpu="a").look()
@@ -882,7 +906,7 @@ def test_a_restored_helen_publishes_nothing_before_a_yes(world: World) -> None:
     for publish in (
         lambda: world.push(c="x"), lambda: world.push(replace=True, c="x"), world.undo,
         lambda: world.inbox.wait(world.library.offer_agent("9.9", {}, "operator")),
-        lambda: world.library.check_signed(b"", b""),
+        lambda: world.inbox.wait(Deferred.fromCoroutine(world.library.check_signed(b"", b""))),
     ):  # fmt: skip
         with pytest.raises(PushRefused, match="restored from a backup of 2027"):
             publish()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from acting import play
 
+from helen.states import clock_offset, clock_steps
 from helen.states.downtimes import read_window
 from helen.states.fleet_states import CheckEvent, run
 from helen.states.fleet_timeline import Timeline
@@ -289,3 +291,24 @@ def test_a_state_of_the_wrong_time_began_as_long_ago_as_it_seemed(back: float) -
     scene.step(-back)
     moved = scene.timeline.states["a", "c"]
     assert scene.wall - moved.shown.since == scene.wall - moved.hard.since == age == 30.0
+
+
+def test_a_fleet_is_moved_some_at_a_time() -> None:
+    """Between two pauses no more agents, and no more states, are moved than a turn of the reactor has time for."""
+    timeline, agents = Timeline(), 3 * clock_steps.PAUSE_AGENTS + 1
+    for number in range(agents):
+        run(timeline.result(f"a{number:04}", "c", Result(NOW, 0, NOW, "s", 1)))
+    sizes = list[tuple[int, int]]()
+    heard, states, clocks = dict(timeline.newest), dict(timeline.states), dict(timeline.clocks)
+    for event in timeline.jump(NOW + 90.0, 90.0):
+        if event is None:
+            moved = [agent for agent, newest in timeline.newest.items() if newest is not heard[agent]]
+            other = [key for key, state in timeline.states.items() if state is not states[key]]
+            sizes.append((len(moved), len(other)))
+    assert len(sizes) > agents / clock_steps.PAUSE_STATES
+    for before, after in pairwise(sizes):
+        assert after[0] - before[0] <= clock_steps.PAUSE_AGENTS
+        assert after[1] - before[1] <= clock_steps.PAUSE_STATES
+    assert {newest.received for newest in timeline.newest.values()} == {NOW + 90.0}
+    stepped = {agent: clock_offset.after_step(clocks.get(agent, clock_steps.RIGHT), 90.0) for agent in heard}
+    assert timeline.clocks == stepped

@@ -63,10 +63,14 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Fleet:
-    """Results of agents * checks series, one a minute each, as Arrow tables in the order of arrival."""
+    """Makes results of agents * checks series as Arrow tables in the order of arrival.
 
-    def __init__(self, agents: int, checks: int, seed: int = 7) -> None:
+    The first one comes at `start`, Unix seconds, and each check comes once in `every` seconds.
+    """
+
+    def __init__(self, agents: int, checks: int, seed: int = 7, start: float = START, every: float = 60.0) -> None:
         self.series = agents * checks
+        self._start, self._every = start, every
         self.checks = checks
         self._random = np.random.default_rng(seed)
         self._at = 0
@@ -82,7 +86,7 @@ class Fleet:
         random, at = self._random, np.arange(self._at, self._at + count)
         self._at += count
         series = (at % self.series).astype(np.int32)
-        ended = START + at / self.series * 60 if received is None else np.full(count, received)
+        ended = self._start + at / self.series * self._every if received is None else np.full(count, received)
         late = np.where(random.random(count) < 0.005, random.uniform(150, 3600, count), random.exponential(0.1, count))
         flip = random.random(count)
         self._bad[series] = np.where(self._bad[series], flip > 0.08, flip < 0.0015)
@@ -98,18 +102,18 @@ class Fleet:
             f'"value":{a},"unit":"%","warn":"80"}},{{"name":"busy","value":{b},"unit":"ms"}}],"took_ms":{t}}}'.encode()
             for s, text, (a, b), t in zip(status, summaries, values, took, strict=True)
         ]
-        return pa.table(
-            [
-                pa.array(at + 1), pa.array(series), _times(ended + late), _times(ended - took / 1000), pa.array(took),
-                pa.array(np.round(took / 3, 3)), pa.array(np.full(count, 2048.0)), pa.array(status),
-                pa.array(np.zeros(count, np.int8)), pa.nulls(count, pa.string()),
-                pa.array([f"{number % self.checks:064x}" for number in series]),
-                pa.array([f"s{number // self.checks:04}" for number in series]), pa.array(at // self.series + 1),
-                pa.array(summaries), metrics, pa.array(raw, pa.binary()),
-                pa.array([[]] * count, RESULTS.field("truncated").type),
-            ],
-            schema=RESULTS,
-        )  # fmt: skip
+        columns = {
+            "at": pa.array(at + 1), "series_id": pa.array(series), "received": _times(ended + late),
+            "started": _times(ended - took / 1000), "took_ms": pa.array(took),
+            "cpu_ms": pa.array(np.round(took / 3, 3)), "peak_kib": pa.array(np.full(count, 2048.0)),
+            "status": pa.array(status), "origin": pa.array(np.zeros(count, np.int8)),
+            "code": pa.array([f"{number % self.checks:064x}" for number in series]),
+            "spool": pa.array([f"s{number // self.checks:04}" for number in series]),
+            "sequence": pa.array(at // self.series + 1), "summary": pa.array(summaries), "metrics": metrics,
+            "raw": pa.array(raw, pa.binary()), "truncated": pa.array([[]] * count, RESULTS.field("truncated").type),
+        }  # fmt: skip
+        empty = {column.name: pa.nulls(count, column.type) for column in RESULTS if column.nullable}
+        return pa.table([(empty | columns)[name] for name in RESULTS.names], schema=RESULTS)
 
 
 def _times(seconds: np.ndarray) -> pa.Array:

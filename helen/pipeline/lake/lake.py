@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
@@ -175,12 +176,13 @@ class Lake:
         opened = self.open(table)
         return opened is None or delta_log.format_of(opened) >= delta_log.LIVE
 
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of a small table as {column: value}, without Spark."""
+    def rows(self, table: str, days: Collection[date] | None = None) -> list[dict[str, Any]]:
+        """Return the rows of a small table, or those of some days of a table by days, as {column: value}; no Spark."""
         opened = self.open(table)
         if opened is None:
             return []
-        found: list[dict[str, Any]] = opened.to_pyarrow_table().to_pylist()
+        chosen = None if days is None else pc.field("day").isin(pa.array([*days], pa.date32()))
+        found: list[dict[str, Any]] = opened.to_pyarrow_table(filters=chosen).to_pylist()
         return found
 
     # ------------------------------------------------------------------------------------------- publishing

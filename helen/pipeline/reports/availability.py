@@ -114,7 +114,7 @@ def choose(lake: Lake, wanted: Iterable[str] = ()) -> dict[int, tuple[str, str]]
 
 def store(lake: Lake, rows: Sequence[Mapping[str, Any]]) -> int:
     """Publish the days that are new or have changed, and return how many. The caller holds the lake's lock."""
-    held = newest_of(lake.rows("availability_daily"))
+    held = newest_of(lake.rows("availability_daily", {row["date"] for row in rows}))
     changed = []
     for row in rows:
         before = held.get(_key(row))

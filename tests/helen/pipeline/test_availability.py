@@ -88,6 +88,13 @@ def test_from_segments_to_the_report(spark: Any, history: Any, take_in: Any, tmp
     assert store(lake, later) == 1
     lake.unlock()
     assert sorted(row["version"] for row in lake.rows("availability_daily")) == [0, 0, 0, 0, 1]
+    assert sorted(row["version"] for row in lake.rows("availability_daily", [DAYS[1].date])) == [0, 0, 1]
+    first = [file for file in lake.files("availability_daily") if file.day == DAYS[0].date]
+    for file in first:  # what is not there can't be read: years of other days are not
+        (lake.path("availability_daily") / file.path).rename(tmp_path / Path(file.path).name)
+    lake.lock()
+    assert first and store(lake, [row for row in later if row["date"] == DAYS[1].date]) == 0
+    lake.unlock()
     (one, other) = sla(spark, lake, DAYS, series, "strict", 97.0).rows
     assert [one[name] for name in ("check", "percent", "met", "budget_s", "spent_s", "outages", "mttr_s")] == [
         "web1/judged", 95.5903, False, 5184.0, 7620.0, 2, 3780.0,

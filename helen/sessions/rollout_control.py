@@ -347,23 +347,29 @@ class RolloutControl:
             self._journaled.clear()
 
     def _ask(self, watch: Watch) -> None:
-        now, asked = self._steady(), 0
-        while watch.asks and watch.asks[0][0] <= now and asked < ASKED_A_TICK:
+        """Ask for the runs that are due, one agent's in a step: to make its schedule takes some time."""
+        now, due = self._steady(), list[tuple[Key, float]]()
+        while watch.asks and watch.asks[0][0] <= now and len(due) < ASKED_A_TICK:
             _, key, pause = heapq.heappop(watch.asks)
-            pair = watch.ring.evidence.pairs.get(key)
-            if pair is None or len(pair.new) >= watch.ring.evidence.limits.results:
-                continue
-            asked += 1
-            agent = self._sessions.roster.agents.get(key[0])
-            if (
-                agent is not None
-                and agent.link is not None
-                and all(e.id != key[1] for e in self._sessions.delivery.schedule_of(agent))
-            ):
-                watch.ring.evidence.drop(key)  # it is not assigned any more
-                continue
-            self._sessions.delivery.run_now(*key)
-            heapq.heappush(watch.asks, (now + pause, key, pause))
+            due.append((key, pause))
+        self._sessions.fair_turns.walk(due, lambda each: self._ask_one(watch, *each))
+
+    def _ask_one(self, watch: Watch, key: Key, pause: float) -> None:
+        if watch is not self._watch:  # the ring has ended meanwhile
+            return
+        pair = watch.ring.evidence.pairs.get(key)
+        if pair is None or len(pair.new) >= watch.ring.evidence.limits.results:
+            return
+        agent = self._sessions.roster.agents.get(key[0])
+        if (
+            agent is not None
+            and agent.link is not None
+            and all(e.id != key[1] for e in self._sessions.delivery.schedule_of(agent))
+        ):
+            watch.ring.evidence.drop(key)  # it is not assigned any more
+            return
+        self._sessions.delivery.run_now(*key)
+        heapq.heappush(watch.asks, (self._steady() + pause, key, pause))
 
     def _end_trials(self) -> None:
         """Journal which agents have gone back from versions that are over; they are looked at in turns."""

@@ -1,4 +1,4 @@
-"""The end of a version's trial on a great fleet: its agents are looked at in turns, and each is journalled once."""
+"""Trials on a great fleet: its agents are asked, and looked at when a version is over, in turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from held_walks import HeldWalks
 
 from helen.agents.roster import Agent
-from helen.sessions.rollout_control import KEYS_A_STEP, RolloutControl
+from helen.sessions.rollout_control import ASKED_A_TICK, KEYS_A_STEP, RolloutControl, Watch
 
 AGENTS, CHECKS = 1_500, 4
 
@@ -20,6 +20,7 @@ class Undone:
     def __init__(self) -> None:
         self.walks, self.now, self.looked = HeldWalks(), 100.0, 0
         self.written: list[tuple[str, dict[str, Any]]] = []
+        self.run: list[tuple[str, ...]] = []
         link = SimpleNamespace(version=2)
         self.agents = {
             f"a{number}": Agent(f"a{number}", link, digest="new" if number % 100 == 0 else "old")  # type: ignore[arg-type]
@@ -29,7 +30,7 @@ class Undone:
         sessions: Any = SimpleNamespace(
             roster=SimpleNamespace(agents=self.agents), fair_turns=self.walks,
             journal=SimpleNamespace(change=lambda kind, document: self.written.append((kind, document))),
-            delivery=SimpleNamespace(schedule_of=self._schedule_of),
+            delivery=SimpleNamespace(schedule_of=self._schedule_of, run_now=lambda *key: self.run.append(key)),
         )  # fmt: skip
         library: Any = SimpleNamespace(
             releases=SimpleNamespace(rollout=None), offered=lambda name: SimpleNamespace(digest="old")
@@ -39,7 +40,7 @@ class Undone:
 
     def _schedule_of(self, agent: Agent) -> tuple[Any, ...]:
         self.looked += 1
-        return (SimpleNamespace(timeout=3.0),)
+        return (SimpleNamespace(timeout=3.0, id="c0"),)
 
     def tick(self) -> list[int]:
         """Return how many schedules each step has looked at."""
@@ -91,3 +92,29 @@ def test_those_that_are_not_tried_any_more_are_forgotten() -> None:
     undone.tried.clear()
     undone.control.tick()
     assert (undone.control._settling, undone.control._journaled) == ({}, set())
+
+
+def test_members_are_asked_in_turns() -> None:
+    """One schedule a step, ASKED_A_TICK members a tick; none is asked of a ring that has ended meanwhile."""
+    undone, pairs = Undone(), dict[Any, Any]()
+    undone.tried.clear()
+    evidence = SimpleNamespace(pairs=pairs, limits=SimpleNamespace(results=1), drop=pairs.pop)
+    ring = SimpleNamespace(evidence=evidence)
+    watch = Watch(SimpleNamespace(ring=ring), SimpleNamespace())  # type: ignore[arg-type]
+    for number, name in enumerate(sorted(undone.agents)):
+        key = (name, "gone" if number == 5 else "c0")
+        pairs[key] = SimpleNamespace(new=[1] if number == 3 else [])
+        watch.asks.append((float(number) / AGENTS, key, 30.0))
+    undone.control._watch = watch
+    undone.control.tick()
+    sizes = undone.walks.take_all(lambda: undone.looked)
+    assert (max(sizes), len(sizes)) == (1, ASKED_A_TICK)
+    asked = sorted(undone.agents)[:ASKED_A_TICK]
+    del asked[5], asked[3]  # one is not assigned any more, one has answered
+    assert [name for name, _ in undone.run] == asked and ("a1002", "gone") not in pairs
+    assert len(pairs) == AGENTS - 1
+    undone.control.tick()
+    undone.walks.step()
+    undone.control._watch = None
+    undone.walks.take_all(lambda: undone.looked)
+    assert len(undone.run) == len(asked) + 1

@@ -1,0 +1,25 @@
+"""The queries for SQL Server that the documentation has, and the check that reads what they write, know the same lines."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+QUERIES = (ROOT / "docs" / "checks.rst").read_text().partition("    SET NOCOUNT ON;\n")[2].partition("\n\nA line")[0]
+CHECK = (ROOT / "checks" / "mssql.lua").read_text()
+
+
+def test_the_check_knows_each_line_of_the_queries() -> None:
+    """By the first word of the line; the last one is the end, without which an answer is none."""
+    kinds = re.findall(r"^    SELECT '(\w+)'", QUERIES, re.MULTILINE)
+    assert kinds == ["version", "uptime", "sessions", "blocked", "database", "log", "end"]
+    figures = re.search(r"^local FIGURES = \{(.+)\}$", CHECK, re.MULTILINE)
+    known = re.findall(r'kind == "(\w+)"', CHECK) + re.findall(r"(\w+) = true", figures[1] if figures else "")
+    assert sorted([*known, "end"]) == sorted(kinds)
+
+
+def test_a_name_is_one_line() -> None:
+    """A database may be called what it likes: its name would end a line, and with it what is told of others."""
+    for name in ("d.name", "RTRIM(instance_name)"):
+        assert f"REPLACE(REPLACE({name}, CHAR(13), ' '), CHAR(10), ' ')" in QUERIES

@@ -1,4 +1,4 @@
-"""The queries for SQL Server that the documentation has, and the check that reads what they write, know the same lines."""
+"""The queries for SQL Server in the documentation, and the check that reads what they write, know the same lines."""
 
 from __future__ import annotations
 

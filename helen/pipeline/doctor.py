@@ -26,7 +26,8 @@ from helen.pipeline.java import find_java
 from helen.pipeline.lake import schema
 from helen.pipeline.lake.errors import MissingSegments, PipelineError, StoreUnreachable
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.places import files_below, is_stored, missing_of, read_bytes, url_of
+from helen.pipeline.lake.places import files_below, missing_of, read_bytes
+from helen.pipeline.lake.stores import is_stored, url_of
 from helen.pipeline.telemetry import LAKE_FILE, lag
 
 LEAST_FREE = 2 * 1024**3  # bytes: a day of 1,000 agents with 20 checks a minute takes 1.5 GB

@@ -22,8 +22,8 @@ from helen.pipeline.lake.lake_files import batches, between, held, read
 from helen.pipeline.lake.levels import D1, LATEST_DAYS, derived
 from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.merging import MERGING, Merging, columns_of
-from helen.pipeline.lake.places import url_of
 from helen.pipeline.lake.schema import CHECK, RESULTS, SUMS, TAKEN
+from helen.pipeline.lake.stores import url_of
 from helen.pipeline.rollup.arrow import merge, newest
 from helen.pipeline.rollup.job import bounds_of
 from helen.pipeline.rollup.rebuild import sums_of_raw

@@ -11,7 +11,8 @@ from attrs import field, frozen
 from helen.pipeline.lake.errors import LakeDamaged
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.log_entries import File
-from helen.pipeline.lake.places import parquet_file, url_of
+from helen.pipeline.lake.places import parquet_file
+from helen.pipeline.lake.stores import url_of
 
 Made = TypeVar("Made")
 

@@ -20,8 +20,9 @@ from deltalake.exceptions import DeltaError
 
 from groundwork.counts import count
 from helen.pipeline.lake.errors import LakeDamaged, StoreUnreachable
-from helen.pipeline.lake.places import files_below, is_stored, options_of, read_bytes, url_of
+from helen.pipeline.lake.places import files_below, read_bytes
 from helen.pipeline.lake.schema import Table
+from helen.pipeline.lake.stores import is_stored, options_of, url_of
 
 LOG = "_delta_log"
 # Of the columns of all tables, in the description of each one, since a Delta table has no place for a program's own

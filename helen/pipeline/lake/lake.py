@@ -34,19 +34,10 @@ from helen.pipeline.lake.errors import LakeBusy, LakeDamaged
 from helen.pipeline.lake.lease import SECONDS, Lease
 from helen.pipeline.lake.levels import LEVELS, Levels
 from helen.pipeline.lake.log_entries import COMPACTED, FRESH, File, Kept, add, now_ms, removes, statistics
-from helen.pipeline.lake.places import (
-    is_stored,
-    make_folder,
-    metadata_of,
-    move,
-    options_of,
-    remove_tree,
-    size_of,
-    sync,
-    url_of,
-)
+from helen.pipeline.lake.places import make_folder, metadata_of, move, remove_tree, size_of, sync
 from helen.pipeline.lake.schema import Table, tables_of
 from helen.pipeline.lake.stored_frames import frame_of, write_frame
+from helen.pipeline.lake.stores import is_stored, options_of, url_of
 
 if TYPE_CHECKING:  # a process that only reads needs no Spark
     from pyspark.sql import DataFrame, SparkSession

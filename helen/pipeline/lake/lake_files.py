@@ -13,8 +13,8 @@ from attrs import frozen
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.log_entries import File
-from helen.pipeline.lake.places import filesystem, is_stored
 from helen.pipeline.lake.schema import TIME, Table
+from helen.pipeline.lake.stores import filesystem, is_stored
 
 MOST = 2**31 - 1  # the highest number of a series
 _NEVER = 2**62

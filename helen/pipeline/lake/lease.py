@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from helen.pipeline.lake.errors import LakeBusy
-from helen.pipeline.lake.places import filesystem, read_bytes, url_of, write_bytes
+from helen.pipeline.lake.places import read_bytes, write_bytes
+from helen.pipeline.lake.stores import filesystem, url_of
 
 SECONDS = 60.0
 RENEW = 15.0
+LEAST = 1.0  # between two renewals, however short the lease
 
 
 class Lease:
@@ -56,7 +58,7 @@ class Lease:
             return
         probe = folder / "lock.now"
         write_bytes(probe, self._holder.encode())  # its time is the store's own
-        ago = _time(probe) - _time(self._path)
+        ago = max(0.0, _time(probe) - _time(self._path))  # it may be renewed between the two
         if ago < self._seconds:
             process = str(found.get("process", "unknown"))[:80]
             raise LakeBusy(
@@ -74,7 +76,7 @@ class Lease:
         write_bytes(self._path, json.dumps(document).encode())
 
     def _renew(self) -> None:
-        while not self._ended.wait(min(RENEW, self._seconds / 4)):
+        while not self._ended.wait(max(LEAST, min(RENEW, self._seconds / 4))):
             with contextlib.suppress(OSError):  # the next one may come through, and each entry is safe without
                 if self.is_in_place():
                     self._write(False)

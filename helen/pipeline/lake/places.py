@@ -2,16 +2,11 @@
 
 A place in an object store is a path like any other, `s3:/BUCKET/KEY`: pathlib folds the second slash of the URL. What
 works on names alone works on both. What touches files goes through here. A file system is asked to sync, and files are
-renamed there; a store has a file whole or not at all, and needs neither.
-
-Stores take their settings from the environment (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL and so on), so that
-tasks in Spark's workers have them as well, and no secret is in a URL.
+renamed there; a store has a file whole or not at all, and needs neither. stores.py opens them.
 """
 
 from __future__ import annotations
 
-import functools
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,58 +17,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from groundwork.atomic_write import PUBLIC, sync_file, sync_folder, write_durably
-
-SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss")
-ATTEMPTS = 10  # of each request to a store; the waits between them grow to some seconds
-CONNECT_SECONDS, REQUEST_SECONDS = 10.0, 30.0
-# Of `deltalake`, whose requests are those of the log.
-STORE_OPTIONS = {"max_retries": str(ATTEMPTS), "retry_timeout": "60s", "timeout": "30s", "connect_timeout": "10s"}
-
-
-def is_stored(path: Path | str) -> bool:
-    """Return True for a place in an object store."""
-    return str(path).partition(":/")[0] in SCHEMES
-
-
-def url_of(path: Path | str) -> str:
-    """Return a place as people and `deltalake` write it: a URL for a store."""
-    scheme, colon, rest = str(path).partition(":/")
-    return f"{scheme}://{rest.lstrip('/')}" if colon and scheme in SCHEMES else str(path)
-
-
-def options_of(path: Path | str) -> dict[str, str] | None:
-    """Return the options with which `deltalake` opens a table; None on a file system."""
-    if not is_stored(path):
-        return None
-    plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
-    return STORE_OPTIONS | ({"allow_http": "true"} if plain else {})
-
-
-def filesystem(path: Path | str) -> tuple[pafs.FileSystem, str]:
-    """Return Arrow's file system for a place, and the name that the place has there. Raises OSError."""
-    if not is_stored(path):
-        return _local(), str(path)
-    scheme, _, rest = str(path).partition(":/")
-    key = rest.lstrip("/")
-    return _store(scheme, key.partition("/")[0]), key
-
-
-@functools.cache
-def _local() -> pafs.FileSystem:
-    return pafs.LocalFileSystem()
-
-
-@functools.lru_cache(maxsize=16)
-def _store(scheme: str, bucket: str) -> pafs.FileSystem:
-    if scheme in ("s3", "s3a"):
-        return pafs.S3FileSystem(
-            region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"),
-            endpoint_override=os.environ.get("AWS_ENDPOINT_URL"), connect_timeout=CONNECT_SECONDS,
-            request_timeout=REQUEST_SECONDS, retry_strategy=pafs.AwsDefaultS3RetryStrategy(max_attempts=ATTEMPTS),
-            allow_delayed_open=True,  # a small file is one request instead of three
-        )  # fmt: skip
-    return pafs.FileSystem.from_uri(f"{scheme}://{bucket}")[0]
-
+from helen.pipeline.lake.stores import filesystem, is_stored, url_of
 
 # ------------------------------------------------------------------------------------------------ Parquet
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 from attrs import frozen
 
 from helen.pipeline.lake.day_files import write_days
-from helen.pipeline.lake.places import is_stored, parquet_file
+from helen.pipeline.lake.places import parquet_file
 from helen.pipeline.lake.schema import WRITTEN, Table
+from helen.pipeline.lake.stores import is_stored
 
 if TYPE_CHECKING:  # a process that only reads needs no Spark
     from pyspark.sql import DataFrame, SparkSession

@@ -22,7 +22,7 @@ from helen.pipeline.engine import AUTO, ENGINES, SETTING
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS, Day, local_days, local_today, parse_day
-from helen.pipeline.lake.places import is_stored, url_of
+from helen.pipeline.lake.stores import check_place, is_stored, url_of
 from helen.pipeline.progress import progress
 from helen.pipeline.reports.report_formats import FORMATS, render
 from helen.pipeline.spark import start_spark
@@ -39,7 +39,10 @@ class CommonOptions:
         self.states = state
         if lake is None and len(state) != 1:
             raise click.UsageError("give --lake DIR, or one --state DIR whose history/lake it is")
+        if lake is not None:
+            check_place(lake)
         self.lake = Lake(lake if lake is not None else state[0] / "history" / "lake")
+        check_master(master)
         self._master = master
         wrong = [each for each in conf if "=" not in each]
         if wrong:
@@ -57,6 +60,17 @@ class CommonOptions:
                     yield spark
             finally:
                 spark.stop()
+
+
+def check_master(master: str) -> None:
+    """Refuse a server of Spark Connect. Raises UsageError, with what to do instead."""
+    if master.startswith("sc://"):
+        raise click.UsageError(
+            f"--master {master}: the pipeline is Spark's driver, and a client of Spark Connect has none (no"
+            " sparkContext; foreachBatch runs in the server, which has neither the lake's lock nor its log). Give the"
+            " cluster itself: spark://HOST:7077, yarn or k8s://...; docs/pipeline.rst says how questions go through"
+            " Connect."
+        )
 
 
 def say(line: str) -> None:
@@ -78,7 +92,7 @@ def command(function: Command) -> Command:
         "--lake",
         type=click.Path(path_type=Path),
         envvar="HELEN_LAKE",
-        help="A folder, or s3://BUCKET/KEY. Default: STATE/history/lake.",
+        help="A folder, or a place in a store: s3://, gs://, abfs://. Default: STATE/history/lake.",
     )
     @click.option(
         "--master",

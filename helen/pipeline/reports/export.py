@@ -1,8 +1,8 @@
 """Writes tables of the lake as plain files for other programs: Parquet or CSV, a folder for each table. No Spark.
 
 Only rows that count are written, each once, with the agent and the check id in front of the number of the series. What
-is written is of the version that each table has at the beginning. The target is a folder, or a URL that pyarrow knows
-(s3://, gs://, abfs://); `export.json` in it comes last: where it is, the export is whole.
+is written is of the version that each table has at the beginning. The target is a folder, or a place in an object
+store; `export.json` in it comes last: where it is, the export is whole.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, between, held, read
 from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import AVAILABILITY, SERIES, Table
+from helen.pipeline.lake.stores import check_place, filesystem, is_stored
 from helen.pipeline.reports.report_formats import cell
 from helen.pipeline.rollup.arrow import merge, newest
 from helen.pipeline.rollup.job import bounds_of
@@ -142,10 +143,8 @@ def _rows(lake: Lake, table: Table, files: Sequence[File], names: Names) -> Iter
 def _writer(target: str, form: str) -> _Writer:
     """Return a writer into an empty folder or a URL. Raises PipelineError."""
     try:
-        if "://" in target:
-            store, base = fs.FileSystem.from_uri(target)
-        else:
-            store, base = fs.LocalFileSystem(), str(Path(target).resolve())
+        check_place(target)
+        store, base = filesystem(target if is_stored(target) else Path(target).resolve())
         there = store.get_file_info(fs.FileSelector(base, allow_not_found=True))
         store.create_dir(base, recursive=True)
     except (OSError, pa.ArrowException) as error:

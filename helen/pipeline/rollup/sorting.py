@@ -25,8 +25,9 @@ from helen.pipeline.lake.day_files import open_writer
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import MOST, Held, batches, between, held
 from helen.pipeline.lake.log_entries import File
-from helen.pipeline.lake.places import is_stored, make_folder
+from helen.pipeline.lake.places import make_folder
 from helen.pipeline.lake.schema import AVAILABILITY, WRITTEN, Table
+from helen.pipeline.lake.stores import is_stored
 from helen.pipeline.rollup.job import bounds_of
 
 RUN_ROWS, RUN_BYTES = 500_000, 256 << 20  # that are sorted at once: a quarter of a worker's memory

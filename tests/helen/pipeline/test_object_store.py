@@ -1,4 +1,7 @@
-"""A lake in an object store: moto's S3 server, which can also refuse requests, be slow, or be gone."""
+"""A lake in each kind of object store: servers on loopback, which can also refuse requests, be slow, or be gone.
+
+S3 is moto's, Azure's is Azurite, Google's is fake-gcs-server with what it lacks (tests/stages/stored_elsewhere.py).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,12 @@ from plainly import PlainBatch, sink_of
 from helen.pipeline.doctor import examine
 from helen.pipeline.ingest import batch as ingestion
 from helen.pipeline.lake import lake as lakes
-from helen.pipeline.lake import places
+from helen.pipeline.lake import places, stores
 from helen.pipeline.lake.damaged_files import unreadable
 from helen.pipeline.lake.errors import LakeBusy, LakeDamaged
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.stores import url_of
 from helen.pipeline.reports.check_history import HistoryRequest, read_history
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.upkeep import compact, sweep
@@ -35,13 +39,17 @@ STAGES = Path(__file__).parents[2] / "stages"
 KILLS = ("written:1", "m5-published:1", "segments-published:1", "results-published:1", "")
 
 
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # as published
+
+
 class Store:
     """The server's process; `told` says which faults it has from now on."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, str(STAGES / "object_store.py")]
+    def __init__(self, kind: str) -> None:
+        command = [sys.executable, str(STAGES / "object_store.py"), kind]
+        self.kind = kind
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.port = int(self._line())
+        self.address = f"127.0.0.1:{int(self._line())}"
 
     def _line(self) -> str:
         assert self.process.stdout is not None
@@ -56,32 +64,59 @@ class Store:
         return counts
 
     def end(self) -> None:
-        self.process.kill()
+        """Its stdin ends, so that it ends the server behind it."""
         self.process.communicate(timeout=30.0)
 
 
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    started = Store()
-    words = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{started.port}", "AWS_ACCESS_KEY_ID": "one", "AWS_REGION": "us-east-1",
-        "AWS_SECRET_ACCESS_KEY": "two", "AWS_EC2_METADATA_DISABLED": "true",
-    }  # fmt: skip
+def settings_of(store: Store) -> dict[str, str]:
+    """What an operator sets in the environment for this server."""
+    return {
+        "s3": {
+            "AWS_ENDPOINT_URL": f"http://{store.address}", "AWS_ACCESS_KEY_ID": "one", "AWS_REGION": "us-east-1",
+            "AWS_SECRET_ACCESS_KEY": "two", "AWS_EC2_METADATA_DISABLED": "true",
+        },
+        "gs": {"STORAGE_EMULATOR_HOST": store.address},
+        "abfs": {
+            "AZURE_STORAGE_ENDPOINT": f"http://{store.address}/devstoreaccount1",
+            "AZURE_STORAGE_ACCOUNT_NAME": "devstoreaccount1", "AZURE_STORAGE_ACCOUNT_KEY": AZURITE_KEY,
+        },
+    }[store.kind]  # fmt: skip
+
+
+def make_bucket(store: Store) -> None:
+    server: dict[str, Any] = {"endpoint_override": store.address, "scheme": "http"}
+    made: dict[str, Callable[[], pafs.FileSystem]] = {
+        "s3": lambda: pafs.S3FileSystem(**server, allow_bucket_creation=True),
+        "gs": lambda: pafs.GcsFileSystem(**server, anonymous=True, project_id="p"),
+        "abfs": lambda: pafs.AzureFileSystem(
+            "devstoreaccount1",
+            account_key=AZURITE_KEY,
+            blob_storage_authority=store.address,
+            dfs_storage_authority=store.address,
+            blob_storage_scheme="http",
+            dfs_storage_scheme="http",
+        ),
+    }
+    made[store.kind]().create_dir("lakes")
+
+
+@pytest.fixture(scope="module", params=["s3", "gs", "abfs"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    started = Store(request.param)
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in words.items():
+        for name, value in settings_of(started).items():
             patched.setenv(name, value)
-        places._store.cache_clear()
-        endpoint = f"127.0.0.1:{started.port}"
-        pafs.S3FileSystem(endpoint_override=endpoint, scheme="http", allow_bucket_creation=True).create_dir("lakes")
+        stores.forget_stores()
+        make_bucket(started)
         yield started
         started.end()
-    places._store.cache_clear()
+    stores.forget_stores()
 
 
 @pytest.fixture
 def lake(store: Store, request: pytest.FixtureRequest) -> Iterator[Lake]:
     """An empty lake, as an option of a command line says it. It is unlocked at the end, so that its thread ends."""
-    made = Lake(Path(f"s3://lakes/{request.node.name}"))
+    made = Lake(Path(f"{store.kind}://lakes/{request.node.originalname}"))
     yield made
     store.told()
     made.unlock()
@@ -141,7 +176,7 @@ def test_it_has_what_a_folder_has(
     points = [each["metrics"][0]["points"] for each in (read_history(at.folder, request) for at in (lake, folder))]
     assert points[0] == points[1] != []
     found = {each.what: (each.fine, each.said) for each in examine(lake, [history.state])}
-    assert found["lake"] == (True, f"s3://lakes/{lake.folder.name}, in an object store")
+    assert found["lake"] == (True, f"{url_of(lake.folder)}, in an object store")
     assert found["tables"][0]
     lake.lock()
     sweep(lake)
@@ -153,7 +188,7 @@ def test_one_writer(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are refused, until it gives the lock up or has not renewed it."""
     lake.lock()
     other = Lake(lake.folder)
-    with pytest.raises(LakeBusy, match=r"is writing to s3://lakes/test_one_writer.*try again in (59|60) s"):
+    with pytest.raises(LakeBusy, match=r"is writing to (s3|gs|abfs)://lakes/test_one_writer.*try again in (59|60) s"):
         other.lock()
     lake.unlock()
     other.lock()
@@ -187,7 +222,7 @@ def test_two_writers_double_nothing(lake: Lake, history: Any, monkeypatch: pytes
     monkeypatch.setattr(lake, "_move", meanwhile)
     with pytest.raises(DeltaError, match="Failed to commit transaction"):
         slow.take(batch)
-    with pytest.raises(LakeBusy, match="Another process has written to s3://lakes/"):
+    with pytest.raises(LakeBusy, match=r"Another process has written to [a-z0-9]+://lakes/"):
         slow.take(batch)
     lake.unlock()
     quick_lake.unlock()
@@ -231,9 +266,10 @@ def test_a_server_that_is_gone(
 ) -> None:
     """What was begun fails with an error that is expected, and is done when the server is back."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)  # a batch is one segment
-    monkeypatch.setattr(places, "ATTEMPTS", 1)
-    monkeypatch.setattr(places, "STORE_OPTIONS", {"max_retries": "0", "retry_timeout": "1s"})
-    places._store.cache_clear()
+    monkeypatch.setattr(stores, "ATTEMPTS", 1)
+    monkeypatch.setattr(stores, "RETRY_SECONDS", 1.0)
+    monkeypatch.setattr(stores, "STORE_OPTIONS", {"max_retries": "0", "retry_timeout": "1s"})
+    stores.forget_stores()
     write(history)
     sink = sink_of(lake, history.state)
     sink.take(PlainBatch(sink, 1))
@@ -243,11 +279,11 @@ def test_a_server_that_is_gone(
         sink.take(batch)
     found = {each.what: each for each in examine(lake, [history.state])}
     assert not found["lake"].fine
-    assert found["lake"].said.startswith(f"s3://lakes/{lake.folder.name} can't be reached: ")
+    assert found["lake"].said.startswith(f"{url_of(lake.folder)} can't be reached: ")
     store.told()
     take_in(lake, history.state)
     follow(lake)
-    places._store.cache_clear()
+    stores.forget_stores()
     check_proved(lake, 18)
 
 
@@ -267,11 +303,11 @@ def test_a_writer_that_is_killed(store: Store, lake: Lake, history: Any) -> None
     check_proved(lake, 24)
 
 
-def test_spark_reads_and_writes_it(lake: Lake, history: Any, take_in: Any, spark: Any) -> None:
+def test_spark_reads_and_writes_it(store: Store, lake: Lake, history: Any, take_in: Any, spark: Any) -> None:
     """By Arrow in its workers, since it has no jars for a store."""
     write(history)
     take_in(lake, history.state)
-    words = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    words = settings_of(store)
     spark.sparkContext.environment.update(words)
     try:
         frame = lake.frame(spark, "results")
@@ -297,24 +333,11 @@ def test_a_file_that_cannot_be_read_is_named(lake: Lake, history: Any, take_in: 
     places.write_bytes(path, b"PAR1 no more")
     assert unreadable(lake, "results", file) is not None
     [sentence] = verify_segments(lake)
-    assert sentence.startswith(f"s3://lakes/{lake.folder.name}/results/day=2026-09-22/b0000000000-0000-")
-    filesystem, name = places.filesystem(path)
+    assert sentence.startswith(f"{url_of(lake.folder)}/results/day=2026-09-22/b0000000000-0000-")
+    filesystem, name = stores.filesystem(path)
     filesystem.delete_file(name)
     found = {each.what: each for each in examine(lake, [history.state])}
     assert "1 file is in the log and not on the disk" in found["tables"].said
-
-
-@pytest.mark.parametrize(
-    ("path", "url"),
-    [
-        ("s3://b/lake/x", "s3://b/lake/x"), ("s3a:/b/lake", "s3a://b/lake"), ("gs://b", "gs://b"),
-        ("abfs://c@a.example/l", "abfs://c@a.example/l"), ("/var/s3:/b", "/var/s3:/b"), ("lake", "lake"),
-    ],
-)  # fmt: skip
-def test_places(path: str, url: str) -> None:
-    """A path and a URL are the same place."""
-    assert places.url_of(Path(path)) == url
-    assert places.is_stored(Path(path)) == ("://" in url)
 
 
 def test_tables_that_have_nothing_yet(lake: Lake) -> None:

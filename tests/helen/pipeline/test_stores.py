@@ -1,0 +1,79 @@
+"""Places in object stores as operators write them, and the settings that both clients of a store get. No server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from helen.pipeline.commands import main
+from helen.pipeline.lake import stores
+from helen.pipeline.lake.errors import PipelineError
+
+AZURE = "abfs://lakes@acme.dfs.core.windows.net/helen/lake"
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL", "STORAGE_EMULATOR_HOST", stores.ACCOUNT_VARIABLE, stores.ENDPOINT_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("s3://b/lake/x", "s3://b/lake/x"), ("s3a:/b/lake", "s3a://b/lake"), ("gs://b", "gs://b"),
+        (AZURE, AZURE), ("/var/s3:/b", "/var/s3:/b"), ("lake", "lake"),
+    ],
+)  # fmt: skip
+def test_places(path: str, url: str) -> None:
+    """A path and a URL are the same place."""
+    assert stores.url_of(Path(path)) == url
+    assert stores.is_stored(Path(path)) == ("://" in url)
+    stores.check_place(Path(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("gs://", "gs:// names no bucket: write gs://BUCKET/KEY"),
+        ("abfs://lakes/x", "names no account: write abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY, or set AZURE_"),
+        ("abfss://lakes@acme/x", "names no account of Azure's: write abfs://CONTAINER@ACCOUNT"),
+        ("abfs://@acme.dfs.core.windows.net/x", "names no bucket"),
+        ("hdfs://name/x", "hdfs:// is no kind of store that is known: s3://, s3a://, gs://, abfs://, abfss:// are"),
+    ],
+)  # fmt: skip
+def test_places_that_lack_something(path: str, sentence: str) -> None:
+    """They are refused before anything is made: a folder called `hdfs:` helps nobody."""
+    with pytest.raises(PipelineError) as raised:
+        stores.check_place(path)
+    assert sentence in str(raised.value)
+    refused = CliRunner().invoke(main, ["export", "--lake", "/nowhere", "--to", path])
+    assert (refused.exit_code, sentence in refused.stderr) == (1, True)
+
+
+def test_the_client_of_the_logs_gets_the_same_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its options are the usual ones, until the environment names another server."""
+    monkeypatch.setenv(stores.ACCOUNT_VARIABLE, "acme")
+    places = ("s3://b/l", "gs://b/l", "abfs://b/l")
+    assert [stores.options_of(each) for each in places] == [stores.STORE_OPTIONS] * 3
+    assert stores.options_of("lake") is None
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "127.0.0.1:4443")
+    monkeypatch.setenv(stores.ENDPOINT_VARIABLE, "http://127.0.0.1:10000/acme")
+    found = [stores.options_of(each) or {} for each in places]
+    assert [each["allow_http"] for each in found] == ["true"] * 3
+    account = json.loads(found[1]["google_service_account_key"])
+    assert (account["gcs_base_url"], account["disable_oauth"]) == ("http://127.0.0.1:4443", True)
+
+
+@pytest.mark.parametrize("command", ["run", "sql"])
+def test_a_server_of_spark_connect_is_refused(command: str, tmp_path: Path) -> None:
+    """Before anything is made; the sentence says why, and what else there is."""
+    refused = CliRunner().invoke(main, [command, "--state", str(tmp_path), "--master", "sc://127.0.0.1:15002"])
+    assert refused.exit_code == 2
+    assert "a client of Spark Connect has none" in refused.stderr
+    assert "spark://HOST:7077" in refused.stderr
+    assert [*tmp_path.iterdir()] == []

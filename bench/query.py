@@ -4,15 +4,15 @@
 
 Makes a lake of synthetic sums (seeded: a gauge and a counter of each agent, a result each `every` seconds), and the
 blocks of a Prometheus with the same samples by `promtool tsdb create-blocks-from openmetrics`. Questions are ranges
-over all days with an hour as step. Each is asked `rounds` times: the least wall time counts, beside the greatest
-difference of values. Helen's time is that of its process that answers; Prometheus' is that of the request over
-loopback. `first` is a question whose files were read by none before it, `again` one that is asked once more, as
-dashboards do. Ratios above 1 say that Helen takes longer.
+over all days with an hour as step. Each is asked `rounds` times: printed are the least wall time, CPU time on the
+average, and the greatest difference of values. Helen's time is that of its process that answers; Prometheus' is that of
+the request over loopback, and of its process. `first` is a question whose files were read by none before it, `again`
+one that is asked once more, as dashboards do. Ratios above 1 say that Helen takes longer.
 
 DuckDB reads the same five-minute sums on all cores, for the question of which SQL is a natural form: the mean of each
 hour and team. Its ratio is that of Helen's second question.
 
-The host's load before it began is in the output: on a machine that others use wall times say little.
+The host's load is in the output: on a machine that others use wall times say little, and CPU times more.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from attrs import frozen
 
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.schema import METRICS, RESULTS, TIME
@@ -43,7 +44,7 @@ from helen.promql.questions import Question
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "stages"))
 from a_prometheus import Prometheus, Series
 
-Times = tuple[float, float]  # the first time and again, milliseconds
+TICKS = os.sysconf("SC_CLK_TCK")  # of the CPU time of a process, in a second
 BEGIN = 1_790_000_000 - 1_790_000_000 % 86_400
 DAY = 86_400
 QUESTIONS = (
@@ -108,14 +109,35 @@ def team_of(number: int) -> str:
     return f"team-{number % 10}"
 
 
-def timed(rounds: int, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the least wall time in milliseconds, and the answer."""
-    least, answer = float("inf"), None
+@frozen
+class Took:
+    """Holds the least wall time of a question, and its CPU time on the average; milliseconds."""
+
+    wall: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:7.1f} / {self.cpu:6.1f} ms"
+
+    def over(self, other: Took) -> str:
+        """Return by how much each of them is longer than that of another one."""
+        return f"x {self.wall / other.wall:5.2f} / {self.cpu / max(other.cpu, 0.1):5.2f}"
+
+
+def timed(rounds: int, call: Callable[[], Any], cpu: Callable[[], float] = time.process_time) -> tuple[Took, Any]:
+    """Return what a call takes, and its answer; `cpu` tells the CPU time of the process that works, in seconds."""
+    least, answer, before = float("inf"), None, cpu()
     for _ in range(rounds):
         begin = time.perf_counter()
         answer = call()
         least = min(least, time.perf_counter() - begin)
-    return least * 1_000, answer
+    return Took(least * 1_000, (cpu() - before) / rounds * 1_000), answer
+
+
+def cpu_of(pid: int) -> float:
+    """Return the seconds that a process has had of processors."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def rows(answer: Any) -> dict[str, dict[float, float]]:
@@ -131,6 +153,9 @@ def difference(one: Any, other: Any) -> float:
     pairs = [(value, right[key][at]) for key, found in left.items() if key in right
              for at, value in found.items() if at in right[key]]  # fmt: skip
     return max((abs(a - b) / max(abs(a), abs(b), 1e-9) for a, b in pairs), default=float("nan"))
+
+
+Pair = tuple[Took, Took]
 
 
 def main() -> None:
@@ -153,33 +178,40 @@ def main() -> None:
         in_duckdb(folder, options.series, options.rounds, took[1])
 
 
-def ask_both(question: str, span: dict[str, int], facts: Facts, prometheus: Prometheus, rounds: int) -> Times:
-    """Print the times of one question here and there; return ours."""
+def ask_both(question: str, span: dict[str, int], facts: Facts, prometheus: Prometheus, rounds: int) -> Pair:
+    """Print what one question takes here and there; return what it took here, first and again."""
     texts, kept = {"query": [question]} | {name: [str(value)] for name, value in span.items()}, KeptPieces()
 
     def here(kept: KeptPieces) -> Any:
         return Question(Parameters(texts, 0), Archive(facts, kept)).answer("query_range")[1]
 
+    def there() -> Any:
+        return prometheus.ask("query_range", query=question, **span)
+
     first, _ = timed(rounds, lambda: here(KeptPieces()))
     here(kept)
+    there()
     again, one = timed(rounds, lambda: here(kept))
-    theirs, other = timed(rounds, lambda: prometheus.ask("query_range", query=question, **span))
-    print(f"{question:41} Helen first {first:7.1f} ms, again {again:6.1f} ms  Prometheus {theirs:6.1f} ms"
-          f"  x {first / theirs:5.2f}, {again / theirs:5.2f}  greatest difference"
-          f" {difference(json.loads(one), other):.0e}", flush=True)  # fmt: skip
+    theirs, other = timed(rounds, there, lambda: cpu_of(prometheus.peer.process.pid))
+    print(question)
+    ratios = f"{first.over(theirs)}, {again.over(theirs)}"
+    print(f"  Helen first {first}, again {again}; Prometheus {theirs}; ratios {ratios};"
+          f" greatest difference {difference(json.loads(one), other):.0e}", flush=True)  # fmt: skip
     return first, again
 
 
-def in_duckdb(folder: Path, series: int, rounds: int, ours: Times) -> None:
-    """Print the time of the mean of each hour and team as SQL, and what we took for it."""
+def in_duckdb(folder: Path, series: int, rounds: int, ours: Pair) -> None:
+    """Print what the mean of each hour and team takes as SQL, beside what we took for it."""
     database = duckdb.connect()
     database.execute("create table names (series int, team varchar)")
     database.executemany("insert into names values (?, ?)", [[number, team_of(number)] for number in range(series)])
     query = SQL.format(files=folder / "lake" / "m5" / "day=*" / "*.parquet")
+    database.execute(query).fetchall()
     took, found = timed(rounds, lambda: database.execute(query).fetchall())
     first, last = (datetime.fromtimestamp(at, UTC) - timedelta(hours=1) for at in (found[0][1], found[-1][1]))
-    print(f"{'the mean of each hour and team as SQL':41} DuckDB {took:7.1f} ms  x {ours[0] / took:5.2f},"
-          f" {ours[1] / took:5.2f}  {len(found)} rows, {first} to {last}")  # fmt: skip
+    print("the mean of each hour and team as SQL")
+    print(f"  DuckDB {took}; ratios of Helen's {ours[0].over(took)}, {ours[1].over(took)};"
+          f" {len(found)} rows, {first} to {last}")  # fmt: skip
     print(f"load {os.getloadavg()[0]:.1f} at the end")
 
 

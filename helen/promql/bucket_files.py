@@ -100,15 +100,15 @@ class BucketFiles:
         return pa.Table.from_batches([each for each in kept if each.num_rows]).unify_dictionaries()
 
     def _named(self, metrics: pa.DictionaryArray) -> Array:
-        fits = [self._takes(word) for word in metrics.dictionary.to_pylist()]
-        return np.array(fits, bool)[metrics.indices.to_numpy()] if fits else np.zeros(len(metrics), bool)
-
-    def _takes(self, metric: str) -> bool:
+        """Return which rows are of the metric; a check's own row tells which version of its buckets counts."""
         if self.name is None:
-            return True
-        if metric == CHECK:
-            return self.name in OWN or self.has_old_rows
-        return self.name not in OWN and (metric == self.name or metric.startswith(self.name + "{"))
+            return np.ones(len(metrics), bool)
+        words = metrics.dictionary
+        fits = own = pc.equal(words, CHECK)
+        if self.name not in OWN:
+            fits = pc.or_(pc.equal(words, self.name), pc.starts_with(words, self.name + "{"))
+            fits = pc.or_(fits, own) if self.has_old_rows else fits
+        return fits.to_numpy(zero_copy_only=False)[metrics.indices.to_numpy()]
 
     def _pieces(self, group: _Group) -> Iterator[Piece]:
         if group.metric != CHECK:

@@ -81,7 +81,8 @@ def keys_of(series: Array, place: Array, *words: Coded) -> Array:
     """Return one integer for each series, metric and bucket, in this order."""
     code, most = np.zeros(len(series), np.int64), 1
     for each in words:
-        rank = np.argsort(np.argsort(np.array(each.words.to_pylist(), object)))
+        rank = np.empty(len(each.words), np.int64)
+        rank[pc.array_sort_indices(each.words).to_numpy()] = np.arange(len(rank))
         code, most = code * len(rank) + rank[each.codes], most * len(rank)
         if most > _FEW_CODES:
             known, code = np.unique(code, return_inverse=True)  # as few as there are: the product must fit into 63 bits

@@ -205,6 +205,11 @@ class Conversation:
             return "blob"
         return "line" if self._at < len(self._buffer) else None
 
+    @property
+    def unfinished_kind(self) -> type | None:
+        """Return the type of the message of which a part of the blob has come; None if there is none."""
+        return None if self._form is None else self._form.kind
+
     def _take_fed(self) -> None:
         """Move the fed chunks to the blob that waits for them, and the rest to the buffer."""
         data = self._fed[0] if len(self._fed) == 1 else b"".join(self._fed)

@@ -16,6 +16,7 @@ damage is found when it is read, and becomes a gap then.
 from __future__ import annotations
 
 import copy
+import errno
 import itertools
 import json
 import os
@@ -36,6 +37,7 @@ from groundwork.disk_faults import NO_SPACE
 GAP_CHECK = GAP_CHECK_ID
 CAP = 128 * 1024 * 1024  # bytes on disk: about five days of 60 results a minute, 500 bytes each
 SEGMENT_SIZE = 4 * 1024 * 1024  # bytes: what a full spool loses at once, 3 % of it
+DISK_FULL = "disk-full"  # the reason of a gap
 MAX_SEQUENCE = 2**31 - 1  # int32 on the wire
 
 
@@ -77,7 +79,7 @@ class Spool:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = _read_name(root / "current")
         if name is None:
-            name = self._create()
+            name = _fullest(root) or self._create()
             write_durably(root / "current", name.encode())
         self._open(name)
         self._remove_others()
@@ -120,14 +122,14 @@ class Spool:
             self.renew()
         data = encode(Record(self.next, check, blob))
         sequence = self.next
-        self._make_room(len(data))
         try:
+            self._make_room(len(data))
             self._write(data)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
             self._cut_half_record()
-            self._add_gap(Gap(sequence, sequence, "disk-full"))
+            self._add_gap(Gap(sequence, sequence, DISK_FULL))
         else:
             self._segments[-1].last = sequence
             self._segments[-1].size += len(data)
@@ -173,7 +175,8 @@ class Spool:
         write_durably(self._root / "current", self._successor.id.encode())
         self.close()
         vars(self).update(vars(self._successor))
-        self._remove_others()
+        with suppress(OSError):  # the next start removes it
+            self._remove_others()
 
     def _copied(self) -> Spool:
         """Return a new spool that has all unacknowledged reports. Raises OSError, and leaves nothing then."""
@@ -184,8 +187,11 @@ class Spool:
             for record in waiting:
                 fresh.append(record.check, record.blob)
             fresh.sync()
+            if any(gap.reason == DISK_FULL for gap in fresh._gaps):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(fresh._folder))
         except BaseException:
             with suppress(OSError):  # by calls that need no descriptor, of which there may be none
+                (fresh._folder / "gaps.json").unlink(missing_ok=True)
                 for segment in fresh._segments:
                     segment.path.unlink()
                 fresh._folder.rmdir()
@@ -285,6 +291,7 @@ class Spool:
             sync_folder(self._folder)
         except OSError:
             os.close(descriptor)
+            segment.path.unlink(missing_ok=True)
             raise
         self._fd = descriptor
         self._segments.append(segment)
@@ -350,10 +357,26 @@ def _open_for_appending(path: Path) -> int:
 
 def _read_name(path: Path) -> str | None:
     try:
-        name = path.read_text()
+        name = path.read_text().strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return None
-    return name if name.isalnum() and len(name) == 16 else None
+    return name if _is_name(name) else None
+
+
+def _is_name(name: str) -> bool:
+    return name.isalnum() and len(name) == 16
+
+
+def _fullest(root: Path) -> str | None:
+    """Return the name of the spool with most bytes, for a root whose `current` is lost or can't be read as a name.
+
+    Several are there after a `renew` that was cut; the one that is not whole is smaller than the one that it copies.
+    """
+    sizes = {
+        folder.name: sum(path.stat().st_size for path in folder.glob(f"*{SUFFIX}"))
+        for folder in root.iterdir() if _is_name(folder.name) and folder.is_dir()
+    }  # fmt: skip
+    return max(sizes, key=lambda name: sizes[name], default=None)
 
 
 def _find_segments(folder: Path) -> list[Segment]:

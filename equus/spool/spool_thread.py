@@ -158,6 +158,9 @@ class SpoolThread:
     def _acknowledge(self, _answers: list[Any], spool_id: str, sequence: int) -> int:
         if spool_id == self._spool.id:
             self._try(lambda: self._spool.acknowledge(sequence))
+            if self._spool.id != spool_id:  # all that waited is in a new spool, and on the disk
+                self._unsynced.clear()
+                self._synced = self._spool.last
         return 0
 
     def _read(self, answers: list[Any], spool_id: str, after: int, limit: int, done: Callable[..., None]) -> int:

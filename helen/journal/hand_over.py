@@ -37,16 +37,16 @@ class HandOver:
         self._steady = steady
         self._waiting: deque[Batch] = deque()
         self._is_called = False  # a call of `_take` is on its way; two of them do no harm, none would
-        self._sent = self._handed_over = 0  # counted by the writer thread, and by the caller's
+        self.sent = self.handed_over = 0  # counted by the writer thread, and by the caller's
 
     @property
     def has_some(self) -> bool:
         """Return True while a batch was sent and not handed over. Ask in the caller's thread."""
-        return self._sent != self._handed_over
+        return self.sent != self.handed_over
 
     def send(self, batch: Batch) -> None:
         """Send a batch to the caller's thread. Called by the writer thread, before its bytes count as written."""
-        self._sent += 1
+        self.sent += 1
         self._waiting.append(batch)
         self._call()
         while len(self._waiting) > MOST_WAITING and not self._is_closing():
@@ -61,7 +61,7 @@ class HandOver:
         until = self._steady() + SLICE_SECONDS
         try:
             while self._waiting:
-                self._handed_over += 1
+                self.handed_over += 1
                 self._on_durable(self._waiting.popleft())
                 if self._steady() >= until and not self._is_closing():
                     break

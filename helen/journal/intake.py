@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from math import inf
 
 from helen.journal.values import Change, Entry, Floor
 
@@ -17,7 +18,7 @@ class Intake:
     def __init__(self) -> None:
         self._records: deque[tuple[Entry | Change | Floor, int]] = deque()
         self._wake = threading.Event()
-        self._is_asleep = False  # the thread that empties it waits, or is about to
+        self._wake_at: float = inf  # of `bytes_in`, from which on the thread that empties it is woken
         self.is_urgent = False  # somebody waits for an answer that a queued record is
         self.bytes_in = 0  # of all that was queued since the start, and of what was handed over of it
         self.bytes_out = 0
@@ -36,7 +37,7 @@ class Intake:
         size += RECORD_OVERHEAD
         self.bytes_in += size
         self._records.append((record, size))
-        if self._is_asleep:
+        if self.bytes_in >= self._wake_at:
             self._wake.set()
 
     def push_urgent(self, record: Entry | Change | Floor, size: int) -> None:
@@ -54,27 +55,31 @@ class Intake:
         """Wait until a record is queued, the queue ends, or these seconds are over. True if a record is queued."""
         if not self._records and not self.closing:
             self._wake.clear()
-            self._is_asleep = True
+            self._wake_at = 0
             if not self._records and not self.closing:  # pushed between the look and the clear
                 self._wake.wait(seconds)
-            self._is_asleep = False
+            self._wake_at = inf
         return bool(self._records)
 
-    def wait_for_urgent(self, seconds: float) -> None:
-        """Wait until an urgent record is queued, the queue ends, or these seconds are over."""
+    def wait_for_urgent(self, seconds: float, most_bytes: int) -> None:
+        """Wait until an urgent record or so many bytes are queued, the queue ends, or these seconds are over."""
         self._wake.clear()
-        if not self.is_urgent and not self.closing:  # pushed between the look and the clear
+        self._wake_at = self.bytes_out + most_bytes
+        if not self.is_urgent and not self.closing and self.bytes_in < self._wake_at:  # pushed since the clear
             self._wake.wait(seconds)
+        self._wake_at = inf
 
     def take(self, most_bytes: int, most_records: int) -> tuple[list[Entry | Change | Floor], int]:
         """Return the next records, and their size for `done`. Called by the writer thread."""
-        self.is_urgent = False  # first: what is pushed from here on may not be among them
+        was_urgent, self.is_urgent = self.is_urgent, False  # first: what is pushed from here on may not be among them
         taken: list[Entry | Change | Floor] = []
         total = 0
         while self._records and total < most_bytes and len(taken) < most_records:
             record, size = self._records.popleft()
             taken.append(record)
             total += size
+        if was_urgent and self._records:  # it may be among those that are left
+            self.is_urgent = True
         return taken, total
 
     def done(self, size: int) -> None:

@@ -34,6 +34,7 @@ from helen.journal.values import (
     Floor,
     JournalError,
     Origin,
+    Position,
     Recovery,
     Sealed,
     Trouble,
@@ -189,16 +190,18 @@ class Journal:
         return self._intake.backlog_bytes != 0 or self._hand_over.has_some
 
     @property
-    def position(self) -> int:
+    def position(self) -> Position:
         """Return the place behind the last record that was queued, for `has_delivered`."""
-        return self._intake.bytes_in
+        return Position(self._intake.bytes_in)
 
-    def has_delivered(self, position: int) -> bool:
-        """Return True if all records before a `position` have come back by `on_durable`. Ask in the caller's thread.
+    def has_delivered(self, position: Position) -> bool:
+        """Return True if all records before a position have come back by `on_durable`. Ask in the caller's thread.
 
         Others may be queued behind it all the while: on a busy Helen there is never a moment without any.
         """
-        return self._intake.bytes_out >= position and not self._hand_over.has_some
+        if position.batches is None and self._intake.bytes_out >= position.size:
+            position.batches = self._hand_over.sent
+        return position.batches is not None and self._hand_over.handed_over >= position.batches
 
     @property
     def full(self) -> bool:

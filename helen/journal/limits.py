@@ -33,7 +33,7 @@ class Limits:
     batch_records: int = 50
 
     # Above this each connection may send its share only: an ack waits for a group that is written and one that is next.
-    backlog_behind: int = 4 * MIB
+    backlog_behind: int = 8 * MIB
     # Above this the connections stop reading: 10,000 small results per MiB make it several seconds of the fastest disk.
     backlog_full: int = 16 * MIB
     # Results that were read already when `full` turned true still come: above this `append` refuses.

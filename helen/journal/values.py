@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import msgspec
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from equus_protocol.cheap_values import cheap_value
 
@@ -134,6 +134,14 @@ class Batch:
         if len(self.results) == len(self.records):
             return ()
         return tuple([each for each in self.records if type(each) is StoredChange])
+
+
+@define
+class Position:
+    """Holds a place in the queue of the journal: the bytes before it, and the batches once these are written."""
+
+    size: int
+    batches: int | None = None
 
 
 @frozen

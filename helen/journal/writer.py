@@ -148,7 +148,8 @@ class Writer:
         if wait > 0 and not intake.closing and intake.backlog_bytes < limits.group_bytes:
             self._stopping.wait(wait)
         if len(intake) < limits.calm_records and intake.backlog_bytes < limits.calm_bytes and not intake.is_urgent:
-            intake.wait_for_urgent(self._last_commit + limits.calm_seconds - time.monotonic())
+            until = self._last_commit + limits.calm_seconds
+            intake.wait_for_urgent(until - time.monotonic(), limits.calm_bytes)
         self._last_commit = time.monotonic()
 
     # ------------------------------------------------------------------------------------------- one group

@@ -42,7 +42,7 @@ from helen.storage.enrolled_keys import Identity, NotEnrolled
 _RESULTS = frozenset({m.Report, m.Result})  # all that most agents say: nothing but the quotas counts them
 # Their number is bounded by the credit that they use or give.
 _OF_TUNNELS = frozenset({m.Bytes, m.Window, m.Close})
-GREAT_PART = 65_536  # bytes of one message: beyond it the owner is asked if the rest may come now
+GREAT_PART = 65_536  # bytes of one result: beyond it the owner is asked if the rest may come now
 CHEAP_MESSAGES = 16  # beside results, in one turn: an agent that works as it should sends one or two
 
 
@@ -82,7 +82,7 @@ class ConnectionOwner(TypingProtocol):
         """Take note that bytes have come: the peer is alive."""
 
     def heard_part(self, connection: AgentConnection) -> None:
-        """Take note that at least GREAT_PART bytes of a message have come, and more is to come: hold it, or read on."""
+        """Take note that at least GREAT_PART bytes of a result have come, and it is not whole: hold it, or read on."""
 
     def heard(self, connection: AgentConnection, message: m.Message) -> None:
         """Handle a message of an admitted agent; `hello`, `ping` and `pong` never get here."""
@@ -221,7 +221,7 @@ class AgentConnection(Protocol):
         self._part.bytes += len(data)
         owner.heard_from(self)
         self.conversation.feed(data)
-        if self._part.bytes >= GREAT_PART:
+        if self._part.bytes >= GREAT_PART and self.conversation.unfinished_kind in _RESULTS:
             owner.heard_part(self)
         if self._read_at >= self._busy_until and owner.has_time():  # the one as in `is_busy`
             self.listen()

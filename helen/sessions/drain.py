@@ -26,6 +26,7 @@ from groundwork.atomic_write import write_durably
 from groundwork.counts import count
 from groundwork.event import Event
 from helen.agents.roster import Agent
+from helen.journal.values import Position
 from helen.sessions.connection import AgentConnection, Hold
 from helen.sessions.session_service import SessionService
 
@@ -45,7 +46,7 @@ class _Leaving:
     connection: AgentConnection
     since: float
     held_at: float | None = None
-    position: int = 0  # in the journal, behind its last result
+    position: Position | None = None  # in the journal, behind its last result
 
 
 class Drain:
@@ -182,6 +183,7 @@ class Drain:
                 each.held_at, each.position = now, self._sessions.journal.position
             return False
         is_late = now - each.held_at >= DISK_SECONDS
+        assert each.position is not None  # it came with `held_at`
         if now > each.held_at and (self._sessions.journal.has_delivered(each.position) or is_late):
             connection.refuse(SHUTTING_DOWN, "this Helen is being drained")
             return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sized
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -202,9 +203,17 @@ class ResultIntake:
         return sent >= SHARE or self._is_full()
 
     def sweep(self) -> None:
-        """Give each connection its share anew, and read on from held ones if that may be. Called once a tick."""
+        """Give each connection its share anew, and read on from held ones if that may be. Called once a tick.
+
+        While journal or states stay behind the first of those that wait go on, for a share of FAIR_UNEVALUATED in all:
+        so that nobody waits for as long as others send.
+        """
         self._shares.clear()
         self.release_held()
+        if self._held_back and not self._releasing and not self._is_full():
+            first = list(islice(self._held_back, FAIR_UNEVALUATED // SHARE))
+            self._releasing = len(first)
+            self._turns.walk(first, self._give_share)
 
     def take_part(self, connection: AgentConnection) -> None:
         """Hold a connection of which a great part of a message has come, while the journal is behind."""
@@ -221,9 +230,18 @@ class ResultIntake:
         """Read on from a connection, unless those before it have sent so much that it keeps its place and waits."""
         self._releasing -= 1
         if connection in self._held_back and not self._is_behind():
-            del self._held_back[connection]
-            if not connection.closing:
-                connection.go_on(Hold.JOURNAL)
+            self._go_on(connection)
+
+    def _give_share(self, connection: AgentConnection) -> None:
+        """Read on from a connection for a share, though journal or states are behind."""
+        self._releasing -= 1
+        if connection in self._held_back and not self._is_full():
+            self._go_on(connection)
+
+    def _go_on(self, connection: AgentConnection) -> None:
+        del self._held_back[connection]
+        if not connection.closing:
+            connection.go_on(Hold.JOURNAL)
 
     # ---------------------------------------------------------------------------------------------- from the disk
 

@@ -29,13 +29,15 @@ calls = queue.Queue()
 writer = spool_thread.SpoolThread(
     Spool(Path(sys.argv[1]), cap=20_000, segment_size=2_000), lambda call, *more: calls.put((call, more)), print
 )
-warned, found = [], []
+warned, found, left = [], [], []
 globalLogPublisher.addObserver(lambda event: warned.append(event["why"]) if "why" in event else None)
 
 def settle(done):
     while not done():
         call, more = calls.get(timeout=20)
         call(*more)
+
+LEFT = int(sys.argv[2])  # descriptors that are free all the while
 
 def without_descriptors(act, done):
     taken = []
@@ -44,12 +46,15 @@ def without_descriptors(act, done):
             taken.append(os.open("/dev/null", os.O_RDONLY))
     except OSError:
         pass
+    for _ in range(LEFT):
+        os.close(taken.pop())
     before = len(warned)
     act()
-    settle(lambda: len(warned) > before)
+    settle(lambda: len(warned) > before or done())
     for each in taken:
         os.close(each)
     settle(done)
+    left.append(len([each for each in Path(sys.argv[1]).iterdir() if each.is_dir()]))
 
 def append(first, count):
     for number in range(first, first + count):
@@ -76,15 +81,16 @@ print(json.dumps({
     "kept": kept, "gap": [gap["from"], gap["to"], gap["gap"]],
     "after": [int(record.blob[:3]) for record in found[0][1:]], "sequences": [each.sequence for each in found[0][1:]],
     "warned": warned, "open": len(os.listdir("/proc/self/fd")) - open_before,
-    "folders": len([each for each in Path(sys.argv[1]).iterdir() if each.is_dir()]),
+    "folders": left,
 }))
 """
 
 
-def test_nothing_is_lost_without_descriptors(tmp_path):
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_nothing_is_lost_without_descriptors(tmp_path, left):
     """Each thing that a spool does meets a process that has none: a segment, the cursor, a read, a new spool, a gap."""
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path / "spool")], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", RUN, str(tmp_path / "spool"), str(left)], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -92,7 +98,51 @@ def test_nothing_is_lost_without_descriptors(tmp_path):
     first, last, reason = told["gap"]
     assert (first, reason, told["sequences"]) == (1, "spool-full", list(range(last + 1, 216)))
     assert told["after"] == [number + 5 for number in told["sequences"]]  # 15 of the old ones, then 200: in order
-    assert (told["warned"], told["open"], told["folders"]) == (["Too many open files"] * 5, -1, 1)
+    assert (told["open"], told["folders"]) == (-1, [1] * 5)
+    assert set(told["warned"]) == {"Too many open files"} and len(told["warned"]) == {0: 5, 1: 3, 2: 1}[left]
+
+
+def test_a_new_spool_for_which_there_is_no_room_is_given_up(tmp_path, monkeypatch):
+    """Its reports would be gaps of a full disk, and the old ones deleted: they stay where they are."""
+    spool = Spool(tmp_path, cap=20_000, segment_size=400)
+    for number in range(10):
+        spool.append("load", b"%d" % number + b"x" * 100)
+    spool.sync()
+    room, write = [3], Spool._write
+
+    def full(self, data):
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, data)
+
+    monkeypatch.setattr(Spool, "_write", full)
+    with pytest.raises(OSError, match="No space left"):
+        spool.acknowledge(999)
+    assert [record.blob[:1] for record in spool.read(0, 10**6)] == [b"%d" % number for number in range(10)]
+    assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == [spool.id]
+    old, room[0] = spool.id, 100
+    spool.acknowledge(999)
+    assert (spool.id != old, [record.sequence for record in spool.read(0, 10**6)]) == (True, list(range(1, 11)))
+    spool.close()
+
+
+@pytest.mark.parametrize("text", [None, b"", b"\xff\xfe", b"short", b"NAME\n"])
+def test_a_spool_whose_name_is_lost_is_found(tmp_path, text):
+    """Edited or restored by hand: the reports are worth more than the file that names them."""
+    spool = Spool(tmp_path)
+    spool.append("load", b"{}")
+    spool.sync()
+    spool.close()
+    half = tmp_path / "0123456789abcdef"  # of a `renew` that was cut
+    half.mkdir()
+    (tmp_path / "current").unlink()
+    if text is not None:
+        (tmp_path / "current").write_bytes(text.replace(b"NAME", spool.id.encode()))
+    again = Spool(tmp_path)
+    assert (again.id, again.last, half.exists()) == (spool.id, 1, False)
+    assert (tmp_path / "current").read_text().strip() == spool.id
+    again.close()
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])

@@ -15,6 +15,7 @@ from twisted.internet.task import Clock
 from groundwork.event import Event
 from helen.agents.roster import Agent
 from helen.cluster.moved_agents import LOOK_SECONDS, MovedAgents
+from helen.journal.values import Position
 from helen.sessions import drain
 from helen.sessions.connection import AgentConnection, Hold
 from helen.sessions.drain import ANSWER_SECONDS, DISK_SECONDS, STEP_SECONDS, Drain
@@ -42,11 +43,15 @@ class Connection(AgentConnection):
 class Journal:
     """Others queue results all the while: `position` never stands still, and is never delivered whole."""
 
-    position, delivered = 7, float("inf")
+    size, delivered = 7, float("inf")
 
-    def has_delivered(self, position: int) -> bool:
-        self.position += 100
-        return position <= self.delivered
+    @property
+    def position(self) -> Position:
+        return Position(self.size)
+
+    def has_delivered(self, position: Position) -> bool:
+        self.size += 100
+        return position.size <= self.delivered
 
 
 class House:

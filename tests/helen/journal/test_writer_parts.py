@@ -232,7 +232,7 @@ def test_few_results_wait_longer(stage: Any, count: int, size: int, ago: float, 
     """Nobody waits for a scheduled result: a group of more, or of great ones, does not wait beyond its time."""
     one = stage(calm_seconds=0.5, calm_records=FEW, calm_bytes=SMALL)
     waited: list[float] = []
-    one.intake.wait_for_urgent = waited.append
+    one.intake.wait_for_urgent = lambda seconds, most: waited.append(seconds)
     one.writer._last_commit = one.now - ago
     one.push(*(entry(number) for number in range(1, count + 1)), size=size)
     one.writer._let_a_group_grow()
@@ -243,6 +243,39 @@ def test_few_results_wait_longer(stage: Any, count: int, size: int, ago: float, 
     assert waited == []
     taken, _ = one.intake.take(10**6, 10**3)
     assert (len(taken), one.intake.is_urgent) == (count + 1, False)
+
+
+def test_an_urgent_record_that_is_left_stays_urgent() -> None:
+    """The end of a segment cuts a group: what is left must not wait with the calm ones."""
+    intake = Intake()
+    intake.push(entry(1), 10)
+    intake.push_urgent(change(), 10)
+    assert (len(intake.take(10**6, 1)[0]), intake.is_urgent) == (1, True)
+    assert (len(intake.take(10**6, 1)[0]), intake.is_urgent) == (1, False)
+
+
+def test_great_records_end_the_wait_for_urgent_ones() -> None:
+    """A mebibyte that comes in a calm wait counts as backlog: it must not wait for the end of it."""
+    intake, waits = Intake(), []
+    wake = intake._wake
+    intake._wake = SimpleNamespace(clear=wake.clear, set=wake.set, wait=lambda seconds: waits.append(seconds))  # type: ignore[assignment]
+    intake.push(entry(1), 100)
+    intake.wait_for_urgent(0.5, 1_000)
+    intake.push(entry(2), 1_000)  # before the wait
+    intake.wait_for_urgent(0.5, 1_000)
+    assert (waits, wake.is_set()) == ([0.5], False)
+    intake.take(10**6, 10)
+    intake.done(100 + 1_000 + 2 * RECORD_OVERHEAD)
+    during = []
+
+    def wait(seconds: float) -> None:
+        for number in (3, 4):
+            intake.push(entry(number), 1_000 - RECORD_OVERHEAD - 500)
+            during.append(wake.is_set())
+
+    intake._wake.wait = wait  # type: ignore[method-assign]
+    intake.wait_for_urgent(0.5, 1_000)
+    assert during == [False, True]
 
 
 # ------------------------------------------------------------------------------------------------ the disk

@@ -239,11 +239,13 @@ def test_agents_wait_while_states_are_behind(clock: Clock) -> None:
     behind = home.house.results.unevaluated = [None] * (MOST_UNEVALUATED + 1)
     peer.say(*reports(1, 1))
     assert peer.connection.holds == {Hold.JOURNAL}
-    for waiting in (MOST_UNEVALUATED, FAIR_UNEVALUATED + 1):  # what ends a hold is further down than what begins it
-        del behind[waiting:]
-        home.house.results.sweep()
-        clock.advance(1.0)
-        assert peer.connection.holds == {Hold.JOURNAL}
+    home.house.results.sweep()
+    clock.advance(1.0)
+    assert peer.connection.holds == {Hold.JOURNAL}
+    del behind[FAIR_UNEVALUATED + 1 :]
+    home.house.results.release_held()  # what ends a hold is further down than what begins it
+    clock.advance(1.0)
+    assert peer.connection.holds == {Hold.JOURNAL}
     behind.pop()
     home.house.results.sweep()
     clock.advance(1.0)
@@ -261,18 +263,40 @@ def test_a_flood_holds_those_who_take_part_in_it(clock: Clock, late: str) -> Non
     behind = home.house.results.unevaluated = [None] * (FAIR_UNEVALUATED + 1 if late == "states" else 0)
     home.journal.behind = late == "journal"
     flooder.say(*reports(1, 2 * SHARE))
+    flooder.say(*reports(2 * SHARE + 1, 3 * SHARE))
     for number in range(1, 4):
         honest.say(*reports((SHARE - 1) * (number - 1) + 1, SHARE - 1))
-        home.house.results.sweep()
         assert (flooder.connection.holds, honest.connection.holds) == ({Hold.JOURNAL}, set())
-    taken = [entry.agent for entry in home.journal.entries]
-    assert (taken.count("a"), taken.count("b")) == (SHARE, 3 * (SHARE - 1))
+        taken = [entry.agent for entry in home.journal.entries]
+        assert (taken.count("a"), taken.count("b")) == (number * SHARE, number * (SHARE - 1))
+        home.house.results.sweep()  # the next tick: a share for each
+        clock.advance(0.0)
     behind.clear()
     home.journal.behind = False
     home.house.results.release_held()
     clock.advance(0.0)
     assert flooder.connection.holds == set()
-    assert [entry.agent for entry in home.journal.entries].count("a") == 2 * SHARE
+    assert [entry.agent for entry in home.journal.entries].count("a") == 5 * SHARE
+
+
+def test_forty_of_those_that_wait_get_a_share_each_tick(clock: Clock) -> None:
+    """The first ones, while journal and states are behind and not full: else who has sent much would wait for ever."""
+    home = Home(clock)
+    peers = [home.agent(f"a{number}") for number in range(FAIR_UNEVALUATED // SHARE + 2)]
+    behind = home.house.results.unevaluated = [None] * (FAIR_UNEVALUATED + 1)
+    for peer in peers:
+        peer.say(*reports(1, SHARE), *reports(SHARE + 1, 1))
+    home.house.results.sweep()
+    clock.advance(0.0)
+    assert [peer.connection.held for peer in peers] == [False] * (len(peers) - 2) + [True] * 2
+    behind.extend([None] * MOST_UNEVALUATED)
+    home.house.results.sweep()
+    clock.advance(0.0)
+    assert [peer.connection.held for peer in peers[-2:]] == [True] * 2
+    del behind[FAIR_UNEVALUATED + 1 :]
+    home.house.results.sweep()
+    clock.advance(0.0)
+    assert not any(peer.connection.held for peer in peers)
 
 
 def test_the_one_that_has_waited_longest_goes_on_first(clock: Clock) -> None:
@@ -292,7 +316,7 @@ def test_the_one_that_has_waited_longest_goes_on_first(clock: Clock) -> None:
 
     home.journal.append = append  # type: ignore[method-assign]
     for _ in range(3):
-        home.house.results.sweep()
+        home.house.results._shares.clear()  # as with each tick
         del behind[FAIR_UNEVALUATED:]
         home.house.results.release_held()
         home.house.results.release_held()  # twice: each is looked at once
@@ -314,14 +338,16 @@ def test_the_rest_of_a_great_message_waits_while_the_journal_is_behind(clock: Cl
     peer.connection.dataReceived(blob[GREAT_PART - 1 : GREAT_PART])
     assert peer.connection.holds == {Hold.JOURNAL}
     small.say(*reports(1, 1))
-    assert [entry.agent for entry in home.journal.entries] == ["b"]
+    small.connection.dataReceived(b"".join(b"report s %d cpu 2\n{}\n" % number for number in range(2, 32)))
+    assert (small.connection.holds, len(home.journal.entries)) == (set(), 31)
+    home.journal.entries.clear()
     home.journal.behind = False
     home.house.results.release_held()
     clock.advance(0.0)
     assert peer.connection.holds == set()
     peer.connection.dataReceived(blob[GREAT_PART:] + b"\n")
     clock.advance(0.0)
-    assert [(entry.agent, len(entry.blob)) for entry in home.journal.entries] == [("b", 2), ("a", len(blob))]
+    assert [(entry.agent, len(entry.blob)) for entry in home.journal.entries] == [("a", len(blob))]
 
 
 def test_a_target_that_is_gone_is_not_made_again(clock: Clock) -> None:

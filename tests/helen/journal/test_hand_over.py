@@ -93,7 +93,7 @@ def test_a_writer_waits_for_a_slow_caller(monkeypatch: pytest.MonkeyPatch) -> No
         while not one.calls:
             writer.join(0.001)
         assert one.turn() == [number]
-        assert one.made._sent - number <= 4
+        assert one.made.sent - number <= 4
     writer.join(60.0)
     assert not writer.is_alive()
     one.is_closing = True

@@ -188,7 +188,7 @@ def test_one_writer(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are refused, until it gives the lock up or has not renewed it."""
     lake.lock()
     other = Lake(lake.folder)
-    with pytest.raises(LakeBusy, match=r"is writing to (s3|gs|abfs)://lakes/test_one_writer.*try again in (59|60) s"):
+    with pytest.raises(LakeBusy, match=r"is writing to (s3|gs|abfs)://lakes/test_one_writer.*try again in [0-9]+ s"):
         other.lock()
     lake.unlock()
     other.lock()

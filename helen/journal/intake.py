@@ -16,7 +16,7 @@ class Intake:
     """Holds a queue that one thread fills and another empties. Each counts its own side, so no count needs a lock."""
 
     def __init__(self) -> None:
-        self._records: deque[tuple[Entry | Change | Floor, int]] = deque()
+        self.records: deque[tuple[Entry | Change | Floor, int]] = deque()  # each with its size
         self._wake = threading.Event()
         self._wake_at: float = inf  # of `bytes_in`, from which on the thread that empties it is woken
         self.is_urgent = False  # somebody waits for an answer that a queued record is
@@ -30,13 +30,13 @@ class Intake:
         return self.bytes_in - self.bytes_out
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self.records)
 
     def push(self, record: Entry | Change | Floor, size: int) -> None:
         """Add one record with a blob of `size` bytes. Called by the reactor thread."""
         size += RECORD_OVERHEAD
         self.bytes_in += size
-        self._records.append((record, size))
+        self.records.append((record, size))
         if self.bytes_in >= self._wake_at:
             self._wake.set()
 
@@ -53,13 +53,13 @@ class Intake:
 
     def wait(self, seconds: float | None) -> bool:
         """Wait until a record is queued, the queue ends, or these seconds are over. True if a record is queued."""
-        if not self._records and not self.closing:
+        if not self.records and not self.closing:
             self._wake.clear()
             self._wake_at = 0
-            if not self._records and not self.closing:  # pushed between the look and the clear
+            if not self.records and not self.closing:  # pushed between the look and the clear
                 self._wake.wait(seconds)
             self._wake_at = inf
-        return bool(self._records)
+        return bool(self.records)
 
     def wait_for_urgent(self, seconds: float, most_bytes: int) -> None:
         """Wait until an urgent record or so many bytes are queued, the queue ends, or these seconds are over."""
@@ -74,11 +74,11 @@ class Intake:
         was_urgent, self.is_urgent = self.is_urgent, False  # first: what is pushed from here on may not be among them
         taken: list[Entry | Change | Floor] = []
         total = 0
-        while self._records and total < most_bytes and len(taken) < most_records:
-            record, size = self._records.popleft()
+        while self.records and total < most_bytes and len(taken) < most_records:
+            record, size = self.records.popleft()
             taken.append(record)
             total += size
-        if was_urgent and self._records:  # it may be among those that are left
+        if was_urgent and self.records:  # it may be among those that are left
             self.is_urgent = True
         return taken, total
 

@@ -211,7 +211,9 @@ class Journal:
     @property
     def is_behind(self) -> bool:
         """True: read no more than a fair share from each agent, so that results of others are durable soon."""
-        return self._intake.bytes_in - self._intake.bytes_out >= self._limits.backlog_behind
+        intake, limits = self._intake, self._limits
+        is_great = intake.bytes_in - intake.bytes_out >= limits.backlog_behind
+        return is_great or len(intake.records) >= limits.records_behind
 
     @property
     def refused(self) -> int:

@@ -141,13 +141,14 @@ class Writer:
     def _let_a_group_grow(self) -> None:
         """Wait a moment for more records: an idle journal writes at once, a busy one every `group_seconds`.
 
-        Few and small ones wait until `calm_seconds` after the last group, or until one comes that somebody waits for.
+        A calm one waits until `calm_seconds` after the last group, or until a record comes that somebody waits for.
         """
         intake, limits = self._intake, self._limits
         wait = self._last_commit + limits.group_seconds - time.monotonic()
         if wait > 0 and not intake.closing and intake.backlog_bytes < limits.group_bytes:
             self._stopping.wait(wait)
-        if len(intake) < limits.calm_records and intake.backlog_bytes < limits.calm_bytes and not intake.is_urgent:
+        is_calm = limits.calm_least <= len(intake) < limits.calm_records and intake.backlog_bytes < limits.calm_bytes
+        if is_calm and not intake.is_urgent:
             until = self._last_commit + limits.calm_seconds
             intake.wait_for_urgent(until - time.monotonic(), limits.calm_bytes)
         self._last_commit = time.monotonic()

@@ -33,7 +33,7 @@ from helen.states.clock_offset import TOLERANCE, offset_ms
 
 OVERLOAD_RETRY = 5  # seconds that an agent shall stay away when the journal takes nothing more
 WARNED_MOST = 1_000  # agents of which the log says that they speak for others
-MOST_UNEVALUATED = 20_000  # durable records that wait for the states, some 20 MB
+MOST_UNEVALUATED = 50_000  # durable records that wait for the states, some 50 MB
 FAIR_UNEVALUATED = 2_000  # the same, from which on each connection may send SHARE results a tick
 SHARE = 50  # results: as many as an agent sends at once when all its checks end together
 CLOCK_SAMPLES = 20  # results by which the offset of an agent's clock is estimated

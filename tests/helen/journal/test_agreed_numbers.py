@@ -34,8 +34,9 @@ def test_sizes_and_times_of_a_journal() -> None:
     assert asdict(Limits()) == {
         "results_per_segment": 20_000, "segment_seconds": 10.0, "segment_bytes": 64 * MIB,
         "changes_per_segment": 100_000, "group_seconds": 0.010, "calm_seconds": 0.040,
-        "calm_records": 32, "calm_bytes": 65_536, "group_bytes": 4 * MIB, "group_records": 2_000,
-        "batch_records": 50, "backlog_behind": 8 * MIB, "backlog_full": 16 * MIB, "backlog_most": 64 * MIB,
+        "calm_least": 4, "calm_records": 32, "calm_bytes": 65_536, "group_bytes": 4 * MIB, "group_records": 2_000,
+        "batch_records": 50, "backlog_behind": 8 * MIB, "records_behind": 4_000,
+        "backlog_full": 16 * MIB, "backlog_most": 64 * MIB,
         "series_per_agent": 4_096, "retry_seconds": 1.0, "sealed_in_memory": 2, "recovered_records": 40_000,
         "close_seconds": 1.5,
     }  # fmt: skip

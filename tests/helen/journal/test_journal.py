@@ -287,6 +287,22 @@ def test_changes_of_an_unknown_kind(running: Running) -> None:
 # ------------------------------------------------------------------------------------------------ bounds and life
 
 
+@pytest.mark.parametrize(("size", "count"), [(2, 3), (400_000, 2)])
+def test_behind_by_records_or_by_bytes(start: Callable[..., Running], size: int, count: int) -> None:
+    """From then on each agent has a share: small records cost as much to judge as great ones do to write."""
+    running = start(Limits(backlog_behind=800_000, records_behind=3, group_seconds=60))
+    running.journal.append(entry(1))
+    running.until_records(1)  # the next group waits for 60 s or 4 MiB
+    behind = []
+    for number in range(2, count + 2):
+        behind.append(running.journal.is_behind)
+        running.journal.append(entry(number, content=b"x" * size))
+    assert (behind, running.journal.is_behind, running.journal.full) == ([False] * count, True, False)
+    running.journal.close()
+    running.until(lambda: running.high() == count + 1)
+    assert not running.journal.is_behind
+
+
 def test_backpressure(start: Callable[..., Running]) -> None:
     """`full` at its limit, `append` refuses at the hard one, and all is well again once the disk has caught up."""
     running = start(Limits(backlog_full=1 * MIB, backlog_most=2 * MIB, group_seconds=60))

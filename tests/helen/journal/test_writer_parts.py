@@ -226,11 +226,11 @@ FEW, SMALL = 3, 3 * 1_000
 
 @pytest.mark.parametrize(("count", "size", "ago", "waits"), [
     (FEW - 1, 100, 0.0, 0.5), (FEW - 1, 100, 0.2, 0.3), (FEW, 100, 0.0, None), (FEW - 1, 2_000, 0.0, None),
-    (FEW - 1, SMALL // (FEW - 1) - RECORD_OVERHEAD - 1, 0.0, 0.5), (1, 100, 0.6, -0.1),
+    (FEW - 1, SMALL // (FEW - 1) - RECORD_OVERHEAD - 1, 0.0, 0.5), (2, 100, 0.6, -0.1), (1, 100, 0.0, None),
 ])  # fmt: skip
 def test_few_results_wait_longer(stage: Any, count: int, size: int, ago: float, waits: float | None) -> None:
-    """Nobody waits for a scheduled result: a group of more, or of great ones, does not wait beyond its time."""
-    one = stage(calm_seconds=0.5, calm_records=FEW, calm_bytes=SMALL)
+    """Nobody waits for a scheduled result. One alone, a group of more, or of great ones, does not wait longer."""
+    one = stage(calm_seconds=0.5, calm_least=2, calm_records=FEW, calm_bytes=SMALL)
     waited: list[float] = []
     one.intake.wait_for_urgent = lambda seconds, most: waited.append(seconds)
     one.writer._last_commit = one.now - ago

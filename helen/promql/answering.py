@@ -19,11 +19,11 @@ from typing import BinaryIO
 import msgspec
 
 from helen.agents.sight import Sight
-from helen.promql.archive import Archive, Facts
+from helen.promql.archive import Facts
 from helen.promql.errors import MEMORY
 from helen.promql.kept_pieces import KeptPieces
 from helen.promql.parameters import Parameters
-from helen.promql.questions import Question
+from helen.promql.questions import ask
 from helen.promql.wire import Answered, Asked, Frame, Unsealed, packed, read_frame
 
 KEPT = 448 << 20  # bytes that the process may have behind an answer, with what it keeps: one that has more ends
@@ -40,8 +40,8 @@ def answer(
         return sight is None or sight.fits(name, agents.get(name, {}))
 
     facts = Facts(Path(asked.state), Path(asked.lake), agents, sees, results)
-    question = Question(Parameters(asked.given, round(asked.now * 1000)), Archive(facts, kept or KeptPieces()))
-    return Answered(*question.answer(asked.path))
+    given = Parameters(asked.given, round(asked.now * 1000))
+    return Answered(*ask(asked.path, given, facts, kept or KeptPieces()))
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:

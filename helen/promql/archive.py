@@ -152,6 +152,8 @@ def _open(folder: Path, kept: KeptPieces) -> Any:
         return None
     try:
         return source.LakeSource(opened, kept)
+    except MemoryError:  # Arrow's as well, which is one of its other errors too
+        raise
     except (OSError, pa.ArrowException, *_damages()) as error:
         raise Unavailable(f"the lake {folder} can't be read ({error}): `helen pipeline doctor`") from error
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import field, frozen
 
-from helen.pipeline.lake.lake_files import between, dataset
+from helen.pipeline.lake.lake_files import between, dataset, instant
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.schema import CHECK, STATUSES, Table
 from helen.pipeline.rollup.arrow import keys_of, merge, newest
@@ -27,10 +27,11 @@ from helen.promql.series_labels import IS_OK, OWN, STATE
 
 Array = Any  # of numpy
 Pair = tuple[Array, Array]
+Span = tuple[int, int]
 WORDS = ("metric", "unit", "kind")
 KEY = ("series", "bucket", *WORDS, "last_at")
 COUNTS = ("n", *STATUSES)  # of a check's own rows: the two series that Helen adds are made from them
-MOST_ROWS = 2 * MOST_SAMPLES  # of one lot: the days at its ends have samples outside of the span
+MOST_ROWS = 2 * MOST_SAMPLES  # of one lot: the days at its ends have samples outside of the span, but for a list
 BATCHES, FILES = 2, 1  # that Arrow reads ahead
 SOURCES: Mapping[str, str] = {
     "count": "values", "total": "sum", "squares": "sumsq", "least": "min", "most": "max", "first": "first",
@@ -43,7 +44,8 @@ class BucketFiles:
     """Reads buckets of some series: `numbers` in their order. `name` is that of the one metric, None for all.
 
     `needed` are the columns of a piece beside its times. Where replaced rows may lie beside those that count,
-    `has_old_rows`, those of the checks tell which ones count.
+    `has_old_rows`, those of the checks tell which ones count. `span` is that of a list of names, microseconds with
+    both ends included: no rows outside of it are read, and one of each series in it is enough.
     """
 
     table: Table
@@ -52,6 +54,7 @@ class BucketFiles:
     needed: frozenset[str]
     numbers: Array
     has_old_rows: bool
+    span: Span | None = None
     columns: tuple[str, ...] = field(init=False)
 
     @columns.default
@@ -64,7 +67,7 @@ class BucketFiles:
     def key(self, lot: Sequence[str]) -> Iterator[bytes]:
         """Yield all that the pieces of these files follow from."""
         yield self.numbers.tobytes()
-        yield repr((self.level.name, self.name, sorted(self.needed), self.has_old_rows)).encode()
+        yield repr((self.level.name, self.name, sorted(self.needed), self.has_old_rows, self.span)).encode()
         yield from (path.encode() for path in lot)
 
     def read(self, lot: Sequence[str]) -> Iterator[Piece]:
@@ -83,21 +86,38 @@ class BucketFiles:
         wanted = np.zeros(high - low + 1, bool)
         wanted[self.numbers - low] = True
         batches = dataset(self.table, lot, WORDS).to_batches(
-            list(self.columns), filter=between(low, high), use_threads=False, batch_readahead=BATCHES,
-            fragment_readahead=FILES,
+            list(self.columns), filter=between(low, high) & self._in_span(), use_threads=False,
+            batch_readahead=BATCHES, fragment_readahead=FILES,
         )  # fmt: skip
         kept, count = [], 0
         for batch in batches:
             mask = self._named(batch.column("metric"))
             if not wanted.all():
                 mask &= wanted[batch.column("series").to_numpy() - low]
-            kept.append(batch if mask.all() else batch.take(pa.array(np.flatnonzero(mask))))
+            kept.append(self._thinned(batch if mask.all() else batch.take(pa.array(np.flatnonzero(mask)))))
             count += kept[-1].num_rows
             if count > MOST_ROWS:
                 raise TooMuch(f"more than {MOST_ROWS} buckets are to be read: ask for fewer series, or less time")
         if not count:
             return pa.table({})
         return pa.Table.from_batches([each for each in kept if each.num_rows]).unify_dictionaries()
+
+    def _in_span(self) -> Any:
+        """Return the condition for buckets that may have a sample in the span."""
+        if self.span is None:
+            return pc.scalar(True)
+        begin, end = self.span
+        return (pc.field("bucket") >= instant(self.level.start(begin))) & (pc.field("bucket") <= instant(end))
+
+    def _thinned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that count: for a list the first of each series, so that the bound is one of series."""
+        if self.span is None or self.has_old_rows or not batch.num_rows:
+            return batch
+        times, (begin, end) = _times(pa.Table.from_batches([batch]), self.level), self.span
+        inside = np.flatnonzero((times >= begin // 1000) & (times <= end // 1000))
+        codes = [batch.column("series").to_numpy(), *(batch.column(each).indices.to_numpy() for each in WORDS)]
+        changes = np.logical_or.reduce([np.diff(each[inside]) != 0 for each in codes])  # files have series in order
+        return batch.take(pa.array(inside[np.append(True, changes)] if len(inside) else inside))
 
     def _named(self, metrics: pa.DictionaryArray) -> Array:
         """Return which rows are of the metric; a check's own row tells which version of its buckets counts."""
@@ -161,7 +181,7 @@ class _Ordered:
         codes = [self.series[self.order], *(each.codes[self.order] for each in self.words)]
         changes = np.logical_or.reduce([each[1:] != each[:-1] for each in codes])
         begins = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(self.order)]]).tolist()
-        times, columns = self._times(), dict(self._figures())
+        times, columns = _times(self.rows, self.level), dict(self._figures())
         texts = [each.words.to_pylist() for each in self.words]
         for begin, end in pairwise(begins):
             metric, unit, kind = (text[each[begin]] for text, each in zip(texts, codes[1:], strict=True))
@@ -169,23 +189,24 @@ class _Ordered:
             yield _Group(int(codes[0][begin]), metric, unit, kind, times[rows],
                          {name: each[rows] for name, each in columns.items()})  # fmt: skip
 
-    def _times(self) -> Array:
-        """Return the times of the samples in milliseconds.
-
-        A bucket counts at its last value; where a check has none, its runs took no time that is known, at its end.
-        """
-        last = self.rows["last_at"].cast(pa.int64())
-        if not last.null_count:
-            return last.to_numpy() // 1000
-        ends = micros(self.rows["bucket"]) + self.level.step - 1
-        return np.where(last.is_valid().to_numpy(), last.fill_null(0).to_numpy(), ends) // 1000
-
     def _figures(self) -> Iterable[tuple[str, Array]]:
         for name in self.rows.column_names:
             if name == "first_at":  # a check's own row has none where its runs took no time that is known
                 yield name, micros(pc.fill_null(self.rows[name].cast(pa.int64()), 0)) // 1000
             elif name not in KEY and name not in ("version", "day"):
                 yield name, floats(self.rows[name])
+
+
+def _times(rows: pa.Table, level: Level) -> Array:
+    """Return the times of samples in milliseconds.
+
+    A bucket counts at its last value; where a check has none, its runs took no time that is known, at its end.
+    """
+    last = rows["last_at"].cast(pa.int64())
+    if not last.null_count:
+        return last.to_numpy() // 1000
+    ends = micros(rows["bucket"]) + level.step - 1
+    return np.where(last.is_valid().to_numpy(), last.fill_null(0).to_numpy(), ends) // 1000
 
 
 def _of_state(group: _Group) -> Columns:

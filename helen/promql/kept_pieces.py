@@ -63,6 +63,12 @@ class KeptPieces:
         if size <= self.most:
             self._keep(key, size, pieces)
 
+    def clear(self) -> bool:
+        """Drop all that is kept. Return True if that was anything."""
+        had_any, self.size = bool(self._lots), 0
+        self._lots.clear()
+        return had_any
+
     def _keep(self, key: bytes, size: int, pieces: Sequence[Piece]) -> None:
         self._lots[key] = size, pieces
         self.size += size

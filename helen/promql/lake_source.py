@@ -6,7 +6,7 @@ Files are read some days at a time, and a batch of rows at a time, so that a yea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -28,6 +28,7 @@ from helen.promql.kept_pieces import Columns, KeptPieces
 from helen.promql.series_labels import OWN, Key
 
 RAW = "raw"
+LIVE_DAYS = 2  # that nearly all rows come for: results of the evening come after midnight
 Micros = int
 Millis = int
 
@@ -78,9 +79,14 @@ class LakeSource:
         needed = frozenset() if into.names_only else into.needed
         has_old_rows = level.source is not None and not self.lake.is_live(level.name)
         numbers = np.array(sorted(wanted), np.int32)
-        reading = BucketFiles(self.lake.tables[level.name], level, into.choice.name, needed, numbers, has_old_rows)
+        span = (begin, end) if into.names_only else None
+        reading = BucketFiles(
+            self.lake.tables[level.name], level, into.choice.name, needed, numbers, has_old_rows, span
+        )
         for lot in self._lots(level.name, wanted, begin, end, level.read_days):
-            for piece in self.kept.of(reading.key(lot), partial(reading.read, lot)):
+            # A list of names is of a span that moves, so what it reads is never asked for again.
+            read = partial(reading.read, lot)
+            for piece in read() if into.names_only else self.kept.of(reading.key(lot), read):
                 columns = _within(piece.columns, begin // 1000, end // 1000)
                 if len(columns[TIME]):
                     into.take(wanted[piece.series], piece.metric, piece.unit, piece.kind, columns)
@@ -100,9 +106,18 @@ class LakeSource:
                 and file.highest.get("series", high) >= low
             ):
                 by_day.setdefault(file.day, []).append(str(self.lake.path(table) / file.path))
+        own = self._days_apart(table)
         # By the number of the day, so that a span that moves has the same lots.
-        for _, days in groupby(sorted(by_day), lambda day: day.toordinal() // size):
+        for _, days in groupby(sorted(by_day), lambda day: day if day in own else day.toordinal() // size):
             yield [path for day in days for path in by_day[day]]
+
+    def _days_apart(self, table: str) -> set[date]:
+        """Return the days that still get rows with each commit, so that each is a lot of its own.
+
+        A day that shared a lot with older ones would have them read again each time.
+        """
+        newest = max((file.day for file in self._listed(table) if file.day is not None), default=None)
+        return set() if newest is None else {newest - timedelta(days=number) for number in range(LIVE_DAYS)}
 
 
 def _among(wanted: dict[int, Key], known: dict[int, Key]) -> Any:

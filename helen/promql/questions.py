@@ -9,10 +9,11 @@ import numpy as np
 from attrs import frozen
 
 from helen.promql import answers
-from helen.promql.archive import Archive, Reader
+from helen.promql.archive import Archive, Facts, Reader
 from helen.promql.errors import BadData, Refused, TooMuch, Unsupported
 from helen.promql.evaluate import Evaluation
 from helen.promql.gathering import Slot
+from helen.promql.kept_pieces import KeptPieces
 from helen.promql.matching import Match
 from helen.promql.matrix import Matrix
 from helen.promql.needs import Needs
@@ -26,6 +27,22 @@ MOST_MATCHES = 20  # of one list
 _DOWN, _UP = ("sort_desc", "topk"), ("sort", "bottomk")
 
 
+def ask(path: str, given: Parameters, facts: Facts, kept: KeptPieces) -> answers.Answer:
+    """Return the answer to a question by its path behind /api/v1/. It raises neither Refused nor MemoryError.
+
+    A question that finds too little memory is answered once more with all of it: what is kept of others is dropped.
+    """
+    try:
+        return Question(given, Archive(facts, kept)).answer(path)
+    except Refused as error:
+        return answers.failure(error)
+    except MemoryError:
+        has_room = kept.clear()
+    if has_room:  # behind the handler, whose error holds on to all that was read
+        return ask(path, given, facts, KeptPieces(0))
+    return answers.failure(TooMuch("that takes more memory than a question may have: ask for fewer series"))
+
+
 @frozen
 class Question:
     """Holds one question, and what its answer is made from."""
@@ -34,13 +51,11 @@ class Question:
     archive: Archive
 
     def answer(self, path: str) -> answers.Answer:
-        """Return the answer to a question by its path behind /api/v1/. It never raises Refused."""
+        """Return the answer to a question by its path behind /api/v1/. It never raises Refused, but MemoryError."""
         try:
             return answers.success(self._answer(path))
         except Refused as error:
             return answers.failure(error)
-        except MemoryError:
-            return answers.failure(TooMuch("that takes more memory than a question may have: ask for fewer series"))
 
     def _answer(self, path: str) -> Any:
         if path.startswith("label/"):

@@ -175,6 +175,7 @@ class StateRows:
         self._kept = 0  # rows in them
         self._builds = 0
         self._numbers: dict[str, int] = {}  # which build a block is of
+        self._dropped = 0  # the newest build when all blocks were dropped: none up to it is kept any more
         self._building: Counter[str] = Counter()  # agents whose rows are being written, and how often
 
     def rows(self, wanted: StateFilter, after: Key | None = None) -> Iterator[Rows | None]:
@@ -233,11 +234,14 @@ class StateRows:
         self._building[agent] += 1  # a client that asks meanwhile must not take the block of before for the newest
         try:
             block, fresh = yield from self._build(keys, rules, held)
+        except BaseException:  # the client has hung up, most likely: what has changed is in no block yet
+            timeline.touched.add(agent)
+            raise
         finally:
             self._building[agent] -= 1
             if not self._building[agent]:
                 del self._building[agent]
-        if number > self._numbers.get(agent, 0):  # else another was begun later, and is done
+        if number > self._numbers.get(agent, self._dropped):  # else another was begun later, and is done
             self._keep(agent, block, number)
         return block, fresh
 
@@ -261,6 +265,7 @@ class StateRows:
         self._blocks[agent], self._numbers[agent] = block, number
         if self._kept > MOST_KEPT:
             self._numbers.clear()
+            self._dropped = self._builds
             self._blocks.clear()  # of agents that are no more, most likely; the others are written again
             self._kept = 0
 

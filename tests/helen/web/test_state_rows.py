@@ -217,3 +217,59 @@ def test_two_at_a_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
             assert {key: got.get(key) for key in then} == then
             open_ones = [each for each in open_ones if each[0] is not rows]
     assert fleet.rows() == fleet.fresh()
+
+
+def _many(fleet: Fleet, status: int, checks: int = 50) -> None:
+    fleet.now += 60.0
+    for number in range(checks):
+        run(fleet.timeline.result("a", f"c{number:02}", Result(fleet.now, status)))
+
+
+@pytest.mark.parametrize("rests", [1, 2, 4])
+def test_an_answer_that_is_broken_off(rests: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that hangs up while the rows of an agent are written: the next one has the states of now."""
+    monkeypatch.setattr(state_rows, "FRESH_A_TURN", 10)
+    fleet = Fleet(6)
+    _many(fleet, 0)
+    assert fleet.rows() == fleet.fresh()
+    _many(fleet, 2)
+    rows = fleet.state_rows.rows(ALL)
+    assert [next(rows) for _ in range(rests)] == [None] * rests
+    rows.close()  # type: ignore[attr-defined]
+    found = fleet.rows()
+    assert found == fleet.fresh() and {row["status"] for _, row in found} == {"critical"}
+    assert not fleet.state_rows._building and "a" not in fleet.timeline.touched
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_one_of_two_answers_is_broken_off(which: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first or the second of them: the other goes on, and whoever comes next has the states of now."""
+    monkeypatch.setattr(state_rows, "FRESH_A_TURN", 10)
+    fleet = Fleet(7)
+    _many(fleet, 0)
+    fleet.rows()
+    both = []
+    for status in (1, 2):  # between the two the states change
+        _many(fleet, status)
+        both.append(fleet.state_rows.rows(ALL))
+        assert next(both[-1]) is None
+    both[which].close()  # type: ignore[attr-defined]
+    list(both[1 - which])
+    found = fleet.rows()
+    assert found == fleet.fresh() and {row["status"] for _, row in found} == {"critical"}
+
+
+def test_an_older_answer_that_ends_after_all_rows_were_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows are not kept for the newest: those were dropped for want of room."""
+    monkeypatch.setattr(state_rows, "FRESH_A_TURN", 10)
+    monkeypatch.setattr(state_rows, "MOST_KEPT", 60)
+    fleet = Fleet(8)
+    _many(fleet, 1)
+    older = fleet.state_rows.rows(ALL)
+    assert next(older) is None
+    _many(fleet, 2)
+    for number in range(20):
+        run(fleet.timeline.result("b", f"c{number}", Result(fleet.now, 0)))
+    assert fleet.rows() == fleet.fresh() and not fleet.state_rows._blocks
+    list(older)
+    assert fleet.rows() == fleet.fresh()

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,10 @@ LIVE = ("minimum_equus", "rings", "names", "retention", "signing_keys", "trust_l
 
 class StartRefused(Exception):
     """Tells the parent of a daemon why it did not start: there is no terminal to print a sentence on."""
+
+
+class StartOvertaken(Exception):
+    """Ends a start that the end of Helen has overtaken: all parts are stopped by then, and none may begin."""
 
 
 class HelenService(Service):
@@ -180,48 +184,50 @@ class HelenService(Service):
         signal.signal(signal.SIGHUP, self._hang_up)
         opened = self._opened
         del self._opened  # what a start goes on from is as much as a segment
-        Deferred.fromCoroutine(self._begin(opened)).addErrback(self._failed)
+        begun = Deferred.fromCoroutine(self._begin(opened))
+        begun.addErrback(lambda failure: failure.trap(StartOvertaken)).addErrback(self._failed)
 
     async def _begin(self, opened: wiring.Opened) -> None:
-        parts = self.parts
+        parts, step = self.parts, self._step
         parts.clock.jumped.subscribe(self._on_jump)
         parts.clock.begin(opened.start.doubt, may_confirm=not opened.start.stepped)
         start = {"version": parts.version, "states": self._chosen.quotas["states"].most}
         parts.evaluator.began(opened.start.stepped, start)  # before all else that this Helen writes down
-        await parts.authority.refresh(time.time())
-        await parts.library.load_contents()
-        await parts.passive.start(opened.stored.kv, opened.recovered)
-        await parts.targets.start(opened.stored.kv)
-        await parts.forwarding.start(opened.stored.kv)
-        await parts.pipeline.look()
-        if self._is_ending:
-            return
-        await self._watch.start()  # before the first look: a file saved between the two would wait for the next
+        await step(parts.authority.refresh(time.time()))
+        await step(parts.library.load_contents())
+        await step(parts.passive.start(opened.stored.kv, opened.recovered))
+        await step(parts.targets.start(opened.stored.kv))
+        await step(parts.forwarding.start(opened.stored.kv))
+        await step(parts.pipeline.look())
+        await step(self._watch.start())  # before the first look: a file saved between the two would wait for the next
         looked = parts.library.look()  # it asks a process, which reads while we go on
-        await parts.assignments.start_from(opened.stored.assignments)
+        await step(parts.assignments.start_from(opened.stored.assignments))
         parts.passive.begin()
         parts.targets.begin()
         parts.meshes.begin()
         parts.forwarding.begin()
         parts.rollout_control.start()
         told = functools.partial(_missed, parts.state / "history", opened.recovered)
-        await parts.notifier.start(opened.judged_at, told, opened.start.stepped)
+        await step(parts.notifier.start(opened.judged_at, told, opened.start.stepped))
         parts.sessions.shells.recall(parts.notifier.groups.agents_of(SHELL))
         del opened, told
-        if self._is_ending:
-            return
-        for sentence in await all_warnings(parts):
+        for sentence in await step(all_warnings(parts)):
             self.log.warn("{sentence}", sentence=sentence)
         self._start_loops()
         if self._network is not None:
-            await self._network.start()
+            await step(self._network.start())
         parts.drain.start()
         _set_up_interpreter()
-        await deferToThread(self._write_run_file)
-        if self._is_ending:
-            return
+        await step(deferToThread(self._write_run_file))
         self._serve()
         await looked
+
+    async def _step(self, step: Awaitable[Any]) -> Any:
+        """Return the result of a step of the start. Raises StartOvertaken if the end has begun meanwhile."""
+        result = await step
+        if self._is_ending:
+            raise StartOvertaken
+        return result
 
     def _start_loops(self) -> None:
         parts = self.parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -148,3 +149,90 @@ def test_a_look_of_the_garbage_collector_is_a_short_one() -> None:
     """It holds the reactor: 2,000 new objects take 2 ms, and 50,000 took 55. All of them are looked at as seldom."""
     young, middle, old = service.COLLECT
     assert young <= 2_000 and young * middle <= 20_000 and young * middle * old >= 50_000_000
+
+
+# ---------------------------------------------------------------------------------------------- an end during the start
+
+
+class Parts:
+    """Parts of a Helen that note what is asked of them. `end` is called while step `ends_at` is awaited."""
+
+    def __init__(self, folder: Path, end: Callable[[], None], ends_at: int) -> None:
+        self.state, self.calls, self.awaited, self.is_over = folder, list[str](), 0, False
+        self.late: list[str] = []
+        self._end, self._ends_at = end, ends_at
+
+    def __getattr__(self, name: str) -> Any:
+        return Part(self, name)
+
+    def note(self, name: str) -> Any:
+        """Note a call; some return steps that are awaited."""
+        (self.late if self.is_over else self.calls).append(name)
+        return Step(self)
+
+
+class Part:
+    """A part, or a call of it."""
+
+    def __init__(self, parts: Parts, name: str) -> None:
+        self._parts, self._name = parts, name
+
+    def __getattr__(self, name: str) -> Any:
+        return Part(self._parts, f"{self._name}.{name}")
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        return self._parts.note(self._name)
+
+
+class Step:
+    """A step of the start, during which Helen may be told to end."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def __await__(self) -> Iterator[Any]:
+        parts = self._parts
+        parts.awaited += 1
+        if parts.awaited == parts._ends_at:
+            parts._end()
+            parts.is_over = True
+        return iter(())
+
+
+@pytest.fixture
+def begun(helen: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Parts]:
+    """Return a function that takes a Helen through its start and ends it at a step; 0: at none."""
+
+    def begin(ends_at: int) -> Parts:
+        helen.parts = parts = Parts(tmp_path, helen._begin_to_end, ends_at)
+
+        async def warnings(of: Any) -> list[str]:
+            await parts.note("warnings")
+            return []
+
+        monkeypatch.setattr(service, "all_warnings", warnings)
+        monkeypatch.setattr(service, "deferToThread", lambda call: parts.note("run.json"))
+        monkeypatch.setattr(service, "_set_up_interpreter", lambda: parts.note("interpreter"))
+        for name in ("_start_loops", "_serve", "_failed"):
+            monkeypatch.setattr(helen, name, lambda *_, name=name: parts.note(name) and None)
+        helen._watch, helen._network, helen._opened = parts.watch, parts.network, Part(Parts(tmp_path, print, 0), "")
+        helen._run()
+        return parts
+
+    monkeypatch.setattr(service.signal, "signal", lambda *_: None)
+    return begin
+
+
+def test_a_start_to_its_end(begun: Callable[[int], Parts]) -> None:
+    """Loops begin after the warnings, the network after them, and agents are let in last."""
+    calls = begun(0).calls
+    assert calls[-7:] == [
+        "warnings", "_start_loops", "network.start", "drain.start", "interpreter", "run.json", "_serve",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", range(1, 13))
+def test_nothing_begins_once_helen_ends(begun: Callable[[int], Parts], step: int) -> None:
+    """Whichever step of the start SIGTERM comes in: none that follows begins, and it is no failure of Helen."""
+    parts = begun(step)
+    assert (parts.is_over, parts.late, parts.awaited) == (True, [], step)

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from attrs import define, field, frozen
+from twisted.logger import Logger
 
 from equus_protocol.results import ResultDocument, to_json
 
@@ -91,7 +92,10 @@ class LiveQueries:
     """Holds all open queries. `ask(link, check, args)` returns a message id, or raises QueryRefused.
 
     `walk(things, each)` calls `each` with every thing, now or in the turns to come: a step of a query each.
+    A fault with one agent is logged, and takes no other agent's outcome.
     """
+
+    log = Logger()
 
     def __init__(
         self, ask: Callable[[Any, str, bytes], int], cancel: Callable[[Any, int], None], walk: Walk = at_once
@@ -138,7 +142,7 @@ class LiveQueries:
             if target is not None:
                 told.append(target)
         for target in told:
-            query.on_target(target)
+            self._tell(query, target)
         self._end_if_done(query)
 
     def _ask_one(self, query: Query, agent: str, link: Any) -> Target | None:
@@ -148,6 +152,9 @@ class LiveQueries:
             message_id = self._ask(link, query.check, query.args)
         except QueryRefused as refused:
             return Target(agent, "refused", why=str(refused))
+        except Exception:
+            self.log.failure("{agent} could not be asked for {check}", agent=agent, check=query.check)
+            return Target(agent, "failed", why="a fault of Helen's own kept it from asking; its log says which")
         query.open[agent] = (link, message_id)
         self._by_link.setdefault(link, {})[message_id] = (query, agent)
         return None
@@ -191,19 +198,43 @@ class LiveQueries:
     def _give_up(self, query: Query, why: str) -> None:
         """Expire all that are left, some at a time; one that answers before its turn has answered."""
         query.given_up = why
-        self._walk(_steps(len(query.open) + len(query.unasked)), lambda _: self._expire_some(query, why))
+        self._expire_all(query, why)
+
+    def _expire_all(self, query: Query, why: str) -> None:
+        """Expire those that are left, and those that are asked while this goes on: no other call comes back to them."""
+        steps = _steps(len(query.open) + len(query.unasked))
+
+        def expire(step: int) -> None:
+            self._expire_some(query, why)
+            if step == steps[-1] and (query.open or query.unasked):
+                self._expire_all(query, why)
+
+        self._walk(steps, expire)
 
     def _expire_some(self, query: Query, why: str) -> None:
         names = list(islice(query.open, AT_ONCE))
         for agent in names:
             link, message_id = query.open.pop(agent)
             if self._forget(link, message_id) is not None:  # else its answer is here already, if not yet on disk
-                self._cancel(link, message_id)
+                self._call_off(agent, link, message_id)
         while query.unasked and len(names) < AT_ONCE:
             names.append(query.unasked.popleft()[0])
         for agent in names:  # all of them before the end is told
-            query.on_target(Target(agent, "expired", why=why))
+            self._tell(query, Target(agent, "expired", why=why))
         self._end_if_done(query)
+
+    def _call_off(self, agent: str, link: Any, message_id: int) -> None:
+        try:
+            self._cancel(link, message_id)
+        except Exception:
+            self.log.failure("{agent} could not be told to give up a check", agent=agent)
+
+    def _tell(self, query: Query, target: Target) -> None:
+        try:
+            query.on_target(target)
+        except Exception:
+            said = "question {number}: the outcome of {agent} could not be taken"
+            self.log.failure(said, number=query.number, agent=target.agent)
 
     def _forget(self, link: Any, message_id: int) -> tuple[Query, str] | None:
         asked = self._by_link.get(link)
@@ -214,7 +245,7 @@ class LiveQueries:
 
     def _close(self, query: Query, target: Target) -> None:
         if query.open.pop(target.agent, None) is not None:
-            query.on_target(target)
+            self._tell(query, target)
             self._end_if_done(query)
 
     def _end_if_done(self, query: Query) -> None:
@@ -223,4 +254,7 @@ class LiveQueries:
             self._queries.pop(query.number, None)
             on_end = query.on_end
             query.forget_caller()
-            on_end()
+            try:
+                on_end()
+            except Exception:
+                self.log.failure("question {number}: its end could not be taken", number=query.number)

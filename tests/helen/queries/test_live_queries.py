@@ -1,6 +1,8 @@
 """Questions: every target is accounted for, in whatever order things happen."""
 
 import random
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -206,3 +208,60 @@ def test_every_target_is_accounted_for(asker: Asker, seed: int) -> None:
     assert [sorted(target.agent for target in each) for each in told] == [sorted(names)] * 3
     assert sorted(ends) == [0, 1, 2]
     assert (len(asker.queries), asker.queries._by_link) == (0, {})
+
+
+@pytest.mark.parametrize("faulty", ["on_target", "on_end", "cancel", "ask"])
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_fault_with_one_agent_takes_no_others_outcome(
+    faulty: str, is_gone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever raises: every other target has its outcome, the end is told, and the queries after it go on."""
+    asker, shared, calls, logged = Held(), FakeLink("shared"), [0], list[str]()
+    log = SimpleNamespace(failure=lambda form, **values: logged.append(form.format(**values)))
+    monkeypatch.setattr(LiveQueries, "log", log)
+
+    def sometimes(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == 1 or calls[0] % 7 == 0:
+                raise RuntimeError("no room")
+            return call(*given)
+
+        return called
+
+    ask: Callable[..., int] = sometimes(asker.ask) if faulty == "ask" else asker.ask
+    cancel: Callable[..., None] = lambda link, message_id: asker.cancelled.append(message_id)  # noqa: E731
+    queries = LiveQueries(ask, sometimes(cancel) if faulty == "cancel" else cancel, asker.walks.walk)
+    names = [f"a{n}" for n in range(3 * AT_ONCE + 1)]
+    told: list[Target] = []
+    on_target = sometimes(told.append) if faulty == "on_target" else told.append
+    on_end = sometimes(asker.end) if faulty == "on_end" else asker.end
+    first = queries.start("c", [(name, shared) for name in names], b"", 10.0, on_target, on_end)
+    second = queries.start("c", [("b", shared)], b"", 20.0, asker.targets.append, asker.end)
+    asker.walks.take_all(lambda: 0)
+    if is_gone:
+        queries.gone(shared, "it went away")
+    else:
+        queries.sweep(10.0)
+        queries.sweep(20.0)
+        asker.walks.take_all(lambda: 0)
+    raised = len(logged)
+    assert raised == (calls[0] > 0) + calls[0] // 7
+    assert len({target.agent for target in told}) == len(told) == len(names) - (raised if faulty == "on_target" else 0)
+    assert [target.agent for target in asker.targets] == ["b"]
+    failed = [target for target in told if target.outcome == "failed"]
+    assert is_gone or len(failed) == (raised if faulty == "ask" else 0)
+    assert first.ended and second.ended and asker.ended == (1 if faulty == "on_end" else 2)
+    assert (len(queries), queries._by_link, first.open, len(first.unasked)) == (0, {}, {}, 0)
+
+
+@pytest.mark.parametrize("late", [1, AT_ONCE, 2 * AT_ONCE + 3])
+def test_agents_that_are_asked_while_their_query_is_given_up(late: int) -> None:
+    """However many there are after the steps were counted: each expires, and the end is told once."""
+    asker, links = Held(), [FakeLink(f"a{n}") for n in range(AT_ONCE)]
+    query = asker.start(*((link.name, link) for link in links))
+    asker.queries.sweep(10.0)
+    query.unasked.extend((f"late{n}", FakeLink()) for n in range(late))
+    assert max(asker.walks.take_all(lambda: len(asker.targets))) <= AT_ONCE
+    assert len(asker.targets) == len(asker.outcomes) == AT_ONCE + late
+    assert set(asker.outcomes.values()) == {"expired"} and (asker.ended, len(asker.queries)) == (1, 0)

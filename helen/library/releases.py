@@ -365,7 +365,9 @@ class Releases:
 
         The agent is a member of the ring from now on.
         """
-        second, lone = await deferToThread(rollout.second, await self.candidates()), ring.alone()
+        fleet = await self.candidates()
+        second = await deferToThread(rollout.second(), fleet)  # agents refuse the set meanwhile
+        lone = ring.alone()
         ring.needs_second = False
         if lone is None or ring.verdict is not None:
             return

@@ -8,7 +8,8 @@ helen/library/releases.py then opens the next ring, publishes the version to all
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -275,13 +276,16 @@ class Rollout:
             self.past.append({"number": number, "ring": spec.text, "state": "skipped", "why": "it would add nobody"})
         return False
 
-    def second(self, fleet: Iterable[Candidate]) -> str | None:
-        """Return the agent that is asked to load what a member of the open ring has refused; None if there is none."""
+    def second(self) -> Callable[[Iterable[Candidate]], str | None]:
+        """Return the search for the agent that is asked to load what a member of the open ring has refused.
+
+        It returns None if there is no other. It may run in a thread: it goes by what the ring is at this call.
+        """
         ring = self.ring
         lone = None if ring is None else ring.alone()
         if ring is None or lone is None or ring.members is None:
-            return None
-        return choose_second(fleet, lone[0], ring.members, self.version, self.key)
+            return lambda fleet: None
+        return partial(choose_second, first=lone[0], taken=ring.members, version=self.version, key=self.key)
 
     def close_ring(self, at: float) -> None:
         """Add the open ring to `past`, with its verdict. `at`: unix seconds."""

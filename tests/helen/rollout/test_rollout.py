@@ -404,6 +404,13 @@ def test_what_one_member_refuses_is_no_reason_by_itself() -> None:
     assert course.ring.speakers == {one, new}
 
 
+class Untouched(dict[str, Any]):
+    """Must not be looked at."""
+
+    def items(self) -> Any:
+        raise AssertionError("a thread has looked at what the reactor changes")
+
+
 def test_another_agent_is_asked_as_like_the_first_as_can_be() -> None:
     """If no other of the ring could be; without any other the first one's word counts, at the latest with patience."""
     course = Course("20%,100%")
@@ -413,10 +420,14 @@ def test_another_agent_is_asked_as_like_the_first_as_can_be() -> None:
     agents = [
         Candidate(name, facts={"arch": "arm" if name == "a-4" or name == first else "x86"}) for name in course.known
     ]
-    expected = "a-4" if first != "a-4" else course.rollout.second(agents)
-    assert course.rollout.second(agents) == expected != first
+    expected = "a-4" if first != "a-4" else course.rollout.second()(agents)
+    assert course.rollout.second()(agents) == expected != first
     aside = [evolve(each, is_aside=each.name != first) for each in agents]
-    assert course.rollout.second(aside) is None
+    assert course.rollout.second()(aside) is None
+    search, members = course.rollout.second(), course.ring.members
+    course.ring.refused, course.ring.members = Untouched(), None  # of the reactor, while a thread searches
+    assert search(agents) == expected
+    course.ring.refused, course.ring.members = {"disk.lua": {first: "line 3: no"}}, members
     course.ring.members |= {expected}
     course.act(2, "tick")
     assert not course.ring.needs_second

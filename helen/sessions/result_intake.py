@@ -82,20 +82,28 @@ class ResultIntake:
         self._answers: dict[tuple[str, int], PendingAnswer] = {}
         self._submitted: dict[tuple[str, int], Deferred[None]] = {}
         self._offsets: dict[str, deque[float]] = {}
+        self._stepped = 0.0  # seconds of all steps ahead
+        # Samples that a walk is still to move, oldest first, each with `_stepped` as it was when they were taken.
+        self._unmoved: list[tuple[dict[str, deque[float]], float]] = []
 
     def jumped(self, jump: Jump) -> None:
         """Move what was measured and received by the clock before a step, so that ages and offsets stay true."""
         if jump.stepped > 0.0:  # a higher offset of an agent's clock is seen with its next result
             before, self._offsets = self._offsets, {}  # what is measured from here on goes by the new time
-            self._turns.walk(before, lambda name: self._move_offsets(name, before[name], jump.stepped))
+            self._unmoved = [each for each in self._unmoved if each[0]] + [(before, self._stepped)]
+            self._stepped += jump.stepped
+            self._turns.walk(before, self._move_offsets)
         moved = jump.stepped + jump.slept
         self._turns.walk(list(self._roster.agents.values()), lambda agent: agent.move(moved, jump.at))
 
-    def _move_offsets(self, name: str, samples: deque[float], stepped: float) -> None:
+    def _move_offsets(self, name: str) -> None:
+        """Move what was measured of an agent before each step that it has not followed yet."""
+        moved = list[float]()
+        for samples, before in self._unmoved:
+            moved += (each - (self._stepped - before) for each in samples.pop(name, ()))
         agent = self._roster.agents.get(name)
-        if agent is not None:
-            moved = (*(each - stepped for each in samples), *self._offsets.get(name, ()))
-            self._offsets[name] = deque(moved, CLOCK_SAMPLES)
+        if agent is not None and moved:
+            self._offsets[name] = deque((*moved, *self._offsets.get(name, ())), CLOCK_SAMPLES)
             agent.clock_offset = max(self._offsets[name])
 
     # ---------------------------------------------------------------------------------------------- into the journal

@@ -38,6 +38,7 @@ from helen.queries.job_request import JobRequest, plain_names, read_params
 from helen.queries.live_queries import Query, QueryRefused, Target
 from helen.rollout import care
 from helen.rollout.rollout import Plan
+from helen.sessions.fair_turns import TurnsOver
 from helen.sessions.session_service import SessionService
 from helen.storage.database import StoreClosed, StoreFailed, StoreOverloaded
 from zerotask import errors
@@ -212,16 +213,17 @@ class FleetTasks:
 
     async def _fitting(self, patterns: list[str]) -> set[str]:
         """Return the agents that fit one of the patterns, without hosts that can't be asked, found in short turns."""
-        fits, found, walked = reader_of_all(patterns), set[str](), Deferred[None]()
-        agents, walk = list(self._sessions.roster.agents.values()), self._sessions.fair_turns.walk
+        fits, found, agents = reader_of_all(patterns), set[str](), list(self._sessions.roster.agents.values())
 
         def take(some: list[Agent]) -> None:
             asked = (agent for agent in some if agent.revoked_at is None and not agent.is_host)
             found.update(agent.name for agent in asked if fits(agent.name, agent.labels))
 
-        walk([agents[first : first + LOOKED_AT_ONCE] for first in range(0, len(agents), LOOKED_AT_ONCE)], take)
-        walk((walked,), lambda done: done.callback(None))
-        await walked
+        pieces = [agents[first : first + LOOKED_AT_ONCE] for first in range(0, len(agents), LOOKED_AT_ONCE)]
+        try:
+            await self._sessions.fair_turns.walk_all(pieces, take)
+        except TurnsOver as over:
+            raise TaskFailed(errors.CANCELLED, str(over)) from over
         return found
 
     # ---------------------------------------------------------------------------------------------- equus.push

@@ -1,7 +1,8 @@
 """Shares the reactor fairly: writes are joined, and work on a whole fleet is done a few agents at a time.
 
 `soon` joins all that is said to a connection in one turn; `later` lets one go on listening in the next turn;
-`has_time` says if what has just come may be handled in this turn; `walk` goes through many things in short steps.
+`has_time` says if what has just come may be handled in this turn; `walk` goes through many things in short steps, and
+`walk_all` says when it is through, or why not.
 Connections that send more than a slice of SLICE_SECONDS handles are busy: all of them together have one slice at a
 time, in rotation, and rest between two, so that a ping of another agent waits for one slice at most, however many
 of them there are, and their results leave the journal's threads and the evaluation some time.
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Cooperator
 from twisted.logger import Logger
 
@@ -23,6 +25,10 @@ REST = 1.0  # times what a busy slice took, until the next one
 REST_MOST = 0.010  # seconds
 BUSY_SECONDS = 1.0  # after its last cut slice a connection counts as busy
 STALE_SECONDS = 3 * STEP_SECONDS  # after which a turn that nobody ended is over; a timer for each would cost more
+
+
+class TurnsOver(Exception):
+    """Ends a walk that is awaited: Helen stops, and gives no more turns."""
 
 
 class Speaker(Protocol):
@@ -56,6 +62,8 @@ class FairTurns:
         self._busy_since = -STALE_SECONDS  # monotonic seconds: since when what came in is being handled
         self._walks: deque[tuple[list[Any], Callable[[Any], object]]] = deque()
         self._is_walking = False
+        self._awaited: dict[Deferred[None], None] = {}  # of the walks that somebody waits for
+        self._is_over = False
         self._cooperator = Cooperator(self._step_budget, lambda step: reactor.callLater(0, step))
 
     def soon(self, speaker: Speaker) -> None:
@@ -100,9 +108,40 @@ class FairTurns:
             self._is_walking = True
             self._cooperator.cooperate(self._steps())
 
+    def walk_all(self, things: Iterable[Any], each: Callable[[Any], object]) -> Deferred[None]:
+        """Walk like `walk`; the Deferred fires when `each` was called with every thing.
+
+        It fails with the first fault, after which no further thing is taken, and with TurnsOver when Helen stops.
+        """
+        if self._is_over:
+            return fail(TurnsOver("Helen is stopping"))
+        done: Deferred[None] = Deferred()
+
+        def take(thing: Any) -> None:
+            if not done.called:
+                try:
+                    each(thing)
+                except Exception:
+                    self._awaited.pop(done, None)
+                    done.errback()
+
+        def end(_: None) -> None:
+            if not done.called:
+                self._awaited.pop(done, None)
+                done.callback(None)
+
+        self._awaited[done] = None
+        self.walk(things, take)
+        self.walk((None,), end)
+        return done
+
     def stop(self) -> None:
-        """Give no more turns."""
+        """Give no more turns. Walks that are awaited fail with TurnsOver."""
+        self._is_over = True
         self._walks.clear()
+        awaited, self._awaited = self._awaited, {}
+        for done in awaited:
+            done.errback(TurnsOver("Helen is stopping"))
         self._cooperator.stop()
         for call in (self._next_turn, self._next_busy):
             if call is not None:

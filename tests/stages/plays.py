@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from helen_parts import FakeLink
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, execute
 from twisted.internet.task import Clock
 
 from equus_protocol.results import parse
@@ -27,7 +27,7 @@ class House:
         self.clock = clock
         self.agents: dict[str, Agent] = {}
         self.roster = SimpleNamespace(agents=self.agents)
-        self.fair_turns = SimpleNamespace(walk=self._walk)
+        self.fair_turns: Any = SimpleNamespace(walk=self._walk, walk_all=self._walk_all)
         self.attached: Event[[Agent]] = Event()
         self.asked: list[str] = []
         self.steps: list[int] = []  # things of each step of a walk
@@ -39,6 +39,9 @@ class House:
         for thing in things:
             self.steps.append(len(thing) if isinstance(thing, list) else 1)
             each(thing)
+
+    def _walk_all(self, things: Any, each: Any) -> Deferred[None]:
+        return execute(self._walk, things, each)
 
     def _ask(self, link: FakeLink, check: str, args: bytes) -> int:
         self.asked.append(link.name)

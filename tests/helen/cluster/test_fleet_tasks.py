@@ -16,6 +16,8 @@ from helen.jobs import fleet_tasks, jobs
 from helen.jobs.errors import JobsUnavailable
 from helen.jobs.fleet_tasks import RESTART_GRACE
 from helen.queries.live_queries import OUTCOMES
+from helen.sessions.fair_turns import FairTurns
+from zerotask import errors
 from zerotask.errors import TaskFailed
 
 
@@ -63,7 +65,7 @@ def test_patterns_are_held_against_some_agents_at_a_time(play: Play) -> None:
     play.house.agents["a2"].enrolled = False
     play.house.agents["a5"].revoked_at = 5.0
     play.ask(agents=["role=r2"])
-    assert play.house.steps == [fleet_tasks.LOOKED_AT_ONCE] * 3 + [1]
+    assert play.house.steps == [fleet_tasks.LOOKED_AT_ONCE] * 3
     play.clock.advance(0)
     assert sorted(play.outcomes) == sorted(f"a{number}" for number in range(8, 3 * fleet_tasks.LOOKED_AT_ONCE, 3))
 
@@ -247,3 +249,26 @@ def test_whatever_happens_every_target_has_one_outcome(play: Play, seed: int) ->
     assert set(play.outcomes.values()) <= set(OUTCOMES)
     assert sum(play.outcome["counts"].values()) == len(names)
     assert answered <= {name for name, outcome in play.outcomes.items() if outcome == "answered"}
+
+
+def test_agents_that_cannot_be_looked_through(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault with some of them fails the task: it does not go on without them."""
+    for number in range(2 * fleet_tasks.LOOKED_AT_ONCE):
+        play.house.agents[f"a{number}"] = Agent(f"a{number}")
+    monkeypatch.setattr(play.house.agents["a120"], "labels", None)
+    play.ask(agents=["role=db"])
+    assert isinstance(play.outcome, Failure) and not play.outcome.check(TaskFailed)
+    assert play.house.asked == []
+
+
+def test_helen_stops_while_agents_are_looked_through(play: Play) -> None:
+    """The task ends at once, cancelled, and waits for no turn that nobody gives any more."""
+    play.house.fair_turns = FairTurns(play.clock, play.clock.seconds)
+    for number in range(3 * fleet_tasks.LOOKED_AT_ONCE):
+        play.house.agents[f"a{number}"] = Agent(f"a{number}")
+    play.ask(agents=["a*"])
+    assert play.outcome is None
+    play.house.fair_turns.stop()
+    assert isinstance(play.outcome, Failure) and play.outcome.check(TaskFailed)
+    assert (play.outcome.value.code, play.outcome.value.message) == (errors.CANCELLED, "Helen is stopping")
+    play.clock.advance(0)

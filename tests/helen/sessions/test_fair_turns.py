@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 
-from helen.sessions.fair_turns import REST, REST_MOST, SLICE_SECONDS, STALE_SECONDS, STEP_SECONDS, FairTurns
+from helen.sessions.fair_turns import REST, REST_MOST, SLICE_SECONDS, STALE_SECONDS, STEP_SECONDS, FairTurns, TurnsOver
 
 
 class Speaker:
@@ -256,3 +258,52 @@ def test_the_end() -> None:
     turns.stop()
     clock.advance(0)
     assert (seen, clock.getDelayedCalls()) == ([], [])
+
+
+# ---------------------------------------------------------------------------------------------- walks that are awaited
+
+
+def _ended(walked: Deferred[None]) -> list[Any]:
+    outcomes: list[Any] = []
+    walked.addBoth(lambda outcome: outcomes.append(outcome.value if isinstance(outcome, Failure) else outcome))
+    return outcomes
+
+
+def test_a_walk_that_is_awaited() -> None:
+    """It fires after its last thing; with nothing to take, too."""
+    clock, taken = Clock(), list[int]()
+    turns = FairTurns(clock, clock.seconds)
+    ends = [_ended(turns.walk_all(range(5), taken.append)), _ended(turns.walk_all((), taken.append))]
+    assert (taken, ends) == ([], [[], []])
+    clock.pump([0] * 20)
+    assert (taken, ends, turns._awaited) == ([0, 1, 2, 3, 4], [[None], [None]], {})
+
+
+@pytest.mark.parametrize("bad", [0, 2, 4])
+def test_a_fault_ends_a_walk_that_is_awaited(bad: int) -> None:
+    """Once, with that fault; another walk goes on."""
+    clock, taken, others = Clock(), list[int](), list[int]()
+    turns = FairTurns(clock, clock.seconds)
+
+    def take(thing: int) -> None:
+        if thing >= bad:
+            raise ValueError(f"not {thing}")
+        taken.append(thing)
+
+    ended = _ended(turns.walk_all(range(5), take))
+    turns.walk(range(3), others.append)
+    clock.pump([0] * 20)
+    assert [str(each) for each in ended] == [f"not {bad}"]
+    assert (taken, others, turns._awaited) == (list(range(bad)), [0, 1, 2], {})
+    turns.stop()
+    assert len(ended) == 1
+
+
+def test_the_end_of_turns_ends_walks_that_are_awaited() -> None:
+    """Those that have begun, those that wait for others, and those that come too late."""
+    clock = Clock()
+    turns = FairTurns(clock, clock.seconds)
+    ends = [_ended(turns.walk_all(range(2), turns_stop)) for turns_stop in (lambda _: turns.stop(), print)]
+    clock.pump([0] * 5)
+    ends.append(_ended(turns.walk_all(range(2), print)))
+    assert [[type(each) for each in ended] for ended in ends] == [[TurnsOver]] * 3

@@ -20,6 +20,7 @@ from equus_protocol.results import ResultDocument, to_json
 MAX_QUERIES = 1_000  # open at once
 MAX_ASKED_SECONDS = 3_600.0
 AT_ONCE = 50  # links that one step asks or gives up: some 20 us each
+NOT_ASKED = "not asked before the time was over: Helen was asking others still"
 OUTCOMES = ("answered", "failed", "refused", "offline", "expired")
 
 
@@ -70,7 +71,7 @@ class Query:
     on_target: Callable[[Target], None]
     on_end: Callable[[], None]
     open: dict[str, tuple[Any, int]] = field(factory=dict)  # agent -> the link it was asked on, the message id
-    unasked: deque[tuple[str, Any]] = field(factory=deque)
+    unasked: deque[tuple[str, Callable[[], Any]]] = field(factory=deque)  # the agent, and its link once it is asked
     ended: bool = False
     given_up: str | None = None  # why those that are left expire, some at a time; None: they may still answer
 
@@ -113,15 +114,16 @@ class LiveQueries:
     def start(
         self,
         check: str,
-        targets: Iterable[tuple[str, Any]],
+        targets: Iterable[tuple[str, Callable[[], Any]]],
         args: bytes,
         deadline: float,
         on_target: Callable[[Target], None],
         on_end: Callable[[], None],
     ) -> Query:
-        """Ask each (agent, link), some at a time; a link of None is offline. Outcomes may be told before this returns.
+        """Ask each (agent, link), some at a time. Outcomes may be told before this returns.
 
-        `deadline`: monotonic seconds. Raises QueryRefused if too many queries are open.
+        `link()` returns the link of an agent at the moment when it is asked; None: it is offline. `deadline`: monotonic
+        seconds. Raises QueryRefused if too many queries are open.
         """
         if len(self._queries) >= MAX_QUERIES:
             raise QueryRefused(f"{MAX_QUERIES} questions are open already; wait for some to end")
@@ -137,8 +139,8 @@ class LiveQueries:
             return
         told = []
         for _ in range(min(AT_ONCE, len(query.unasked))):
-            agent, link = query.unasked.popleft()
-            target = self._ask_one(query, agent, link)
+            agent, link_of = query.unasked.popleft()
+            target = self._ask_one(query, agent, link_of())
             if target is not None:
                 told.append(target)
         for target in told:
@@ -212,15 +214,16 @@ class LiveQueries:
         self._walk(steps, expire)
 
     def _expire_some(self, query: Query, why: str) -> None:
-        names = list(islice(query.open, AT_ONCE))
-        for agent in names:
+        over = list[Target]()
+        for agent in list(islice(query.open, AT_ONCE)):
             link, message_id = query.open.pop(agent)
             if self._forget(link, message_id) is not None:  # else its answer is here already, if not yet on disk
                 self._call_off(agent, link, message_id)
-        while query.unasked and len(names) < AT_ONCE:
-            names.append(query.unasked.popleft()[0])
-        for agent in names:  # all of them before the end is told
-            self._tell(query, Target(agent, "expired", why=why))
+            over.append(Target(agent, "expired", why=why))
+        while query.unasked and len(over) < AT_ONCE:
+            over.append(Target(query.unasked.popleft()[0], "expired", why=NOT_ASKED))
+        for target in over:  # all of them before the end is told
+            self._tell(query, target)
         self._end_if_done(query)
 
     def _call_off(self, agent: str, link: Any, message_id: int) -> None:

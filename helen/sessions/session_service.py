@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from cryptography import x509
@@ -360,7 +361,7 @@ class SessionService:
 
         Raises QueryRefused if too many queries are open.
         """
-        targets = [(agent.name, agent.link) for agent in agents]
+        targets = [(agent.name, partial(getattr, agent, "link")) for agent in agents]
         blob = args if isinstance(args, bytes) else encode_args(args)
         return self.queries.start(check, targets, blob, self._steady() + timeout, on_target, on_end)
 

@@ -92,7 +92,7 @@ def test_a_question(hangs_up: bool) -> None:
     class Asker:
         def __init__(self, runs: LiveQueries) -> None:
             self.ended = 0
-            self.run = runs.start("disk", [("web-1", None)] * (not hangs_up), b"{}", 9.0, self.heard, self.end)
+            self.run = runs.start("disk", [("web-1", lambda: None)] * (not hangs_up), b"{}", 9.0, self.heard, self.end)
 
         def heard(self, _target: object) -> None:
             """It is offline."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -50,7 +51,7 @@ class House:
     def ask(self, check: str, agents: list[Agent], args: bytes, timeout: float, on_target: Any, on_end: Any) -> Any:
         if self.full:
             raise QueryRefused(f"{MAX_QUERIES} questions are open already")
-        targets = [(agent.name, agent.link) for agent in agents]
+        targets = [(agent.name, partial(getattr, agent, "link")) for agent in agents]
         return self.queries.start(check, targets, args, self.clock.seconds() + timeout, on_target, on_end)
 
     def has(self, *names: str) -> None:

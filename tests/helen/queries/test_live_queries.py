@@ -11,10 +11,15 @@ from helen_parts import FakeLink
 
 from equus_protocol.results import parse
 from helen.queries import live_queries as queries_module
-from helen.queries.live_queries import AT_ONCE, LiveQueries, QueryRefused, Target
+from helen.queries.live_queries import AT_ONCE, NOT_ASKED, LiveQueries, QueryRefused, Target
 
 OK = parse(b'{"status": "ok", "summary": "fine"}')
 DENIED = parse(b'{"status": "unknown", "reason": "denied", "summary": "not here"}')
+
+
+def at_once(*links: tuple[str, FakeLink | None]) -> list[tuple[str, Callable[[], FakeLink | None]]]:
+    """Targets whose links stay what they are."""
+    return [(name, lambda link=link: link) for name, link in links]  # type: ignore[misc]
 
 
 class Asker:
@@ -33,7 +38,7 @@ class Asker:
         return next(self.ids)
 
     def start(self, *links: tuple[str, FakeLink | None], deadline: float = 10.0) -> Any:
-        return self.queries.start("cpu", links, b"{}", deadline, self.targets.append, self.end)
+        return self.queries.start("cpu", at_once(*links), b"{}", deadline, self.targets.append, self.end)
 
     def end(self) -> None:
         self.ended += 1
@@ -190,7 +195,7 @@ def test_every_target_is_accounted_for(asker: Asker, seed: int) -> None:
         told.append([])
         targets = [(name, links[name] if dice.random() < 0.8 else None) for name in names]
         end = lambda n=number: ends.append(n)  # noqa: E731
-        asker.queries.start("c", targets, b"", dice.uniform(5, 20), told[number].append, end)
+        asker.queries.start("c", at_once(*targets), b"", dice.uniform(5, 20), told[number].append, end)
     claims: list[Any] = []
     for step in range(60):
         link = links[dice.choice(names)]
@@ -236,8 +241,8 @@ def test_a_fault_with_one_agent_takes_no_others_outcome(
     told: list[Target] = []
     on_target = sometimes(told.append) if faulty == "on_target" else told.append
     on_end = sometimes(asker.end) if faulty == "on_end" else asker.end
-    first = queries.start("c", [(name, shared) for name in names], b"", 10.0, on_target, on_end)
-    second = queries.start("c", [("b", shared)], b"", 20.0, asker.targets.append, asker.end)
+    first = queries.start("c", at_once(*((name, shared) for name in names)), b"", 10.0, on_target, on_end)
+    second = queries.start("c", at_once(("b", shared)), b"", 20.0, asker.targets.append, asker.end)
     asker.walks.take_all(lambda: 0)
     if is_gone:
         queries.gone(shared, "it went away")
@@ -261,7 +266,33 @@ def test_agents_that_are_asked_while_their_query_is_given_up(late: int) -> None:
     asker, links = Held(), [FakeLink(f"a{n}") for n in range(AT_ONCE)]
     query = asker.start(*((link.name, link) for link in links))
     asker.queries.sweep(10.0)
-    query.unasked.extend((f"late{n}", FakeLink()) for n in range(late))
+    query.unasked.extend(at_once(*((f"late{n}", FakeLink()) for n in range(late))))
     assert max(asker.walks.take_all(lambda: len(asker.targets))) <= AT_ONCE
     assert len(asker.targets) == len(asker.outcomes) == AT_ONCE + late
     assert set(asker.outcomes.values()) == {"expired"} and (asker.ended, len(asker.queries)) == (1, 0)
+
+
+def test_agents_that_were_never_asked() -> None:
+    """They expire with a reason of their own: none of them has kept an answer back."""
+    asker, links = Held(), [FakeLink(f"a{n}") for n in range(3 * AT_ONCE)]
+    asker.start(*((link.name, link) for link in links))
+    asker.walks.step()
+    asker.queries.sweep(10.0)
+    asker.walks.take_all(lambda: 0)
+    why = {target.agent: target.why for target in asker.targets}
+    assert why == {f"a{n}": "no answer in time" if n < 2 * AT_ONCE else NOT_ASKED for n in range(3 * AT_ONCE)}
+    assert {target.outcome for target in asker.targets} == {"expired"} and len(asker.cancelled) == 2 * AT_ONCE
+
+
+def test_an_agent_that_reconnects_before_its_turn() -> None:
+    """It is asked on the connection that it has then; one that comes late is asked, and one that goes is offline."""
+    asker, names = Held(), [f"a{n}" for n in range(AT_ONCE + 3)]
+    links: dict[str, FakeLink | None] = {name: FakeLink(name) for name in names}
+    links[names[-1]] = None
+    targets = [(name, lambda name=name: links[name]) for name in names]
+    query = asker.queries.start("c", targets, b"", 10.0, asker.targets.append, asker.end)
+    back, late = FakeLink("back"), FakeLink("late")
+    links[names[-3]], links[names[-2]], links[names[-1]] = back, None, late
+    asker.walks.take_all(lambda: 0)
+    assert asker.outcomes == {names[-2]: "offline"}
+    assert (query.open[names[-3]][0], query.open[names[-1]][0]) == (back, late)

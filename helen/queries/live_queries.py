@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.logger import Logger
 
 from equus_protocol.results import ResultDocument, to_json
 
@@ -93,15 +92,15 @@ class LiveQueries:
     """Holds all open queries. `ask(link, check, args)` returns a message id, or raises QueryRefused.
 
     `walk(things, each)` calls `each` with every thing, now or in the turns to come: a step of a query each.
-    A fault with one agent is logged, and takes no other agent's outcome.
+    A fault with one agent takes no other agent's outcome: `on_fault(sentence)` is called while it is handled.
     """
 
-    log = Logger()
-
     def __init__(
-        self, ask: Callable[[Any, str, bytes], int], cancel: Callable[[Any, int], None], walk: Walk = at_once
-    ) -> None:
+        self, ask: Callable[[Any, str, bytes], int], cancel: Callable[[Any, int], None],
+        on_fault: Callable[[str], object], walk: Walk = at_once,
+    ) -> None:  # fmt: skip
         self._walk = walk
+        self._on_fault = on_fault
         self._ask = ask
         self._cancel = cancel
         self._numbers = itertools.count(1)
@@ -155,7 +154,7 @@ class LiveQueries:
         except QueryRefused as refused:
             return Target(agent, "refused", why=str(refused))
         except Exception:
-            self.log.failure("{agent} could not be asked for {check}", agent=agent, check=query.check)
+            self._on_fault(f"{agent} could not be asked for {query.check}")
             return Target(agent, "failed", why="a fault of Helen's own kept it from asking; its log says which")
         query.open[agent] = (link, message_id)
         self._by_link.setdefault(link, {})[message_id] = (query, agent)
@@ -230,14 +229,13 @@ class LiveQueries:
         try:
             self._cancel(link, message_id)
         except Exception:
-            self.log.failure("{agent} could not be told to give up a check", agent=agent)
+            self._on_fault(f"{agent} could not be told to give up a check")
 
     def _tell(self, query: Query, target: Target) -> None:
         try:
             query.on_target(target)
         except Exception:
-            said = "question {number}: the outcome of {agent} could not be taken"
-            self.log.failure(said, number=query.number, agent=target.agent)
+            self._on_fault(f"question {query.number}: the outcome of {target.agent} could not be taken")
 
     def _forget(self, link: Any, message_id: int) -> tuple[Query, str] | None:
         asked = self._by_link.get(link)
@@ -260,4 +258,4 @@ class LiveQueries:
             try:
                 on_end()
             except Exception:
-                self.log.failure("question {number}: its end could not be taken", number=query.number)
+                self._on_fault(f"question {query.number}: its end could not be taken")

@@ -85,7 +85,7 @@ class SessionService:
         self.troubles = AgentTroubles(steady)
         self.quotas = QuotaControl(quotas, self.roster, self.troubles, steady)
         self.fair_turns = FairTurns(reactor, reactor.seconds)
-        self.queries = LiveQueries(self._ask, cancel, self.fair_turns.walk)
+        self.queries = LiveQueries(self._ask, cancel, self._log_fault, self.fair_turns.walk)
         self.delivery = Delivery(reactor, self.roster, self.fair_turns, library, add_statements, wall)
         self.results = ResultIntake(
             journal, self.roster, self.queries, self.delivery.v1_scheduler, self.fair_turns, self.quotas, wall
@@ -369,6 +369,9 @@ class SessionService:
         """Send a question, and return its id. Raises QueryRefused if that is illegal, or one too many of the agent."""
         self.quotas.ask(link)
         return ask(link, check, args)
+
+    def _log_fault(self, sentence: str) -> None:
+        self.log.failure("{sentence}", sentence=sentence)
 
     # ---------------------------------------------------------------------------------------------- the end
 

@@ -100,7 +100,7 @@ def test_a_question(hangs_up: bool) -> None:
         def end(self) -> None:
             self.ended += 1
 
-    runs = LiveQueries(lambda *_: 1, lambda *_: None)
+    runs = LiveQueries(lambda *_: 1, lambda *_: None, print)
     asker = Asker(runs)
     if hangs_up:
         runs.abandon(asker.run)

@@ -34,7 +34,7 @@ class House:
         self.steps: list[int] = []  # things of each step of a walk
         self.cancelled: list[int] = []
         self.full = False
-        self.queries = LiveQueries(self._ask, lambda link, message_id: self.cancelled.append(message_id))
+        self.queries = LiveQueries(self._ask, lambda link, message_id: self.cancelled.append(message_id), print)
 
     def _walk(self, things: Any, each: Any) -> None:
         for thing in things:

@@ -28,30 +28,66 @@ local ACTIVE, PAUSED = 1, 4
 local WORDS = { "runs", "is about to go on", "is about to pause", "is paused" }
 local MOST_METRICS = 100
 
--- Returns the services of the host, by name: { name, state }. One that starts or ends meanwhile may lack its state.
+-- Returns a name for people, its bytes, and how it was read: "utf-8", "western", or nil if it could not be. Windows writes names in the code
+-- page of its own language, and says nowhere which that is.
+local function read(entry)
+  local name, value = require("snmp").text(entry), entry.value
+  if type(value) ~= "string" then return name, name, "utf-8" end
+  local bytes = value:gsub("[%z%s]+$", "")
+  if utf8.len(bytes) then return name, bytes, "utf-8" end
+  local western = require("code_pages").western(bytes)
+  return western or name, bytes, western and "western"
+end
+
+-- Returns the services of the host, by name: { name, bytes, form, state }; see `read`. One that starts or ends meanwhile may lack its state.
 local function asked(args, host)
   local snmp = require "snmp"
   local found = snmp.open(host, args):walk({ NAME, STATE }, args.most)
   local list = {}
   for index, entry in pairs(found[NAME]) do
-    local state = found[STATE][index]
-    list[#list + 1] = { name = snmp.text(entry), state = state and state.value }
+    local state, name, bytes, form = found[STATE][index], read(entry)
+    list[#list + 1] = { name = name, bytes = bytes, form = form, state = state and state.value }
   end
   table.sort(list, function(one, other) return one.name < other.name end)
   return list
 end
 
+-- True if a service has a name that fits a pattern. ASCII is the same in all code pages, so that patterns of it fit also what can't be read.
+local function fits(one, pattern)
+  local patterns = require "patterns"
+  return patterns.fits(one.name, pattern) or patterns.fits(one.bytes, pattern)
+end
+
+-- True if a pattern has letters that the names of this host may have and that can't be read in them.
+local function is_unclear(pattern, list)
+  if not pattern:find("[\128-\255]") then return false end
+  local is_western = require("code_pages").is_western(pattern)
+  for _, one in ipairs(list) do
+    if not one.form or (one.form == "western" and not is_western) then return true end
+  end
+  return false
+end
+
+-- Puts a pattern that no name fits into `bad`: into `text` as one that is missed, if there is a text.
+local function tell_missing(pattern, list, bad, text)
+  if is_unclear(pattern, list) then
+    table.insert(bad.unknown, string.format("there is no telling whether %s runs, names of other code pages than 1252 can't be read", pattern))
+  elseif text then
+    table.insert(bad.critical, text)
+  end
+end
+
 -- Marks the services that must run (is_wanted), with a metric for each, and puts those that the host doesn't list into `bad`.
 local function must_run(args, host, list, bad)
-  local patterns, count = require "patterns", 0
+  local count = 0
   for _, pattern in ipairs(args.running or {}) do
-    local fits = false
+    local is_there = false
     for _, one in ipairs(list) do
-      if patterns.fits(one.name, pattern) then
-        fits, one.is_wanted = true, true
+      if fits(one, pattern) then
+        is_there, one.is_wanted = true, true
       end
     end
-    if not fits then table.insert(bad.critical, pattern .. " does not run") end
+    if not is_there then tell_missing(pattern, list, bad, pattern .. " does not run") end
   end
   for _, one in ipairs(list) do
     if one.is_wanted and count < MOST_METRICS then
@@ -61,16 +97,36 @@ local function must_run(args, host, list, bad)
   end
 end
 
+-- Marks the services that must not run (is_unwanted).
+local function must_not_run(args, list, bad)
+  for _, pattern in ipairs(args.stopped or {}) do
+    local is_there = false
+    for _, one in ipairs(list) do
+      if fits(one, pattern) then
+        is_there, one.is_unwanted = true, true
+      end
+    end
+    if not is_there then tell_missing(pattern, list, bad) end
+  end
+end
+
+-- True if a service may be paused.
+local function may_pause(args, one)
+  for _, pattern in ipairs(args.paused or {}) do
+    if fits(one, pattern) then return true end
+  end
+  return false
+end
+
 -- Puts each service that is not as it should be into the texts of its status.
 local function judge(args, list, bad)
-  local any = require("patterns").any
   for _, one in ipairs(list) do
     local word = WORDS[one.state]
-    if any(one.name, args.stopped or {}) then
+    if one.is_unwanted then
       table.insert(bad.critical, string.format("%s %s and must not", one.name, word or "is there"))
     elseif not word then
       table.insert(bad.unknown, one.name .. " is in an unknown state")
-    elseif one.state ~= ACTIVE and not any(one.name, args.paused or {}) then
+    elseif one.state ~= ACTIVE and not may_pause(args, one) then
       table.insert(one.is_wanted and one.state == PAUSED and bad.critical or bad.warning, one.name .. " " .. word)
     end
   end
@@ -85,6 +141,7 @@ function check.run(args, host)
   end
   local bad, active = { critical = {}, warning = {}, unknown = {} }, 0
   must_run(args, host, list, bad)
+  must_not_run(args, list, bad)
   judge(args, list, bad)
   for _, one in ipairs(list) do active = active + (one.state == ACTIVE and 1 or 0) end
   host.metric("services", active, { unit = "services", min = 0 })

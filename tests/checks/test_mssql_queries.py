@@ -23,3 +23,10 @@ def test_a_name_is_one_line() -> None:
     """A database may be called what it likes: its name would end a line, and with it what is told of others."""
     for name in ("d.name", "RTRIM(instance_name)"):
         assert f"REPLACE(REPLACE({name}, CHAR(13), ' '), CHAR(10), ' ')" in QUERIES
+
+
+def test_errors_stand_apart_from_rows() -> None:
+    """Without -r1 sqlcmd writes them among the rows."""
+    text = (ROOT / "docs" / "checks.rst").read_text()
+    (command,) = re.findall(r"exec /opt/mssql-tools18/bin/sqlcmd (.+)", text)
+    assert "-r1" in command.split() and "-b" in command.split()

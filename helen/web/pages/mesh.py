@@ -33,7 +33,8 @@ WORST_FIRST = (CRITICAL, UNKNOWN, WARNING)
 class Cell:
     """Holds what one agent sees of another: a status, or `none` while nothing is known.
 
-    An agent that is away (`is_old`) has said so before: the cell is hatched, as one of unknown and none is.
+    An agent without a connection (`is_old`) has said so before, until it counts as away and nothing is known: the cell
+    is hatched, as one of unknown and none is.
     """
 
     peer: str

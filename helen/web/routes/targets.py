@@ -12,7 +12,7 @@ from helen.agents.sight import Sight
 from helen.assignments.mesh_schedule import Members, base_of, id_of
 from helen.assignments.schedule import Assignment
 from helen.parts import Parts
-from helen.states.model import PENDING
+from helen.states.model import AWAY, PENDING
 from helen.storage.config_file import version_of
 from helen.web.answers import write_json
 from helen.web.bodies import Body
@@ -24,6 +24,7 @@ from helen.web.request import ApiRequest
 from helen.web.route import V1, Routes
 
 routes = Routes()
+NOT_SEEN = (PENDING, AWAY)  # reasons of states that no result is behind: the agent has not said it
 
 
 class TargetJson(TypedDict):
@@ -178,12 +179,15 @@ def _mesh(parts: Parts, mesh: MeshInSight) -> MeshJson:
 
 
 def who_sees_whom(parts: Parts, mesh: MeshInSight) -> list[list[str | None]]:
-    """Return the status of each member by each member, in their order; None for itself and where nothing is known."""
+    """Return the status of each member by each member, in their order; None for itself and where nothing is known.
+
+    Nothing is known before the first result, and once the agent counts as away: its checks are unknown for that alone.
+    """
     states, ids = parts.evaluator.timeline.states, {peer: id_of(mesh.entry, peer) for peer in mesh.members}
 
     def seen(watcher: str, peer: str) -> str | None:
         state = states.get((watcher, ids[peer])) if watcher != peer else None
-        return None if state is None or state.shown.reason == PENDING else STATUS_WORDS[state.shown.status]
+        return None if state is None or state.shown.reason in NOT_SEEN else STATUS_WORDS[state.shown.status]
 
     return [[seen(watcher, peer) for peer in mesh.members] for watcher in mesh.members]
 

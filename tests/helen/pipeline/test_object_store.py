@@ -122,6 +122,18 @@ def lake(store: Store, request: pytest.FixtureRequest) -> Iterator[Lake]:
     made.unlock()
 
 
+@pytest.fixture
+def impatient(store: Store) -> Iterator[None]:
+    """Requests that are made once alone. Stores that were opened so are forgotten: other tests have patience."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(stores, "ATTEMPTS", 1)
+        patched.setattr(stores, "RETRY_SECONDS", 1.0)
+        patched.setattr(stores, "STORE_OPTIONS", {"max_retries": "0", "retry_timeout": "1s"})
+        stores.forget_stores()
+        yield
+    stores.forget_stores()
+
+
 def write(history: Any, segments: int = 3) -> None:
     """Three results of each of two checks in a segment, over midnight."""
     for number in range(segments):
@@ -262,14 +274,10 @@ def test_a_server_that_refuses_and_is_slow(store: Store, lake: Lake, history: An
 
 
 def test_a_server_that_is_gone(
-    store: Store, lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
+    store: Store, impatient: None, lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was begun fails with an error that is expected, and is done when the server is back."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)  # a batch is one segment
-    monkeypatch.setattr(stores, "ATTEMPTS", 1)
-    monkeypatch.setattr(stores, "RETRY_SECONDS", 1.0)
-    monkeypatch.setattr(stores, "STORE_OPTIONS", {"max_retries": "0", "retry_timeout": "1s"})
-    stores.forget_stores()
     write(history)
     sink = sink_of(lake, history.state)
     sink.take(PlainBatch(sink, 1))
@@ -283,7 +291,6 @@ def test_a_server_that_is_gone(
     store.told()
     take_in(lake, history.state)
     follow(lake)
-    stores.forget_stores()
     check_proved(lake, 18)
 
 

@@ -15,7 +15,7 @@ from web_client import Web
 
 from helen.assignments.assignments_text import read
 from helen.assignments.mesh_schedule import MOST_MEMBERS, first_of
-from helen.states.model import PENDING, Condition, State
+from helen.states.model import AWAY, PENDING, Condition, State
 from helen.web.pages import mesh as mesh_pages
 from helen.web.pages.environment import environment
 from helen.web.pages.mesh import Cell, SeenBadly, bad_lines, badly_of, lines_of, tally_of
@@ -36,7 +36,9 @@ function check.run(args, host)
 end
 return check
 """
-MESHES = """[[assign]]
+MESHES = """[judge]
+away = "1h"
+[[assign]]
 check = "peer"
 mesh = ["role=web"]
 every = "1s"
@@ -85,6 +87,34 @@ def test_the_table_of_a_mesh_has_states_that_were_confirmed_or_seen() -> None:
     assert who_sees_whom(parts, mesh_of("a", "b")) == [[None, "critical"], [None, None]]
 
 
+def test_an_agent_that_counts_as_away_sees_nobody() -> None:
+    """Its checks are unknown since it is away: they have not said so, and nobody is seen badly by that."""
+    gone, heard, chosen = Condition(3, 60.0, AWAY), Condition(3, 60.0), mesh_of("a", "b", "c")
+    states = {
+        ("a", "ping@b"): State(gone, gone),
+        ("a", "ping@c"): State(gone, gone),
+        ("b", "ping@a"): State(heard, heard),
+    }
+    roster = SimpleNamespace(agents={name: SimpleNamespace(link=object()) for name in "bc"})
+    parts: Any = SimpleNamespace(
+        evaluator=SimpleNamespace(timeline=SimpleNamespace(states=states)), sessions=SimpleNamespace(roster=roster)
+    )
+    assert who_sees_whom(parts, chosen) == [[None, None, None], ["unknown", None, None], [None, None, None]]
+    shown = mesh_pages._shown(parts, chosen, "")
+    assert shown["badly"] == [SeenBadly("a", [("unknown", ["b"])])]
+    assert shown["tally"] == {"critical": 0, "unknown": 1, "warning": 0, "none": 5, "ok": 0}
+    text = "".join(pieces_of(chosen, shown))
+    assert 'title="a is away: nobody knows what it sees of b"' in text
+    assert 'title="c has not said yet what it sees of b"' in text
+    assert "before it went away" not in text
+
+
+def pieces_of(chosen: MeshInSight, shown: dict[str, Any]) -> list[str]:
+    template = environment().get_template("mesh.html")
+    values = {"chosen": chosen, "most": MOST_MEMBERS, "most_in_words": 8, "which": "", "is_limited": False, **shown}
+    return list(template.blocks["part_table"](template.new_context(values)))
+
+
 def test_200_agents_are_a_table_of_50_in_pieces() -> None:
     """The most that a page has to show; its template gives the turn of the reactor back after any cell."""
     agents = first_of({f"edge-{number:03}": f"10.0.1.{number}" for number in range(200)})
@@ -98,9 +128,7 @@ def test_200_agents_are_a_table_of_50_in_pieces() -> None:
     )
     shown = mesh_pages._shown(parts, chosen, "")
     assert shown["tally"]["ok"] == MOST_MEMBERS * (MOST_MEMBERS - 1)
-    template = environment().get_template("mesh.html")
-    values = {"chosen": chosen, "most": MOST_MEMBERS, "most_in_words": 8, "which": "", "is_limited": False, **shown}
-    pieces = list(template.blocks["part_table"](template.new_context(values)))
+    pieces = pieces_of(chosen, shown)
     assert len(pieces) > MOST_MEMBERS * MOST_MEMBERS and max(map(len, pieces)) < 2_000
     assert "".join(pieces).count('<a class="state s-ok"') == MOST_MEMBERS * (MOST_MEMBERS - 1)
 
@@ -209,7 +237,10 @@ def test_a_mesh_of_one_and_one_that_is_not_there(stage: Stage) -> None:
 
 
 def test_it_is_live(stage: Stage) -> None:
-    """An agent that is killed is away in the open page, and what it saw is hatched: it is good no more."""
+    """An agent that is killed is away in the open page, and what it saw is hatched: it is good no more.
+
+    It counts as away after an hour alone (`away` of MESHES): until then a cell shows what it said before.
+    """
     with stage.tab(viewport=WIDE) as tab:
         tab.open("/mesh?mesh=peer")
         expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live", timeout=30_000)

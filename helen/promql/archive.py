@@ -99,7 +99,7 @@ class Archive:
                 self._segments.gather(found, *span, most, newest_only=names_only)
         except MemoryError:
             raise
-        except (OSError, pa.ArrowException, *_damages()) as error:
+        except _faults() as error:
             raise Unavailable(f"the history can't be read ({error}): `helen pipeline doctor`") from error
         return found
 
@@ -142,29 +142,21 @@ class Reader:
 
 
 def _open(folder: Path, kept: KeptPieces) -> Any:
-    """Return the lake; None where there is none, or the extra that reads it is not installed."""
-    if not (folder / "series" / "_delta_log").is_dir():
-        return None
+    """Return the lake; None where there is none, or the extra that reads it is not installed. Raises Unavailable."""
     try:
         source = importlib.import_module(LAKE)
-        opened = importlib.import_module("helen.pipeline.lake.lake").Lake(folder)
     except ImportError:
         return None
-    try:
-        return source.LakeSource(opened, kept)
-    except MemoryError:  # Arrow's as well, which is one of its other errors too
-        raise
-    except (OSError, pa.ArrowException, *_damages()) as error:
-        raise Unavailable(f"the lake {folder} can't be read ({error}): `helen pipeline doctor`") from error
+    return source.LakeSource.of(folder, kept)
 
 
-def _damages() -> tuple[type[Exception], ...]:
-    """Return the errors of a lake that can't be read; none where what reads it is not installed."""
+def _faults() -> tuple[type[Exception], ...]:
+    """Return the errors of a history that can't be read, those of the lake too where what reads it is installed."""
     try:
-        delta = importlib.import_module("deltalake.exceptions")
+        lake: tuple[type[Exception], ...] = importlib.import_module(LAKE).FAULTS
     except ImportError:
-        return ()
-    return delta.DeltaError, importlib.import_module("helen.pipeline.lake.errors").LakeDamaged
+        lake = ()
+    return OSError, pa.ArrowException, *lake
 
 
 def _committed(path: Path) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import field, frozen
 
+from helen.pipeline.lake.delta_log import FAULTS, has_log
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import dataset, instant
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import ASKED
+from helen.pipeline.lake.stores import url_of
 from helen.pipeline.rollup.segment_rows import micros
 from helen.promql.bucket_files import BucketFiles
+from helen.promql.errors import Unavailable
 from helen.promql.gathering import TIME, Gathering
 from helen.promql.kept_pieces import Columns, KeptPieces
 from helen.promql.series_labels import OWN, Key
@@ -45,6 +49,17 @@ class LakeSource:
     @_names.default
     def _read_names(self) -> dict[int, Key]:
         return {row["series"]: (row["agent"], row["check_id"]) for row in self.lake.rows("series")}
+
+    @classmethod
+    def of(cls, folder: Path, kept: KeptPieces) -> LakeSource | None:
+        """Open a lake, in a folder or in a store; None where nothing was published. Raises Unavailable."""
+        try:
+            lake = Lake(folder)
+            return cls(lake, kept) if has_log(lake.path("series")) else None
+        except MemoryError:  # Arrow's as well, which is one of its other errors too
+            raise
+        except FAULTS as error:
+            raise Unavailable(f"the lake {url_of(folder)} can't be read ({error}): `helen pipeline doctor`") from error
 
     def oldest(self, resolution: str) -> date | None:
         """Return the first day of a resolution; None if there is none."""

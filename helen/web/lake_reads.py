@@ -65,13 +65,10 @@ def read_lake(lake: Path, fields: Mapping[str, Any], sight: Sight | None = None)
     know, and what can't be answered.
     """
     reader = importlib.import_module(READER)
-    if not (lake / "series" / "_delta_log").is_dir():
-        raise Problem(
-            409, "no history", f"there is no lake in {lake} yet: `helen pipeline run --state DIR` makes one of Helen's"
-            " history, and goes on with it",
-        )  # fmt: skip
     try:
         document = seen_history(reader.read_history(lake, reader.HistoryRequest.of(**fields)), sight)
+    except reader.NoLake as error:
+        raise Problem(409, "no history", str(error)) from error
     except reader.NotInLake as error:
         raise Problem(404, "not found", str(error)) from error
     except (reader.BadRequest, reader.TooMuch) as error:
@@ -91,7 +88,7 @@ class LakeChanges:
 
     def oldest(self) -> float | None:
         """Return when the oldest change of the lake came, unix seconds; None: it has none. Raises Problem."""
-        if not self._is_there():
+        if not has_reader():
             return None
         with _as_problems(reader := importlib.import_module(CHANGES_READER)):
             found: float | None = reader.oldest(self._lake)
@@ -99,12 +96,9 @@ class LakeChanges:
 
     def changes(self, **question: Any) -> Iterator[dict[str, Any]]:
         """Yield the rows that lake_changes.read_changes finds. Raises Problem."""
-        if self._is_there():
+        if has_reader():
             with _as_problems(reader := importlib.import_module(CHANGES_READER)):
                 yield from reader.read_changes(self._lake, self._history, **question)
-
-    def _is_there(self) -> bool:
-        return has_reader() and (self._lake / "changes" / "_delta_log").is_dir()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,12 +20,14 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from groundwork.counts import count
-from helen.pipeline.lake.errors import LakeDamaged, StoreUnreachable
+from helen.pipeline.lake.errors import LakeDamaged, PipelineError, StoreUnreachable
 from helen.pipeline.lake.places import files_below, read_bytes
 from helen.pipeline.lake.schema import Table
 from helen.pipeline.lake.stores import is_stored, options_of, url_of
 
 LOG = "_delta_log"
+# With which a reader fails: a lake that is damaged or can't be reached, or a place that can't be one.
+FAULTS = (PipelineError, DeltaError, pa.ArrowException, OSError)
 # Of the columns of all tables, in the description of each one, since a Delta table has no place for a program's own
 # numbers. 1 is every lake without a description; 2 has counters that gain across the edges of buckets; 3 has no rows in
 # files that count which don't count themselves.
@@ -47,17 +50,22 @@ def format_of(opened: DeltaTable) -> int:
     return 1 if match is None else int(match[1])
 
 
-def open_table(folder: Path) -> DeltaTable | None:
-    """Return the newest version of a table; None where nothing was published. Raises LakeDamaged."""
+def has_log(folder: Path) -> bool:
+    """Return True if anything was published into a table, which may lie in a store.
+
+    Raises LakeDamaged, OSError, and PipelineError for a place that can't be.
+    """
     url, options = url_of(folder), options_of(folder)
-    try:
-        if not DeltaTable.is_deltatable(url, options):
-            return None
-        opened = DeltaTable(url, storage_options=options)
-    except DeltaError as error:
-        raise _unreadable(folder, error) from error
-    except OSError as error:
-        raise _unreachable(folder, error) from error
+    with _explained(folder):
+        return bool(DeltaTable.is_deltatable(url, options))
+
+
+def open_table(folder: Path) -> DeltaTable | None:
+    """Return the newest version of a table; None where nothing was published. Raises as `has_log` does."""
+    if not has_log(folder):
+        return None
+    with _explained(folder):
+        opened = DeltaTable(url_of(folder), storage_options=options_of(folder))
     _check(folder, opened)
     return opened
 
@@ -66,12 +74,8 @@ def follow(folder: Path, opened: DeltaTable) -> None:
     """Bring an opened table to its newest version, in place. Raises LakeDamaged."""
     if not is_stored(folder) and not (folder / LOG).is_dir():  # in a store the next entry of such a one fails
         raise LakeDamaged(f"{folder / LOG} has been deleted while it was in use: stop this process, and restore it.")
-    try:
+    with _explained(folder):
         opened.update_incremental()
-    except DeltaError as error:
-        raise _unreadable(folder, error) from error
-    except OSError as error:
-        raise _unreachable(folder, error) from error
     _check(folder, opened)
 
 
@@ -166,6 +170,17 @@ def _check_no_files(folder: Path) -> None:
             f"{folder / LOG} is gone, and {found} there that it must have named. Restore it from a backup; to begin"
             f" this table anew, move {folder} away."
         )
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Raise in sentences what `deltalake` raises of a table: LakeDamaged, or an OSError."""
+    try:
+        yield
+    except DeltaError as error:
+        raise _unreadable(folder, error) from error
+    except OSError as error:
+        raise _unreachable(folder, error) from error
 
 
 def _unreachable(folder: Path, error: OSError) -> OSError:

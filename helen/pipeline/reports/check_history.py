@@ -19,16 +19,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import field, frozen
-from deltalake.exceptions import DeltaError
 
 from equus_protocol.results import STATUS_WORDS
-from helen.pipeline.lake.errors import LakeDamaged
+from helen.pipeline.lake.delta_log import FAULTS
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import dataset, instant
 from helen.pipeline.lake.levels import LEVELS, Level
 from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import CHECK
+from helen.pipeline.lake.stores import url_of
 from helen.pipeline.rollup.arrow import merge, newest
 
 DAY = 86_400 * 1_000_000
@@ -45,6 +45,10 @@ Row = dict[str, Any]
 RAW_LOT = 1
 
 
+class NoLake(Exception):
+    """Says that nothing was ever published there. The text names the next step."""
+
+
 class NotInLake(Exception):
     """Says that the lake has nothing under this name. The text names the next step."""
 
@@ -58,7 +62,12 @@ class TooMuch(Exception):
 
 
 class LakeUnreadable(Exception):
-    """Says that the lake is damaged, or changes faster than it can be read."""
+    """Says that the lake is damaged or can't be reached, or changes faster than it can be read."""
+
+    @classmethod
+    def of(cls, folder: Path, error: Exception) -> LakeUnreadable:
+        """Return what is raised instead of one of FAULTS."""
+        return cls(f"the lake {url_of(folder)} can't be read ({error}): `helen pipeline doctor`")
 
 
 @frozen
@@ -151,22 +160,22 @@ class _SeriesFiles:
 
 
 def read_history(folder: Path, request: HistoryRequest) -> Row:
-    """Return the answer as plain data, see `answer`. Raises NotInLake, TooMuch, LakeUnreadable."""
+    """Return the answer as plain data, see `answer`. Raises NoLake, NotInLake, TooMuch, LakeUnreadable."""
     for attempt in (1, 2):
         try:
             return answer(Lake(folder), request)
         except FileNotFoundError as error:  # swept after the log was read
             if attempt == 2:
                 raise LakeUnreadable(f"a file of the lake is missing ({error}): `helen pipeline doctor`") from error
-        except (LakeDamaged, DeltaError, pa.ArrowException, OSError) as error:
-            raise LakeUnreadable(f"the lake {folder} can't be read ({error}): `helen pipeline doctor`") from error
+        except FAULTS as error:
+            raise LakeUnreadable.of(folder, error) from error
     raise AssertionError("unreachable")
 
 
 def answer(lake: Lake, request: HistoryRequest) -> Row:
     """Return {"agent", "check", "resolution", "from", "to", "next"} with "step" and "metrics", or with "results".
 
-    docs/api.rst describes it. Raises NotInLake, TooMuch.
+    docs/api.rst describes it. Raises NoLake, NotInLake, TooMuch.
     """
     series = _series(lake, request)
     resolution = request.resolution or _resolution(lake, request)
@@ -179,12 +188,16 @@ def answer(lake: Lake, request: HistoryRequest) -> Row:
 
 def _series(lake: Lake, request: HistoryRequest) -> int:
     opened = lake.open("series")
-    if opened is not None:
-        named = opened.to_pyarrow_table(columns=["series", "agent", "check_id"])
-        is_it = pc.and_(pc.equal(named["agent"], request.agent), pc.equal(named["check_id"], request.check_id))
-        numbers = named.filter(is_it)["series"].to_pylist()
-        if numbers:
-            return int(numbers[0])
+    if opened is None:
+        raise NoLake(
+            f"there is no lake in {url_of(lake.folder)} yet: `helen pipeline run --state DIR` makes one of Helen's"
+            " history, and goes on with it"
+        )
+    named = opened.to_pyarrow_table(columns=["series", "agent", "check_id"])
+    is_it = pc.and_(pc.equal(named["agent"], request.agent), pc.equal(named["check_id"], request.check_id))
+    numbers = named.filter(is_it)["series"].to_pylist()
+    if numbers:
+        return int(numbers[0])
     raise NotInLake(
         f"the lake knows no {request.agent}/{request.check_id}: a new check is there some 20 s after its first result,"
         " and `helen status` says whether the pipeline is behind"

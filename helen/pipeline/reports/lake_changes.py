@@ -11,11 +11,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import DeltaError
 
-from helen.pipeline.lake.errors import LakeDamaged
+from helen.pipeline.lake.delta_log import FAULTS
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import dataset, instant
 from helen.pipeline.lake.local_days import micros_of
@@ -33,8 +31,8 @@ def oldest(lake: Path) -> float | None:
     """Return when the oldest change of the lake came, unix seconds; None if it has none. Raises LakeUnreadable."""
     try:
         found = [file.lowest.get("received") for file in Lake(lake).files(TABLE)]
-    except (LakeDamaged, DeltaError, pa.ArrowException, OSError) as error:
-        raise _unreadable(lake, error) from error
+    except FAULTS as error:
+        raise LakeUnreadable.of(lake, error) from error
     known = [each for each in found if isinstance(each, datetime)]
     return min(known).timestamp() if known else None
 
@@ -50,8 +48,8 @@ def read_changes(
     """
     try:
         yield from _changes(Lake(lake), history, begin, end, before, after, kinds)
-    except (LakeDamaged, DeltaError, pa.ArrowException, OSError) as error:
-        raise _unreadable(lake, error) from error
+    except FAULTS as error:
+        raise LakeUnreadable.of(lake, error) from error
 
 
 def _changes(
@@ -113,7 +111,3 @@ def _read(lake: Lake, files: Sequence[File], wanted: Any) -> list[dict[str, Any]
 
 def _day(micros: int) -> date:
     return datetime.fromtimestamp(micros // 1_000_000, UTC).date()
-
-
-def _unreadable(lake: Path, error: Exception) -> LakeUnreadable:
-    return LakeUnreadable(f"the lake {lake} can't be read ({error}): `helen pipeline doctor`")

@@ -11,6 +11,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,12 @@ from helen.pipeline.reports.check_history import HistoryRequest, read_history
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.upkeep import compact, sweep
 from helen.pipeline.verify import verify_days, verify_segments
+from helen.promql.archive import Archive, Facts
+from helen.promql.errors import Unavailable
+from helen.promql.parameters import Parameters
+from helen.promql.questions import Question
+from helen.web.lake_reads import LakeChanges, read_lake
+from helen.web.problems import Problem
 
 T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
 STAGES = Path(__file__).parents[2] / "stages"
@@ -69,7 +76,7 @@ class Store:
 
 
 def settings_of(store: Store) -> dict[str, str]:
-    """What an operator sets in the environment for this server."""
+    """Return the environment that an operator sets for this server."""
     return {
         "s3": {
             "AWS_ENDPOINT_URL": f"http://{store.address}", "AWS_ACCESS_KEY_ID": "one", "AWS_REGION": "us-east-1",
@@ -273,6 +280,18 @@ def test_a_server_that_refuses_and_is_slow(store: Store, lake: Lake, history: An
     check_proved(lake, 12)
 
 
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Opens stores that try once, and forgets them: each has the patience with which it was opened."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(stores, "ATTEMPTS", 1)
+        patched.setattr(stores, "RETRY_SECONDS", 1.0)
+        patched.setattr(stores, "STORE_OPTIONS", {"max_retries": "0", "retry_timeout": "1s"})
+        stores.forget_stores()
+        yield
+    stores.forget_stores()
+
+
 def test_a_server_that_is_gone(
     store: Store, impatient: None, lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,17 +300,80 @@ def test_a_server_that_is_gone(
     write(history)
     sink = sink_of(lake, history.state)
     sink.take(PlainBatch(sink, 1))
-    store.told(dead=True)
-    batch = PlainBatch(sink, 1)
-    with pytest.raises((OSError, DeltaError, LakeDamaged)):
-        sink.take(batch)
-    found = {each.what: each for each in examine(lake, [history.state])}
-    assert not found["lake"].fine
-    assert found["lake"].said.startswith(f"{url_of(lake.folder)} can't be reached: ")
+    with impatient():
+        store.told(dead=True)
+        batch = PlainBatch(sink, 1)
+        with pytest.raises((OSError, DeltaError, LakeDamaged)):
+            sink.take(batch)
+        found = {each.what: each for each in examine(lake, [history.state])}
+        assert not found["lake"].fine
+        assert found["lake"].said.startswith(f"{url_of(lake.folder)} can't be reached: ")
+        check_refused(lake.folder, history, "can't be reached")
+        impatient_one = stores.filesystem(lake.folder)[0]
     store.told()
+    assert stores.filesystem(lake.folder)[0] is not impatient_one
     take_in(lake, history.state)
     follow(lake)
     check_proved(lake, 18)
+
+
+def fields(agent: str = "web1", check: str = "net") -> dict[str, Any]:
+    begin = round(T) * MICROS
+    return {"agent": agent, "check_id": check, "begin": begin, "end": begin + 2 * 86_400 * MICROS, "metrics": ["sent"],
+            "resolution": "h1", "limit": None, "cursor": None}  # fmt: skip
+
+
+def changes_of(folder: Path, history: Any) -> list[dict[str, Any]]:
+    asked = {"begin": 0, "end": round(T + 86_400) * MICROS, "before": 1_000, "after": None, "kinds": ()}
+    return list(LakeChanges(folder, history.folder).changes(**asked))
+
+
+def archive_of(folder: Path, history: Any) -> Archive:
+    return Archive(Facts(history.state, folder, {}, lambda agent: True))
+
+
+def check_refused(folder: Path, history: Any, said: str) -> None:
+    """Each reader of Helen answers 503 with the sentence."""
+    for read in (read_lake, lambda folder, _: changes_of(folder, history),
+                 lambda folder, _: LakeChanges(folder, history.folder).oldest()):  # fmt: skip
+        with pytest.raises(Problem, match=said) as caught:
+            read(folder, fields())
+        assert caught.value.status == 503
+    with pytest.raises(Unavailable, match=said):
+        archive_of(folder, history)
+
+
+def test_helen_reads_it(lake: Lake, history: Any, take_in: Any) -> None:
+    """Charts, changes of the past and PromQL, by the functions that Helen calls, with results that only a lake has."""
+    with pytest.raises(Problem, match=f"there is no lake in {url_of(lake.folder)} yet") as caught:
+        read_lake(lake.folder, fields())
+    assert caught.value.status == 409
+    assert LakeChanges(lake.folder, history.folder).oldest() is None
+    assert changes_of(lake.folder, history) == []
+    assert not archive_of(lake.folder, history).has_lake()
+    write(history)
+    take_in(lake, history.state)
+    follow(lake)
+    for segment in history.segments.iterdir():
+        segment.unlink()
+    [metric] = json.loads(read_lake(lake.folder, fields()))["metrics"]
+    assert [(point["n"], point["last"]) for point in metric["points"]] == [(5, 103.0), (4, 205.0)]
+    assert LakeChanges(lake.folder, history.folder).oldest() == T
+    assert [row["kind"] for row in changes_of(lake.folder, history)] == ["link"]
+    for resolution, samples in (("raw", 9), ("h1", 9)):
+        texts = {"query": ["count_over_time(sent{agent='web1'}[2h])"], "time": [str(T + 90_000)]}
+        question = Question(Parameters(texts | {"resolution": [resolution]}, 0), archive_of(lake.folder, history))
+        [found] = json.loads(question.answer("query")[1])["data"]["result"]
+        assert float(found["value"][1]) == samples
+
+
+def test_a_place_that_cannot_be(history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an answer, with what the place lacks."""
+    monkeypatch.delenv(stores.ACCOUNT_VARIABLE, raising=False)
+    (history.folder / "pipeline-id").write_text("0a1b")
+    check_refused(
+        Path("abfs://box/lake"), history, "abfs://box/lake.* names no account: write abfs://CONTAINER@ACCOUNT"
+    )
 
 
 def test_a_writer_that_is_killed(store: Store, lake: Lake, history: Any) -> None:

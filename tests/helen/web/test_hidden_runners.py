@@ -207,13 +207,12 @@ def test_raw_history(sight: Sight | None, ran: str, tmp_path: Path, monkeypatch:
     raw = [{"spool": each.entry.spool, "summary": "up"} for each in (OF_TARGET, OF_AGENT)] + [{"spool": None}]
     answers = [{"agent": "switch-1", "results": raw}, {"agent": "switch-1", "metrics": []}]
     reader = SimpleNamespace(
-        NotInLake=Never, BadRequest=Never, TooMuch=Never, LakeUnreadable=Never, read_history=lambda *_: answers.pop(0),
-        HistoryRequest=SimpleNamespace(of=lambda **given: given),
+        NoLake=Never, NotInLake=Never, BadRequest=Never, TooMuch=Never, LakeUnreadable=Never,
+        read_history=lambda *_: answers.pop(0), HistoryRequest=SimpleNamespace(of=lambda **given: given),
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "reader_of_this_test", reader)
     monkeypatch.setattr(lake_reads, "READER", "reader_of_this_test")
     monkeypatch.setattr(history_routes, "demand_reader", lambda: None)
-    (tmp_path / "series" / "_delta_log").mkdir(parents=True)
     request: Any = Request(agent="switch-1", check="ping")
     parts = parts_of(sight, tmp_path)
     found = json.loads(finished(history_routes.get_history(parts, request)))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +35,7 @@ STORE_OPTIONS = {"max_retries": str(ATTEMPTS), "retry_timeout": "60s", "timeout"
 ACCOUNT_VARIABLE, ENDPOINT_VARIABLE = "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT"
 AZURE = "dfs.core.windows.net"
 HTTP = {"allow_http": "true"}
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")  # pathlib leaves one slash of two
 
 
 def is_stored(path: Path | str) -> bool:
@@ -72,13 +74,16 @@ def _check_account(url: str, host: str) -> None:
 
 def check_place(path: Path | str) -> None:
     """Check that a place is a folder, or is in a store of a known kind. Raises PipelineError."""
-    scheme, colon, _ = str(path).partition(":/")
+    scheme, _, rest = str(path).partition(":/")
     if is_stored(path):
         host_and_key(path)
-    elif colon and scheme.isalnum():
+    elif scheme.lower() == "file":
+        raise PipelineError(f"{path} is the URL of a folder: write the path, /{rest.lstrip('/')}.")
+    elif _URL.match(str(path)):
         known = ", ".join(f"{each}://" for each in SCHEMES)
         raise PipelineError(
-            f"{scheme}:// is no kind of store that is known: {known} are. A folder of this name is ./{path}."
+            f"{scheme}:// is no kind of store that is known: {known} are. A folder of this name has to be given whole:"
+            f" {os.path.abspath(path)}."
         )
 
 
@@ -177,6 +182,8 @@ def _azure_options() -> dict[str, str]:
 
 @frozen
 class _Kind:
+    """Says how places of one kind of store are written, and how both clients open it."""
+
     form: str  # how people write a place of this kind
     open: Callable[[str], pafs.FileSystem]  # of the part of a URL before its path
     options: Callable[[], Mapping[str, str]]  # for `deltalake`

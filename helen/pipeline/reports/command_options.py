@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,12 +43,13 @@ class CommonOptions:
         if lake is not None:
             check_place(lake)
         self.lake = Lake(lake if lake is not None else state[0] / "history" / "lake")
-        check_master(master)
         self._master = master
         wrong = [each for each in conf if "=" not in each]
         if wrong:
             raise click.UsageError(f"--conf {wrong[0]}: write NAME=VALUE")
-        self._conf = {SETTING: engine, **dict(each.split("=", 1) for each in conf)}
+        given = dict(each.split("=", 1) for each in conf)
+        check_no_connect(master, given, os.environ)
+        self._conf = {SETTING: engine, **given}
 
     @contextmanager
     def spark(self, shown: bool = True) -> Iterator[SparkSession]:
@@ -62,15 +64,34 @@ class CommonOptions:
                 spark.stop()
 
 
-def check_master(master: str) -> None:
-    """Refuse a server of Spark Connect. Raises UsageError, with what to do instead."""
-    if master.startswith("sc://"):
+def check_no_connect(master: str, conf: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Refuse Spark Connect, given in any way that pyspark takes. Raises UsageError, with what to do instead."""
+    for way in _ways_to_connect(master, conf, environment):
         raise click.UsageError(
-            f"--master {master}: the pipeline is Spark's driver, and a client of Spark Connect has none (no"
+            f"{way}: the pipeline is Spark's driver, and a client of Spark Connect has none (no"
             " sparkContext; foreachBatch runs in the server, which has neither the lake's lock nor its log). Give the"
             " cluster itself: spark://HOST:7077, yarn or k8s://...; docs/pipeline.rst says how questions go through"
             " Connect."
         )
+
+
+def _ways_to_connect(master: str, conf: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the options and variables with which pyspark makes a client of Connect instead of a driver."""
+    if master.startswith("sc://"):
+        yield f"--master {master}"
+    for name, value in conf.items():
+        if (
+            name == "spark.remote"
+            or (name == "spark.master" and value.startswith("sc://"))
+            or (name == "spark.api.mode" and value.lower() == "connect")
+        ):
+            yield f"--conf {name}={value}"
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+        if name in environment:  # an empty one counts, too
+            yield f"{name}={environment[name]} in the environment"
+    mode = environment.get("SPARK_API_MODE", "")
+    if mode.lower() == "connect" and "spark.api.mode" not in conf:
+        yield f"SPARK_API_MODE={mode} in the environment"
 
 
 def say(line: str) -> None:

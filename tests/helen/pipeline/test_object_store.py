@@ -20,6 +20,7 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake.exceptions import DeltaError
 from plainly import PlainBatch, sink_of
+from stored_elsewhere import NPM
 
 from helen.pipeline.doctor import examine
 from helen.pipeline.ingest import batch as ingestion
@@ -432,3 +433,11 @@ def test_a_file_that_cannot_be_read_is_named(lake: Lake, history: Any, take_in: 
 def test_tables_that_have_nothing_yet(lake: Lake) -> None:
     assert (lake.open("results"), lake.files("m5"), lake.rows("series")) == (None, [], [])
     assert isinstance(lake.tables["m5"].arrow, pa.Schema)
+
+
+def test_servers_from_npm_are_where_the_tests_install_them() -> None:
+    """In the checkout, whichever environment runs the tests: `./dev newest` has one of its own."""
+    dev = (STAGES.parents[1] / "dev").read_text()
+    assert f"npm ci --prefix {NPM.relative_to(STAGES.parents[1])} " in dev
+    for command in ("test", "newest"):
+        assert "npm_peers" in dev.partition(f"\n    {command})\n")[2].partition(";;")[0]

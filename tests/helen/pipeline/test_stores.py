@@ -12,6 +12,7 @@ from helen.pipeline.commands import main
 from helen.pipeline.lake import stores
 from helen.pipeline.lake.errors import PipelineError
 
+CONNECT = "sc://127.0.0.1:15002"
 AZURE = "abfs://lakes@acme.dfs.core.windows.net/helen/lake"
 
 
@@ -25,7 +26,8 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     ("path", "url"),
     [
         ("s3://b/lake/x", "s3://b/lake/x"), ("s3a:/b/lake", "s3a://b/lake"), ("gs://b", "gs://b"),
-        (AZURE, AZURE), ("/var/s3:/b", "/var/s3:/b"), ("lake", "lake"),
+        (AZURE, AZURE), ("/var/s3:/b", "/var/s3:/b"), ("lake", "lake"), ("./hdfs:x", "hdfs:x"), ("a b:/c", "a b:/c"),
+        ("/srv/s3-x:/b/lake", "/srv/s3-x:/b/lake"),
     ],
 )  # fmt: skip
 def test_places(path: str, url: str) -> None:
@@ -43,6 +45,10 @@ def test_places(path: str, url: str) -> None:
         ("abfss://lakes@acme/x", "names no account of Azure's: write abfs://CONTAINER@ACCOUNT"),
         ("abfs://@acme.dfs.core.windows.net/x", "names no bucket"),
         ("hdfs://name/x", "hdfs:// is no kind of store that is known: s3://, s3a://, gs://, abfs://, abfss:// are"),
+        ("wasb+s://c/x", "wasb+s:// is no kind of store"),
+        ("s3-x:/b/lake", f"A folder of this name has to be given whole: {Path.cwd()}/s3-x:/b/lake."),
+        ("S3://b/lake", "S3:// is no kind of store that is known: s3://"),
+        ("file:///srv/lake", "is the URL of a folder: write the path, /srv/lake."),
     ],
 )  # fmt: skip
 def test_places_that_lack_something(path: str, sentence: str) -> None:
@@ -70,10 +76,28 @@ def test_the_client_of_the_logs_gets_the_same_server(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("command", ["run", "sql"])
-def test_a_server_of_spark_connect_is_refused(command: str, tmp_path: Path) -> None:
-    """Before anything is made; the sentence says why, and what else there is."""
-    refused = CliRunner().invoke(main, [command, "--state", str(tmp_path), "--master", "sc://127.0.0.1:15002"])
+@pytest.mark.parametrize(
+    ("words", "environment", "named"),
+    [
+        (["--master", CONNECT], {}, f"--master {CONNECT}"),
+        ([], {"HELEN_SPARK_MASTER": CONNECT}, f"--master {CONNECT}"),
+        (["--conf", f"spark.master={CONNECT}"], {}, f"--conf spark.master={CONNECT}"),
+        (["--conf", f"spark.remote={CONNECT}"], {}, f"--conf spark.remote={CONNECT}"),
+        (["--conf", "spark.remote=local"], {}, "--conf spark.remote=local"),
+        (["--conf", "spark.api.mode=Connect"], {}, "--conf spark.api.mode=Connect"),
+        ([], {"SPARK_REMOTE": CONNECT}, f"SPARK_REMOTE={CONNECT} in the environment"),
+        (["--conf", "spark.api.mode=classic"], {"SPARK_REMOTE": "local"}, "SPARK_REMOTE=local in the environment"),
+        ([], {"SPARK_API_MODE": "connect"}, "SPARK_API_MODE=connect in the environment"),
+        ([], {"SPARK_CONNECT_MODE_ENABLED": "1"}, "SPARK_CONNECT_MODE_ENABLED=1 in the environment"),
+    ],
+)  # fmt: skip
+def test_a_server_of_spark_connect_is_refused(
+    command: str, words: list[str], environment: dict[str, str], named: str, tmp_path: Path
+) -> None:
+    """Before anything is made, whichever way it is given; the sentence says why, and what else there is."""
+    refused = CliRunner(env=environment).invoke(main, [command, "--state", str(tmp_path), *words])
     assert refused.exit_code == 2
+    assert f"{named}: the pipeline is Spark's driver" in refused.stderr
     assert "a client of Spark Connect has none" in refused.stderr
     assert "spark://HOST:7077" in refused.stderr
     assert [*tmp_path.iterdir()] == []

@@ -89,12 +89,12 @@ class Lake:
 
     @property
     def _rows_per_result(self) -> float:
-        """Rows of m5 for a result of one batch: as many as for a bucket, if no check comes twice in it."""
+        """Return the rows of m5 for a result of one batch: as many as for a bucket, if no check comes twice in it."""
         return self.costs.rows_per_bucket / max(1.0, min(self.policy.trigger, M5.seconds) / self.fleet.seconds)
 
     @property
     def bucket_rows(self) -> float:
-        """Rows of one bucket of any level, put together."""
+        """Return the rows of one bucket of any level, put together."""
         return self.fleet.series * self.costs.rows_per_bucket
 
     def _gathered(self, new: float) -> float:

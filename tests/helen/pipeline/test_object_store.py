@@ -11,7 +11,6 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -281,18 +280,6 @@ def test_a_server_that_refuses_and_is_slow(store: Store, lake: Lake, history: An
     check_proved(lake, 12)
 
 
-@contextmanager
-def impatient() -> Iterator[None]:
-    """Opens stores that try once, and forgets them: each has the patience with which it was opened."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(stores, "ATTEMPTS", 1)
-        patched.setattr(stores, "RETRY_SECONDS", 1.0)
-        patched.setattr(stores, "STORE_OPTIONS", {"max_retries": "0", "retry_timeout": "1s"})
-        stores.forget_stores()
-        yield
-    stores.forget_stores()
-
-
 def test_a_server_that_is_gone(
     store: Store, impatient: None, lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,18 +288,15 @@ def test_a_server_that_is_gone(
     write(history)
     sink = sink_of(lake, history.state)
     sink.take(PlainBatch(sink, 1))
-    with impatient():
-        store.told(dead=True)
-        batch = PlainBatch(sink, 1)
-        with pytest.raises((OSError, DeltaError, LakeDamaged)):
-            sink.take(batch)
-        found = {each.what: each for each in examine(lake, [history.state])}
-        assert not found["lake"].fine
-        assert found["lake"].said.startswith(f"{url_of(lake.folder)} can't be reached: ")
-        check_refused(lake.folder, history, "can't be reached")
-        impatient_one = stores.filesystem(lake.folder)[0]
+    store.told(dead=True)
+    batch = PlainBatch(sink, 1)
+    with pytest.raises((OSError, DeltaError, LakeDamaged)):
+        sink.take(batch)
+    found = {each.what: each for each in examine(lake, [history.state])}
+    assert not found["lake"].fine
+    assert found["lake"].said.startswith(f"{url_of(lake.folder)} can't be reached: ")
+    check_refused(lake.folder, history, "can't be reached")
     store.told()
-    assert stores.filesystem(lake.folder)[0] is not impatient_one
     take_in(lake, history.state)
     follow(lake)
     check_proved(lake, 18)

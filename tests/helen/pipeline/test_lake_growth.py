@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from helen.pipeline import driver, upkeep
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
+sys.path.append(str(Path(__file__).parents[3] / "bench"))  # behind tests/stages, which has a fleet.py of its own
 
 from cluster import Step, makespan
 from lake_growth import Snapshot, read_of, simulate

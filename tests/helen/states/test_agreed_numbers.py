@@ -9,7 +9,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "TOLERANCE": 2.0, "DOUBT_SECONDS": 60.0, "DOUBT_RESULTS": 3, "NEW_SECONDS": 5.0, "STEADY": 8.0,
     },
     "helen.states.clock_steps": {
-        "BACK_SECONDS": 2.0, "SETTLE_SECONDS": 3600.0, "FROM_NOW_SECONDS": 60.0, "PAUSE_STATES": 500,
+        "BACK_SECONDS": 2.0, "SETTLE_SECONDS": 3600.0, "FROM_NOW_SECONDS": 60.0, "PAUSE_STATES": 100,
     },
     "helen.states.deadlines": {"NEVER": float("inf")},
     "helen.states.downtimes": {"MAX_KEYS": 1000, "MAX_PATTERNS": 1000, "MAX_COMMENT": 2000},

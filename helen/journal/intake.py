@@ -41,7 +41,7 @@ class Intake:
             self._wake.set()
 
     def push_urgent(self, record: Entry | Change | Floor, size: int) -> None:
-        """Add one record for which somebody waits, so that its group is written soon. Called by the reactor thread."""
+        """Add one record for which a caller waits, so that its group is written soon. Called by the reactor thread."""
         self.push(record, size)
         self.is_urgent = True
         self._wake.set()

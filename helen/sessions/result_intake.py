@@ -218,38 +218,30 @@ class ResultIntake:
         """
         self._shares.clear()
         self.release_held()
-        if self._held_back and not self._releasing and not self._is_full():
-            first = list(islice(self._held_back, FAIR_UNEVALUATED // SHARE))
-            self._releasing = len(first)
-            self._turns.walk(first, self._give_share)
+        self._release(FAIR_UNEVALUATED // SHARE, self._is_full)
 
     def take_part(self, connection: AgentConnection) -> None:
-        """Hold a connection of which a great part of a message has come, while the journal is behind."""
+        """Hold a connection of which a great part of a result has come, while the journal is behind."""
         if self._journal.is_behind:
             self._hold_back(connection)
 
     def release_held(self) -> None:
         """Read on from held connections, one by one, if the journal has room and the states keep up."""
-        if self._held_back and not self._releasing and not self._is_behind():
-            self._releasing = len(self._held_back)
-            self._turns.walk(self._held_back, self._release_one)
+        self._release(len(self._held_back), self._is_behind)
 
-    def _release_one(self, connection: AgentConnection) -> None:
-        """Read on from a connection, unless those before it have sent so much that it keeps its place and waits."""
+    def _release(self, most: int, must_wait: Callable[[], bool]) -> None:
+        """Read on from so many held connections, in order, each unless `must_wait()`: then it keeps its place."""
+        if self._held_back and not self._releasing and not must_wait():
+            first = list(islice(self._held_back, most))
+            self._releasing = len(first)
+            self._turns.walk(first, lambda connection: self._release_one(connection, must_wait))
+
+    def _release_one(self, connection: AgentConnection, must_wait: Callable[[], bool]) -> None:
         self._releasing -= 1
-        if connection in self._held_back and not self._is_behind():
-            self._go_on(connection)
-
-    def _give_share(self, connection: AgentConnection) -> None:
-        """Read on from a connection for a share, though journal or states are behind."""
-        self._releasing -= 1
-        if connection in self._held_back and not self._is_full():
-            self._go_on(connection)
-
-    def _go_on(self, connection: AgentConnection) -> None:
-        del self._held_back[connection]
-        if not connection.closing:
-            connection.go_on(Hold.JOURNAL)
+        if connection in self._held_back and not must_wait():  # those before it may have sent much
+            del self._held_back[connection]
+            if not connection.closing:
+                connection.go_on(Hold.JOURNAL)
 
     # ---------------------------------------------------------------------------------------------- from the disk
 

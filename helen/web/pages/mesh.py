@@ -128,7 +128,7 @@ def badly_of(lines: Sequence[Line]) -> list[SeenBadly]:
 
 
 def bad_lines(lines: Sequence[Line]) -> list[Line]:
-    """Return the rows and columns of agents that see somebody otherwise than ok, or are seen so by somebody."""
+    """Return the rows and columns of agents with a cell that is not ok, so that only these are shown."""
 
     def is_bad(cell: Cell | None) -> bool:
         return cell is not None and (cell.is_old or cell.status != OK)

@@ -158,9 +158,9 @@ class Broker:
         if not isinstance(key, str):
             raise CallFailed("bad-arguments", f"host.{name}: the key must be a text")
         store = self.state if run.state is not None else run.scratch
-        if name == "state.get":
-            return store.get(run.state or run.check, key)
         try:
+            if name == "state.get":
+                return store.get(run.state or run.check, key)
             store.put(run.state or run.check, key, args[1] if len(args) > 1 else None)
         except StateError as fault:
             raise CallFailed("too-large", str(fault)) from None

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from groundwork.disk_faults import DISK_FAULTS, UNUSABLE
+from groundwork.disk_faults import DISK_FAULTS, NO_DESCRIPTOR, UNUSABLE
 
 STATE_LIMIT = 65_536
 # Characters of a key. Check authors choose keys, and each costs a dictionary entry only.
@@ -24,7 +24,7 @@ MOST_FILES = 20_000
 
 
 class StateError(ValueError):
-    """Reports a put that can't be stored; the text is a sentence for the check."""
+    """Reports data that can't be stored, or can't be read for now; the text is a sentence for the check."""
 
 
 class StateStore:
@@ -43,12 +43,12 @@ class StateStore:
                     raise  # else what can be read is read, and the rest is kept in memory
 
     def get(self, owner: str, key: str) -> Any:
-        """Return the value of a key, or None."""
+        """Return the value of a key, or None. Raises StateError while no descriptor is left to read it with."""
         with self._lock:
             return self._load(owner).get(key)
 
     def put(self, owner: str, key: str, value: Any) -> None:
-        """Store a value; None removes the key. Raises StateError if the key or the state is too long."""
+        """Store a value; None removes the key. Raises StateError if key or state is too long, and as `get` does."""
         if not key or len(key) > KEY_LIMIT:
             raise StateError(f"a key of host.state is a text of at most {KEY_LIMIT} characters")
         with self._lock:
@@ -80,8 +80,12 @@ class StateStore:
             return {}
         try:
             document = json.loads(self._path(self._folder, owner).read_bytes())
-        except (OSError, ValueError):
-            return {}  # never stored, or damaged: the check starts without state
+        except OSError as fault:
+            if fault.errno in NO_DESCRIPTOR:  # it may be sound: the next put would replace it by an empty one
+                raise StateError(f"host.state cannot be read: {fault.strerror}") from None
+            return {}  # never stored, or on a disk that fails: the check starts without state
+        except ValueError:
+            return {}  # damaged
         return document if isinstance(document, dict) else {}
 
     def _write(self, owner: str, text: str) -> None:

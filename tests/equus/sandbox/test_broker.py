@@ -1,8 +1,10 @@
 """The broker's judgement, without processes: policy, budgets, audit, state."""
 
+import errno
 import inspect
 import json
 import math
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -178,6 +180,27 @@ def test_state(tmp_path: Path) -> None:
     for path in (tmp_path / "s").iterdir():
         path.write_bytes(b"\xff{")
     assert StateStore(tmp_path / "s").get("b", "k") is None
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
+def test_a_state_that_cannot_be_opened_now_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Without a descriptor a check would begin anew, and write over what it had: it fails with a sentence instead."""
+    StateStore(tmp_path / "s").put("a", "k", 7)
+    again, of = StateStore(tmp_path / "s"), broker(tmp_path)
+    of.state = again
+
+    def no_descriptor(path: Path) -> bytes:
+        raise OSError(code, os.strerror(code), str(path))
+
+    with monkeypatch.context() as without:
+        without.setattr(Path, "read_bytes", no_descriptor)
+        for act in (lambda: again.get("a", "k"), lambda: again.put("a", "other", 1)):
+            with pytest.raises(StateError, match=f"host.state cannot be read: {os.strerror(code)}"):
+                act()
+        assert ask(of, "state.get", "k")["text"] == f"host.state cannot be read: {os.strerror(code)}"
+    assert (again.get("a", "k"), again.get("a", "other")) == (7, None)
 
 
 def test_a_state_that_ends_with_its_run(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What people who mean harm cost Helen: silent sockets, an agent that doesn't read, and floods of hostile agents.
+"""Measures what people who mean harm cost Helen: silent sockets, an agent that doesn't read, and floods of hostile
+agents.
 
     bench/abuse.py [--sockets 2000] [--mebibytes 200] [--hostile 1,10,100] [--floods pings,results] [--seconds 8]
 
@@ -52,7 +53,7 @@ FLOODS = ("pings", "results", "ids", "blobs", "half-open")
 
 
 class Helen:
-    """One of our own, and identities for it."""
+    """Starts a Helen of our own, and makes identities for it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.state = folder, folder / "state"
@@ -92,7 +93,7 @@ class Helen:
 
 
 class Agent:
-    """A connection that has said hello and heard Helen's first word."""
+    """Open a connection that has said hello and heard Helen's first word."""
 
     def __init__(self, helen: Helen, context: ssl.SSLContext) -> None:
         raw = socket.create_connection(helen.address)
@@ -175,7 +176,7 @@ def silent(helen: Helen, honest: Agent, count: int) -> bool:
 
 
 def ask(helen: Helen) -> bool:
-    """One question of a mebibyte to the agent `reader`; whether it was there to be asked."""
+    """Ask the agent `reader` a question of a mebibyte; return whether it was there to be asked."""
     try:
         body = {"check": "word", "on": "reader", "args": {"word": "x" * QUESTION}, "timeout": 0.05}
         list(helen.client.post("/api/v1/runs", body))

@@ -46,7 +46,7 @@ def chunks(kind: str) -> Iterator[tuple[int, bytes]]:
 
 
 async def attack(kind: str, host: str, port: int, context: ssl.SSLContext, until: float) -> None:
-    """One session after the other, as fast as Helen lets it."""
+    """Open one session after the other, as fast as Helen lets it."""
     made = chunks(kind)
     while time.monotonic() < until:
         with contextlib.suppress(OSError, ssl.SSLError, asyncio.IncompleteReadError, asyncio.TimeoutError):
@@ -73,7 +73,7 @@ async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def half_open(host: str, port: int, until: float, number: int) -> None:
-    """A socket that says nothing, and is opened again when it is closed.
+    """Holds a socket that says nothing, and opens it again when it is closed.
 
     Each hostile machine has an address of its own: from one they would push out each other, and nobody else.
     """

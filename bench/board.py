@@ -1,11 +1,11 @@
-"""The board with many checks: how long the API takes for it, and an event from the agent's report to a stream.
+"""Measures the board with many checks: how long the API takes for it, and an event from the agent's report to a stream.
 
     python bench/board.py --checks 10000
 
 A real Helen (twistd, plaintext, HTTP over TCP) with that many checks on 100 agents, one in twenty of them broken. While
 they are asked for, each second a hundredth of them reports again. `api` is from the request to the last byte, read by
 this process, and `cpu` what one answer costs Helen's; `event` is from the write of a report that changes a state to its
-frame on a stream. `lag` is what her own /metrics say of her reactor in that time. On a busy machine only `cpu` is a
+frame on a stream. `lag` is what Helen's own /metrics say of its reactor in that time. On a busy machine only `cpu` is a
 figure: times are what its other programs leave over.
 """
 
@@ -36,7 +36,7 @@ def blob(status: str) -> bytes:
 
 
 class Agent:
-    """One of version 2 that reports what it is told to."""
+    """Speaks as an agent of version 2 that reports what it is told to."""
 
     def __init__(self, number: int) -> None:
         self.name = f"web-{number:03}"
@@ -59,7 +59,7 @@ class Agent:
                 self._wanted.set()
 
     def report(self, checks: Iterable[tuple[str, str]]) -> int:
-        """Of checks and their status; the last sequence."""
+        """Report a status for each check; return the last sequence."""
         last, frames = 0, []
         for check, status in checks:
             last, said = next(self._sequences), blob(status)
@@ -88,7 +88,7 @@ class Api:
         self.reader, self._writer = await asyncio.open_connection(self._host, self._port, limit=2**24)
 
     async def ask(self, path: str) -> bytes:
-        """The body; chunked, as Twisted sends it."""
+        """Read the body; it is chunked, as Twisted sends it."""
         await self.begin(path)
         parts = []
         while size := int(await self.reader.readline(), 16):
@@ -139,6 +139,12 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) * 1_000 / os.sysconf("SC_CLK_TCK")
 
 
+def cpu_of_reactor(pid: int) -> float:
+    """Milliseconds that the main thread of a process has used: Helen's reactor, which makes rows."""
+    fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1_000 / os.sysconf("SC_CLK_TCK")
+
+
 async def measure(api: Api, path: str, times: int) -> tuple[list[float], int]:
     took, size = [], 0
     for _ in range(times):
@@ -174,8 +180,9 @@ def told(what: str, took: list[float], more: str = "") -> None:
     print(f"{what:32} n {len(took):4}  {figures}  {more}", flush=True)
 
 
-def lag_of(page: bytes) -> dict[str, int]:
-    found = re.findall(rb'helen_event_loop_lag_seconds_bucket\{le="([^"]+)"\} (\d+)', page)
+def lag_of(page: bytes, which: bytes = b"lag") -> dict[str, int]:
+    """Looks of the reactor by their bound: `lag` is how late they were, `held` what of that Helen held it."""
+    found = re.findall(rb'helen_event_loop_%b_seconds_bucket\{le="([^"]+)"\} (\d+)' % which, page)
     return {bound.decode(): int(count) for bound, count in found}
 
 
@@ -211,7 +218,9 @@ async def run(local: dict[str, str], pid: int, token: str, checks: int, times: i
 
 @contextlib.contextmanager
 def a_helen(checks: int) -> Iterator[tuple[Path, dict[str, str], int, str]]:
-    """A real Helen for so many checks: its state directory, its run.json, its process, and the token of its API."""
+    """Start a real Helen for so many checks; return its state directory, its run.json, its process, and the token of
+    its API.
+    """
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
         (Path(folder) / "checks").mkdir()

@@ -1,4 +1,5 @@
-"""What the checks of a fleet cost one Helen: memory for each, the time to judge, to save and to read their states.
+"""Measures what the checks of a fleet cost one Helen: memory for each, the time to judge, to save and to read their
+states.
 
     python bench/carries.py [--agents 1000] [--checks 100]
 
@@ -43,7 +44,7 @@ FIRST_CHECKS = 100
 
 
 class Inert(Clock):
-    """A reactor that turns by hand, and whose threads do nothing."""
+    """Stands in for a reactor: it turns by hand, and its threads do nothing."""
 
     def callFromThread(self, function: Any, *given: Any) -> None:
         """Drop it: batches are handed over here."""
@@ -58,7 +59,7 @@ class Inert(Clock):
 
 
 class Carrying:
-    """One Helen, and the next numbers of its records."""
+    """Holds one Helen, and the next numbers of its records."""
 
     def __init__(self, folder: Path) -> None:
         self.reactor = Inert()
@@ -70,7 +71,7 @@ class Carrying:
     def give(self, records: list[Any]) -> None:
         """Hand records over, and turn until they are judged."""
         for first in range(0, len(records), BATCH):
-            self.parts.journal._hand_over._on_durable(Batch(records=tuple(records[first : first + BATCH])))
+            self.parts.journal._on_durable(Batch(records=tuple(records[first : first + BATCH])))
             while self.parts.evaluator._queue:
                 self.reactor.advance(0)
         self.reactor.advance(0)

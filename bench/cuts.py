@@ -35,7 +35,7 @@ REPORT = b"hello 2 bench\nreport s 1 disk %d\n%b\n" % (len(meter.DOCUMENT), mete
 
 
 class Cut:
-    """One connection that ends somewhere."""
+    """Cut one connection somewhere."""
 
     def __init__(self, context: ssl.SSLContext, kind: str, chance: random.Random) -> None:
         self._into, self._out_of = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -1,4 +1,5 @@
-"""The yardstick of bench/throughput.py: an asyncio TLS server that sends each line and its blob back, and nothing more.
+"""Serves as the yardstick of bench/throughput.py: an asyncio TLS server that sends each line and its blob back, and
+nothing more.
 
 python bench/echo.py --certificate FILE --key FILE      prints the port
 """

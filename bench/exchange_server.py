@@ -1,4 +1,5 @@
-"""The finished Helen as a server for a fleet without client certificates: one check and its result, again and again.
+"""Runs the finished Helen as a server for a fleet without client certificates: one check and its result, again and
+again.
 
     python bench/exchange_server.py --port P --crt F --key F --conns N --window W [--seconds S] [--transport stock]
 
@@ -37,6 +38,7 @@ from helen.sessions.session_service import SessionService
 from helen.sessions.tls_hub import TLSHub
 from helen.storage.database import Store
 from helen.storage.enrolled_keys import Identity
+from helen.turn_rotation import TurnRotation
 
 FOREVER = 2.0**40  # unix seconds
 CHECK, ARGS = "load", b"a" * 64
@@ -103,10 +105,10 @@ class Exchange(SessionService):
                 self.again(agent.link)
 
     def again(self, connection: Any) -> None:
-        connection.send(m.Check(CHECK, connection.next_id(), ARGS))
+        connection.check(CHECK, ARGS)
 
-    def heard(self, connection: AgentConnection, message: m.Message) -> None:
-        super().heard(connection, message)
+    def answered(self, connection: AgentConnection, result: m.Result) -> None:
+        self.results.result(connection, result)
         if not connection.closing:
             self.again(connection)
 
@@ -126,6 +128,7 @@ def main() -> None:
         store = Store(state, reactor.callFromThread)
         store.open(0.0)
         services: list[Exchange] = []
+        rotation = TurnRotation(reactor, reactor.seconds)
         journal = Journal(
             state / "journal",
             state / "history",
@@ -133,16 +136,19 @@ def main() -> None:
             lambda batch: services[0].results.on_durable(batch),
             print,
             limits=Limits(segment_seconds=SEGMENT_SECONDS),
+            later=rotation.soon,
+            slice_seconds=rotation.slice_seconds,
         )
         journal.open()
         anybody: Any = Anybody()
         library: Any = NoSets()
         sessions = Exchange(
             reactor, anybody, journal, store, library, add_statements=bytes, pinned=lambda: ("", ""),
-            quotas=read_quotas([*ENDLESS, "strangers=200"]),
+            quotas=read_quotas([*ENDLESS, "strangers=200"]), rotation=rotation,
         )  # fmt: skip
         services.append(sessions)
         sessions.conns, sessions.window = options.conns, options.window
+        sessions.result = sessions.answered
         listener = AgentListener(reactor, sessions, sessions.connections)
         key: Any = load_pem_private_key(options.key.read_bytes(), None)
         shown = x509.load_pem_x509_certificate(options.crt.read_bytes())

@@ -29,7 +29,7 @@ LAST_SECONDS = 5.0  # beyond the last window: a quiet agent waits for its last a
 
 
 class Flood:
-    """The agent that floods, as a process, while a window lasts."""
+    """Runs the agent that floods as a process, while a window lasts."""
 
     def __init__(self, bench: Bench, blob: int) -> None:
         self._floor = meter.build(bench.folder)

@@ -1,11 +1,11 @@
-"""What one result costs in Helen's journal, and what it leaves on disk.
+"""Measures what one result costs in Helen's journal, and what it leaves on disk.
 
     python bench/journal.py [--results 60000] [--metrics 2]
 
-One process, the real threads, a folder on the disk under --folder (fsync included). Prints the CPU time per result from
-`append` to the closed segment (user + system of all threads), results per second to durable, the time from `append` to
-the ack at a steady rate, and the bytes per result of the segments beside JSON lines of the same rows, plain and zstd.
-`json.loads` of the same blobs is timed in the same run, as a measure of the machine.
+One process, the real threads, a folder on the disk under --folder (fsync included); this thread is the reactor's.
+Prints the CPU time per result from `append` to the closed segment (user + system of all threads), results per second to
+durable, the time from `append` to the ack at a steady rate, and the bytes per result of the segments beside JSON lines
+of the same rows, plain and zstd. `json.loads` of the same blobs is timed in the same run, as a measure of the machine.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import statistics
 import tempfile
 import threading
 import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,9 +88,32 @@ def cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+class Calls:
+    """Keeps what the journal's threads ask for until this thread has a turn, as a reactor does."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
+
+    def ask(self, call: Callable[..., object], *given: object) -> None:
+        self._calls.append((call, given))
+
+    def turn(self) -> None:
+        while self._calls:
+            call, given = self._calls.popleft()
+            call(*given)
+
+    def until(self, happened: Callable[[], bool]) -> None:
+        while not happened():
+            self.turn()
+            time.sleep(0.0005)
+
+
+calls = Calls()
+
+
 def open_journal(folder: Path, listener: Listener) -> Journal:
     journal = Journal(
-        folder / "journal", folder / "history", lambda call, *arguments: call(*arguments), listener,
+        folder / "journal", folder / "history", calls.ask, listener,
         lambda trouble: print("trouble:", trouble.sentence), limits=Limits(backlog_most=2**40),
     )  # fmt: skip
     journal.open()
@@ -96,8 +121,7 @@ def open_journal(folder: Path, listener: Listener) -> Journal:
 
 
 def wait_for_segment(journal: Journal, number: int) -> None:
-    while journal.segment < number:
-        time.sleep(0.01)
+    calls.until(lambda: journal.segment >= number)
 
 
 def throughput(folder: Path, entries: list[Entry]) -> None:
@@ -111,9 +135,11 @@ def throughput(folder: Path, entries: list[Entry]) -> None:
     listener.expected += len(entries)
     listener.done.clear()
     cpu, start = cpu_seconds(), time.perf_counter()
-    for entry in entries:
+    for number, entry in enumerate(entries):
         journal.append(entry)
-    listener.done.wait()
+        if number % 50 == 0:
+            calls.turn()
+    calls.until(listener.done.is_set)
     durable = time.perf_counter() - start
     wait_for_segment(journal, listener.expected // segment)
     cpu = cpu_seconds() - cpu
@@ -131,12 +157,14 @@ def latency(folder: Path, entries: list[Entry], rate: int, seconds: float) -> No
     burst = max(1, rate // 200)
     for first in range(0, listener.expected, burst):
         pause = start + first / rate - time.perf_counter()
-        if pause > 0:
-            time.sleep(pause)
+        while pause > 0:
+            calls.turn()
+            time.sleep(min(pause, 0.0005))
+            pause = start + first / rate - time.perf_counter()
         for entry in entries[first : first + burst]:
             sent[entry.agent, entry.sequence] = time.perf_counter()
             journal.append(entry)
-    listener.done.wait(5)
+    calls.until(listener.done.is_set)
     cpu = cpu_seconds() - cpu
     waits = sorted(at - sent[agent, sequence] for agent, sequence, at in listener.ack_times)
     journal.close()

@@ -10,10 +10,11 @@ some late results), then in one run:
 - bytes per result in the lake, as ingested and as compacted, beside the same rows as JSON lines
 - with --minutes N: one segment each 10 s at the pace of the fleet for N minutes: CPU share, and the time from a closed
   segment to its published rows
-- the five-minute sums again by DuckDB from the same Parquet files, both from files to files
+- the five-minute sums again by DuckDB from the same Parquet files, both from files to files, in turns
 - with --engines: small pieces of work by this process and by Spark's workers (`--engine spark`), each the third time of
   three: a segment taken in, hours that follow it, a day put together, a day summed up again
-- how each check spent its days, from the results of the lake, by the report's job and by DuckDB
+- how each check spent its days, from the results of the lake, by the report's job (in both ways) and by DuckDB, in
+  turns, and what a job costs that does nothing
 
 The host's load before it began is in the output: on a machine that others use wall times say little.
 
@@ -29,7 +30,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from itertools import pairwise
@@ -38,6 +39,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
@@ -51,15 +53,17 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import H1
 from helen.pipeline.lake.local_days import local_days
 from helen.pipeline.lake.schema import WRITTEN
-from helen.pipeline.reports.availability import availability, choose
+from helen.pipeline.reports.availability import choose, day_rows
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import sum_again
 from helen.pipeline.spark import start_spark
 from helen.pipeline.upkeep import compact, compact_day, gather
+from helen.pipeline.worker_memory import GivingBack
 
 SEGMENT = 20_000
 START = 1_790_000_000
 TICKS = os.sysconf("SC_CLK_TCK")
+TURNS = 8  # until the JVM has compiled most of a query
 
 
 class Fleet:
@@ -75,6 +79,8 @@ class Fleet:
         self._random = np.random.default_rng(seed)
         self._at = 0
         self._bad = np.zeros(self.series, bool)
+        self._codes = pa.array([f"{number:064x}" for number in range(checks)])
+        self._spools = pa.array([f"s{number:04}" for number in range(agents)])
 
     def names(self) -> pa.Table:
         agents = [f"web{number // self.checks:04}.example" for number in range(self.series)]
@@ -82,7 +88,7 @@ class Fleet:
         return pa.table([pa.array(range(self.series), pa.int32()), agents, checks, checks], schema=SERIES)
 
     def take(self, count: int, received: float | None = None) -> pa.Table:
-        """The next results; by default when their minute comes."""
+        """Return the next results; by default when their minute comes."""
         random, at = self._random, np.arange(self._at, self._at + count)
         self._at += count
         series = (at % self.series).astype(np.int32)
@@ -95,25 +101,40 @@ class Fleet:
         values = np.round(np.abs(random.normal(50, 10, (count, 2))) + series[:, None] % 7, 2)
         counter = series % 5 == 0
         totals = np.round(at / self.series * 1000 + series)
-        summaries = [f"{a:.2f} % used" for a in values[:, 0]]
+        used, busy, lasted = _decimals(values[:, 0], 2), _decimals(values[:, 1], 2), _decimals(took, 3)
+        summaries = pc.binary_join_element_wise(used, " % used", "")
         metrics = _metrics(values, counter, totals)
-        raw = [
-            f'{{"status":"{("ok", "warning", "critical", "unknown")[s]}","summary":"{text}","metrics":[{{"name":"used",'
-            f'"value":{a},"unit":"%","warn":"80"}},{{"name":"busy","value":{b},"unit":"ms"}}],"took_ms":{t}}}'.encode()
-            for s, text, (a, b), t in zip(status, summaries, values, took, strict=True)
-        ]
+        raw = pc.binary_join_element_wise(
+            '{"status":"', pa.array(["ok", "warning", "critical", "unknown"]).take(pa.array(status)), '","summary":"',
+            summaries, '","metrics":[{"name":"used","value":', _shortest(used), ',"unit":"%","warn":"80"},{"name":'
+            '"busy","value":', _shortest(busy), ',"unit":"ms"}],"took_ms":', _shortest(lasted), "}", "",
+        )  # fmt: skip
         columns = {
             "at": pa.array(at + 1), "series_id": pa.array(series), "received": _times(ended + late),
             "started": _times(ended - took / 1000), "took_ms": pa.array(took),
             "cpu_ms": pa.array(np.round(took / 3, 3)), "peak_kib": pa.array(np.full(count, 2048.0)),
             "status": pa.array(status), "origin": pa.array(np.zeros(count, np.int8)),
-            "code": pa.array([f"{number % self.checks:064x}" for number in series]),
-            "spool": pa.array([f"s{number // self.checks:04}" for number in series]),
-            "sequence": pa.array(at // self.series + 1), "summary": pa.array(summaries), "metrics": metrics,
-            "raw": pa.array(raw, pa.binary()), "truncated": pa.array([[]] * count, RESULTS.field("truncated").type),
+            "code": self._codes.take(pa.array(series % self.checks)),
+            "spool": self._spools.take(pa.array(series // self.checks)),
+            "sequence": pa.array(at // self.series + 1), "summary": summaries, "metrics": metrics,
+            "raw": raw.cast(pa.binary()), "truncated": pa.repeat(pa.scalar([], RESULTS.field("truncated").type), count),
         }  # fmt: skip
         empty = {column.name: pa.nulls(count, column.type) for column in RESULTS if column.nullable}
         return pa.table([(empty | columns)[name] for name in RESULTS.names], schema=RESULTS)
+
+
+def _decimals(values: np.ndarray, places: int) -> pa.Array:
+    """Return non-negative numbers as text with so many places, all of them at once."""
+    scale = 10**places
+    units = np.rint(values * scale).astype(np.int64)
+    ends = pa.array([f"{number:0{places}}" for number in range(scale)])
+    whole = pa.array(units // scale).cast(pa.string())
+    return pc.binary_join_element_wise(whole, ends.take(pa.array(units % scale)), ".")
+
+
+def _shortest(decimals: pa.Array) -> pa.Array:
+    """Return them without the zeros at their ends, as JSON has them."""
+    return pc.replace_substring_regex(decimals, r"(\.\d+?)0+$", r"\1")
 
 
 def _times(seconds: np.ndarray) -> pa.Array:
@@ -121,7 +142,7 @@ def _times(seconds: np.ndarray) -> pa.Array:
 
 
 def _metrics(values: np.ndarray, counter: np.ndarray, totals: np.ndarray) -> pa.Array:
-    """Two gauges a row, and a counter in some."""
+    """Return the metrics of a row: two gauges, and a counter in some."""
     count = len(values)
     sizes = 2 + counter.astype(np.int32)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
@@ -134,7 +155,7 @@ def _metrics(values: np.ndarray, counter: np.ndarray, totals: np.ndarray) -> pa.
     columns = [
         pa.array(["used", "busy", "sent"]).take(pa.array(place)), pa.array(flat),
         pa.array(["%", "ms", "B"]).take(pa.array(place)), pa.array(["gauge", "gauge", "counter"]).take(pa.array(place)),
-        pa.array([[]] * len(flat), kinds.field("labels").type),
+        pa.repeat(pa.scalar([], kinds.field("labels").type), len(flat)),
         pa.array(["80", None, None]).take(pa.array(place)), nothing, pa.nulls(len(flat), pa.float64()),
         pa.nulls(len(flat), pa.float64()),
     ]  # fmt: skip
@@ -164,8 +185,8 @@ class History:
 Tree = dict[int, tuple[int, int, int]]  # process -> its parent, its own ticks, those of its children that were reaped
 
 
-def look_at_tree() -> Tree:
-    """This process and all below it."""
+def look_at_tree(roots: Iterable[int] = ()) -> Tree:
+    """Return these processes and all below them; by default those of this one."""
     seen: Tree = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -175,7 +196,7 @@ def look_at_tree() -> Tree:
                 continue
             parts = text[text.rindex(")") + 2 :].split()
             seen[int(name)] = int(parts[1]), sum(map(int, parts[11:13])), sum(map(int, parts[13:15]))
-    ours, grown = {os.getpid()}, True
+    ours, grown = {*roots} or {os.getpid()}, True
     while grown:
         more = {pid for pid, (parent, *_) in seen.items() if parent in ours} - ours
         ours |= more
@@ -184,7 +205,7 @@ def look_at_tree() -> Tree:
 
 
 def cpu_between(before: Tree, after: Tree) -> float:
-    """User and system seconds. Who has ended since is with whoever reaped it, with all that it had used before.
+    """User and system seconds. The time of a process that has ended since counts for the process that reaped it.
 
     Not all of them reap: Spark ends workers that are idle for a minute, and nobody is told what they had used.
     """
@@ -286,13 +307,13 @@ def both_ways(spark: SparkSession, folder: Path, figures: dict[str, dict[str, fl
 
 
 def json_lines(table: pa.Table) -> bytes:
-    """The rows as a plain log would have them, without `raw`, which would say everything twice."""
+    """Return the rows as a plain log would have them, without `raw`, which would say everything twice."""
     rows = table.drop_columns(["raw", "truncated"]).to_pylist()
     return b"".join(json.dumps(row, default=str, separators=(",", ":")).encode() + b"\n" for row in rows)
 
 
 def pace(spark: SparkSession, folder: Path, options: argparse.Namespace, figures: dict[str, dict[str, float]]) -> None:
-    """The fleet's own speed: freshness and CPU share."""
+    """Measure at the fleet's own speed: freshness and CPU share."""
     fleet = Fleet(options.agents, options.checks, seed=8)
     history = History(folder / "paced" / "history", fleet)
     lake = Lake(folder / "paced-lake")
@@ -342,23 +363,22 @@ def pace(spark: SparkSession, folder: Path, options: argparse.Namespace, figures
 
 
 def last_segment(entry: Path) -> int:
-    """Of an entry of Delta's log: the last segment that is published with it; 0: none."""
+    """Return the last segment that an entry of Delta's log publishes; 0: none."""
     actions = [json.loads(line) for line in entry.read_text().splitlines()]
     return max((action["txn"]["version"] for action in actions if "txn" in action), default=0)
 
 
 def against_duckdb(spark: SparkSession, lake: Lake, folder: Path, figures: dict[str, dict[str, float]]) -> None:
-    """The five-minute sums of all segments, by both, files to files; the third time of three counts."""
+    """Measure the five-minute sums of all segments, by both in turns, files to files; the last time counts."""
     history = folder / "helen" / "history"
     series = pq.read_metadata(history / "series.parquet").num_rows
-    for attempt in range(3):
+    connection = duckdb.connect()
+    connection.execute("set threads = 2; set timezone = 'UTC'")
+    for attempt in range(TURNS):
         task = Task({"m5": str(folder / f"out-{attempt}")}, {"m5": {0: 0}}, {0: np.arange(series, dtype=np.int32)})
         with timed(figures, "m5 by Spark"):
             stream = spark.read.format("helen").option("rows", "segments").load(str(history))
-            stream.mapInArrow(task, WRITTEN.ddl).collect()
-    connection = duckdb.connect()
-    connection.execute("set threads = 2; set timezone = 'UTC'")
-    for _ in range(3):
+            stream.mapInArrow(GivingBack(task), WRITTEN.ddl).collect()
         with timed(figures, "m5 by DuckDB"):
             connection.execute(DUCKDB_M5.format(files=f"{history}/segments/*.parquet", out=folder / "out.parquet"))
     figures["m5 by Spark"]["cpu_ratio"] = round(figures["m5 by Spark"]["cpu_s"] / figures["m5 by DuckDB"]["cpu_s"], 2)
@@ -387,29 +407,39 @@ copy (
 
 
 def availability_against_duckdb(spark: SparkSession, lake: Lake, figures: dict[str, dict[str, float]]) -> None:
-    """Both from the files of the lake to accounts of each check and day; the second time of two counts."""
+    """Both in turns from the files of the lake to accounts of each check and day, as Arrow; the last time counts.
+
+    The report's job runs in this process, as little work does, and in Spark's workers. Beside it stands what a job of
+    two tasks in Python costs that do nothing.
+    """
     first = date.fromtimestamp(START)
     days = local_days(first, first + timedelta(days=1), "UTC")
     series = choose(lake)
-    for _ in range(2):
-        with timed(figures, "availability by Spark"):
-            ours = availability(spark, lake, days, "strict", "UTC", series)
     files = [str(lake.path("results") / file.path) for file in lake.files("results")]
     spans = ", ".join(f"({day.begin}, {day.end})" for day in days)
     connection = duckdb.connect()
     connection.execute("set threads = 2; set timezone = 'UTC'")
-    for _ in range(2):
+    question = DUCKDB_AVAILABILITY.format(files=files, spans=spans)
+    for _ in range(TURNS):
+        for way in ENGINES:
+            spark.conf.set(SETTING, way)
+            with timed(figures, f"{way}: availability"):
+                made = day_rows(spark, lake, days, "strict", "UTC", series)
+                ours = pa.concat_tables(rows for _, rows in made.by_day())
+        spark.conf.unset(SETTING)
         with timed(figures, "availability by DuckDB"):
-            theirs = connection.execute(DUCKDB_AVAILABILITY.format(files=files, spans=spans)).fetchall()
-    both = (
-        [sum(row[name] for row in ours) for name in ("ok", "bad")],
-        [sum(row[at] or 0 for row in theirs) for at in (2, 3)],
-    )
-    figures["availability by Spark"] |= {
-        "rows": len(ours),
-        "cpu_ratio": round(figures["availability by Spark"]["cpu_s"] / figures["availability by DuckDB"]["cpu_s"], 2),
-        "differs_by": round(max(abs(a / b - 1) for a, b in zip(*both, strict=True)), 6),
-    }
+            theirs = connection.sql(question).to_arrow_table()
+        with timed(figures, "a job without work"):
+            spark.range(0, 2, 1, 2).mapInArrow(GivingBack(iter), "id long").toArrow()
+    both = [(pc.sum(ours[name]).as_py(), pc.sum(theirs[name]).as_py()) for name in ("ok", "bad")]
+    for way in ENGINES:
+        figures[f"{way}: availability"] |= {
+            "rows": len(ours),
+            "cpu_ratio": round(
+                figures[f"{way}: availability"]["cpu_s"] / figures["availability by DuckDB"]["cpu_s"], 2
+            ),
+            "differs_by": round(max(abs(one / other - 1) for one, other in both), 6),
+        }
 
 
 # Each result is good until the next one, or for three times the usual distance between two.

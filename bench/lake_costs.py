@@ -1,7 +1,7 @@
 """Measures what the real pieces of the pipeline cost, for bench/lake_years.py: CPU seconds, bytes, rows.
 
-CPU is that of all processes where Spark takes part, and of this one alone where a task's own work is called. What may
-be called is called two or three times, and the least counts: other programs only add to it.
+CPU is that of all processes where Spark takes part, and of this one alone where a task's own work is called. Pieces
+that may be called alone are called two or three times, and the least counts: other programs only add to it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ from helen.pipeline.lake.lake_files import Held, batches, between, held, read
 from helen.pipeline.lake.levels import H1, M5
 from helen.pipeline.lake.local_days import Day, local_days
 from helen.pipeline.lake.schema import CHANGES, RESULTS, SUMS
-from helen.pipeline.reports.availability import Task, availability, choose
+from helen.pipeline.reports.availability import Task, availability, choose, day_rows
 from helen.pipeline.reports.availability_inputs import plan
+from helen.pipeline.reports.report_formats import pieces
+from helen.pipeline.reports.report_jobs import availability_report
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.spark import start_spark
 from helen.pipeline.upkeep import gather
@@ -168,7 +170,10 @@ def measure_day(spark: SparkSession, folder: Path, fleet: Fleet, policy: Policy)
     series, days = choose(lake), local_days(DAY, DAY, "UTC")
     found["report"] = own_cpu(lambda: report(lake, days, series)), len(series), rows
     answer = held_by(lambda: availability(spark, lake, days, "strict", "UTC", series))
-    return found | {"answer": answer / len(series)}
+    rows = day_rows(spark, lake, days, "strict", "UTC", series)
+    by_days = availability_report(rows, series, True, None)
+    shown = own_cpu(lambda: [None for _ in pieces(by_days, "csv")])
+    return found | {"answer": answer / len(series), "packed": rows.nbytes / len(rows), "shown": shown / len(rows)}
 
 
 def paths(files: Sequence[Held]) -> list[str]:

@@ -8,8 +8,8 @@ hour is made anew and m5's new files are put together; each time that upkeep is 
 new files of a day that goes on are put together, as are those of a day that is over. It counts files, rows and entries
 as the rules of helen/pipeline/upkeep.py make them, and never touches a disk.
 
-Results that come for days that are over, several Helens, and failures are left out. All times are seconds, all sizes
-bytes.
+Results of agents that come back after an outage are simulated by bench/lake_late_days.py. Several Helens and failures
+are left out. All times are seconds, all sizes bytes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import math
 from collections.abc import Mapping
 
 from attrs import define, field, frozen
+from lake_late_days import LateDays
 from lake_settings import Costs, Fleet, Policy
 from lake_store import Store
 
 from helen.pipeline.lake.levels import D1, DAY_SECONDS, H1, M5
 from helen.pipeline.lake.schema import CHANGES, RESULTS, STANDING, TAKEN
 
+COPIES = 4  # of an answer: in the JVM as it comes and as it goes on, in Python's memory, in pages of the file
 TABLES = (RESULTS.name, M5.name, H1.name, D1.name, CHANGES.name, TAKEN.name)
 
 
@@ -42,6 +44,8 @@ class Snapshot:
     memory: float  # of the driver and its JVM, while no report runs
     day_report: tuple[float, float]  # CPU seconds, bytes in the driver
     month_report: tuple[float, float]
+    month_shown: float  # seconds of the driver alone to print a month by days
+    month_file: float  # bytes of the file that has its rows meanwhile
 
 
 @define
@@ -51,12 +55,17 @@ class Lake:
     fleet: Fleet
     policy: Policy
     costs: Costs
+    cores: int = 8
     stores: dict[str, Store] = field(factory=lambda: {name: Store() for name in TABLES})
     cpu: dict[str, float] = field(factory=dict)
     hold: float = 0.0
     standing: float = 0.0
     day: int = 0
     hour_files: int = 0  # of the hour that goes on
+    late: LateDays = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.late = LateDays(self.fleet, self.policy, self.costs)
 
     @property
     def batch_rows(self) -> float:
@@ -65,7 +74,10 @@ class Lake:
     def live_day(self) -> None:
         """Let one day pass."""
         policy = self.policy
-        self.cpu, self.hold = dict.fromkeys(("taking in", "hours and days", "today's files", "whole days"), 0.0), 0.0
+        self.cpu, self.hold = (
+            dict.fromkeys(("taking in", "hours and days", "today's files", "whole days", "late rows"), 0.0),
+            0.0,
+        )
         for store in self.stores.values():
             store.begin()
         for slot in range(round(DAY_SECONDS / policy.follow)):
@@ -130,6 +142,7 @@ class Lake:
         for name, store in self.stores.items():
             if len(store.new) >= self.policy.lively:
                 self._put_together(name, sum(store.new))
+        self._spend("late rows", self.late.hour(self.stores, self._work, self._per_file))
 
     def _put_together(self, name: str, stays: float) -> None:
         """Put the new files of today together; so many rows stay."""
@@ -140,8 +153,10 @@ class Lake:
         self._hold(name, parts)
 
     def _parts(self, name: str, rows: float) -> int:
-        is_rollup = name in (M5.name, H1.name, D1.name)
-        return max(1, math.ceil(rows / (self.policy.part_rows if is_rollup else self.policy.file_rows)))
+        return max(1, math.ceil(rows / self._per_file(name)))
+
+    def _per_file(self, name: str) -> float:
+        return self.policy.part_rows if name in (M5.name, H1.name, D1.name) else self.policy.file_rows
 
     def _work(self, name: str, files: list[float], parts: int) -> float:
         """Return the CPU seconds to put files, or runs of sorted files, with so many rows each together in parts."""
@@ -156,6 +171,7 @@ class Lake:
         )
 
     def _end_day(self) -> None:
+        whole = {}
         for name, store in self.stores.items():
             rows = self.day_rows(name)
             there, needed = store.today, self._parts(name, store.rows)
@@ -164,6 +180,8 @@ class Lake:
                 self._hold(name, needed)
                 there = needed
             store.close(there, rows * self.costs.final[name])
+            whole[name] = rows, there
+        self.late.close(whole)
         if (self.day + 1) % 7 == 0:
             self.standing = 3.0 * self.fleet.series * self.costs.final[CHANGES.name] * ((self.day + 1) // 7)
 
@@ -204,13 +222,15 @@ class Lake:
         rows = fleet.per_second * DAY_SECONDS
         day = fleet.series * costs.check_day + past * rows * costs.report_row, memory + fleet.series * costs.answer
         days = min(self.day, 30)
+        check_days = days * fleet.series
         month = (
-            days * fleet.series * costs.check_day + min(self.day, 30 + policy.look_back) * rows * costs.report_row,
-            memory + days * fleet.series * costs.answer,
+            check_days * costs.check_day + min(self.day, 30 + policy.look_back) * rows * costs.report_row,
+            memory + min(check_days, policy.days_at_once * self.cores) * costs.packed * COPIES,
         )
         return Snapshot(
             self.day, round(DAY_SECONDS / policy.trigger), files, sizes | {STANDING.name: self.standing}, logs,
             dict(self.cpu), self.batch_rows * costs.taken_alone + commits, self.hold, memory, day, month,
+            check_days * costs.shown, check_days * costs.packed,
         )  # fmt: skip
 
     def _log_bytes(self, name: str) -> float:
@@ -231,9 +251,9 @@ def read_of(rows: float, parts: int, group: int) -> float:
     return parts * min(rows, rows / parts + group) if parts > 1 else rows
 
 
-def simulate(fleet: Fleet, policy: Policy, costs: Costs, days: int) -> list[Snapshot]:
-    """Return the lake at the end of each day."""
-    lake, found = Lake(fleet, policy, costs), []
+def simulate(fleet: Fleet, policy: Policy, costs: Costs, days: int, cores: int = 8) -> list[Snapshot]:
+    """Return the lake at the end of each day; Spark has so many cores."""
+    lake, found = Lake(fleet, policy, costs, cores), []
     for _ in range(days):
         lake.live_day()
         found.append(lake.snapshot())

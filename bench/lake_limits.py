@@ -44,7 +44,7 @@ def limits_of(at: Snapshot, policy: Policy, room: Room) -> list[Limit]:
         Limit("memory, a report on a day", at.day_report[1], room.memory, "bytes"),
         Limit("memory, a month by days", at.month_report[1], room.memory, "bytes"),
         Limit("time of a report on a day", at.day_report[0] / room.cores, room.report_seconds, "s"),
-        Limit("time of a report on a month", at.month_report[0] / room.cores, room.report_seconds, "s"),
+        Limit("time of a month by days", at.month_report[0] / room.cores + at.month_shown, room.report_seconds, "s"),
     ]
     return sorted(found, key=lambda limit: -limit.share)
 

@@ -10,23 +10,29 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from helen.journal.limits import Limits
-from helen.pipeline import driver, upkeep
+from helen.pipeline import driver, file_runs, upkeep
 from helen.pipeline.ingest.offsets import MAX_SEGMENTS, PER_TASK
 from helen.pipeline.lake.lake import CONFIGURATION
 from helen.pipeline.lake.levels import H1, M5
 from helen.pipeline.lake.schema import RESULTS, SUMS
-from helen.pipeline.reports.availability_inputs import LOOK_BACK
-from helen.pipeline.rollup import job
+from helen.pipeline.reports.availability import PARTS_AT_ONCE
+from helen.pipeline.reports.availability_inputs import CHECK_DAYS_PER_PART, LOOK_BACK
+from helen.pipeline.rollup import adding, job
 
 
 @frozen
 class Fleet:
-    """Describes what comes in: each check once in `seconds`, and so many changes of each check a day."""
+    """Describes what comes in: each check once in `seconds`, and so many changes of each check a day.
+
+    `back` is the share of the agents that come back on a day from an outage of so many hours, and send what they kept.
+    """
 
     agents: int = 10_000
     checks: int = 50
     seconds: float = 60.0
     changes: float = 5.0
+    back: float = 0.0
+    outage: float = 8.0
 
     @property
     def series(self) -> int:
@@ -58,6 +64,8 @@ class Policy:
     removed_seconds: float
     keep: Mapping[str, int | None]
     look_back: int
+    days_at_once: int  # check-days that the driver gets at a time, for each core
+    add_from: float  # rows of a day to which late rows are only added
 
     @classmethod
     def of_code(cls) -> Policy:
@@ -67,11 +75,12 @@ class Policy:
         return cls(
             trigger=driver.TRIGGER, follow=H1.follow_seconds, upkeep=driver.UPKEEP,
             segment_rows=Limits().results_per_segment, per_task=PER_TASK, max_segments=MAX_SEGMENTS,
-            gather=driver.GATHER, lively=upkeep.LIVELY_FILES, enough=upkeep.ENOUGH_FILES,
+            gather=driver.GATHER, lively=upkeep.LIVELY_FILES, enough=file_runs.ENOUGH_FILES,
             file_rows=upkeep.ROWS_PER_FILE, part_rows=job.ROWS_PER_PART,
             group_rows={RESULTS.name: RESULTS.rows_per_group, M5.name: SUMS.rows_per_group},
             checkpoint=int(str(CONFIGURATION["delta.checkpointInterval"])), log_seconds=hours * 3600.0,
             removed_seconds=days * 86_400.0, keep=upkeep.KEEP, look_back=LOOK_BACK.days,
+            days_at_once=PARTS_AT_ONCE * CHECK_DAYS_PER_PART, add_from=adding.ADD_FROM,
         )  # fmt: skip
 
 
@@ -100,6 +109,8 @@ class Costs:
     note_file: float  # seconds for each file of a table, when a checkpoint of its log is written
     check_day: float  # seconds of a report for a check and day
     report_row: float  # and for a result of that time, or of the days before it
-    answer: float  # bytes in the driver for each row of a report
+    answer: float  # bytes in the driver for each row of a report with one row for each check
+    packed: float  # and for each check-day of a report by days, as long as it is not in the file yet
+    shown: float  # seconds of the driver alone for each row that it prints as CSV
     name: float  # bytes in the driver for each series
     idle: float  # bytes of the driver and its JVM before any of that

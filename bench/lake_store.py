@@ -70,6 +70,13 @@ class Store:
             self.past_files -= files
             self._note(1, 0, files)
 
+    def change(self, days: int, entries: int, files: int, gone: int, size: float) -> None:
+        """Note entries that add files to a day that was over so many days ago, and take as many out of it."""
+        there, before = self.past[-days]
+        self.past[-days] = there + files - gone, before + size
+        self.past_files += files - gone
+        self._note(entries, files, gone)
+
     def _note(self, entries: int, files: int, gone: int = 0) -> None:
         self.entries += entries
         self.added += files

@@ -20,14 +20,16 @@ ROWS: Sequence[tuple[str, Callable[[Snapshot], float]]] = (
     ("MB of log, m5", lambda at: at.log_bytes["m5"] / MB),
     *(
         (f"core-hours, {name}", lambda at, name=name: at.cpu[name] / HOUR)
-        for name in ("taking in", "hours and days", "today's files", "whole days")
+        for name in ("taking in", "hours and days", "today's files", "whole days", "late rows")
     ),
     ("driver alone, s a batch", lambda at: at.alone),
     ("longest hold of a batch, s", lambda at: at.hold),
     ("GB of driver and JVM", lambda at: at.memory / GB),
     ("report on a day, CPU s", lambda at: at.day_report[0]),
     ("report on a day, GB", lambda at: at.day_report[1] / GB),
-    ("report on a month, CPU s", lambda at: at.month_report[0]),
+    ("month by days, CPU s", lambda at: at.month_report[0]),
+    ("month by days, printed, s", lambda at: at.month_shown),
+    ("month by days, GB of file", lambda at: at.month_file / GB),
     ("month by days, GB", lambda at: at.month_report[1] / GB),
 )
 

@@ -1,6 +1,7 @@
 """Says what a large fleet's lake comes to in 400 days: measures the pipeline's real pieces, then simulates with them.
 
     python bench/lake_years.py [--agents 10000] [--checks 50] [--seconds 60] [--days 400] [--cores 8] [--memory 8]
+                                [--back 0.02] [--outage 8] [--made-anew]
 
 One run takes two to four minutes. It takes in some batches as large as those of that fleet, of as many checks; a day of
 a thousandth of it, which is followed by hours and days, put together, and reported on; and logs of many files
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
-from attrs import asdict
+from attrs import asdict, evolve
 from lake_costs import measure
 from lake_growth import simulate
 from lake_limits import Room, first_limit, limits_of
@@ -31,8 +33,10 @@ SHOWN = (1, 7, 30, 90, 400)
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     fleet, room = Fleet(), Room()
-    for name, kind in (("agents", int), ("checks", int), ("seconds", float), ("changes", float)):
+    for name, kind in (("agents", int), ("checks", int), ("seconds", float), ("changes", float), ("outage", float)):
         parser.add_argument(f"--{name}", type=kind, default=getattr(fleet, name))
+    parser.add_argument("--back", type=float, default=0.02, help="share of the agents that come back on a day")
+    parser.add_argument("--made-anew", action="store_true", help="have no late rows added: each is put into its bucket")
     parser.add_argument("--days", type=int, default=400)
     parser.add_argument("--cores", type=int, default=room.cores)
     parser.add_argument("--memory", type=float, default=room.memory / 1e9, help="GB that the driver may have")
@@ -40,9 +44,12 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=room.report_seconds, help="seconds for a report")
     parser.add_argument("--costs", type=Path, help="take the costs from this file, or measure them into it")
     options = parser.parse_args()
-    fleet = Fleet(options.agents, options.checks, options.seconds, options.changes)
+    fleet = Fleet(
+        options.agents, options.checks, options.seconds, options.changes, options.back, options.outage
+    )  # fmt: skip
     room = Room(options.cores, options.memory * 1e9, options.disk * 1e12, options.patience)
     policy, load = Policy.of_code(), os.getloadavg()[0]
+    policy = evolve(policy, add_from=math.inf) if options.made_anew else policy
     if options.costs is not None and options.costs.exists():
         costs = Costs(**json.loads(options.costs.read_text()))
     else:
@@ -55,7 +62,7 @@ def main() -> None:
     print(json.dumps(asdict(costs), indent=1))
     if options.costs is not None:
         options.costs.write_text(json.dumps(asdict(costs)))
-    days = simulate(fleet, policy, costs, options.days)
+    days = simulate(fleet, policy, costs, options.days, options.cores)
     show_days([days[number - 1] for number in SHOWN if number <= options.days])
     show_limits(limits_of(days[-1], policy, room), first_limit(days, policy, room))
 

@@ -55,15 +55,21 @@ def cpu_of(pid: int) -> float:
     own = time.clock_gettime((~pid << 3) | 2)  # CLOCK_PROCESS_CPUTIME_ID of another process, to the nanosecond
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     ended = (int(fields[13]) + int(fields[14])) / TICK
-    children: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            children += map(int, (task / "children").read_text().split())
     alive = 0.0
-    for child in children:
+    for child in children_of(pid):
         with contextlib.suppress(OSError):
             alive += cpu_of(child)
     return own + ended + alive
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started. Not every kernel lists them, so all processes are looked at."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(status.read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(status.parent.name))
+    return found
 
 
 def rss_of(pid: int) -> int:
@@ -108,7 +114,7 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
 
 
 class Fleet:
-    """The C fleet as a process: `results` is what it has got done so far, and at which second."""
+    """Runs the C fleet as a process: `results` is what it has got done so far, and at which second."""
 
     def __init__(self, words: list[str]) -> None:
         self._process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)

@@ -53,11 +53,11 @@ def percentile(values: Iterable[float], part: float) -> float:
 
 
 class Bench:
-    """A Helen, identities, and the floor of its disk; `flags` are of `twistd helen`."""
+    """Holds a Helen, identities, and the floor of its disk; `flags` are of `twistd helen`."""
 
     def __init__(self, folder: Path, *flags: str) -> None:
         self.folder, self.local = folder, Local(folder)
-        (self.local.state / "checks").mkdir(parents=True)
+        (self.local.state / "checks").mkdir(parents=True, exist_ok=True)
         self.local.start_helen("127.0.0.1:0", "off", *flags)
         self.local.wait_for_helen()
         self.identities = Identities(self.local, folder)
@@ -226,7 +226,9 @@ async def revocation(bench: Bench, options: argparse.Namespace) -> None:
 
 
 async def disk(bench: Bench, options: argparse.Namespace) -> None:
-    """The limit on the size of files stands for a full disk: a write ends in the middle of a record, and fails."""
+    """Try a full disk, for which the limit on the size of files stands: a write ends in the middle of a record, and
+    fails.
+    """
     sender, took = Sender("agent-0", 1), []
     await connect([sender], bench.contexts(1), bench.port, is_idle=False)
     for number in range(1, options.rounds + 1):

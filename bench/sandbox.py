@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a check costs in the sandbox, beside the same work in one process; and a soak of attacks.
+"""Measures what a check costs in the sandbox, beside the same work in one process; and runs a soak of attacks.
 
     bench/sandbox.py [--count N]            the figures, about 20 s
     bench/sandbox.py --soak SECONDS         attacks and honest checks at random; fails on one wrong answer
@@ -20,6 +20,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -51,26 +52,59 @@ IN_PROCESS = (
     'local args = { warn = "80" } ' + TYPICAL + " return metrics end"
 )
 
-# Prints the milliseconds of CPU that a fork and the end of the child take.
+ROUNDS = 5
+# Prints the milliseconds of CPU that a fork and the end of the child take in the zygote: as it is loaded, and with the
+# pages pinned that its workers write to.
 FLOOR = """
-import os, sys, time
-from equus.processes.forking import load_without_fork_callbacks
-load_without_fork_callbacks("threading")
-import gc
-from equus.sandbox import zygote
-interpreter = zygote.Interpreter()
+import gc, os, socket, sys
+from equus.processes.forking import prepare
+prepare()
+from equus.sandbox import zygote as z
+interpreter = z.Interpreter()
+z.rehearse()
 gc.collect(), gc.freeze(), gc.disable()
+z.prctl(z.PR_SET_NO_NEW_PRIVS, 1)
+control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+zygote = z.Zygote(control, interpreter, z.Confinement(os.getpid(), z.address_space(), z.Filter()), True)
 def fork():
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-for _ in range(20):
-    fork()
-before, count = os.times(), int(sys.argv[1])
-for _ in range(count):
-    fork()
-print(sum(b - a for a, b in list(zip(before, os.times()))[:4]) / count * 1e3)
+def forks(count):
+    for _ in range(20):
+        fork()
+    before = os.times()
+    for _ in range(count):
+        fork()
+    print(sum(b - a for a, b in list(zip(before, os.times()))[:4]) / count * 1e3)
+forks(int(sys.argv[1]))
+interpreter.settle()
+zygote._pin_pages()
+forks(int(sys.argv[1]))
+"""
+# The same in a C program that has nothing loaded.
+FLOOR_C = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static double used(int whose) {
+    struct rusage usage;
+    getrusage(whose, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3
+        + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+}
+int main(int argc, char **argv) {
+    int count = argc > 1 ? atoi(argv[1]) : 1;
+    for (int i = 0; i < count; i++) {
+        pid_t pid = fork();
+        if (pid == 0) _exit(0);
+        waitpid(pid, NULL, 0);
+    }
+    printf("%f\n", (used(RUSAGE_SELF) + used(RUSAGE_CHILDREN)) / count);
+}
 """
 
 ATTACKS = {
@@ -137,21 +171,38 @@ def one_by_one(sandbox: Sandbox, each: Job, count: int) -> list[float]:
 
 
 def cpu(sandbox: Sandbox, count: int) -> None:
-    """The CPU of one run, by process, and the floor of this machine at this moment."""
+    """Return the CPU of one run by process, and the floors of this machine at this moment: medians of interleaved
+    rounds.
+    """
+    rounds: list[tuple[float, ...]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "floor")
+        Path(folder, "floor.c").write_text(FLOOR_C)
+        subprocess.run(["cc", "-O2", "-o", program, f"{program}.c"], check=True)
+        floors = ([sys.executable, "-c", FLOOR, str(count)], [str(program), str(count)])
+        for _ in range(ROUNDS):
+            told = [subprocess.run(each, env=python_environment(), capture_output=True, check=True) for each in floors]
+            rounds.append((*one_round(sandbox, count), *(float(row) for each in told for row in each.stdout.split())))
+    agent, forks, workers, calls, bare, pinned, in_c = (statistics.median(each) for each in zip(*rounds, strict=True))
+    total = statistics.median(sum(each[:4]) for each in rounds)
+    least, most = min(sum(each[:4]) for each in rounds), max(sum(each[:4]) for each in rounds)
+    print(
+        f"{'CPU of the typical check':<46}     {total:8.2f} ms ({least:.2f} to {most:.2f}): worker {workers:.2f}, "
+        f"zygote {forks:.2f}, agent {agent:.2f}, broker {calls:.2f}\n"
+        f"{'a fork alone, and the end of the child':<46}     {bare:8.2f} ms of the same Python, {pinned:.2f} with its "
+        f"pages pinned, {in_c:.2f} of a C program; {total / bare:.1f} x"
+    )
+
+
+def one_round(sandbox: Sandbox, count: int) -> list[float]:
+    """Return the milliseconds of agent, zygote, workers and broker for one run, from so many."""
     zygote, broker = sandbox.processes.zygote.pid, sandbox.processes.broker.pid
     marks = []
     for _ in range(2):
         marks.append((time.process_time(), cpu_of(zygote), cpu_of_children(zygote), cpu_of(broker)))
         if len(marks) == 1:
             one_by_one(sandbox, job(TYPICAL), count)
-    agent, forks, workers, calls = ((after - before) / count * 1e3 for before, after in zip(*marks, strict=True))
-    command = [sys.executable, "-c", FLOOR, str(count)]
-    floor = float(subprocess.run(command, env=python_environment(), capture_output=True, check=True).stdout)
-    total = agent + forks + workers + calls
-    print(
-        f"{'CPU of the typical check':<46}     {total:8.2f} ms: worker {workers:.2f}, zygote {forks:.2f}, "
-        f"agent {agent:.2f}, broker {calls:.2f}; floor {floor:.2f} ms, {total / floor:.1f} x"
-    )
+    return [(after - before) / count * 1e3 for before, after in zip(*marks, strict=True)]
 
 
 def cpu_of(pid: int) -> float:

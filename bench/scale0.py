@@ -173,7 +173,7 @@ def _announce(frontend: str, backend: str) -> None:
 
 
 def drive(ends: list[str], curve: tuple[str, str, str] | None, requests: int, warm: Callable[[], None]) -> None:
-    """All clients and workers in one process and one Poller; `warm` is called once WARM requests were answered."""
+    """Runs all clients and workers in one process and one Poller; `warm` is called once WARM requests were answered."""
     context, poller = zmq.Context(), zmq.Poller()
 
     def connect(end: str) -> zmq.Socket:
@@ -285,7 +285,7 @@ def until(condition: Callable[[], Any], within: float) -> Deferred[float]:
 
 @inlineCallbacks
 def storm(peers: int) -> Any:
-    """One broker, many workers; it is stopped and started again on the same ports."""
+    """Measure one broker with many workers, which is stopped and started again on the same ports."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         broker = _broker(Path(name), "storm")
         ends = broker.sockets.endpoints
@@ -347,7 +347,7 @@ def _helen(number: int, broker: BrokerService, agents: range) -> Worker:
 
 
 def agree(brokers: list[BrokerService], total: int) -> bool:
-    """Each sees of each other what that one says of itself, and together they know all services."""
+    """Return True if each sees of each other what that one says of itself, and together they know all services."""
     known = 0
     for one in brokers:
         peers = one.broker.peers

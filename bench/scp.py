@@ -50,7 +50,7 @@ READY_SECONDS = 60.0
 
 @frozen
 class Copied:
-    """One copy: seconds, and CPU seconds by side."""
+    """Return the seconds of one copy, and CPU seconds by side."""
 
     seconds: float
     cpu: dict[str, float]

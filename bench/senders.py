@@ -39,7 +39,7 @@ class Identities:
 
 
 class Sender:
-    """One agent of version 2: it reports as fast as acks come back."""
+    """Speaks as one agent of version 2: it reports as fast as acks come back."""
 
     def __init__(self, name: str, window: int) -> None:
         self.name, self.window = name, window
@@ -63,7 +63,7 @@ class Sender:
         return words
 
     def say(self, count: int) -> None:
-        """One write, as an agent joins what is ready in a turn."""
+        """Make one write, as an agent joins what is ready in a turn."""
         frames = [b"report s %d disk %d\n%b\n" % (next(self._sequences), len(BLOB), BLOB) for _ in range(count)]
         self.writer.write(b"".join(frames))
 

@@ -29,7 +29,7 @@ IDLE, OWN, TARGETS, QUORUM = "idle", "own checks", "targets", "targets, 2 of 3"
 
 
 class Turns:
-    """One Helen and one fleet that is told what to run."""
+    """Holds one Helen and one fleet that is told what to run."""
 
     def __init__(self, trial: Trial, options: argparse.Namespace) -> None:
         self._trial, self._options = trial, options

@@ -1,4 +1,5 @@
-"""What a tunnel at full speed costs all others: delays of pings and of results on the connection that carries it.
+"""Measures what a tunnel at full speed costs all others: delays of pings and of results on the connection that carries
+it.
 
     python bench/tunnel.py --seconds 20
 
@@ -44,7 +45,7 @@ TUNNEL = [sys.executable, "-c", "from helen.cli.main import main; main()", "tunn
 
 
 class Far:
-    """The agent's side of the tunnel: it brings all that the tunnel takes, or takes all that comes."""
+    """Acts as the agent's side of the tunnel: it brings all that the tunnel takes, or takes all that comes."""
 
     def __init__(self, stream: TunnelStream, brings: bool) -> None:
         self.stream, self.brings, self.is_paused, self.taken = stream, brings, False, 0
@@ -67,7 +68,7 @@ class Far:
 
 
 class Agent:
-    """One agent on a socket, and the delays that it has seen, in milliseconds, by their names."""
+    """Holds one agent on a socket, and the delays that it has seen, in milliseconds, by their names."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")

@@ -70,7 +70,7 @@ def until(found: Callable[[], Any], what: str, within: float = 30.0) -> Any:
 
 
 def role(name: str, *arguments: Any) -> list[str]:
-    """One of bench/zerotask_roles.py. -P: this folder has a file named like our package."""
+    """Return the command line of one of bench/zerotask_roles.py. -P: this folder has a file named like our package."""
     return [sys.executable, "-P", str(HERE.with_name("zerotask_roles.py")), name, *map(str, arguments)]
 
 
@@ -101,7 +101,7 @@ def zerotask_rate(tasks: int, nodes: int, children: bool) -> float:
 
 
 def memory(count: int) -> None:
-    """What a queued task costs, in memory and on disk."""
+    """Measure what a queued task costs, in memory and on disk."""
     with tempfile.TemporaryDirectory() as name, broker(Path(name)) as (_, run):
         before = resident(run["pid"])
         begin = time.monotonic()
@@ -142,7 +142,7 @@ def _answers(port: int) -> bool:
 
 
 def peer_rate(python: str, peer: str, tasks: int) -> float:
-    """One worker process, as for one node of ours. Nothing is durable here: this Redis writes nothing to disk."""
+    """Start one worker process, as for one node of ours. Nothing is durable here: this Redis writes nothing to disk."""
     with redis() as (start, port):
         url = f"redis://127.0.0.1:{port}"
         environment = os.environ | {"BENCH_PEER": peer, "BENCH_REDIS": url, "PYTHONPATH": str(HERE.parent)}
@@ -176,7 +176,8 @@ def peers(python: str) -> list[str]:
 
 def cpu_of(measure: Callable[[int], float], few: int, many: int) -> float:
     """CPU of all processes for one task, in us: what a longer run takes more than a shorter one, so that starting does
-    not count. Of all figures the one that a busy machine spoils least."""
+    not count. It is the figure that a busy machine spoils least.
+    """
 
     def cpu() -> float:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -196,7 +197,7 @@ def compare_cpu(tasks: int, python: str) -> None:
 
 
 def cases_of(python: str) -> dict[str, Callable[[int], float]]:
-    """What is compared: each measures a number of tasks and tells the rate."""
+    """Return the cases to compare: each measures a number of tasks and tells the rate."""
     cases: dict[str, Callable[[int], float]] = {
         f"zerotask, {n} node(s)": (lambda tasks, n=n: zerotask_rate(tasks, n, children=False)) for n in (1, 4, 16)
     }

@@ -1,4 +1,4 @@
-"""The echo task in Dramatiq and in RQ, and a client of each that keeps tasks in flight. Run by bench/zerotask.py.
+"""Runs the echo task in Dramatiq and in RQ, and a client of each that keeps tasks in flight. Run by bench/zerotask.py.
 
     python zerotask_peers.py dramatiq|rq TASKS WINDOW      prints tasks per second
 

@@ -1,4 +1,6 @@
-"""The processes of bench/zerotask.py: nodes, the client that keeps tasks in flight, the one that fills the queue."""
+"""Runs the processes of bench/zerotask.py: nodes, the client that keeps tasks in flight, the one that fills the
+queue.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ FILL_WINDOW = 1_000  # submissions in flight while the queue is filled
 
 
 def node(endpoint: str, name: str, slots: str) -> None:
-    """A node whose function is called in its own process: what the broker costs, and no child."""
+    """Run a node whose function is called in its own process: what the broker costs, and no child."""
 
     def run(work: Any, tell: Any) -> Deferred[Any]:
         return succeed(work.params)
@@ -36,7 +38,7 @@ def node(endpoint: str, name: str, slots: str) -> None:
 
 
 def node_with_children(endpoint: str, name: str, slots: str) -> None:
-    """What users start."""
+    """Run a node with worker processes, as users start it."""
     here = Path(__file__)
     command = [str(Path(sys.executable).with_name("zerotask")), "node", "--broker", endpoint, "--name", name]
     environment = os.environ | {"PYTHONPATH": "", "PYTHONSAFEPATH": "1"}

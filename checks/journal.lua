@@ -31,7 +31,9 @@ end
 
 function check.run(args, host)
   local words = require "words"
-  local cursor, begun = host.state.get("cursor"), nil
+  local cursor, fault, why = host.state.get("cursor")
+  if fault then return "unknown", why end
+  local begun
   local count, read, first, more = 0, 0, nil, false
   for call = 1, MOST_CALLS do
     local new, code, text = host.journal { unit = args.unit, priority = args.priority, cursor = cursor }

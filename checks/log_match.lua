@@ -30,7 +30,9 @@ end
 
 function check.run(args, host)
   local words = require "words"
-  local cursor, first = host.state.get("cursor"), nil
+  local cursor, fault, why = host.state.get("cursor")
+  if fault then return "unknown", why end
+  local first
   local matches, lines, skipped, rotated, incomplete, more = 0, 0, 0, false, false, false
   for call = 1, MOST_CALLS do
     local new, code, text = host.file.tail(args.path, cursor)

@@ -24,6 +24,8 @@ local check = {
 }
 
 -- Reads what every account may read. Without pg_monitor an account does not see the transactions of others.
+-- A standby that has replayed all that it received is 0 s behind as long as it receives. Without a receiver nothing tells
+-- what it lacks: then `cut` is true, and the age of the last transaction that it has replayed is the most that it can be behind.
 local QUERY = [[
 SELECT current_setting('server_version') AS version,
   current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS places,
@@ -33,8 +35,9 @@ SELECT current_setting('server_version') AS version,
   (SELECT max(age(datfrozenxid)) FROM pg_database) AS age,
   pg_is_in_recovery() AS standby,
   CASE WHEN NOT pg_is_in_recovery() THEN NULL
-    WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+    WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() AND EXISTS (SELECT FROM pg_stat_wal_receiver) THEN 0
     ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp()) END AS lag,
+  pg_is_in_recovery() AND pg_last_wal_receive_lsn() IS NOT NULL AND NOT EXISTS (SELECT FROM pg_stat_wal_receiver) AS cut,
   extract(epoch FROM now() - pg_postmaster_start_time()) AS uptime,
   pg_database_size(current_database()) AS size,
   sum(numbackends) AS backends, sum(xact_commit) AS commits, sum(xact_rollback) AS rollbacks, sum(blks_read) AS blocks_read,
@@ -86,7 +89,11 @@ function check.run(args, host)
   local standby = row.standby == "t"
   local summary = string.format("version %s, %s, %d of %d connections", (row.version or "?"):match("^%S+"), standby and "standby" or "primary", used, places)
   local lag = standby and words.number(row.lag)
-  if lag then summary = summary .. string.format(", %s behind", words.duration(lag)) end
+  if row.cut == "t" then
+    worst = require("status").worse(worst, "warning")
+    summary = summary .. ", cut off from its primary"
+  end
+  if lag then summary = summary .. string.format(row.cut == "t" and ", up to %s behind" or ", %s behind", words.duration(lag)) end
   local lacking = not words.number(row.backends) and { "its connections" } or {}
   if standby and not lag and require("lacking").is_judged(args.lag_warn, args.lag_crit) then lacking[#lacking + 1] = "how far it is behind" end
   worst, summary = require("lacking").verdict(worst, lacking, summary)

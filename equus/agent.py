@@ -49,7 +49,7 @@ SPOOL_STOPS_WITHIN = 2.0  # seconds for the last sync; SIGTERM leaves five for e
 
 @frozen
 class Parts:
-    """The parts of an agent that don't know it; tap.py makes them."""
+    """Holds the parts of an agent that don't know it; tap.py makes them."""
 
     reactor: Any
     wall: Callable[[], float]  # unix seconds
@@ -70,14 +70,14 @@ class Parts:
 
 @define
 class _Current:
-    """The connection of the moment, and its session once Helen has accepted it."""
+    """Holds the connection of the moment, and its session once Helen has accepted it."""
 
     connection: Connection | None = None
     session: Session | None = None
 
 
 class Agent:
-    """One running agent. It is the Listener of its connections and the owner of its sessions."""
+    """Runs one agent. It is the Listener of its connections and the owner of its sessions."""
 
     log = Logger(namespace="equus.agent")
 

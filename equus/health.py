@@ -16,7 +16,7 @@ WORST = 20  # entries named in the output
 
 @frozen
 class Health:
-    """Figures of the agent at one moment; counters run since the agent started."""
+    """Holds figures of the agent at one moment; counters run since the agent started."""
 
     version: str
     totals: Mapping[str, int]  # by the names in equus.schedule.runner.TOTALS

@@ -29,7 +29,7 @@ PRIVATE = ("EQUUS_JOIN", "CREDENTIALS_DIRECTORY")  # of the environment: a progr
 
 
 class LabelSourceError(Exception):
-    """Labels can't be read; the text says from where and why."""
+    """Says that labels can't be read; the text says from where and why."""
 
 
 class LabelSource:

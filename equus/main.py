@@ -37,7 +37,7 @@ SUMMARIES = {
 
 
 class LazyGroup(click.Group):
-    """A group of commands that imports a command only when it is called."""
+    """Groups commands, and imports one only when it is called."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Take a join token out of the list of processes, then run the command."""

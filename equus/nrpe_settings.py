@@ -18,7 +18,7 @@ _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]{1,5})")
 
 @frozen
 class NrpeSettings:
-    """Where to listen, and the files of TLS: certificate, key, and the authorities of clients. None: no TLS."""
+    """Names where to listen, and the files of TLS: certificate, key, and the authorities of clients. None: no TLS."""
 
     address: str
     port: int

@@ -38,12 +38,12 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
 class SettingsError(Exception):
-    """A setting is wrong; the text is one sentence for the operator."""
+    """Says that a setting is wrong; the text is one sentence for the operator."""
 
 
 @frozen
 class Server:
-    """One Helen to dial.
+    """Describes one Helen to dial.
 
     `verify` is the name or address that its certificate must be for, `ca` the PEM of its CA if that is not our own.
     """
@@ -61,7 +61,7 @@ class Server:
 
 @frozen
 class Settings:
-    """All settings of the agent, checked. They don't change while it runs."""
+    """Holds all settings of the agent, checked. They don't change while it runs."""
 
     servers: tuple[Server, ...]
     state: Path

@@ -9,7 +9,7 @@ from groundwork.file_lock import FileLock, LockHeld
 
 
 class StateInUse(Exception):
-    """The state folder can't be used; the text says why, or which process has it, and what to do."""
+    """Says that the state folder can't be used; the text says why, or which process has it, and what to do."""
 
 
 def prepare(state: Path) -> None:

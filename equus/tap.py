@@ -54,11 +54,11 @@ END_WITHIN = 4.5  # seconds until the process is gone; SIGTERM promises five
 
 
 class StartRefused(Exception):
-    """The agent can't start; the text says why, and what to do."""
+    """Says that the agent can't start; the text says why, and what to do."""
 
 
 class AgentProcess:
-    """The agent in this process, with its signals and its exit status."""
+    """Runs the agent in this process, with its signals and its exit status."""
 
     def __init__(self, settings: Settings, processes: Processes, policy: Policy, secrets: Secrets) -> None:
         """Make all parts. Blocking. Raises StartRefused if the identity, the code or the spool can't be used."""

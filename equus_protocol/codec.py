@@ -180,6 +180,7 @@ class Form:
         # Those that a Helen hears thousands of times a second; and where their number stands among a line's fields.
         self.is_usual = message is m.Report or message is m.Result
         self.number_at = 2 if message is m.Report else 1
+        self.words = len(self.readers) + 1  # of its line, its command among them
         self.writers = tuple((name, kind.write) for name, kind in zip(self.attributes, kinds, strict=False))
 
 

@@ -6,16 +6,13 @@ command, the number of its fields, each field, and last its legality at this mom
 blob is kept. One class plays both roles. The clock, the socket and the meaning of blobs belong to the caller. A failure
 is final; after it, only Helen may still send its `error`.
 
-The table LEGAL, below, says which messages are legal in which state. Two things beside it need memory: the outstanding
-checks, with ids that Helen chooses, and the agent's open requests, with ids that the agent chooses. A third one, the
-tunnels, has a module of its own.
+The table LEGAL (equus_protocol/legality.py) says which messages are legal in which state. Beside it three things need
+memory: the outstanding checks, the agent's open requests (equus_protocol/open_ids.py) and the tunnels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from enum import Enum
-from functools import cache
 from operator import call
 from typing import Any
 
@@ -24,6 +21,7 @@ from equus_protocol.codec import (
     BY_COMMAND,
     INT_MAX,
     LENGTHS,
+    MAX_BLOB,
     MAX_LINE,
     STRING,
     STRINGS,
@@ -36,75 +34,27 @@ from equus_protocol.codec import (
     split_line,
 )
 from equus_protocol.errors import LocalProtocolError, RemoteProtocolError
-from equus_protocol.tunnels import KINDS as TUNNEL_KINDS
-from equus_protocol.tunnels import Fault, Tunnels
+from equus_protocol.legality import EQUUS_1, LEGAL, OF_TUNNELS, REMEMBERED, REPLIES, REQUESTS, State, legal_commands
+from equus_protocol.open_ids import MAX_CHECKS, MAX_CHECKS_RECEIVED, MAX_ENROL_BLOB, MAX_REQUESTS, OpenIds
+from equus_protocol.tunnels import Tunnels
 
-__all__ = ["LEGAL", "MAX_CHECKS", "MAX_ENROL_BLOB", "MAX_REQUESTS", "Conversation", "Role", "State"]
+__all__ = [
+    "LEGAL",
+    "MAX_CHECKS",
+    "MAX_CHECKS_RECEIVED",
+    "MAX_ENROL_BLOB",
+    "MAX_REQUESTS",
+    "Conversation",
+    "Role",
+    "State",
+]
 
 VERSIONS = (1, 2)
-MAX_CHECKS = 64  # that Helen keeps outstanding on one connection: more would only wait in the agent's own queue
-MAX_CHECKS_RECEIVED = 1_024  # that an agent takes from a foreign server, which may not know our figure
-MAX_REQUESTS = 64  # of an agent's manifest, fetch and enrol, unanswered: each may cost Helen a megabyte
-MAX_ENROL_BLOB = 65_536  # bytes from a stranger: a token and a request for a certificate take about two thousand
 TURN_MESSAGES = 256  # taken from one peer before the others have their turn: some milliseconds of work
 TURN_BYTES = 262_144  # the same for large blobs: four reads of a TLS transport
 
 
-class State(Enum):
-    """Name the states of a conversation by the message that is expected next."""
-
-    WANT_HELLO = "waiting for hello"
-    READY_1 = "version 1"
-    READY_2 = "version 2"
-    FAILED = "failed"  # by the peer; Helen may still say why
-    CLOSED = "closed"
-
-    __hash__ = object.__hash__  # for the same reason as in Role
-
-
-_BEFORE = frozenset({m.Hello, m.Enrol})
-_EQUUS_1 = frozenset({m.Result})
-_EQUUS_2 = frozenset({
-    m.Result, m.Enrol, m.Ping, m.Pong, m.AskManifest, m.Fetch, m.Loaded, m.Report, m.Bytes, m.Window, m.Close
-})  # fmt: skip
-_HELEN_0 = frozenset({m.Error, m.Enrolled})
-_HELEN_1 = frozenset({m.Error, m.Reload, m.Check})
-_HELEN_2 = _HELEN_1 | {
-    m.Enrolled, m.Ping, m.Pong, m.Manifest, m.File, m.Schedule, m.Ack, m.Cancel, m.Servers,
-    m.Tunnel, m.Bytes, m.Window, m.Close
-}  # fmt: skip
-
-# sender, state -> the messages that may be sent. docs/protocol.rst shows the same table.
-LEGAL: dict[tuple[Role, State], frozenset[type]] = {
-    (Role.EQUUS, State.WANT_HELLO): _BEFORE,
-    (Role.EQUUS, State.READY_1): _EQUUS_1,
-    (Role.EQUUS, State.READY_2): _EQUUS_2,
-    (Role.EQUUS, State.FAILED): frozenset(),
-    (Role.EQUUS, State.CLOSED): frozenset(),
-    (Role.HELEN, State.WANT_HELLO): _HELEN_0,
-    (Role.HELEN, State.READY_1): _HELEN_1,
-    (Role.HELEN, State.READY_2): _HELEN_2,
-    (Role.HELEN, State.FAILED): frozenset({m.Error}),
-    (Role.HELEN, State.CLOSED): frozenset(),
-}
-
-_ASKS = {m.AskManifest: m.Manifest, m.Fetch: m.File, m.Enrol: m.Enrolled}
-_ANSWERS = {answer: question for question, answer in _ASKS.items()}
-# Messages with a legality or an effect that depends on more than the table above.
-_REMEMBERED = frozenset({m.Hello, m.Check, m.Result, *_ASKS, *_ANSWERS, *TUNNEL_KINDS})
-
-
-@cache
-def _legal_commands(sender: Role, state: State, newest: int) -> dict[bytes, Form]:
-    """Return the commands that a reader may take at once, without looking for the first fault of a line."""
-    return {
-        command: form
-        for command, form in BY_COMMAND[sender].items()
-        if form.kind in LEGAL[sender, state] and form.version <= newest
-    }
-
-
-class Conversation:
+class Conversation(OpenIds):
     """Track the state of one connection, seen from `role`.
 
     `versions` are the protocol versions that this side speaks. `version` is 0 until hello. `outstanding` maps the ids
@@ -172,7 +122,7 @@ class Conversation:
             if self._at and self._at == len(self._buffer) and self._form is None and not self._fed:
                 self._buffer, self._at = b"", 0  # all of it is read, and what was read is let go
                 return
-            message: m.Message | None = self._next_known()
+            message: m.Message | None = self.take_known()
             if message is None:
                 message = self.next_message()
                 if message is None:
@@ -221,39 +171,51 @@ class Conversation:
             data = self._buffer[self._at :] + data
         self._buffer, self._at = data, 0
 
-    def _next_known(self) -> m.Report | m.Result | None:
+    def take_known(self, chunk: bytes | None = None) -> m.Report | m.Result | None:
         """Take a whole report or result of which each word was read before: nearly all that a Helen hears.
 
-        It judges nothing. Whatever is unusual is left where it is, for `next_message` to read from its first byte.
+        It is the next that is unread. With a `chunk`, which was not fed, it is that chunk, if nothing is unread and the
+        message is all of it. None judges nothing: whatever is unusual is left where it is, for `next_message` to read
+        from its first byte.
         """
+        buffer, at = self._buffer, self._at
+        if chunk is not None:
+            if at < len(buffer) or self._fed:
+                return None
+            buffer, at = chunk, 0
         if self._form is not None or self.trace is not None:
             return None
-        buffer, at = self._buffer, self._at
         end = buffer.find(b"\n", at, at + MAX_LINE)
         if end < 0:
             return None
         fields = buffer[at:end].split(b" ")
         form = self._legal.get(fields[0])
-        if form is None or not form.is_usual or len(fields) != len(form.readers) + 1:
+        if form is None or not form.is_usual or len(fields) != form.words:
             return None
         number, length = fields[form.number_at], LENGTHS.get(fields[-1])
         if length is None or len(number) > 9 or not number.isdigit() or number[0] == 0x30:
             return None
         stop = end + 1 + length
-        if stop >= len(buffer) or buffer[stop] != 0x0A:
+        if stop >= len(buffer) or buffer[stop] != 0x0A or (chunk is not None and stop + 1 != len(chunk)):
             return None
         name = STRINGS.get(fields[-2])
+        if name is None:
+            return None
         if form.kind is m.Report:
             spool = STRINGS.get(fields[1])
-            if name is None or spool is None:
+            if spool is None:
                 return None
-            self._at, self.speaks_v2 = stop + 1, True  # it is legal in version 2 alone
-            return m.Report(spool, int(number), name, buffer[end + 1 : stop])
-        if name is None or self.outstanding.get(int(number)) != name:
-            return None
-        self._at = stop + 1
-        del self.outstanding[int(number)]
-        return m.Result(int(number), name, buffer[end + 1 : stop])
+            self.speaks_v2 = True  # it is legal in version 2 alone
+            message: m.Report | m.Result = m.Report(spool, int(number), name, buffer[end + 1 : stop])
+        else:
+            asked = int(number)
+            if self.outstanding.get(asked) != name:
+                return None
+            del self.outstanding[asked]
+            message = m.Result(asked, name, buffer[end + 1 : stop])
+        if chunk is None:
+            self._at = stop + 1
+        return message
 
     def _next(self) -> m.Message | None:
         """Read one message, in few calls: at thousands of reports a second each call costs."""
@@ -277,7 +239,7 @@ class Conversation:
                 values = list(map(call, form.readers, fields))
             except RemoteProtocolError:  # there may be a fault before this one; or a CR is all that is wrong
                 form, values = self._judge(buffer[at:end])
-        if form.kind in _REMEMBERED:
+        if form.kind in REMEMBERED:
             self._permit(form.kind, values)
         if form.has_blob:
             return self._finish(form, values, values.pop())
@@ -305,53 +267,6 @@ class Conversation:
             return "unknown-command"
         return "hello-expected" if self.state is State.WANT_HELLO else "hello-repeated"
 
-    def _permit(self, kind: type, values: list[Any]) -> None:
-        """Refuse a line of the remembered kinds that is illegal now; its blob isn't needed to tell."""
-        if kind is m.Result:
-            message_id, name, _ = values
-            if self.outstanding.get(message_id) != name:
-                raise RemoteProtocolError("unknown-message-id", f"no check {name!r} is outstanding as {message_id}")
-        elif kind is m.Check:
-            self._permit_check(*values)
-        elif kind is m.Hello:
-            if values[0] not in self.versions:
-                raise RemoteProtocolError("unsupported-protocol-version", f"version {values[0]} is not spoken here")
-        elif kind in _ASKS:
-            self._permit_request(kind, values)
-        elif kind in TUNNEL_KINDS:
-            self._permit_tunnel(kind, values)
-        elif not self._is_awaited(kind, values[0], values[1] if kind is m.File else None):
-            raise RemoteProtocolError("unknown-message-id", f"{kind.__name__} {values[0]} answers no request of ours")
-
-    def _permit_tunnel(self, kind: type, values: list[Any]) -> None:
-        value = values[-2] if kind is m.Tunnel else values[-1]
-        if (fault := self._tunnel_fault(kind, values[0], value, values[-1], ours=False)) is not None:
-            raise RemoteProtocolError(*fault)
-
-    def _tunnel_fault(self, kind: type, message_id: int, value: object, size: Any, ours: bool) -> Fault | None:
-        if kind is m.Tunnel and message_id in self.outstanding:
-            return "unknown-message-id", f"tunnel {message_id}: a check that is outstanding has this id"
-        return self.tunnels.fault(kind, message_id, value, size, ours)
-
-    def _permit_check(self, name: str, message_id: int, _: int) -> None:
-        if message_id in self.outstanding or message_id in self.tunnels.open:
-            raise RemoteProtocolError("unknown-message-id", f"check {name!r}: id {message_id} is still outstanding")
-        if len(self.outstanding) >= MAX_CHECKS_RECEIVED:
-            raise RemoteProtocolError("too-many-outstanding", f"more than {MAX_CHECKS_RECEIVED} checks at once")
-
-    def _permit_request(self, kind: type, values: list[Any]) -> None:
-        if kind is m.Enrol and values[-1] > MAX_ENROL_BLOB:
-            raise RemoteProtocolError("blob-too-large", f"{values[-1]} bytes to enrol; {MAX_ENROL_BLOB} is the most")
-        if values[0] in self.requests:
-            raise RemoteProtocolError("unknown-message-id", f"request {values[0]} is still outstanding")
-        if len(self.requests) >= MAX_REQUESTS:
-            raise RemoteProtocolError("too-many-outstanding", f"more than {MAX_REQUESTS} requests at once")
-
-    def _is_awaited(self, answer: type, message_id: int, sha256: str | None) -> bool:
-        """Return True if an answer fits an open request: its kind, and for a file, its hash."""
-        asked = self.requests.get(message_id)
-        return type(asked) is _ANSWERS[answer] and getattr(asked, "sha256", None) == sha256
-
     def _finish(self, form: Form, values: list[Any], length: int) -> m.Message | None:
         """Return the message of a line that has been read, or None until its blob is whole."""
         buffer, at = self._buffer, self._at
@@ -378,7 +293,7 @@ class Conversation:
         message = form.message(*values)
         if self.trace is not None:
             self.trace(f"< {describe(message, form.sender)}")
-        if form.kind in _REMEMBERED:
+        if form.kind in REMEMBERED:
             self._remember(message, ours=False)
         if not self.speaks_v2 and form.version == 2 and self.version == 2:
             self.speaks_v2 = True
@@ -400,14 +315,14 @@ class Conversation:
         kind = type(message)
         if kind not in self._ours:
             raise LocalProtocolError(f"{self.role.value} may not say {kind.__name__} while {self.state.value}")
-        if self.role is Role.EQUUS and self.version == 2 and not self.speaks_v2 and kind not in _EQUUS_1:
+        if self.role is Role.EQUUS and self.version == 2 and not self.speaks_v2 and kind not in EQUUS_1:
             raise LocalProtocolError(f"{kind.__name__} before Helen has sent a command of version 2")
-        if kind in _REMEMBERED:
+        if kind in REMEMBERED:
             self._permit_ours(message)
         data = encode(message, self.role)
         if self.trace is not None:
             self.trace(f"> {describe(message, self.role)}")
-        if kind in _REMEMBERED:
+        if kind in REMEMBERED:
             self._remember(message, ours=True)
         elif kind is m.Error:
             self._end(State.CLOSED)
@@ -419,46 +334,24 @@ class Conversation:
             return self.send(m.Ack(spool, sequence))
         return b"ack %b %d\n" % (STRING.write(spool), sequence)
 
-    def _permit_ours(self, message: m.Message) -> None:
-        """Refuse a message to the peer by the same rules that `_permit` applies to the peer's messages."""
-        if isinstance(message, m.Check):
-            if message.message_id in self.outstanding or message.message_id in self.tunnels.open:
-                raise LocalProtocolError(f"check id {message.message_id} is still outstanding")
-            if len(self.outstanding) >= MAX_CHECKS:
-                raise LocalProtocolError(f"{MAX_CHECKS} checks are outstanding already")
-        elif isinstance(message, m.Result):
-            if self.outstanding.get(message.message_id) != message.name:
-                raise LocalProtocolError(f"no check {message.name!r} is outstanding as {message.message_id}")
-        elif isinstance(message, m.Hello):
-            if message.version not in self.versions:
-                raise LocalProtocolError(f"hello {message.version} is not one of {self.versions}")
-        elif isinstance(message, m.AskManifest | m.Fetch | m.Enrol):
-            self._permit_our_request(message)
-        elif isinstance(message, m.Tunnel | m.Bytes | m.Window | m.Close):
-            self._permit_our_tunnel(message)
-        elif isinstance(message, m.Manifest | m.File | m.Enrolled):
-            sha256 = message.sha256 if isinstance(message, m.File) else None
-            if not self._is_awaited(type(message), message.message_id, sha256):
-                raise LocalProtocolError(f"{type(message).__name__} {message.message_id} answers no request")
-
-    def _permit_our_request(self, message: m.AskManifest | m.Fetch | m.Enrol) -> None:
-        if isinstance(message, m.Enrol) and len(message.blob) > MAX_ENROL_BLOB:
-            raise LocalProtocolError(f"{len(message.blob)} bytes to enrol; {MAX_ENROL_BLOB} is the most")
-        if message.message_id in self.requests:
-            raise LocalProtocolError(f"request id {message.message_id} is still outstanding")
-        if len(self.requests) >= MAX_REQUESTS:
-            raise LocalProtocolError(f"{MAX_REQUESTS} requests are outstanding already")
-
-    def _permit_our_tunnel(self, message: m.Tunnel | m.Bytes | m.Window | m.Close) -> None:
-        value, size = getattr(message, "window", getattr(message, "more", 0)), len(getattr(message, "blob", b""))
-        if (fault := self._tunnel_fault(type(message), message.message_id, value, size, ours=True)) is not None:
-            raise LocalProtocolError(f"{fault[0]}: {fault[1]}")
+    def check(self, name: str, message_id: int, blob: bytes) -> bytes:
+        """Return the bytes of a check, and remember it as outstanding, as `send` does it in twice as many calls."""
+        is_unusual = (
+            self.trace is not None or m.Check not in self._ours or len(self.outstanding) >= MAX_CHECKS
+            or message_id in self.outstanding or message_id in self.tunnels.open
+            or not 0 <= message_id <= INT_MAX or type(blob) is not bytes or len(blob) > MAX_BLOB
+        )  # fmt: skip
+        if is_unusual:
+            return self.send(m.Check(name, message_id, blob))
+        data = b"check %b %d %d\n%b\n" % (STRING.write(name), message_id, len(blob), blob)
+        self.outstanding[message_id] = name
+        return data
 
     # ---------------------------------------------------------------------------------------------- state
 
     def _remember(self, message: m.Message, ours: bool) -> None:
         """Note the effect of a message, sent (`ours`) or received, on the state."""
-        if isinstance(message, m.Tunnel | m.Bytes | m.Window | m.Close):
+        if isinstance(message, OF_TUNNELS):
             self.tunnels.note(message, ours)
         elif isinstance(message, m.Check):
             self.outstanding[message.message_id] = message.name
@@ -467,15 +360,15 @@ class Conversation:
         elif isinstance(message, m.Hello):
             self.version = message.version
             self._enter(State.READY_2 if message.version == 2 else State.READY_1)
-        elif isinstance(message, m.AskManifest | m.Fetch | m.Enrol):
+        elif isinstance(message, REQUESTS):
             self.requests[message.message_id] = message
-        elif isinstance(message, m.Manifest | m.File | m.Enrolled):
+        elif isinstance(message, REPLIES):
             del self.requests[message.message_id]
 
     def _enter(self, state: State) -> None:
         self.state = state
         self._newest = self.version or max(self.versions)
-        self._legal = _legal_commands(self.role.peer, state, self._newest)
+        self._legal = legal_commands(self.role.peer, state, self._newest)
         self._ours = LEGAL[self.role, state]
 
     def _end(self, state: State) -> None:

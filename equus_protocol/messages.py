@@ -2,7 +2,7 @@
 
 The order of the attributes is the order of the fields on the wire. A `blob` (or the `args` of a check) stands for the
 length at the end of the line and the bytes behind it. FORMS in codec.py is the
-grammar, LEGAL in conversation.py says which side may send a message when: a new message has a row in both.
+grammar, LEGAL in legality.py says which side may send a message when: a new message has a row in both.
 """
 
 from __future__ import annotations

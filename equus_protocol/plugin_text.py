@@ -1,18 +1,20 @@
 """Read the output of plugins: Cloudkick's and Rackspace's agent plugins, Nagios plugins with their performance data.
 
 It is a part of equus_protocol.results, which reads whole blobs. docs/protocol.rst section 4 is the specification. Each
-expression here is linear in what it reads: possessive repeats (`*+`), and no two that could share a character.
+expression here is linear in what it reads: possessive repeats (`*+`), and no two that could share a character. None
+reads more than PIECE characters in one call, because such a call holds all other threads.
 """
 
 from __future__ import annotations
 
-import codecs
 import math
 import re
+from collections.abc import Iterator
 from itertools import islice
 
 from attrs import evolve
 
+from equus_protocol.long_text import PIECE, end_of_run, first_match, lines_in_pieces, with_escapes
 from equus_protocol.result_fields import (
     CRITICAL,
     MAX_METRICS,
@@ -30,23 +32,25 @@ MAX_DIGITS = 300  # characters of a number: the greatest float has 309 before it
 _AGENT_STATUS = {"ok": OK, "success": OK, "warn": WARNING, "warning": WARNING, "err": CRITICAL, "error": CRITICAL,
                  "critical": CRITICAL, "fail": CRITICAL}  # fmt: skip
 _SEVERITY = {OK: 0, UNKNOWN: 1, WARNING: 2, CRITICAL: 3}
-_STATUS = rf"[ \t]*+status[ \t]++({'|'.join(_AGENT_STATUS)})(?![^\s])[ \t]*+(.*+)"
-_STATUS_LINE = re.compile(rf"(?m)^{_STATUS}$")
+_STATUS = rf"[ \t]*+status[ \t]++({'|'.join(_AGENT_STATUS)})(?![^\s])"
+_AGENT_STATUS_LINE = re.compile(_STATUS)
+_STATUS_LINES = re.compile(rf"(?m)^{_STATUS}")
 # Metrics and empty lines may stand before the status, and nothing else: a line of a Nagios plugin's long output can
 # begin with `status ok`, too.
-_AGENT_PLUGIN = re.compile(rf"(?:[ \t\r]*+(?:metric[ \t][^\n]*+)?+\n)*+{_STATUS}")
+_BEFORE_STATUS = re.compile(r"(?:[ \t\r]*+(?:metric[ \t][^\n]*+)?+\n)*+")
 _AGENT_METRIC = re.compile(
     r"(?m)^[ \t]*+metric[ \t]++(\S++)[ \t]++(int|int32|uint32|int64|uint64|double|float|gauge|counter|number|string)"
     r"[ \t]++(\S++)(?:[ \t]++(\S++))?[ \t\r]*+$"
 )
 _AGENT_METRIC_BEGUN = re.compile(r"(?m)^[ \t]*+metric(?![^\s])")
 _NAGIOS_WORD = re.compile(r"\b(OK|WARNING|CRITICAL|UNKNOWN)\b")
+_LONGEST_WORD = 8
 _NAGIOS_METRIC = re.compile(
     r"""(?:'((?:[^']|'')++)'|([^\s='|]++))=(U|[-+]?(?:[0-9]++(?:[.,][0-9]*+)?|[.,][0-9]++)(?:[eE][-+]?[0-9]++)?)"""
     r"""([^\s;0-9]*+)((?:;[^\s;]*+){0,4}+);?(?![^\s])""",
     re.ASCII,
 )
-_WORD = re.compile(r"\S++", re.ASCII)
+_WORD = re.compile(r"\S*+", re.ASCII)
 _SPACE = re.compile(r"\s*+", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
 
@@ -58,7 +62,7 @@ def parse_plugin(text: bytes, exit_status: int | None, was_cut: bool = False) ->
     itself; an exit status other than 0 can make that worse, never better. `was_cut`: there was more text, which is
     lost. Then a figure that may be part of a longer one is left out.
     """
-    shown = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode(text, final=not was_cut)
+    shown = with_escapes(text, was_cut)
     ended = exit_status if exit_status in (OK, WARNING, CRITICAL) else UNKNOWN
     document = read_agent_plugin(shown, was_cut)
     if document is None:
@@ -71,10 +75,11 @@ def parse_plugin(text: bytes, exit_status: int | None, was_cut: bool = False) ->
 
 def contradicts(text: bytes, status: int) -> bool:
     """Return True if a plugin's text names another status than this one: in its summary, or in a line `status WORD`."""
-    shown = text.decode("utf-8", "backslashreplace")
-    if any(_AGENT_STATUS[line[1]] != status for line in _STATUS_LINE.finditer(shown)):
+    shown = with_escapes(text)
+    lines = (line for piece in lines_in_pieces(shown) for line in _STATUS_LINES.finditer(shown, *piece))
+    if any(_AGENT_STATUS[line[1]] != status for line in lines):
         return True
-    word = _NAGIOS_WORD.search(_split_nagios(shown)[0])
+    word = first_match(_NAGIOS_WORD, _split_nagios(shown)[0], _LONGEST_WORD)
     return word is not None and STATUS_WORDS.index(word[1].lower()) != status
 
 
@@ -86,7 +91,7 @@ def read_plugin(text: str) -> ResultDocument | None:
     summary, output, metrics, dropped = _split_nagios(text)
     if not metrics:
         return None
-    word = _NAGIOS_WORD.search(summary)
+    word = first_match(_NAGIOS_WORD, summary, _LONGEST_WORD)
     status = STATUS_WORDS.index(word[1].lower()) if word else UNKNOWN
     return ResultDocument(status, summary, metrics, output=output or None, truncated=dropped)
 
@@ -96,15 +101,36 @@ def read_agent_plugin(text: str, was_cut: bool = False) -> ResultDocument | None
 
     Return None unless it begins with its status.
     """
-    status = _AGENT_PLUGIN.match(text)
+    status = _agent_status(text)
     if status is None:
         return None
     figures = text.rpartition("\n")[0] if was_cut else text  # without its unit a figure is a wrong one
-    lines = list(islice(_AGENT_METRIC.finditer(figures), MAX_METRICS))
-    metrics = tuple(_agent_metric(*line.groups()) for line in lines)
-    begun = len(_AGENT_METRIC_BEGUN.findall(text))
+    metrics = tuple(_agent_metric(*line.groups()) for line in islice(_agent_metrics(figures), MAX_METRICS))
+    begun = sum(len(_AGENT_METRIC_BEGUN.findall(text, *piece)) for piece in lines_in_pieces(text))
     dropped = {"metrics": begun} if begun > len(metrics) else {}
-    return ResultDocument(_AGENT_STATUS[status[1]], status[2].strip(), metrics, output=text, truncated=dropped)
+    word, summary = status
+    return ResultDocument(_AGENT_STATUS[word], summary, metrics, output=text, truncated=dropped)
+
+
+def _agent_status(text: str) -> tuple[str, str] | None:
+    """Return the word of the status that a text begins with, and the rest of its line; None if it has no such begin."""
+    at = 0
+    for begin, end in lines_in_pieces(text):
+        at = _BEFORE_STATUS.match(text, begin, end).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if at < end:
+            break
+    found = _AGENT_STATUS_LINE.match(text, at, at + PIECE)
+    if found is None or (found.end() == at + PIECE < len(text)):  # the word may go on
+        return None
+    return found[1], text[found.end() :].partition("\n")[0].strip()
+
+
+def _agent_metrics(text: str) -> Iterator[re.Match[str]]:
+    """Yield each line that is a metric. The begin of a longer line is none, however much it looks like one."""
+    for begin, end in lines_in_pieces(text):
+        for line in _AGENT_METRIC.finditer(text, begin, end):
+            if line.end() == len(text) or text[line.end()] == "\n":
+                yield line
 
 
 def _agent_metric(name: str, kind: str, value: str, unit: str | None) -> Metric:
@@ -143,7 +169,7 @@ def _whole_words(perfdata: str) -> tuple[str, str]:
     """Return the whole words of performance data whose end is lost, and the part of a word or label behind them."""
     end = perfdata.rindex("'") if perfdata.count("'") % 2 else len(perfdata)
     if not perfdata[end - 1 : end].isspace():
-        last = perfdata[:end].split()[-1:]
+        last = perfdata[:end].rsplit(None, 1)[-1:]
         end -= len(last[0]) if last else 0
     return perfdata[:end], perfdata[end:]
 
@@ -156,17 +182,18 @@ def _perfdata(text: str) -> tuple[tuple[Metric, ...], int]:
     """
     metrics: list[Metric] = []
     lost = 0
-    at = _SPACE.match(text).end()  # type: ignore[union-attr]  # it matches nothing, too
+    at = end_of_run(_SPACE, text, 0)
     for _ in range(MAX_WORDS):
         if len(metrics) >= MAX_METRICS or at >= len(text):
             break
-        match = _NAGIOS_METRIC.match(text, at)
-        if match is not None:
+        match = _NAGIOS_METRIC.match(text, at, at + PIECE)
+        if match is not None and (match.end() < at + PIECE or match.end() == len(text)):
             metrics.append(_nagios_metric(*match.groups()))
+            end = match.end()
         else:
-            match = _WORD.match(text, at)  # no space stands here: a word does
-            lost += "=" in match[0]  # type: ignore[index]
-        at = _SPACE.match(text, match.end()).end()  # type: ignore[union-attr]
+            end = end_of_run(_WORD, text, at)
+            lost += text.find("=", at, end) >= 0
+        at = end_of_run(_SPACE, text, end)
     return tuple(metrics), lost + text.count("=", at)
 
 

@@ -14,12 +14,14 @@ from typing import Any
 
 from attrs import NOTHING, field, fields, frozen
 
-STATUS_WORDS = ("ok", "warning", "critical", "unknown")
+from equus_protocol.result_words import MAX_METRICS as MAX_METRICS
+from equus_protocol.result_words import STATUS_WORDS as STATUS_WORDS
+
 STATUS_NUMBERS = {word: number for number, word in enumerate(STATUS_WORDS)}
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 METRIC_KINDS = ("gauge", "counter")
 MAX_DEPTH = 64  # of a JSON document; deeper ones are an attack on a parser. Of `truncated`: entries
-MAX_METRICS = 1_000  # of one result; all of them are counted in `truncated` if there are more
+MAX_PARTS = 26_624  # of a JSON document: 26 for each metric, which are its nine fields and an agent's 16 labels
 MAX_REASON = 64  # characters of the reason that a foreign agent gives
 GAP_CHECK_ID = "equus:gap"  # check id of the record with which an agent says what it had to drop
 GAP_REASON = "gap"  # reason of the result that such a record becomes, whatever its blob says
@@ -65,7 +67,7 @@ class Field:
 
     @property
     def is_required(self) -> bool:
-        """True where JSON without this field is no sound result, or no metric."""
+        """Return True where JSON without this field is no sound result, or no metric."""
         return self.default is NOTHING
 
 

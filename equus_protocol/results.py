@@ -1,7 +1,8 @@
 """Parse result blobs: the protocol's JSON, or a plugin's text (plugin_text.py); anything else is kept as output.
 
-`parse` never raises, whatever the bytes, and never keeps more than they hold. The blob itself is the history; a better
-reader may read it again later. docs/protocol.rst section 4 is the specification.
+`parse` never raises, whatever the bytes, and never keeps more than they hold. Each call that it makes into C ends after
+some milliseconds at most, so that other threads take turns. The blob itself is the history; a better reader may read it
+again later. docs/protocol.rst section 4 is the specification.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from equus_protocol.long_text import has_more_parts, with_escapes
 from equus_protocol.plugin_text import MAX_DIGITS, MAX_WORDS, parse_plugin, read_plugin
 from equus_protocol.result_fields import (
     CRITICAL,
     MAX_DEPTH,
     MAX_METRICS,
+    MAX_PARTS,
     MAX_REASON,
     METRIC_FIELDS,
     METRIC_KINDS,
@@ -31,8 +34,8 @@ from equus_protocol.result_fields import (
 )
 
 __all__ = [
-    "CRITICAL", "MAX_DEPTH", "MAX_DIGITS", "MAX_METRICS", "MAX_REASON", "MAX_WORDS", "OK", "REASONS", "STATUS_WORDS",
-    "UNKNOWN", "WARNING", "Metric", "ResultDocument", "parse", "parse_plugin", "to_json",
+    "CRITICAL", "MAX_DEPTH", "MAX_DIGITS", "MAX_METRICS", "MAX_PARTS", "MAX_REASON", "MAX_WORDS", "OK", "REASONS",
+    "STATUS_WORDS", "UNKNOWN", "WARNING", "Metric", "ResultDocument", "parse", "parse_plugin", "to_json",
 ]  # fmt: skip
 
 REASONS = frozenset(
@@ -46,8 +49,10 @@ def parse(blob: bytes) -> ResultDocument:
     try:
         text = blob.decode()
     except UnicodeDecodeError:
-        return _opaque(blob.decode("utf-8", "backslashreplace"))
+        return _opaque(with_escapes(blob))
     if text.lstrip()[:1] in ("{", "["):
+        if len(blob) > MAX_PARTS:  # a part takes a byte at least
+            return _opaque(text) if has_more_parts(blob, MAX_PARTS) else _from_json_text(text, _CAREFUL)
         try:
             return _from_json_text(text, _PLAIN)
         except _OddNumber:
@@ -96,6 +101,10 @@ class _OddNumber(Exception):
     """Report a number that no float holds. Few documents have one, and keeping its text makes reading all slower."""
 
 
+class _Digits(str):
+    """Hold the text of a number that no float holds: it can be a metric's value or range, and is no text elsewhere."""
+
+
 class _TwiceNamed(ValueError):
     """Report a key that stands twice in one object: two readers would see two documents."""
 
@@ -105,12 +114,12 @@ def _odd(constant: str) -> float:
 
 
 def _whole_or_text(digits: str) -> int | str:
-    return int(digits) if len(digits) <= MAX_DIGITS else digits
+    return int(digits) if len(digits) <= MAX_DIGITS or math.isfinite(float(digits)) else _Digits(digits)
 
 
 def _fraction_or_text(digits: str) -> float | str:
     value = float(digits)
-    return value if math.isfinite(value) else digits
+    return value if math.isfinite(value) else _Digits(digits)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,8 +130,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _PLAIN = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_odd)
+# Calls a function of ours for each number, and threads take turns at such calls: it reads all great documents.
 _CAREFUL = json.JSONDecoder(
-    object_pairs_hook=_object, parse_constant=str, parse_int=_whole_or_text, parse_float=_fraction_or_text
+    object_pairs_hook=_object, parse_constant=_Digits, parse_int=_whole_or_text, parse_float=_fraction_or_text
 )
 
 
@@ -174,9 +184,13 @@ def _read_fields(document: dict[str, Any], readers: list[tuple[str, Callable[[An
 
 def _text(value: Any) -> str | None:
     """Return a string that UTF-8 can hold: JSON may escape half a surrogate pair, which no file could store."""
-    if not isinstance(value, str):
+    if type(value) is not str:
         return None
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def _text_or_digits(value: Any) -> str | None:
+    return str(value) if type(value) is _Digits else _text(value)
 
 
 def _text_or_empty(value: Any) -> str:
@@ -227,7 +241,7 @@ def _read_metric(entry: Any) -> Metric | None:
         return None
     name, raw = _text(entry.get("name")), entry.get("value")
     value = _number(raw)
-    text = None if value is not None else _text(raw)
+    text = None if value is not None else _text_or_digits(raw)
     if not name or (value is None and text is None and raw is not None):
         return None
     return Metric(name, value, text=text, **_read_fields(entry, _METRIC_READERS))
@@ -236,14 +250,14 @@ def _read_metric(entry: Any) -> Metric | None:
 def _read_labels(labels: Any) -> dict[str, str]:
     if not isinstance(labels, dict):
         return {}
-    return {_text(key) or "": _text(value) or "" for key, value in labels.items() if isinstance(value, str)}
+    return {_text(key) or "": _text(value) or "" for key, value in labels.items() if type(value) is str}
 
 
 def _threshold(value: Any) -> str | None:
     """Return a threshold as a range; a number alone is one, too."""
     number = _number(value)
     if number is None:
-        return _text(value)
+        return _text_or_digits(value)
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 

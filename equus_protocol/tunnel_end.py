@@ -1,8 +1,7 @@
 """Cut a stream into the `bytes` messages of a tunnel, and allow the peer more as its own bytes are taken. Pure.
 
-One end of a tunnel stands between a stream (a socket, a process) and a connection. Whoever drives it stops reading the
-stream while the end is full, and asks for one frame at a time, so that several tunnels and all other messages take
-turns.
+One end of a tunnel stands between a stream (a socket, a process) and a connection. Its driver stops reading the stream
+while the end is full, and asks for one frame at a time, so that several tunnels and all other messages take turns.
 """
 
 from __future__ import annotations

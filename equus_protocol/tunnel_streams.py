@@ -61,7 +61,7 @@ class Tunnel(Protocol):
 
 
 class TunnelStream:
-    """One tunnel. `on_open()` is called when the peer allows bytes for the first time, `on_end(reason)` once.
+    """Carries one tunnel. `on_open()` is called when the peer allows bytes for the first time, `on_end(reason)` once.
 
     `sent` and `received` count bytes. `reason` is a word of docs/protocol.rst, or any other that the peer says.
     """
@@ -148,7 +148,7 @@ class TunnelStream:
         return bool(self._end.waiting and self._account.credit)
 
     def heard(self, message: TunnelMessage) -> None:
-        """Handle a message of the peer. What comes after the end is passed over, but for its `close`."""
+        """Handle a message of the peer. Messages after the end are passed over, but for its `close`."""
         if isinstance(message, m.Close):
             self.close(message.reason)
         elif self.is_over:
@@ -178,7 +178,7 @@ class TunnelStream:
 
 
 class Pace:
-    """A push producer for the transport of a local side: the peer sends no more while that is full."""
+    """Acts as a push producer for the transport of a local side: the peer sends no more while that is full."""
 
     def __init__(self, stream: Tunnel) -> None:
         self.pauseProducing, self.resumeProducing = stream.choke, stream.unchoke
@@ -188,7 +188,7 @@ class Pace:
 
 
 class TunnelStreams:
-    """All tunnels of one connection.
+    """Holds all tunnels of one connection.
 
     `may_send()` returns False while the connection holds bytes that were not written: then `wake` has to be called when
     it has written them. `later(call)` calls in the next turn of the reactor.

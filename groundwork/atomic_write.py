@@ -1,6 +1,7 @@
 """Replace a file durably: after a crash or a power cut it has its old content or its new one, never a part.
 
     write_durably(path, content)
+    write_all_durably(folder, {name: content})
 
 The content is written to a temporary file beside the target and synced; then it takes the target's name, and the folder
 is synced. All functions block: call them at the start of a process, or in a thread.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 PRIVATE = 0o600
@@ -84,7 +86,22 @@ def write_durably(path: Path, content: bytes | memoryview | str, mode: int = PRI
     Raises OSError if that fails. The temporary file is removed then, because on a full disk its room is needed. The old
     file stays unless only the last step failed, the sync of the folder.
     """
-    data = content.encode() if isinstance(content, str) else content
+    _replace(path, content.encode() if isinstance(content, str) else content, mode, disk)
+    disk.sync_folder(path.parent)
+
+
+def write_all_durably(folder: Path, contents: Mapping[str, bytes], mode: int = PRIVATE, disk: Disk = DISK) -> None:
+    """Replace files of a folder, by their names, and sync the folder once, also if there are none to replace.
+
+    Raises OSError if one can't be replaced; those before it are new then, and their names may not be durable.
+    """
+    for name, content in contents.items():
+        _replace(folder / name, content, mode, disk)
+    disk.sync_folder(folder)
+
+
+def _replace(path: Path, data: bytes | memoryview, mode: int, disk: Disk) -> None:
+    """Replace a file by one whose content is durable; its name is so once the folder is synced."""
     temporary = temporary_name(path)
     disk.remove(temporary)  # left by a killed process that had our process id
     try:
@@ -99,7 +116,6 @@ def write_durably(path: Path, content: bytes | memoryview | str, mode: int = PRI
         with contextlib.suppress(OSError):
             disk.remove(temporary)
         raise
-    disk.sync_folder(path.parent)
 
 
 def temporary_name(path: Path) -> Path:

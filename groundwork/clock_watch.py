@@ -30,7 +30,7 @@ KEPT = 20  # jumps that are kept for those who ask
 
 @frozen
 class Jump:
-    """One step of the wall clock, or one sleep, or both at once.
+    """Describes one step of the wall clock, or one sleep, or both at once.
 
     `at`: unix seconds, after it; `stepped`: seconds by which the clock was set, negative for back; `slept`: seconds in
     which the process or the machine stood still.

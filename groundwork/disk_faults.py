@@ -20,3 +20,16 @@ UNUSABLE = frozenset(
 DISK_FAULTS = NO_SPACE | UNUSABLE
 # No file can be opened: this process, or the machine, has as many open as it may. The disk was not touched.
 NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
+# Of a file that belongs to another user, or lies in a closed folder.
+REFUSED = frozenset({errno.EACCES, errno.EPERM})
+
+
+def advice_on(number: int, program: str) -> str:
+    """Return the first half of a sentence: what to do about a file that `program` could not open, by the errno."""
+    if number in NO_DESCRIPTOR:
+        return f"Raise LimitNOFILE of {program}'s unit (ulimit -n)"
+    if number in REFUSED:
+        return f"Chown it to the user of {program}"
+    if number == errno.ENOMEM:
+        return "Give this machine more memory"
+    return "Look at `dmesg`, and mend the disk or restore the file from a backup"

@@ -13,7 +13,7 @@ from groundwork.durations import LONGEST, parse_duration
 
 
 class DurationOption(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """The type of an option whose value is a duration, such as 30m; the command gets seconds."""
+    """Reads an option whose value is a duration, such as 30m; the command gets seconds."""
 
     name = "duration"
 

@@ -8,10 +8,9 @@ unit it is seconds. Zero is a duration; a sign, an exponent, `_` between digits 
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
 LONGEST = 1_000_000_000  # seconds, 31 years: any longer one is a slip of the pen
-UNITS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86_400)}
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}  # milliseconds
 # Bounded, so that nothing is computed with a megabyte of digits; [0-9] and not \d, which takes other scripts' digits.
 _DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(?: ?(ms|s|m|h|d))?")
 
@@ -49,15 +48,16 @@ def parse_duration(value: object) -> float:
     """Return a duration in seconds; `value` is text, or a number of seconds as TOML, JSON and Lua have them.
 
     Raises ValueError with a sentence for the author of the text. The product is exact before it becomes a float, so
-    that `1.1h` is 3960.0.
+    that `1.1h` is 3960.0; it is made of whole numbers, since decimal is a module that each worker would be copied with.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        found: Decimal | float = value
+        found, scale = value, 1
     else:
         match = _DURATION.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             raise ValueError(f"{value!r:.60} is not a duration: write 500ms, 30s, 5m, 1h or 2d")
-        found = Decimal(match[1]) * UNITS[match[2] or "s"]
-    if not 0 <= found <= LONGEST:  # also refuses not-a-number
+        whole, _, fraction = match[1].partition(".")
+        found, scale = int(whole + fraction) * UNITS[match[2] or "s"], 1_000 * 10 ** len(fraction)
+    if not 0 <= found <= LONGEST * scale:  # also refuses not-a-number
         raise ValueError(f"{value!r:.60} is not a duration: it must be between 0 and {LONGEST} seconds")
-    return float(found)
+    return found / scale

@@ -20,7 +20,10 @@ _LONGEST_PID = 20  # digits of a 64-bit number
 
 
 class LockHeld(Exception):
-    """Another process, or another FileLock of this one, has the lock. `holder` is for sentences: "process 123"."""
+    """Says that another process, or another FileLock of this one, has the lock.
+
+    `holder` is for sentences: "process 123".
+    """
 
     def __init__(self, path: Path, holder: str) -> None:
         super().__init__(f"{holder} has the lock {path}")
@@ -29,7 +32,7 @@ class LockHeld(Exception):
 
 
 class FileLock:
-    """An exclusive lock on a file, from the construction of this object until `release`.
+    """Holds an exclusive lock on a file, from the construction of this object until `release`.
 
     The file holds the id of the process that has the lock, for people to read. Take the lock after the process has
     become a daemon, or that is the id of its parent.

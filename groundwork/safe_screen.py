@@ -1,6 +1,6 @@
 """Let through what may be shown of a recorded terminal: it can draw, but never ask, copy, or send as if typed. Pure.
 
-Who was recorded chose every byte of it, and the terminal that plays it belongs to another person. A terminal answers
+The recorded person chose every byte of it, and the terminal that plays it belongs to another one. A terminal answers
 some sequences as if its owner had typed, and others change its title, its clipboard or its files.
 """
 

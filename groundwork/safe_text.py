@@ -1,7 +1,7 @@
 """Makes text safe to show: agents, checks and peers choose it, and a terminal obeys what is in it. Pure.
 
-What is not printable becomes an escape: control characters (C0, C1), marks that turn the direction of writing, line and
-paragraph separators, halves of a surrogate pair, and other letters without a shape of their own.
+Characters that are not printable become escapes: control characters (C0, C1), marks that turn the direction of writing,
+line and paragraph separators, halves of a surrogate pair, and other letters without a shape of their own.
 """
 
 from __future__ import annotations

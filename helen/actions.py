@@ -1,8 +1,8 @@
 """Names the actions that a caller can ask Helen for over HTTP: what each takes, and what it touches. Values only.
 
-A route declares its action, on the Unix socket and on TCP alike; its scope follows (docs/api.rst shows it). What can be
-asked for through Scale0 and ZeroTask is named in scale0/wire/actions.py and zerotask/wire/actions.py, and the same
-function decides: groundwork/authority.py.
+A route declares its action, on the Unix socket and on TCP alike; its scope follows (docs/api.rst shows it). Actions
+through Scale0 and ZeroTask are named in scale0/wire/actions.py and zerotask/wire/actions.py, and the same function
+decides: groundwork/authority.py.
 """
 
 from __future__ import annotations

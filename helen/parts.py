@@ -54,15 +54,15 @@ class FarTunnels(Protocol):
 
 
 class Network(Protocol):
-    """Describes helen.cluster.service.HelenNetwork as far as others need it: it stands above them, and is an extra."""
+    """Describes helen.cluster.helen_network.HelenNetwork as far as others need it, which need not have its extra."""
 
     @property
     def jobs(self) -> Jobs | None:
-        """The jobs of ZeroTask; None where Helen works for no broker of it."""
+        """Return the jobs of ZeroTask; None if this Helen works for no broker of it."""
 
     @property
     def far_tunnels(self) -> FarTunnels | None:
-        """The way to agents of other Helens; None without a network key."""
+        """Return the tunnels to agents of other Helens; None without a network key."""
 
     def overview(self) -> dict[str, Any]:
         """Return `scale0`, `shared` and `zerotask`, each a dict or None, and `troubles` where there are any."""

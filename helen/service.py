@@ -1,4 +1,4 @@
-"""Starts, reloads and stops one Helen. What it consists of is made in wiring.py."""
+"""Starts, reloads and stops one Helen. wiring.py makes its parts."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ from twisted.logger import Logger
 
 from groundwork.atomic_write import write_durably
 from groundwork.clock_watch import NEWS_SECONDS, Jump
-from helen import ports, systemd, wiring
+from helen import arrow_memory, garbage_looks, ports, reactor_looks, systemd, wiring
 from helen.departed_agents import EphemeralAgents
 from helen.evaluation.clock_trust import ClockTrust
-from helen.files.state_dir import StateError, why_unwritable
+from helen.files.state_dir import StateError, why_unopened, why_unwritable
 from helen.jobs.pipeline_status import LOOK_SECONDS
 from helen.journal import lazy_parquet
 from helen.journal.values import REFUSING, SEALING, WRITING, JournalError, Trouble
 from helen.notify.missed import StoredDecision, missed
 from helen.parts import Parts
 from helen.ports import is_loopback
+from helen.processor_wait import ProcessorWait
+from helen.reactor_looks import ReactorLooks
 from helen.sessions.listener import TICK_SECONDS, AgentListener, TLSListener
 from helen.sessions.openssl_calls import MISSING
 from helen.sessions.tls_hub import TLSHub
@@ -50,17 +52,17 @@ from helen.web.pages.registry import PAGES
 from helen.web.site import Web
 
 RETRY_AFTER = 1  # seconds that agents are told to stay away while Helen restarts
-# Sets how many new objects the garbage collector lets come before it looks at them, which holds the reactor: at 50,000
-# it did so for 55 ms, half of them what requests had left behind. 2,000 take 2 ms, and ten times as many at its next
-# look 4 ms. A full one takes 0.1 s and more with 20,000 states, and is put off: what ends here is in no cycle of ours.
-COLLECT = (2_000, 10, 2_500)
+# Sets how many more objects may come than go before the garbage collector looks at the new ones, which holds the
+# reactor: at 50,000 it did so for 55 ms, half of them what requests had left behind. 2,000 take 2 ms.
+# helen/garbage_looks.py looks earlier where as many go as come. A full look takes 0.1 s and more with 20,000 states,
+# and is put off, for hours at the highest load: what ends here is in no cycle of ours.
+COLLECT = (2_000, 10, 100_000)
 # After so long a thread that computes lets another one run. An agent's ping takes the interpreter back three times
 # (poll, recv, send), and the journal's threads compute while agents wait; Python's own figure is 5 ms.
-SWITCH_SECONDS = 0.0002
+SWITCH_SECONDS = 0.00005
 REFRESH_SECONDS = 3_600.0  # between looks at certificates and manifests that age
 SWEEP_SECONDS = 10.0  # between two looks for tokens of the HTTP API that have expired
 TRUST_SECONDS = 30.0  # between two looks at agents' clocks while this machine's is in doubt
-LAG_SECONDS = 0.25  # between two looks at how late the reactor is
 STOP_SECONDS = 4.5  # after which Helen leaves whatever hangs: SIGTERM ends it within 5 s
 STORE_SECONDS = 1.0  # of those, for what waits for the store; it tells the present, and is told again
 # Settings that SIGHUP changes; of the others the log says that they need a restart.
@@ -108,7 +110,8 @@ class HelenService(Service):
             self._live, self._watch, self._linter = self._opened.parts.live, self._opened.watch, self._opened.linter
             self._bind()
         except (StateError, JournalError, CannotListenError, OSError) as error:
-            self._refuse_to_start(why_unwritable(self._chosen.state, error) or ports.sentence_of(error), error)
+            sentence = why_unwritable(self._chosen.state, error) or why_unopened(error) or ports.sentence_of(error)
+            self._refuse_to_start(sentence, error)
         self._reactor.callWhenRunning(self._run)
 
     def _refuse_to_start(self, sentence: str, error: Exception) -> None:
@@ -125,7 +128,7 @@ class HelenService(Service):
         parts, chosen = self._opened.parts, self._chosen
         self._agents = self._listen_for_agents(given.get("agents"))
         if chosen.network.is_wanted:  # an extra: an installation that doesn't use it need not have what it imports
-            self._network = importlib.import_module("helen.cluster.service").HelenNetwork(parts)
+            self._network = importlib.import_module("helen.cluster.helen_network").HelenNetwork(parts)
         else:
             self._network = None
         self.parts: Parts = attrs.evolve(parts, network=self._network)
@@ -231,8 +234,7 @@ class HelenService(Service):
 
     def _start_loops(self) -> None:
         parts = self.parts
-        self._due = self._reactor.seconds() + LAG_SECONDS
-        self._every(LAG_SECONDS, self._measure_lag)
+        self._watch_reactor()
         self._every(TICK_SECONDS, parts.sessions.sweep)
         self._every(TICK_SECONDS, parts.evaluator.tick)
         ephemeral = EphemeralAgents(parts, None if self._network is None else self._network.has_agent)
@@ -251,6 +253,19 @@ class HelenService(Service):
         watchdog = systemd.watchdog_seconds()
         if watchdog is not None:
             self._every(watchdog, functools.partial(systemd.notify, "WATCHDOG=1"))
+
+    def _watch_reactor(self) -> None:
+        """Begin to look how late the reactor is. If the kernel does not tell what of that is a busy machine, log it."""
+        kernel = ProcessorWait()
+        if kernel.times() is None:
+            self.log.info(
+                "the kernel does not tell how long a thread waits for a processor (/proc/self/task/{tid}/schedstat):"
+                " /metrics has how late the reactor is, and not what of that Helen held it",
+                tid=threading.get_native_id(),
+            )  # fmt: skip
+        self._looks = ReactorLooks(self.parts.telemetry, self._reactor.seconds, kernel.times)
+        self._looks.watch(self._reactor)
+        self._every(reactor_looks.LOOK_SECONDS, self._measure_lag)
 
     def _serve(self) -> None:
         self._agents.startReading()
@@ -301,11 +316,10 @@ class HelenService(Service):
     # ---------------------------------------------------------------------------------------------- running
 
     def _measure_lag(self) -> None:
-        """Observe how late this call is. One that comes after a long pause is one call, not as many as were due."""
+        """Observe how late this call is, before it does anything that takes time."""
+        self._looks.look()
         self.parts.clock.look()
-        now = self._reactor.seconds()
-        self.parts.telemetry.loop_lag.observe(max(0.0, now - self._due))
-        self._due = now + LAG_SECONDS
+        garbage_looks.look()
 
     def _on_jump(self, jump: Jump) -> None:
         """Log a step of the clock, or a sleep; a short stall of a busy machine is no news."""
@@ -474,6 +488,7 @@ def _missed(history: Path, recovered: Sequence[Any], cursor: int) -> Deferred[li
 def _set_up_interpreter() -> None:
     """Let threads change often, and freeze what is here: the garbage collector needn't look at it for every result."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    arrow_memory.choose()
     if gc.isenabled():  # else a person waits for the first result: 0.2 s, and little is to be found yet
         gc.collect()
         lazy_parquet.load()

@@ -1,4 +1,4 @@
-"""The options of `twistd helen`. What they start is helen/service.py."""
+"""Reads the options of `twistd helen`. They start helen/service.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ use_monotonic_clock(the_reactor)  # before anything is scheduled
 
 
 class Options(PlainOptions):
-    """The flags of `twistd helen`; each is a HELEN_* variable and a line of --config FILE, too."""
+    """Declares the flags of `twistd helen`; each is a HELEN_* variable and a line of --config FILE, too."""
 
     program = "helen"
     synopsis = "[options]"

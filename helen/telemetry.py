@@ -6,15 +6,18 @@ Pure and bounded: each counter's labels are words of ours (the first MOST_WORDS 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
+
+from attrs import frozen
 
 from equus_protocol.results import STATUS_WORDS
 
 MOST_WORDS = 50  # values of one label: errors and outcomes are a dozen; this is for words that a peer may choose
 QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds of what should be none
 SLOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # of a check: its timeout is 10 s
+LOOKS_KEPT = 240  # of the reactor's lag: those of a minute
 LATE = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0)  # of results on their way: spools hold them
 
 
@@ -65,6 +68,17 @@ class Stored(Protocol):
     def document(self) -> Any: ...
 
 
+@frozen
+class Look:
+    """Describes a look at the reactor: how many seconds late it came, and how many of these Helen held the reactor.
+
+    `held` is None where the kernel does not tell how long a thread waits for a processor.
+    """
+
+    lag: float
+    held: float | None
+
+
 class Telemetry:
     """Holds the figures of one Helen, from its start on."""
 
@@ -73,9 +87,20 @@ class Telemetry:
         self.duration = Histogram(SLOW)
         self.lag = Histogram(LATE)
         self.loop_lag = Histogram(QUICK)
+        self.loop_held = Histogram(QUICK)  # what of that lag was no wait for a processor
+        self.processor_wait: float | None = None  # seconds of the reactor's thread; None: the kernel does not tell
+        self.looks: deque[Look] = deque(maxlen=LOOKS_KEPT)
         self.requests = Words()  # of the HTTP API, by the class of the answer
         self.pushed = 0  # times that agents were told of another set of checks
         self.streams_cut = 0
+
+    def looked(self, look: Look, waited: float | None) -> None:
+        """Count a look at the reactor. `waited`: all seconds that its thread has waited for a processor so far."""
+        self.looks.append(look)
+        self.loop_lag.observe(look.lag)
+        self.processor_wait = waited
+        if look.held is not None:
+            self.loop_held.observe(look.held)
 
     def cut(self) -> None:
         """Count a stream that was ended because its reader was too slow."""

@@ -66,6 +66,7 @@ from helen.storage.database import Loaded, Store
 from helen.targets.mesh_control import MeshControl
 from helen.targets.target_control import TargetControl
 from helen.telemetry import Telemetry
+from helen.turn_rotation import TurnRotation
 
 EPOCH = "events.epoch"  # in kv: the first part of the ids of this state directory's events
 
@@ -91,6 +92,7 @@ class _Ground:
     """Holds what lies on the disk of one Helen, opened: all other parts stand on it."""
 
     reactor: Any
+    rotation: TurnRotation
     chosen: Settings
     clock: ClockWatch
     now: float  # unix seconds of this start
@@ -190,8 +192,8 @@ def wire(
         drain=Drain(reactor, ground.state, sessions),
         pipeline=PipelineWatch(ground.state / "history"),
     )
-    ground.authority.is_connected = sessions.roster.is_connected
-    ground.authority.reserved = lambda name: (
+    ground.authority.enrolment.is_connected = sessions.roster.is_connected
+    ground.authority.enrolment.reserved = lambda name: (
         why_reserved(name) or parts.passive.why_kept(name) or parts.targets.why_kept(name)
     )
     parts.passive.labels_of_target = parts.targets.labels_of
@@ -227,16 +229,17 @@ def _open(reactor: Any, chosen: Settings, on_trouble: Callable[[Trouble], None])
     authority = Authority.open(state, store, stored, chosen.names, now, host_of(chosen))
     keys = keyring.load(state, chosen.signing_keys, time.time)
     durable: Event[[Batch]] = Event()
+    rotation = TurnRotation(reactor, reactor.seconds)
     journal = Journal(
         state / "journal", state / "history", reactor.callFromThread, durable, on_trouble, clock.wall,
         retention=retention(chosen), limits=Limits(series_per_agent=chosen.quotas["series"].most),
-        settled=clock.settled_for_thread,
+        settled=clock.settled_for_thread, later=rotation.soon, slice_seconds=rotation.slice_seconds,
     )  # fmt: skip
     recovery = journal.open()
     for sentence in recovery.sentences:
         tell = log.info if sentence in recovery.harmless else log.warn
         tell("{sentence}", sentence=sentence)
-    return _Ground(reactor, chosen, clock, now, store, stored, authority, keys, journal, recovery, durable)
+    return _Ground(reactor, rotation, chosen, clock, now, store, stored, authority, keys, journal, recovery, durable)
 
 
 def _sessions(ground: _Ground, library: Library) -> SessionService:
@@ -245,6 +248,7 @@ def _sessions(ground: _Ground, library: Library) -> SessionService:
         ground.reactor, ground.authority, ground.journal, ground.store, library, add_statements=keys.add_statements,
         pinned=lambda: keys.for_enrolment(library.published), minimum=ground.chosen.minimum_equus,
         quotas=ground.chosen.quotas, wall=ground.clock.wall, steady=ground.clock.steady, settled=ground.clock.settled,
+        rotation=ground.rotation,
     )  # fmt: skip
     sessions.trust_labels(ground.chosen.trust_labels)
     for known in ground.stored.agents:
@@ -255,7 +259,7 @@ def _sessions(ground: _Ground, library: Library) -> SessionService:
 
 def _evaluator(ground: _Ground, sessions: SessionService, passive_rules: Callable[[str], dict[str, Rule]]) -> Evaluator:
     evaluator = Evaluator(
-        ground.reactor, ground.state, ground.journal, sessions.delivery.run_now, passive_rules=passive_rules,
+        ground.rotation, ground.state, ground.journal, sessions.delivery.run_now, passive_rules=passive_rules,
         wall=ground.clock.wall, boot=ground.clock.boot,
     )  # fmt: skip
     for sentence in evaluator.open(ground.recovery.records):

@@ -21,7 +21,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from scale0.endpoint.connection import Connection, KeyRing
-from scale0.endpoint.negotiation import State, Target
+from scale0.endpoint.effects import State, Target
 from scale0.endpoint.requests import GRACE, is_late
 from scale0.wire import options as opt
 

@@ -168,7 +168,11 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterable[str]:
 @click.group()
 @click.option("--broker", metavar="ENDPOINT", envvar="SCALE0_BROKER", help="The broker's frontend, tcp://HOST:PORT.")
 @click.option(
-    "--auth-id", default="", envvar="SCALE0_AUTH_ID", help="An auth_id of `management` in the broker's configuration."
+    "--auth-id",
+    metavar="ID",
+    default="",
+    envvar="SCALE0_AUTH_ID",
+    help="An auth_id of `management` in the broker's configuration.",
 )
 @click.option(
     "--auth-password-file", type=click.Path(exists=True, dir_okay=False), help="A file; its first line is the password."
@@ -176,7 +180,7 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterable[str]:
 @click.option(
     "--curve-key", type=click.Path(exists=True, dir_okay=False), help="Your own key pair, as `keygen` writes it."
 )
-@click.option("--server-key", default="", help="The broker's public key; needed with --curve-key.")
+@click.option("--server-key", metavar="KEY", default="", help="The broker's public key; needed with --curve-key.")
 @click.option(
     "--timeout",
     type=DurationOption(0.1, 3600),
@@ -226,7 +230,10 @@ for _row in COMMANDS:
 @click.argument("key", required=False, default="")
 @click.pass_context
 def errors(context: click.Context, action: str | None, key: str) -> None:
-    """Show peers that keep failing and are ignored; `errors clear [KEY]` forgets their failures."""
+    """Show peers that are ignored, since they keep failing.
+
+    `errors clear [KEY]` forgets their failures.
+    """
     _run(_settings(context), "clear_errors" if action else "errors", key)
 
 
@@ -257,7 +264,9 @@ def keygen(identity: str, out: str, roles: tuple[str, ...]) -> None:
 
 @main.command()
 def password() -> None:
-    """Turn a password into the record for auth_password in `management` of a configuration."""
+    """Turn a password into the record for a configuration.
+
+    The record is the value of auth_password in `management`."""
     if sys.stdin.isatty():
         secret = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     else:

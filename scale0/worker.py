@@ -29,7 +29,7 @@ from twisted.python.failure import Failure
 
 from scale0.endpoint.connection import Connection, KeyRing
 from scale0.endpoint.document_holder import DocumentHolder
-from scale0.endpoint.negotiation import State, Target
+from scale0.endpoint.effects import State, Target
 from scale0.endpoint.requests import OutgoingRequests
 from scale0.wire import options as opt
 

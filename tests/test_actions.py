@@ -50,7 +50,7 @@ def test_every_entry_has_an_action() -> None:
 
 
 def test_one_name_is_one_action() -> None:
-    """What is asked for by several entries takes the same scope at each: publishing, asking an agent, looking."""
+    """An action that several entries offer takes the same scope at each: publishing, asking an agent, looking."""
     by_name: dict[str, set[str | None]] = {}
     for action in entries().values():
         by_name.setdefault(action.name, set()).add(action.scope)

@@ -1,4 +1,4 @@
-"""What is installed without any extra must start: the server, the agent, and each command that needs none."""
+"""Tests that an installation without any extra starts: the server, the agent, and each command that needs none."""
 
 from __future__ import annotations
 

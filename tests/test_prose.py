@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import prose
+from tests import prose, prose_documents
 
 ROOT = Path(__file__).parents[1]
 # Words that say in a picture what a plain word says as well; docs/glossary.rst explains none of them.
@@ -26,6 +26,25 @@ MAY_SAY: dict[str, frozenset[str]] = {
     "helen/web": frozenset({"board"}),  # the page, of which the glossary has a row
     "helen/cli": frozenset({"board"}),  # that of helen top
 }
+# Folders whose docstrings all begin with a verb; one that is cleaned is added here.
+WITH_VERBS = (
+    "groundwork", "equus_protocol", "equus", "scale0", "zerotask", "helen/agents", "helen/assignments", "helen/backup",
+    "helen/cli", "helen/cluster", "helen/discovery", "helen/evaluation", "helen/explain", "helen/files",
+    "helen/forwards", "helen/identity", "helen/importing", "helen/keys", "helen/library", "helen/notify",
+    "helen/promql", "helen/queries", "helen/quotas", "helen/settings", "helen/states", "helen/storage",
+    "helen/targets", "helen/tunnels",
+)  # fmt: skip
+# Words with which a sentence on a thing begins, instead of one on what is done.
+NOUN = re.compile(r"(the|an?|one|two|all|another|each|these|those|our|some|something|where|true|false|values)\b", re.I)
+# A sentence that begins so keeps its reader waiting for a subject; a question may.
+CLAUSE = re.compile(r"(?:[-*] )?(What|Whoever|Who|Whose|Of|Those)\b")
+SENTENCE_END = re.compile(r"(?<=[.:!?])\s+")
+# Folders in which a sentence may be long or begin with a clause.
+NOT_HELD = frozenset(("newsfragments",))
+# A place in front of its subject, as in `Behind it stands a proxy`, makes a reader go back.
+INVERTED = re.compile(
+    r"(In|On|At|Behind|Beside|Besides|Under|Below|Above|Between|There) (\w+ ){0,4}(stands?|lies?|goes) "
+)
 RULES_HEADING = "The rule for sentences"  # below it the glossary quotes the words that it forbids
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -50,6 +69,25 @@ def she_in_documents(root: Path) -> list[str]:
             if prose.SHE.search(line):
                 found.append(f"{path.relative_to(root)}:{number}: {line.strip()[:90]}")
     return found
+
+
+def clauses_in_documents(root: Path) -> list[str]:
+    """Return the sentences of docs/ that begin with a clause, such as `What is left out is ...`; headings have none."""
+    found = []
+    for path in sorted((root / "docs").rglob("*.rst")):
+        if path.stem in NOT_HELD:
+            continue
+        for block in re.split(r"\n\s*\n", path.read_text()):
+            for sentence in SENTENCE_END.split(" ".join(block.split())):
+                if CLAUSE.match(sentence) and sentence.endswith((".", ":")):
+                    found.append(f"{path.relative_to(root)}: {sentence[:90]}")
+    return found
+
+
+def clean_documents(root: Path) -> list[Path]:
+    """Return the documents whose sentences are all short: all but those of NOT_HELD."""
+    found = [path for path in documents(root) if path.suffix == ".rst"]
+    return [path for path in found if path.stem not in NOT_HELD and path.parent.name not in NOT_HELD]
 
 
 def she_in_strings(root: Path) -> list[str]:
@@ -97,6 +135,19 @@ def _words_of(text: str) -> Iterator[tuple[int, str, list[str]]]:
             yield token.start[0], f"name {token.string}", [part.lower() for part in PARTS.findall(token.string)]
 
 
+def noun_phrases(root: Path, folders: tuple[str, ...] = WITH_VERBS) -> list[str]:
+    """Return the docstrings of these folders that begin with a thing, and not with what is done to it."""
+    found = []
+    for path in prose.files_of(list(folders), root):
+        name = str(path.relative_to(root))
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                docstring = ast.get_docstring(node) or ""
+                if NOUN.match(docstring):
+                    found.append(f"{name}:{node.body[0].lineno}: {docstring.splitlines()[0][:90]}")
+    return found
+
+
 def foreign_rooms(root: Path) -> list[str]:
     """Return the packages of setup.cfg that no figure is taken of."""
     listed = re.findall(r"^    (\w+)$", (root / "setup.cfg").read_text(), re.M)
@@ -138,6 +189,28 @@ def test_no_metaphors() -> None:
     """A new one needs a row in the glossary, and a reason in MAY_SAY."""
     assert metaphors(ROOT) == []
     assert all((ROOT / path).exists() for path in MAY_SAY)
+
+
+def test_no_sentence_of_a_document_begins_with_a_clause() -> None:
+    """In each document that is held to it."""
+    assert clauses_in_documents(ROOT) == []
+
+
+def test_sentences_of_documents_are_short() -> None:
+    """At most 35 words, so that they are read once; `python -m tests.prose_documents` names the others."""
+    assert prose_documents.too_long(clean_documents(ROOT)) == []
+    assert all((ROOT / "docs" / f"{name}.rst").exists() or (ROOT / name).is_dir() for name in NOT_HELD)
+
+
+def test_no_sentence_of_a_document_is_inverted() -> None:
+    """The subject comes first: `A proxy stands behind it.`"""
+    assert prose_documents.found(clean_documents(ROOT), ROOT, lambda sentence: bool(INVERTED.match(sentence))) == []
+
+
+def test_docstrings_begin_with_a_verb() -> None:
+    """In each folder that has been cleaned; `Describes`, `Holds` and `Says that` are verbs for values and errors."""
+    assert noun_phrases(ROOT) == []
+    assert all((ROOT / folder).is_dir() for folder in WITH_VERBS)
 
 
 # ------------------------------------------------------------------------------------------------ the rules can fail
@@ -211,6 +284,60 @@ def test_a_metaphor_is_found(tmp_path: Path, source: str, where: str) -> None:
 def test_words_that_only_look_so(tmp_path: Path) -> None:
     """Keyboards, bookings and a dashboard are no metaphors of ours."""
     assert metaphors(tree(tmp_path, "keyboard = dashboard = 1  # a bookkeeper\n")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""The things of a host."""\n',
+        'class Thing:\n    """A thing, and its name."""\n',
+        'def has_thing() -> bool:\n    """True if there is a thing."""\n    return True\n',
+    ],
+)
+def test_a_thing_at_the_beginning_is_found(tmp_path: Path, source: str) -> None:
+    """In the docstring of a module, a class and a function; a word that only begins so is none."""
+    assert len(noun_phrases(tree(tmp_path, source), ("groundwork",))) == 1
+    (tmp_path / "groundwork" / "things.py").write_text(source.replace('"""T', '"""Allow t').replace('"""A', '"""Onea'))
+    assert noun_phrases(tmp_path, ("groundwork",)) == []
+
+
+def test_a_clause_at_the_beginning_is_found(tmp_path: Path) -> None:
+    """Behind another sentence, over a break of lines, and in a list; no heading and no question."""
+    page = "What is told\n------------\n\nIt runs. Of\nits parts two run. Often: what it says.\n\n"
+    page += "- Who asks is told.\n\nWhat now? Whatever. Offers.\n"
+    root = tree(tmp_path, GOOD, page=page)
+    assert clauses_in_documents(root) == ["docs/page.rst: Of its parts two run.", "docs/page.rst: - Who asks is told."]
+
+
+def test_a_long_sentence_is_found(tmp_path: Path) -> None:
+    """In text, a list, a table and a glossary; a literal is one word, and neither code nor a heading is a sentence."""
+    many = " ".join(["word"] * 36)
+    literal = f"Say ``{many}`` and {{}}it.".replace("{}", ":doc:`page` ")
+    assert [prose_documents.length(each) for each in prose_documents.sentences(literal)] == [5]
+    code = f"Code::\n\n    {many}\n\n.. code-block:: toml\n   :caption: x\n\n   {many}"
+    page = f"{many}\n{'=' * 200}\n\n{code}\n\n{literal}\n\n"
+    root = tree(tmp_path, GOOD, page=page)
+    assert prose_documents.too_long(clean_documents(root), root) == []
+    table = f".. list-table::\n\n   * - short\n     - {many}\n\n"
+    page += f"It runs. {many}.\n\n- {many}\n\n{table}.. glossary::\n\n   term\n      {many}\n"
+    (root / "docs" / "page.rst").write_text(page)
+    assert len(prose_documents.too_long(clean_documents(root), root)) == 4
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_inverted"),
+    [
+        ("Behind it stands a proxy.", True),
+        ("In the folder lies a key.", True),
+        ("There it goes on.", True),
+        ("A proxy stands behind it.", False),
+        ("In the folder it finds a key.", False),
+        ("Understands, and stands.", False),
+    ],
+)
+def test_an_inverted_sentence(sentence: str, is_inverted: bool) -> None:
+    """A place, and then the verb."""
+    assert bool(INVERTED.match(sentence)) is is_inverted
 
 
 def test_she_is_found(tmp_path: Path) -> None:

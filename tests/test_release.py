@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -44,7 +45,7 @@ def pins_of(name: str) -> dict[str, Pin]:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_lock_satisfies_setup_cfg(name: str) -> None:
-    """What is required is there, in a version that is allowed, and what builds the package as well (F88)."""
+    """Each requirement is there, in a version that is allowed, and so is what builds the package (F88)."""
     pins = pins_of(name)
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     wrong = [
@@ -205,3 +206,27 @@ def test_the_sbom(dist: Path) -> None:
         left = {need for ref in left for need in needs[ref]} - reached
     assert {part["bom-ref"] for part in parts.values()} - reached <= {parts["setuptools"]["bom-ref"]}  # it builds
     assert "://" not in "".join(part["purl"] for part in parts.values())
+
+
+# ---------------------------------------------------------------------------------------------- ./dev lock
+
+UV = """#!/bin/sh
+while [ $# -gt 0 ]; do if [ "$1" = --output-file ]; then echo made > "$2"; fi; shift; done
+"""
+
+
+def test_locks_are_made_anew_in_the_environment_that_is_there(tmp_path: Path) -> None:
+    """All of them; the environment stays although setup.cfg has changed, or the new one would lack what locks name."""
+    shutil.copy(ROOT / "dev", tmp_path / "dev")
+    for name in ("setup.cfg", "pyproject.toml"):
+        (tmp_path / name).write_text("changed\n")
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / ".made-from").write_text("of another setup.cfg\n")
+    for name, script in (("uv", UV), ("pip", "#!/bin/sh\nexit 1\n")):
+        (tmp_path / ".venv" / "bin" / name).write_text(script)
+        (tmp_path / ".venv" / "bin" / name).chmod(0o755)
+    subprocess.run([tmp_path / "dev", "lock"], check=True)
+    assert (tmp_path / ".venv" / ".made-from").read_text() == "of another setup.cfg\n"
+    made = {path.name for path in (tmp_path / "requirements").iterdir()}
+    assert made == {f"{name}.lock" for name in LOCKS}

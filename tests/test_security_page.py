@@ -77,7 +77,7 @@ def rows_of_limits() -> list[tuple[str, list[str], list[str], list[str]]]:
 
 
 def constants_of(body: list[ast.stmt]) -> dict[str, object]:
-    """What stands in a module or a class as `NAME = ...`, if it is made of numbers and of names before it."""
+    """Return what stands in a module or a class as `NAME = ...`, if it is made of numbers and of names before it."""
     found: dict[str, object] = {}
     for statement in body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
@@ -94,7 +94,7 @@ def body_of(module: str) -> list[ast.stmt]:
 
 
 def value_of(name: str) -> object:
-    """What stands under `package.module.NAME`, or as a default under `package.module.Class().field`.
+    """Return what stands under `package.module.NAME`, or as a default under `package.module.Class().field`.
 
     It is read and not imported: this file is run before each landing, and all of Helen takes seconds to import.
     """
@@ -109,7 +109,7 @@ def value_of(name: str) -> object:
 
 
 def test_each_limit_is_a_constant_of_that_value() -> None:
-    """What the page says is what the code has."""
+    """The page says what the code has."""
     named = [constant for _, constants, _, _ in rows_of_limits() for constant in constants]
     assert len(named) > 50
     wrong = {}

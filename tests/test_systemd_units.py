@@ -94,7 +94,7 @@ def calls_of(group: str) -> frozenset[str]:
 
 
 def allowed(unit: str) -> set[str]:
-    """What SystemCallFilter= lets through, in the order of its lines."""
+    """Return what SystemCallFilter= lets through, in the order of its lines."""
     through = set(calls_of("@default"))
     for line in lines_of(unit):
         name, _, value = line.partition("=")

@@ -47,10 +47,19 @@ NOT_FOUND = (
     envvar="ZEROTASK_STATE",
     help="Folder of a broker on this machine; act as its operator.",
 )
-@click.option("--broker", envvar="ZEROTASK_BROKER", default=BROKER, show_default=True, help="Endpoint of a broker.")
+@click.option(
+    "--broker",
+    metavar="ENDPOINT",
+    envvar="ZEROTASK_BROKER",
+    default=BROKER,
+    show_default=True,
+    help="Endpoint of a broker.",
+)
 @click.option("--curve-key", type=click.Path(path_type=Path), help="Your CURVE pair, as `scale0ctl keygen` writes it.")
-@click.option("--broker-key", help="The broker's public CURVE key.")
-@click.option("--client", "name", help="Name of this client: tasks belong to it. Its key's name, or else `cli`.")
+@click.option("--broker-key", metavar="KEY", help="The broker's public CURVE key.")
+@click.option(
+    "--client", "name", metavar="NAME", help="Name of this client: tasks belong to it. Its key's name, or else `cli`."
+)
 @click.option(
     "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of output."
 )
@@ -101,27 +110,38 @@ def _json(context: click.Context, parameter: click.Parameter, value: str) -> Any
 def _task_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a task to a command."""
     for option in (
-        click.option("--result-ttl", type=DurationOption(), help="Time for which its result is kept."),
-        click.option("--max-attempts", type=int, help="Attempts before it has failed."),
-        click.option("--time-limit", type=DurationOption(), help="Time of one attempt."),
-        click.option("--delay", type=DurationOption(), help="Time before it may run."),
-        click.option("--priority", type=click.IntRange(0, 9), help="0 to 9; 9 goes first."),
+        click.option("--result-ttl", type=DurationOption(), help="Keep the result so long; default: 24h."),
+        click.option("--max-attempts", type=int, help="Attempts before it has failed; default: 3."),
+        click.option("--time-limit", type=DurationOption(), help="Longest time of one attempt; default: 1h."),
+        click.option("--delay", type=DurationOption(), help="Time before it may run; default: 0s."),
+        click.option("--priority", type=click.IntRange(0, 9), help="9 goes first; default: 4."),
     ):
         command = option(command)
     return command
 
 
+params_option = click.option(
+    "--params",
+    metavar="JSON",
+    default="[]",
+    callback=_json,
+    help="Array or object of the function's parameters; default: [].",
+)
+
+
 @main.command()
 @click.argument("method")
-@click.option("--params", default="[]", callback=_json, help="Params of the function, a JSON array or object.")
+@params_option
 @click.option("--wait", type=DurationOption(), help="Time to wait for the result, which is then printed.")
-@click.option("--task-id", help="Id of the task; if it is submitted twice, it still is one task.")
+@click.option("--task-id", metavar="ID", help="Id of the task: submitted twice with it, it is still one task.")
 @_task_options
 @click.pass_obj
 def submit(
     chosen: dict[str, Any], /, method: str, params: Any, wait: float | None, task_id: str | None, **options: Any
 ) -> None:
-    """Submit a task that calls METHOD; print its id, or with --wait its result.
+    """Submit a task that calls METHOD.
+
+    It prints the task's id, or with --wait its result. A node's own policy for METHOD has other defaults.
 
     Durations are written as 500ms, 30s, 5m or 2h; 30 is seconds. Exit status 1 if the task failed, or has not ended
     within --wait.
@@ -143,7 +163,7 @@ def submit(
 @click.argument("task_id")
 @click.pass_obj
 def status(chosen: dict[str, Any], task_id: str) -> None:
-    """Print the state of a task, and the last status that its node reported."""
+    """Print the state of a task. The last status that its node reported comes with it."""
     _call(chosen, "task", "client_task_status", {"task_id": task_id}, lambda found: show.fields(found, chosen["json"]))
 
 
@@ -161,7 +181,7 @@ def result(chosen: dict[str, Any], task_id: str, wait: float) -> None:
 @click.argument("task_id")
 @click.pass_obj
 def cancel(chosen: dict[str, Any], task_id: str) -> None:
-    """Cancel a task: it has failed then, and its node is told to stop."""
+    """Cancel a task. It has failed then, and its node is told to stop."""
 
     def tell(ended: bool) -> None:
         echo(f"{task_id} is cancelled" if ended else f"{task_id} had ended before")
@@ -178,8 +198,10 @@ def retry(chosen: dict[str, Any], task_id: str) -> None:
 
 
 @main.command()
-@click.option("--state", "wanted", help="Only tasks in this state.")
-@click.option("--method", help="Only tasks of this method.")
+@click.option(
+    "--state", "wanted", metavar="STATE", help="Only tasks in this state: queued, assigned, running, finished, failed."
+)
+@click.option("--method", metavar="METHOD", help="Only tasks of this method.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Most tasks to list.")
 @click.pass_obj
 def tasks(chosen: dict[str, Any], wanted: str | None, method: str | None, limit: int) -> None:
@@ -192,7 +214,7 @@ def tasks(chosen: dict[str, Any], wanted: str | None, method: str | None, limit:
 @main.command()
 @click.pass_obj
 def nodes(chosen: dict[str, Any]) -> None:
-    """List the nodes: slots, seconds of silence, their tasks and methods. For operators."""
+    """List the nodes, with their tasks and methods. For operators."""
     columns = ["node", "slots", "silent", "drained", "waiting", "tasks", "methods"]
     _operate(chosen, "nodes", {}, lambda found: show.table(found, columns, chosen["json"]))
 
@@ -202,9 +224,10 @@ def nodes(chosen: dict[str, Any]) -> None:
 @click.option("--undo", is_flag=True, help="Give it tasks again.")
 @click.pass_obj
 def drain(chosen: dict[str, Any], name: str, undo: bool) -> None:
-    """Give the node NAME no further task, until --undo or the end of the broker. For operators.
+    """Give the node NAME no further task. For operators.
 
-    It goes on with the tasks that it has; once `zerotask nodes` shows none, it can be stopped.
+    This holds until --undo or the end of the broker. The node goes on with its tasks. Once
+    `zerotask nodes` shows none, it can be stopped.
     """
     text = f"{name} is given tasks again" if undo else f"{name} is given no further task"
     _operate(chosen, "node_drain", {"node": name, "drain": not undo}, lambda done: echo(text))
@@ -213,7 +236,7 @@ def drain(chosen: dict[str, Any], name: str, undo: bool) -> None:
 @main.command()
 @click.pass_obj
 def broker(chosen: dict[str, Any]) -> None:
-    """Print the state of the broker, and how many tasks, clients and nodes it has. For operators."""
+    """Print the broker's state, tasks, clients and nodes. For operators."""
 
     def tell(found: dict[str, Any]) -> None:
         sentences = [] if chosen["json"] else [name for name in ("trouble", "damage") if found.get(name)]
@@ -248,20 +271,20 @@ def damaged(chosen: dict[str, Any], forget: bool) -> None:
 
 @main.group()
 def schedule() -> None:
-    """Add, list and remove schedules: cron lines that submit tasks. For operators."""
+    """Add, list and remove schedules, for operators. A schedule is a cron line that submits tasks."""
 
 
 @schedule.command("add")
 @click.argument("name")
 @click.argument("line")
 @click.argument("method")
-@click.option("--params", default="[]", callback=_json, help="Params of the function, a JSON array or object.")
-@click.option("--zone", default="UTC", show_default=True, help="IANA time zone of the line.")
+@params_option
+@click.option("--zone", metavar="ZONE", default="UTC", show_default=True, help="IANA time zone of the line.")
 @click.option("--catch-up", is_flag=True, help="Run the latest run that fell due while no broker was running.")
 @_task_options
 @click.pass_obj
 def schedule_add(chosen: dict[str, Any], /, name: str, catch_up: bool, **given: Any) -> None:
-    """Submit METHOD at the times of LINE ("minute hour day month weekday")."""
+    """Submit METHOD at the times of a cron LINE. It is "minute hour day month weekday"."""
     params = {"name": name, "catch_up": catch_up} | {key: value for key, value in given.items() if value is not None}
     _operate(chosen, "schedule_add", params, lambda done: echo(f"{name} is scheduled"))
 
@@ -269,7 +292,7 @@ def schedule_add(chosen: dict[str, Any], /, name: str, catch_up: bool, **given: 
 @schedule.command("list")
 @click.pass_obj
 def schedule_list(chosen: dict[str, Any]) -> None:
-    """List the schedules, when each is next due, and the runs that it missed.
+    """List the schedules, with their next and missed runs.
 
     AHEAD is a time up to which a schedule was run while the broker's clock was ahead: those times are not run again.
     """

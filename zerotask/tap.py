@@ -15,7 +15,7 @@ from groundwork.safe_log import guard_log
 from groundwork.steady_reactor import use_monotonic_clock
 from scale0.config.keys import AuthorizedKeys, KeyFault, load_pair
 from scale0.endpoint.connection import Keys
-from scale0.endpoint.negotiation import Target
+from scale0.endpoint.effects import Target
 from scale0.plain_usage import PlainOptions
 from scale0.wire.reader import Network
 from zerotask.broker.scale0_gateway import Scale0Network

@@ -1,4 +1,4 @@
-"""The function of bench/zerotask.py, alone in its folder: a node imports from where it is started."""
+"""Defines the function of bench/zerotask.py, alone in its folder: a node imports from where it is started."""
 
 from zerotask.functions import task
 

@@ -30,7 +30,7 @@ def server(canvas: Canvas, named: dict[str, str]) -> None:
     y = 68.0
     for name, lines in {
         "reactor": ["connections, schedules, states, HTTP;", "it never waits for a disk or a child"],
-        "journal-writer": ["WAL, one sync for a group, then parsing"],
+        "journal-writer": ["WAL, one sync for a group"],
         "journal-sealer": ["closed WALs to Parquet"],
         "helen.storage.database": ["SQLite"],
     }.items():
@@ -93,7 +93,7 @@ H It is history | A WAL of 10 s or 20,000 results becomes a / Parquet segment. |
 PUSH = """
 H A file changes | In the folder, or by helen push. | helen.library.check_folder:FolderWatch
 H It is linted and tested | By equus lint, in a process of its own. | helen.library.linter:Linter
-H Two manifests are signed | N, and N+1 that would undo it. | helen.library.releases:Releases
+H Two manifests are signed | N, and N+1 that would undo it. | helen.library.set_builder:SetBuilder
 H The first ring opens | Members are chosen by a hash of name and / version. | helen.rollout.rings, helen.sessions.rollout_control:RolloutControl
 < reload
 E The agent asks | For the manifest, which it verifies, / then for the files that it lacks. | equus.code.update:Updater

@@ -98,7 +98,7 @@ def _is_unused(variable: Variable) -> bool:
 
 
 def is_host(path: Path) -> bool:
-    """True if a path begins at `host`, the name of `run`'s second parameter by convention."""
+    """Return True if a path begins at `host`, the name of `run`'s second parameter by convention."""
     return path.root.name == "host" and path.root.variable is not None
 
 

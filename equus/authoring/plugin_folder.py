@@ -27,7 +27,7 @@ _HEAD = """\
 
 
 class FolderError(Exception):
-    """The folder can't be used; the text is a sentence."""
+    """Says that the folder can't be used; the text is a sentence."""
 
 
 def proposals(folder: Path) -> tuple[str, int, int]:

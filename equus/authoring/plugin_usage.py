@@ -29,12 +29,12 @@ _ROOTS = ((r"log", "/var/log"), (r"device", "/dev"), (r"file", "/var"))
 
 
 class NoProposal(Exception):
-    """No command line can be proposed; the text continues a sentence about the plugin."""
+    """Says that no command line can be proposed; the text continues a sentence about the plugin."""
 
 
 @frozen
 class Proposal:
-    """A command line and its slots, as they stand in a policy; `others` are options that were left out."""
+    """Describes a command line and its slots, as they stand in a policy; `others` are options that were left out."""
 
     command: tuple[str, ...]
     slots: Mapping[str, Mapping[str, object]]

@@ -37,7 +37,7 @@ def show(path: str | None) -> None:
 @policy.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 def plugins(folder: Path) -> None:
-    """Propose lines of a policy for all plugins of FOLDER, such as /usr/lib/nagios/plugins.
+    """Propose lines of a policy for the plugins of FOLDER. Debian's are in /usr/lib/nagios/plugins.
 
     Each program is run with --help, as the user that plugins run as. The options that its usage demands become slots
     with types; read them, narrow them, and put those that you want into the policy.

@@ -203,7 +203,7 @@ def _without_nils(args: list[Any]) -> list[Any]:
 
 
 def _matches(recorded: Any, given: Any) -> bool:
-    """True if two values are equal; of a table with names only the recorded fields count."""
+    """Return True if two values are equal; of a table with names only the recorded fields count."""
     if isinstance(recorded, dict) and isinstance(given, dict):
         return all(key in given and _matches(value, given[key]) for key, value in recorded.items())
     if isinstance(recorded, list) and isinstance(given, list):
@@ -212,7 +212,7 @@ def _matches(recorded: Any, given: Any) -> bool:
 
 
 def same(expected: Any, actual: Any) -> bool:
-    """True if two values are equal: numbers within one part in a million, an empty list and an empty table alike."""
+    """Return True if two values are equal: numbers to one part in a million, an empty list and an empty table alike."""
     if isinstance(expected, bool) or isinstance(actual, bool):
         return expected is actual
     if isinstance(expected, int | float) and isinstance(actual, int | float):

@@ -15,6 +15,7 @@ from attrs import Factory, define, field, frozen
 
 from equus.capabilities.sampler import SHARED_SAMPLER, Sampler
 from equus.policy.destinations import Bound
+from groundwork.disk_faults import NO_DESCRIPTOR
 
 CODES = frozenset(
     "denied bad-arguments not-found timeout refused unreachable tls protocol too-large"
@@ -35,6 +36,12 @@ class CallFailed(Exception):
         super().__init__(text)
         self.code = code
         self.text = text
+
+
+def demand_descriptor(path: str, fault: OSError) -> None:
+    """Raise CallFailed if a path could not be opened for want of a descriptor: that says nothing of the host."""
+    if fault.errno in NO_DESCRIPTOR:
+        raise CallFailed("failed", f"{path} cannot be opened: {fault.strerror}") from None
 
 
 class Closable(Protocol):
@@ -109,18 +116,27 @@ class Context:
             raise CallFailed("failed", f"{absolute} cannot be read: {fault.strerror}") from None
 
     def read_some(self, absolute: str) -> str:
-        """Read a system file as `read` does, but return an empty text for one that many hosts don't have."""
+        """Read a system file, but return an empty text for one that many hosts don't have, or don't show.
+
+        Raises CallFailed if no descriptor is left to read it with.
+        """
         try:
-            return self.read(absolute)
-        except CallFailed:
+            with open(self.path(absolute), "rb") as file:
+                return file.read(SYSTEM_FILE_BYTES).decode("utf-8", "replace")
+        except OSError as fault:
+            demand_descriptor(absolute, fault)
             return ""
 
     def read_line(self, absolute: str) -> str | None:
-        """Read one line of /sys, stripped, or return None: many of its files come and go, or answer EINVAL."""
+        """Read one line of /sys, stripped, or return None: many of its files come and go, or answer EINVAL.
+
+        Raises CallFailed if no descriptor is left to read it with.
+        """
         try:
             with open(self.path(absolute), "rb") as file:
                 return file.read(4096).decode("utf-8", "replace").strip()
-        except OSError:
+        except OSError as fault:
+            demand_descriptor(absolute, fault)
             return None
 
     def seconds_left(self, wanted: float) -> float:

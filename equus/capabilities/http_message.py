@@ -36,7 +36,7 @@ _BYTES_SHOWN = re.compile(r"bytearray\(b(.*)\)", re.DOTALL)
 
 @frozen
 class Target:
-    """The parts of a checked URL that a request needs."""
+    """Holds the parts of a checked URL that a request needs."""
 
     scheme: str
     host: str
@@ -112,7 +112,10 @@ def check_headers(headers: dict[str, object]) -> dict[str, str]:
 
 @frozen
 class Head:
-    """Status line and headers of an answer; header names are in lower case, values of one name joined by commas."""
+    """Holds status line and headers of an answer.
+
+    Header names are in lower case, values of one name joined by commas.
+    """
 
     version: str
     status: int
@@ -122,7 +125,9 @@ class Head:
 
 
 class Exchange:
-    """One request and its answer on a connection of their own; `receive` returns empty bytes at the connection's end.
+    """Describes one request and its answer on a connection of their own.
+
+    `receive` returns empty bytes at the connection's end.
 
     Call `request` once, then `head` until it returns a final status, then `body` once.
     """

@@ -17,7 +17,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from equus.capabilities import files, safe_open
-from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad, positional
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform, bad, demand_descriptor, positional
 
 # A run moves at most 8 MiB, and text in JSON is up to six times as long: four such calls fit, whatever the log holds.
 TAIL_DEFAULT = 262_144
@@ -226,7 +226,10 @@ def _inodes(folder: str, policy: Any) -> dict[str, int]:
     try:
         _, place = files.granted_path(_CALL, folder, policy)
         opened = safe_open.folder(place)
-    except (CallFailed, OSError):
+    except CallFailed:
+        return {}
+    except OSError as fault:
+        demand_descriptor(folder, fault)
         return {}
     try:
         with os.scandir(opened) as entries:
@@ -240,7 +243,10 @@ def _open_beside(folder: str, name: str, policy: Any, context: Context) -> int |
     try:
         _, place = files.granted_path(_CALL, os.path.join(folder, name), policy)
         return files.open_beneath(place, policy, context)
-    except (CallFailed, OSError, UnicodeError):
+    except OSError as fault:
+        demand_descriptor(os.path.join(folder, name), fault)
+        return None
+    except (CallFailed, UnicodeError):
         return None
 
 

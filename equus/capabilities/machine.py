@@ -9,7 +9,7 @@ import struct
 import time
 from typing import Any
 
-from equus.capabilities.calls import CallFailed, Context, Perform, positional
+from equus.capabilities.calls import CallFailed, Context, Perform, demand_descriptor, positional
 
 # struct utmp of glibc. Its times are 32 bits wide on the older 64-bit ports (for their 32-bit programs) and 64 on
 # the newer.
@@ -115,7 +115,8 @@ def users(args: list[Any], policy: Any, context: Context) -> list[dict[str, Any]
     try:
         with open(context.path("/var/run/utmp"), "rb") as file:
             records = file.read(_UTMP.size * MOST_USERS * 4)
-    except OSError:
+    except OSError as fault:
+        demand_descriptor("/var/run/utmp", fault)
         return _logind_users(context)
     found = (
         _utmp_user(fields, context) for fields in _UTMP.iter_unpack(records[: len(records) // _UTMP.size * _UTMP.size])

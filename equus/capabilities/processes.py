@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from equus.capabilities.calls import CallFailed, Context, Fields, Perform
+from equus.capabilities.calls import CallFailed, Context, Fields, Perform, demand_descriptor
 
 # The kernel's limit of pids is 4,194,304, but more processes than this can't be read within a run's time.
 MOST_PROCESSES = 100_000
@@ -54,7 +54,8 @@ def all_processes(context: Context) -> list[Process]:
     """Return all processes. Raises CallFailed if /proc can't be listed, or there are too many."""
     try:
         names = [name for name in os.listdir(context.path("/proc")) if name.isdigit()]
-    except OSError:
+    except OSError as fault:
+        demand_descriptor("/proc", fault)
         raise CallFailed("unsupported", "/proc cannot be listed on this host") from None
     if len(names) > MOST_PROCESSES:
         raise CallFailed(
@@ -94,7 +95,8 @@ def command_line(pid: int, context: Context) -> str:
     try:
         with open(context.path(f"/proc/{pid}/cmdline"), "rb") as file:
             return file.read(COMMAND_BYTES).rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
-    except OSError:
+    except OSError as fault:
+        demand_descriptor(f"/proc/{pid}/cmdline", fault)
         return ""
 
 

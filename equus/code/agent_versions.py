@@ -20,6 +20,7 @@ from attrs import evolve, frozen
 
 from groundwork.atomic_write import sync_folder, write_durably
 from groundwork.counts import count
+from groundwork.presence import read_if_there
 
 FOLDER = "upgrade"
 STATE_FILE = "state.json"
@@ -31,12 +32,12 @@ _OURS = "helen_equus-"
 
 
 class UpgradeError(Exception):
-    """A version can't be installed; the text says why."""
+    """Says that a version can't be installed; the text says why."""
 
 
 @frozen
 class UpgradeState:
-    """The versions that were tried.
+    """Holds the versions that were tried.
 
     `current` is the confirmed one, and `starts` counts its starts since it last came up. `failed` is the last one that
     was undone, for the reason `why`.
@@ -63,7 +64,7 @@ def is_newer(version: str, than: str) -> bool:
 
 
 class AgentVersions:
-    """The newer versions in one state folder."""
+    """Keeps the newer versions in one state folder."""
 
     def __init__(self, state: Path) -> None:
         self._folder = state / FOLDER
@@ -73,11 +74,17 @@ class AgentVersions:
         return self._folder / version
 
     def state(self) -> UpgradeState:
-        """Return the state that was written last; an empty one if it can't be read."""
+        """Return the state that was written last; an empty one if there is none, or it is damaged.
+
+        Raises OSError if it can't be read: written anew it would forget which version is current, and which failed.
+        """
+        raw = read_if_there(self._folder / STATE_FILE)
+        if raw is None:
+            return UpgradeState()
         try:
-            document = json.loads((self._folder / STATE_FILE).read_bytes())
+            document = json.loads(raw)
             known = UpgradeState(document["current"], document["starts"], document["failed"], document["why"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             return UpgradeState()
         versions = (known.current, known.failed)
         good = all(version is None or (isinstance(version, str) and parse_version(version)) for version in versions)

@@ -18,12 +18,12 @@ MAX_BYTES = 64 * 1_048_576
 
 
 class FolderError(Exception):
-    """A folder can't be read; the text is a sentence with its path."""
+    """Says that a folder can't be read; the text is a sentence with its path."""
 
 
 @frozen
 class CheckFiles:
-    """The files of one folder by name; `faults` says by name why others were left out."""
+    """Holds the files of one folder by name; `faults` says by name why others were left out."""
 
     folder: Path
     files: dict[str, bytes] = field(factory=dict, repr=False)

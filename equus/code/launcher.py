@@ -34,12 +34,30 @@ RUNNING_VERSION = "EQUUS_RUNS"  # the version under STATE/upgrade that this proc
 BASE_PATH = "EQUUS_BASE_PYTHONPATH"  # PYTHONPATH of the installed agent
 
 
+_read_at: tuple[tuple[int | None, ...], str] = ((), "0")  # the folders of the path, and the version found in them
+
+
 def installed_version() -> str:
-    """Return the version of the installed package as it is now on disk. Blocking: it reads the metadata."""
+    """Return the version of the installed package as it is now on disk. Blocking.
+
+    The metadata is read only if a folder of the path has changed, as each installation changes one: an agent asks with
+    each set of checks, and to read the metadata took a fifth of what that costs it.
+    """
+    global _read_at
+    folders = tuple(map(_changed_at, sys.path))
+    if _read_at[0] != folders:
+        try:
+            _read_at = folders, version(DISTRIBUTION)
+        except PackageNotFoundError:  # or no descriptor was left to look with: that is not remembered
+            return "0"
+    return _read_at[1]
+
+
+def _changed_at(folder: str) -> int | None:
     try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "0"
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return None
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -85,7 +103,13 @@ def start_current_version(state: Path, is_allowed: bool, arguments: Sequence[str
     counted here, and an agent that comes up resets the count.
     """
     versions = AgentVersions(state)
-    current = versions.state().current
+    try:
+        current = versions.state().current
+    except OSError as error:  # of a disk that fails: checks run all the same
+        _print_error(
+            f"which version to run can't be read ({error}), so the installed one runs: mend the disk, then restart it"
+        )
+        return
     if current is None or RUNNING_VERSION in os.environ or not is_allowed:
         return
     if not is_newer(current, installed_version()) or not versions.folder_of(current).is_dir():
@@ -121,7 +145,7 @@ def try_out(state: Path, newer: str, arguments: Sequence[str]) -> NoReturn:
 
 
 class Trial:
-    """The trial of one newer version, which has TRIAL_SECONDS to load its checks."""
+    """Runs the trial of one newer version, which has TRIAL_SECONDS to load its checks."""
 
     def __init__(self, state: Path, newer: str, arguments: Sequence[str]) -> None:
         self._versions = AgentVersions(state)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from attrs import evolve, field, frozen
 from twisted.logger import Logger
 
 from equus_protocol.manifest import MAX_FILE, MAX_FILES, ManifestDocument, ManifestRefused, read_unverified
-from groundwork.atomic_write import write_durably
+from groundwork.atomic_write import sync_folder, write_all_durably, write_durably
+from groundwork.presence import is_there, read_if_there
 
 SUFFIX = ".lua"
 LIBRARIES = "lib/"
@@ -29,12 +31,16 @@ log = Logger(namespace="equus.code.library")
 
 
 class LibraryError(Exception):
-    """A folder or a file can't be used; the text says why."""
+    """Says that a folder or a file can't be used; the text says why."""
+
+
+# What reading a stored set raises if it is damaged, or a file of it.
+UNUSABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, ManifestRefused, LibraryError)
 
 
 @frozen
 class CodeFile:
-    """One file as it runs.
+    """Describes one file as it runs.
 
     `wanted` is the hash in the manifest. It differs from `sha256` if that file did not compile and an older one runs.
     """
@@ -54,7 +60,7 @@ class CodeFile:
 
 @frozen
 class CheckSet:
-    """The files that run, by name (`disk.lua`, `lib/name.lua`). A set is never changed, only replaced."""
+    """Holds the files that run, by name (`disk.lua`, `lib/name.lua`). A set is never changed, only replaced."""
 
     digest: str
     files: Mapping[str, CodeFile] = field(factory=dict)
@@ -151,7 +157,7 @@ def _read(path: Path) -> bytes:
 
 @frozen
 class HeldSet:
-    """A pushed set together with its manifest."""
+    """Describes a pushed set together with its manifest."""
 
     manifest: ManifestDocument
     envelope: bytes = field(repr=False)
@@ -164,30 +170,76 @@ class LibraryStore:
     def __init__(self, state: Path) -> None:
         self._folder = state / "library"
         self._objects = self._folder / "objects"
+        self._current: frozenset[str] | None = None  # the hashes in `current` as this process has written it
 
     def load(self) -> HeldSet | None:
         """Return the last good set, else the one before it; None if there never was one."""
         for name in ("current", "previous"):
             path = self._folder / name
-            if not path.exists():
-                continue
             try:
+                if not is_there(path):
+                    continue
                 return self._read_set(path)
-            except (OSError, ValueError, KeyError, TypeError, ManifestRefused, LibraryError) as error:
+            except UNUSABLE as error:
                 log.error("the check set in {path} can't be used: {error}", path=str(path), error=error)
         return None
 
     def save(self, held: HeldSet) -> None:
-        """Make a set the current one: write its files, then `current`. Files of neither set kept are removed."""
-        self._objects.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for file in held.checks.files.values():
-            if not (self._objects / file.sha256).exists():
-                write_durably(self._objects / file.sha256, file.content)
-        current = self._folder / "current"
-        if current.exists():
-            write_durably(self._folder / "previous", current.read_bytes())
-        write_durably(current, _dump(held))
-        self._sweep()
+        """Make a set the current one: write its files, then `current`. Files of neither set kept are removed.
+
+        The one before is renamed, not written again; a crash between the two leaves it alone, under `previous`.
+        """
+        wanted = frozenset(file.sha256 for file in held.checks.files.values())
+        self._write_files(held.checks, wanted)
+        before = self._set_aside()
+        write_durably(self._folder / "current", _dump(held))
+        self._current = wanted
+        for name in set(os.listdir(self._objects)) - wanted - before:
+            (self._objects / name).unlink(missing_ok=True)
+
+    def _write_files(self, checks: CheckSet, wanted: frozenset[str]) -> None:
+        """Write the files that are not there yet, or not whole. Their names are durable when it returns.
+
+        What this process has written is looked for, and not read again.
+        """
+        if not is_there(self._objects):
+            self._objects.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_folder(self._folder.parent)
+        there, ours = set(os.listdir(self._objects)), self._current or frozenset()
+        new = {
+            file.sha256: file.content
+            for file in checks.files.values()
+            if file.sha256 not in there or not (file.sha256 in ours or self._is_whole(file))
+        }
+        if new or self._current is None or not wanted <= ours:  # whoever has made the others
+            write_all_durably(self._objects, new)
+
+    def _is_whole(self, file: CodeFile) -> bool:
+        try:
+            return read_if_there(self._objects / file.sha256) == file.content
+        except OSError:  # to write it anew mends it, or says what is wrong
+            return False
+
+    def _set_aside(self) -> frozenset[str]:
+        """Rename the current set to `previous`, and return the hashes of the files that must stay for it.
+
+        A set that can't be used takes no good one's place. What this process has written is not read again.
+        """
+        current, previous = self._folder / "current", self._folder / "previous"
+        hashes, self._current = self._current, None  # until the next one is written, and if it can't be
+        if hashes is None:
+            hashes = self._hashes_of(current)
+        if hashes is None or not is_there(current):
+            return _hashes_in(previous) or frozenset()
+        current.replace(previous)
+        return hashes
+
+    def _hashes_of(self, path: Path) -> frozenset[str] | None:
+        """Return the hashes of the files of a stored set; None if an agent could not start with it."""
+        try:
+            return frozenset(file.sha256 for file in self._read_set(path).checks.files.values())
+        except UNUSABLE:
+            return None
 
     def lacking(self, manifest: ManifestDocument, held: CheckSet) -> dict[str, int]:
         """Return the sizes by hash of the files that must be fetched."""
@@ -206,15 +258,14 @@ class LibraryStore:
         manifest = read_unverified(envelope)
         return HeldSet(manifest, envelope, CheckSet(manifest.digest, files, pushed=True))
 
-    def _sweep(self) -> None:
-        needed: set[str] = set()
-        for name in ("current", "previous"):
-            if (self._folder / name).exists():
-                document = json.loads((self._folder / name).read_bytes())
-                needed |= {file["sha256"] for file in document["files"].values()}
-        for path in self._objects.iterdir():
-            if path.name not in needed:
-                path.unlink(missing_ok=True)
+
+def _hashes_in(path: Path) -> frozenset[str] | None:
+    """Return the hashes of the files that a stored set names; None if it is not there, or is none."""
+    content = read_if_there(path)
+    try:
+        return None if content is None else frozenset(each["sha256"] for each in json.loads(content)["files"].values())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _dump(held: HeldSet) -> bytes:

@@ -117,11 +117,17 @@ class News:
 
 
 def load_speakers(state: Path) -> frozenset[str]:
-    """Return the addresses of Helens that have spoken version 2 with this agent; none if the file can't be read."""
+    """Return the addresses of Helens that have spoken version 2 with this agent; none if the file is not there.
+
+    One that can't be read is logged, and counts as none: until they speak again, version 1 is no surprise from them.
+    """
     try:
         listed = json.loads((state / FILE).read_bytes())
         return frozenset(each for each in listed[:MOST] if isinstance(each, str))
-    except (OSError, ValueError, TypeError):
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, ValueError, TypeError) as error:
+        News.log.error("{path} can't be read ({why}): version 1 is taken from every Helen", path=FILE, why=error)
         return frozenset()
 
 

@@ -44,7 +44,7 @@ INSPECTED_AT_ONCE = 4  # files compiled together: half of the sandbox, so that c
 
 @frozen
 class CodeSource:
-    """The code that an agent starts with, and the place of newer code: a local folder, or a store of pushed sets."""
+    """Holds an agent's first code, and the place of newer code: a local folder, or a store of pushed sets."""
 
     checks: CheckSet
     store: LibraryStore
@@ -167,9 +167,10 @@ class Updater:
             raise ManifestRefused("held-back", why)
         if sum(entry.size for entry in manifest.files.values()) > MAX_SET:
             raise ManifestRefused("too-large", f"a set of more than {MAX_SET} bytes")
-        contents = {file.sha256: file.content for file in self.checks.files.values()}
-        contents |= await self._fetch(connection, self._store.lacking(manifest, self.checks))
-        wanted = {name: CodeFile.of(contents[entry.sha256]) for name, entry in manifest.files.items()}
+        ours = {file.sha256: CodeFile(file.content, file.sha256, file.sha256) for file in self.checks.files.values()}
+        fetched = await self._fetch(connection, self._store.lacking(manifest, self.checks))
+        ours |= {sha256: CodeFile(content, sha256, sha256) for sha256, content in fetched.items()}  # it was compared
+        wanted = {name: ours[entry.sha256] for name, entry in manifest.files.items()}
         checks = await self._replace_broken(CheckSet(manifest.digest, wanted, pushed=True))
         held = HeldSet(manifest, answer.blob, checks)
         await self._defer_to_thread(self._store.save, held)
@@ -265,7 +266,7 @@ class Updater:
 
         A file that was compiled with these libraries before is not compiled again.
         """
-        around = hash_of(repr(sorted(libraries.items())).encode())
+        around = hash_of(repr(sorted((name, hash_of(source)) for name, source in libraries.items())).encode())
         turns = DeferredSemaphore(INSPECTED_AT_ONCE)
         new = {file.sha256: file for file in files.values() if (file.sha256, around) not in self._errors}
         tried = [turns.run(self._inspect_file, file, libraries) for file in new.values()]
@@ -293,11 +294,14 @@ class Updater:
 
 
 class _Untried(Exception):
-    """A file was not compiled: the agent is stopping, or there is no sandbox. It must not count as a bad one."""
+    """Says that a file was not compiled: the agent is stopping, or there is no sandbox.
+
+    It must not count as a bad one.
+    """
 
 
 class _ConnectionGone(Exception):
-    """The answer will not come, because the connection is lost."""
+    """Says that the answer will not come, because the connection is lost."""
 
 
 async def _all(asked: list[Deferred[Any]]) -> list[Any]:

@@ -26,6 +26,7 @@ from equus_protocol import roots
 from equus_protocol.manifest import ManifestRefused, key_id
 from equus_protocol.roots import Root
 from groundwork.atomic_write import PUBLIC, write_durably
+from groundwork.presence import is_there
 
 SIGNING_KEYS = "signing-keys.pem"
 ROOT = "root.json"
@@ -40,12 +41,12 @@ _PUBLIC_KEYS = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY---
 
 
 class IdentityError(Exception):
-    """A file or a token can't be used; the text says why, and what to do."""
+    """Says that a file or a token can't be used; the text says why, and what to do."""
 
 
 @frozen
 class Token:
-    """A token for enrolment: the hash of the CA to expect, and the secret for Helen."""
+    """Describes a token for enrolment: the hash of the CA to expect, and the secret for Helen."""
 
     ca_sha256: str
     text: str = field(repr=False)
@@ -68,7 +69,7 @@ class Token:
 
 @frozen
 class Identity:
-    """A certificate with its key and the CAs of Helen, as PEM; the times are unix seconds."""
+    """Describes a certificate with its key and the CAs of Helen, as PEM; the times are unix seconds."""
 
     name: str
     certificate: bytes
@@ -207,8 +208,18 @@ def _read(path: Path) -> bytes:
     return content
 
 
+def _is_there(path: Path) -> bool:
+    """Return True if there is a file. Raises IdentityError if that can't be told: it may be the agent's only key."""
+    try:
+        return is_there(path)
+    except OSError as error:
+        raise IdentityError(
+            f"cannot look at {path}: {error.strerror}. Mend the disk, or chown the state folder to Equus's user."
+        ) from error
+
+
 class IdentityStore:
-    """agent.pem, agent.key and ca.pem in the state folder.
+    """Keeps agent.pem, agent.key and ca.pem in the state folder.
 
     Two files can't be renamed in one step: the new pair is written beside the old, then the key is renamed, then the
     certificate. A start after a crash in between finds a key that fits `agent.pem.next`, and finishes the work.
@@ -222,12 +233,12 @@ class IdentityStore:
 
     def load(self) -> Identity | None:
         """Return the identity in the state folder, or None if there is none. Raises IdentityError if it is damaged."""
-        if not self.key.exists():
+        if not _is_there(self.key):
             return None
         try:
             return read_identity(self.certificate, self.key, self.ca)
         except IdentityError:
-            if not self._next.exists():
+            if not _is_there(self._next):
                 raise
             identity = read_identity(self._next, self.key, self.ca)  # raises again if it doesn't fit either
             self._next.replace(self.certificate)
@@ -242,7 +253,7 @@ class IdentityStore:
 
     def signing_keys(self) -> dict[str, Ed25519PublicKey]:
         """Return the signing keys that were pinned first, by id; none before they were pinned."""
-        return read_signing_keys(_read(self._signing_keys)) if self._signing_keys.exists() else {}
+        return read_signing_keys(_read(self._signing_keys)) if _is_there(self._signing_keys) else {}
 
     def root(self) -> Root:
         """Return the root that says which keys sign code: the newest one, or one made of the pinned keys.
@@ -251,7 +262,7 @@ class IdentityStore:
         IdentityError if a file is damaged.
         """
         keys = self.signing_keys()
-        if not keys or not self._root.exists():
+        if not keys or not _is_there(self._root):
             return Root(keys)
         try:
             return roots.read(_read(self._root))
@@ -276,12 +287,12 @@ class IdentityStore:
         Raises IdentityError if they can't be read.
         """
         beside = certificate.with_name(SIGNING_KEYS)
-        if beside.exists() and not self._signing_keys.exists():
+        if _is_there(beside) and not _is_there(self._signing_keys):
             pem = _read(beside)
             if not read_signing_keys(pem):
                 raise IdentityError(f"{beside} holds no public key (BEGIN PUBLIC KEY).")
             root = certificate.with_name(ROOT)
-            self.pin(pem, checked_root(_read(root), read_signing_keys(pem)) if root.exists() else b"")
+            self.pin(pem, checked_root(_read(root), read_signing_keys(pem)) if _is_there(root) else b"")
 
 
 def checked_root(envelope: bytes, keys: Mapping[str, Ed25519PublicKey]) -> bytes:

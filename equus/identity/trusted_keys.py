@@ -7,7 +7,7 @@ from equus_protocol.roots import Root
 
 
 class TrustedKeys:
-    """The keys that sign code for this agent. `root` changes only in the reactor's thread."""
+    """Holds the keys that sign code for this agent. `root` changes only in the reactor's thread."""
 
     def __init__(self, store: IdentityStore) -> None:
         """Read the root. Blocking. Raises IdentityError if it can't be read."""

@@ -51,21 +51,21 @@ class Listener(Protocol):
     """Receives the events of a connection."""
 
     def accepted(self, connection: Connection) -> None:
-        """Helen has accepted hello."""
+        """Take note that Helen has accepted hello."""
 
     def heard(self, connection: Connection, message: m.Message) -> None:
-        """A message has arrived; never Ping, Pong or Error."""
+        """Take a message that has arrived; never Ping, Pong or Error."""
 
     def writable(self, connection: Connection) -> None:
-        """Helen reads again after it was too slow."""
+        """Take note that Helen reads again after it was too slow."""
 
     def lost(self, connection: Connection, reason: Failure) -> None:
-        """The connection has ended, for whichever reason."""
+        """Take note that the connection has ended, for whichever reason."""
 
 
 @implementer(IHandshakeListener, IPushProducer)
 class Connection(TwistedProtocol):
-    """One connection, made for one attempt to dial.
+    """Describes one connection, made for one attempt to dial.
 
     `greet` sends the first message, hello or enrol. `can_switch` returns True if there is another Helen to go to: then
     silence is endured for a shorter time. `helen` is the address that was dialled. `trace` gets a line for

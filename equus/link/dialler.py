@@ -28,7 +28,7 @@ CONNECT_WITHIN = 20.0  # seconds for one address to answer
 
 @implementer(IStreamClientEndpoint)
 class RouteEndpoint:
-    """The endpoint that ClientService connects to: the server that the Route names at that moment.
+    """Connects ClientService to the server that the Route names at that moment.
 
     `trust` makes the TLS of an attempt, or None for plaintext. `failed` is called if a server can't be reached.
     """

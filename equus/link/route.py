@@ -35,7 +35,7 @@ def retry_after(error: str) -> int:
 
 
 class Route:
-    """The servers, the attempts so far, and the server and delay of the next one.
+    """Holds the servers, the attempts so far, and the server and delay of the next one.
 
     `configured` are the servers of the agent's settings, `learnt` those that a Helen has named. They are tried after
     all configured ones.

@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve
+from twisted.logger import Logger
 
 from equus.identity.identity import split_certificates
 from equus.settings import MAX_SERVERS, Server, SettingsError, parse_server
 
 FILE = "servers.json"
 
+log = Logger()
+
 
 class ServersRefused(Exception):
-    """The list can't be used; the text says why. The one before stays."""
+    """Says that the list can't be used; the text says why. The one before stays."""
 
 
 def parse(blob: bytes) -> tuple[Server, ...]:
@@ -44,8 +47,14 @@ def _read(item: Any) -> Server:
 
 
 def load(state: Path) -> tuple[Server, ...]:
-    """Return the list that was kept; none if it can't be read, since the configured servers come first anyway."""
+    """Return the list that was kept; none if there is none.
+
+    One that can't be read is logged and counts as none, since the configured servers come first anyway.
+    """
     try:
         return parse((state / FILE).read_bytes())
-    except (OSError, ServersRefused):
+    except FileNotFoundError:
+        return ()
+    except (OSError, ServersRefused) as error:
+        log.error("{path} can't be read ({why}): only configured servers are tried", path=FILE, why=error)
         return ()

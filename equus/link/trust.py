@@ -41,7 +41,10 @@ _WRONG_PURPOSE = 26
 
 @implementer(IOpenSSLClientConnectionCreator)
 class Trust:
-    """The TLS of one attempt. `trouble` says why the peer was not believed to be Helen, once that has happened."""
+    """Describes the TLS of one attempt.
+
+    `trouble` says why the peer was not believed to be Helen, once that has happened.
+    """
 
     def __init__(self, options: CertificateOptions, server: Server, token: Token | None = None) -> None:
         self._options = options

@@ -33,7 +33,10 @@ class _Newest:
 
 @define
 class NewestResults:
-    """The newest results by the ids of entries. `seconds`: a monotonic clock; `entries`: the schedule of the moment."""
+    """Holds the newest results by the ids of entries.
+
+    `seconds`: a monotonic clock; `entries`: the schedule of the moment.
+    """
 
     version: str
     seconds: Callable[[], float]

@@ -22,6 +22,7 @@ from twisted.python.failure import Failure
 
 from equus.nrpe.packets import BadPacket, Question, QuestionReader, answer
 from equus.nrpe_settings import NrpeSettings
+from groundwork.tls_records import refuse_renegotiation
 
 MOST = 64  # connections at once
 LIFE = 15.0  # seconds of one connection, its handshake included
@@ -30,11 +31,11 @@ Answerer = Callable[[Question], tuple[int, str]]
 
 
 class NrpeError(Exception):
-    """The server can't start; the text is a sentence for the operator."""
+    """Says that the server can't start; the text is a sentence for the operator."""
 
 
 class NrpeConnection(Protocol):
-    """One client. It is dropped without an answer for anything that is no question of NRPE."""
+    """Serves one client. It is dropped without an answer for anything that is no question of NRPE."""
 
     factory: NrpeFactory
     transport: Any
@@ -139,6 +140,7 @@ def _options(settings: NrpeSettings) -> CertificateOptions:
             privateKey=key, certificate=own[0], extraCertChain=own[1:],
             trustRoot=trustRootFromCertificates(authorities), raiseMinimumTo=TLSVersion.TLSv1_2,
         )  # fmt: skip
+        refuse_renegotiation(options.getContext())
         options.getContext().check_privatekey()
     except (crypto.Error, SSL.Error, ValueError) as error:
         raise NrpeError(

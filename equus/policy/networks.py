@@ -39,7 +39,7 @@ NEVER_REACHED = "is link-local or a cloud's metadata service, which is never rea
 
 @frozen
 class Network:
-    """A network that a policy grants, with its ranges of ports; no ports means all of them."""
+    """Describes a network that a policy grants, with its ranges of ports; no ports means all of them."""
 
     cidr: IPv4Network | IPv6Network
     ports: tuple[tuple[int, int], ...] = field(default=())

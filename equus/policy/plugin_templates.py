@@ -22,7 +22,7 @@ _PATTERNS = {
 
 @frozen
 class Slot:
-    """One place of a command line that a check fills: its type, and the values that it takes."""
+    """Describes one place of a command line that a check fills: its type, and the values that it takes."""
 
     type: str
     choices: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Slot:
 
 @frozen
 class Plugin:
-    """One program of the host: its command line with `{slot}` places, its user, and its timeout in seconds."""
+    """Describes a program of the host: its command line with `{slot}` places, its user, its timeout in seconds."""
 
     name: str
     command: tuple[str, ...]
@@ -101,7 +101,7 @@ class Plugin:
 
 @frozen
 class Program(Plugin):
-    """One program whose output is returned as it is, and not read as a plugin's."""
+    """Describes one program whose output is returned as it is, and not read as a plugin's."""
 
     kind: ClassVar[str] = "program"
 

@@ -45,7 +45,10 @@ _EXAMPLES = {
 
 @frozen
 class Grant:
-    """Settings of a granted capability: what it may touch. Settings that the capability does not have stay empty."""
+    """Holds settings of a granted capability: what it may touch.
+
+    Settings that the capability does not have stay empty.
+    """
 
     paths: tuple[str, ...] = ()
     networks: tuple[Network, ...] = ()
@@ -70,7 +73,7 @@ class Limits:
 
 @frozen
 class Policy:
-    """One host's policy. `path` is the file it came from, None for the built-in default."""
+    """Describes one host's policy. `path` is the file it came from, None for the built-in default."""
 
     path: str | None = None
     isolation: Literal["strong", "weak"] = "strong"

@@ -26,12 +26,12 @@ MOST_ENTRIES = 1000
 
 
 class PolicyError(Exception):
-    """A policy can't be used; the text is a sentence for its author."""
+    """Says that a policy can't be used; the text is a sentence for its author."""
 
 
 @frozen
 class Settings:
-    """Settings of a file, laid over the default."""
+    """Holds settings of a file, laid over the default."""
 
     isolation: Any
     pushed_code: Any
@@ -74,7 +74,7 @@ def read_policy(text: bytes, file: str) -> Settings:
 
 @define
 class _Table:
-    """One table of the file. A key that no caller has taken when `done` is called is unknown."""
+    """Describes one table of the file. A key that no caller has taken when `done` is called is unknown."""
 
     file: str
     name: str

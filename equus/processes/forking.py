@@ -1,8 +1,9 @@
 """Run MODULE.main() in a process that forks often: `python -m equus.processes.forking MODULE ARGUMENTS`.
 
-Python's threading module registers a callback for each forked child, to reset its locks, and that alone makes the
-kernel copy 130 pages for each check. These processes and their children have one thread each, so the module (which
-attrs imports) is loaded without its callback.
+What such a process has loaded is paid for in each fork, so it loads less (plain_attrs.py), and runs nothing in the
+child. Python's threading module registers a callback for each forked child, to reset its locks, and that alone makes
+the kernel copy 130 pages. These processes and their children have one thread each, so the module is loaded without its
+callback.
 """
 
 from __future__ import annotations
@@ -13,8 +14,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from equus.processes import plain_attrs
 
-def load_without_fork_callbacks(module: str) -> None:
+
+def prepare() -> None:
+    """Make this process a cheap one to fork, before it imports anything else of ours."""
+    plain_attrs.install()
+    _load_without_fork_callbacks("threading")
+
+
+def _load_without_fork_callbacks(module: str) -> None:
     """Import a module, and ignore the fork callbacks that it registers."""
     register: Callable[..., None] = os.register_at_fork
 
@@ -30,7 +39,7 @@ def load_without_fork_callbacks(module: str) -> None:
 
 def main() -> None:
     """Run the module that argv names."""
-    load_without_fork_callbacks("threading")
+    prepare()
     importlib.import_module(sys.argv.pop(1)).main()
 
 

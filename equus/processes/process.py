@@ -12,7 +12,6 @@ import signal
 import socket
 import struct
 import sys
-from pathlib import Path
 
 # Loaded once: prctl has no wrapper in the standard library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -26,7 +25,7 @@ _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)
 _NO_CAPABILITIES = bytes(24)
 
 # The folder that holds the `equus` package: the new interpreters must run the same version as their parent.
-CODE_FOLDER = Path(__file__).parents[2]
+CODE_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 
@@ -78,7 +77,7 @@ def python_module(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-s", "-P", "-m", module, *arguments]
 
 
-def python_environment(*folders: Path) -> dict[str, str]:
+def python_environment(*folders: os.PathLike[str]) -> dict[str, str]:
     """Return the environment of such an interpreter: where code is found, and nothing of the agent's own."""
     return ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(map(str, (CODE_FOLDER, *folders)))}
 

@@ -31,7 +31,7 @@ from equus.processes.process import die_with_parent, receive
 from equus.sandbox import frames
 from equus.sandbox.audit import AuditLog
 from equus.sandbox.host_call import read_call
-from equus.sandbox.state_store import StateError, StateStore
+from equus.sandbox.state_store import StateError, StateStore, StateUnread
 from equus.sandbox.value_codec import NotPlain, encode
 from equus.secrets.redaction import Redaction
 
@@ -60,11 +60,16 @@ class AttachedRun:
 
 @define
 class Usage:
-    """Counts a run's calls and bytes against its budget, and holds its open connections until it ends."""
+    """Counts a run's calls and bytes against its budget, and holds its open connections until it ends.
+
+    `state_fault`: why this run could not read its host.state. It stores nothing then: a check that goes on as if it
+    ran for the first time would replace what is there.
+    """
 
     calls: int = 0
     moved: int = 0
     kept: KeptConnections = field(factory=KeptConnections)
+    state_fault: str | None = None
 
 
 class Broker:
@@ -122,7 +127,7 @@ class Broker:
             if not policy.granted(capability):
                 raise CallFailed("denied", policy.missing(capability))
             if call is None:
-                return self._state_call(run, name, args)
+                return self._state_call(run, usage, name, args)
             left = policy.limits.moved_mib * 1_048_576 - usage.moved
             if capability in PROGRAMS and _contain_secret(args, run.secrets):
                 raise CallFailed("denied", NO_ARGUMENT)
@@ -153,17 +158,22 @@ class Broker:
             print(Redaction(run.secrets).text(traceback.format_exc()), end="", file=sys.stderr, flush=True)
             raise CallFailed("failed", f"host.{name} failed: {type(fault).__name__}: {fault}") from fault
 
-    def _state_call(self, run: AttachedRun, name: str, args: list[Any]) -> Any:
+    def _state_call(self, run: AttachedRun, usage: Usage, name: str, args: list[Any]) -> Any:
         key = args[0] if args else None
         if not isinstance(key, str):
             raise CallFailed("bad-arguments", f"host.{name}: the key must be a text")
         store = self.state if run.state is not None else run.scratch
+        if usage.state_fault is not None:
+            raise CallFailed("failed", usage.state_fault)
         try:
             if name == "state.get":
                 return store.get(run.state or run.check, key)
             store.put(run.state or run.check, key, args[1] if len(args) > 1 else None)
         except StateError as fault:
             raise CallFailed("too-large", str(fault)) from None
+        except StateUnread as fault:
+            usage.state_fault = str(fault)
+            raise CallFailed("failed", usage.state_fault) from None
         return True
 
 

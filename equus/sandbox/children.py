@@ -60,7 +60,7 @@ class Children:
 
     @property
     def failing(self) -> bool:
-        """True while one of them keeps ending before it is ready."""
+        """Return True while one of them keeps ending before it is ready."""
         return max(self._failed_starts.values()) >= MOST_FAILED_STARTS
 
     def launch(self, number: int, memory: int, cpu: int, job: int, calls: int) -> bool:

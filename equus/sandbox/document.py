@@ -21,6 +21,7 @@ FLOOD_LIMIT = 4 * 1_048_576
 # Room for the fields that the agent adds: a name of 255 bytes, six-fold when escaped, and four short fields.
 ADDED_LIMIT = 2048
 _BODY_LIMIT = BLOB_LIMIT - ADDED_LIMIT
+_TEXT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def body(
@@ -45,12 +46,12 @@ def body(
         document["cpu_ms"] = cpu_ms
     if peak_kib is not None:
         document["peak_kib"] = peak_kib
-    kept, count = _fitting(metrics, _BODY_LIMIT - len(_dump(document)) - 256)
+    text = as_json(document)
+    kept, count = _fitting(metrics, _BODY_LIMIT - len(text) - 256)
     if count > len(kept):
         cut["metrics"] = max(count, cut.get("metrics", 0))
     if cut:
-        document["truncated"] = cut
-    text = _dump(document)
+        text = as_json(document | {"truncated": cut})
     return text if not kept else text[:-1] + b',"metrics":[' + b",".join(kept) + b"]}"
 
 
@@ -73,8 +74,9 @@ def _fitting(metrics: Iterable[bytes], room: int) -> tuple[list[bytes], int]:
     return kept, count
 
 
-def _dump(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+def as_json(document: dict[str, Any]) -> bytes:
+    """Return a document in the form of results: UTF-8 without spaces, whose surrogates were replaced before."""
+    return _TEXT.encode(document).encode()
 
 
 def failure(reason: str, summary: str, cpu_ms: float | None = None, peak_kib: int | None = None) -> bytes:
@@ -90,4 +92,4 @@ def finish(part: bytes, check: str, code: str, started: float, took_ms: float) -
     if not (part.startswith(b'{"') and part.endswith(b"}") and len(part) <= _BODY_LIMIT):
         part = failure("crashed", "the worker wrote something that is no result")
     added = {"check": check, "code": code, "started": round(started, 3), "took_ms": round(took_ms, 1)}
-    return part[:-1] + b"," + _dump({name: value for name, value in added.items() if value != ""})[1:]
+    return part[:-1] + b"," + as_json({name: value for name, value in added.items() if value != ""})[1:]

@@ -4,7 +4,7 @@ The functions block, so the children alone use them; the agent's side (links.py)
 
     agent -> zygote   datagrams: LAUNCH with two descriptors (the worker's ends), CALLS
     zygote -> agent   datagrams: READY, STARTED with the worker's pidfd, ENDED, NOT_STARTED
-    agent -> worker   one job: LENGTH, a table of what follows (value_codec.py), source, libraries, arguments
+    agent -> worker   one job: LENGTH, a JSON object with the lengths of what follows, source, libraries, arguments
     worker -> agent   frames: LENGTH, one byte of kind, text (of DECLARED: SECONDS)
     worker -> broker  frames: LENGTH, CALL, the call's name, its arguments as a list (value_codec.py)
     broker -> worker  frames: LENGTH, {value = ...} or {code = ..., text = ...} (value_codec.py); one for each CALL
@@ -12,10 +12,13 @@ The functions block, so the children alone use them; the agent's side (links.py)
 
 from __future__ import annotations
 
+import json
 import os
 import struct
+from collections.abc import Callable
+from typing import Any
 
-from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT
+from equus.sandbox.job import BLOB_LIMIT
 
 LENGTH = struct.Struct("!I")
 # The argument of a zygote whose few runs are not worth a rehearsal.
@@ -40,9 +43,6 @@ LOG_LINES = 20
 LOG_LINE = 1024
 # Between the frames of one worker: its declaration, its log lines, one result.
 WORKER_FRAME_LIMIT = BLOB_LIMIT + 1
-# The document before a job: names of checks, libraries and their lengths.
-JOB_DOCUMENT_LIMIT = 262_144
-JOB_LIMIT = LENGTH.size + JOB_DOCUMENT_LIMIT + 2 * BLOB_LIMIT + LIBRARIES_LIMIT
 
 # worker <-> broker: the deadline on time.monotonic(), and the length of the call's name. The longest answer is a page
 # of 1 MiB, once as text and once parsed.
@@ -63,6 +63,22 @@ def read_exactly(descriptor: int, length: int) -> bytes:
             raise EOFError
         data += part
     return bytes(data)
+
+
+def reader(descriptor: int) -> Callable[[int], bytes]:
+    """Return a function that reads exactly so many bytes, and raises EOFError if the other side has closed before.
+
+    It may read further, so that a job of the usual size is one system call: nothing else may read this descriptor.
+    """
+    ahead = os.read(descriptor, 1 << 16)
+
+    def take(length: int) -> bytes:
+        """Return the next bytes."""
+        nonlocal ahead
+        part, ahead = ahead[:length], ahead[length:]
+        return part if len(part) == length else part + read_exactly(descriptor, length - len(part))
+
+    return take
 
 
 def read_frame(descriptor: int, limit: int) -> bytes:
@@ -87,6 +103,12 @@ def read_lone_frame(descriptor: int, limit: int) -> bytes:
     if length > limit or len(data) > LENGTH.size + length:
         raise FrameTooLarge(f"a frame of {length} bytes, {len(data) - LENGTH.size} of them at once")
     return data[LENGTH.size :] + read_exactly(descriptor, LENGTH.size + length - len(data))
+
+
+def job_bytes(document: dict[str, Any], *parts: bytes) -> bytes:
+    """Return the bytes of a job: the document, which says how long the parts are, and these."""
+    head = json.dumps(document).encode()
+    return b"".join((LENGTH.pack(len(head)), head, *parts))
 
 
 def write_frame(descriptor: int, *parts: bytes) -> None:

@@ -8,8 +8,8 @@ reach Python.
 from __future__ import annotations
 
 import mmap
+import os.path
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from lupa.lua54 import LuaError, LuaRuntime
@@ -24,7 +24,7 @@ HEADROOM = 262_144
 # For a short answer an allocation from the heap is enough, which takes a tenth of the time of a mapping.
 SHORT, SHORT_ROOM = 512, 65_536
 
-_LUA = Path(__file__).parent / "lua"
+_LUA = os.path.join(os.path.dirname(__file__), "lua")
 
 
 class Callbacks(Protocol):
@@ -76,7 +76,8 @@ class Interpreter:
 
     def _chunk(self, name: str) -> Any:
         compile_text = self._runtime.eval(b'function(text) return assert(load(text, "=[sandbox]", "t")) end')
-        return compile_text((_LUA / f"{name}.lua").read_bytes())
+        with open(os.path.join(_LUA, f"{name}.lua"), "rb") as source:
+            return compile_text(source.read())
 
     def _native(self) -> Any:
         """Return the Lua table of callbacks; each returns bytes, a number or nil, and never raises."""
@@ -105,6 +106,13 @@ class Interpreter:
     def offer(self, name: str, capability: str) -> None:
         """Define host.NAME for checks that list this capability in their needs."""
         self._offer(name.encode(), capability.encode())
+
+    def settle(self) -> None:
+        """Collect Lua's garbage and let its table of strings grow, once all calls are offered.
+
+        Else some run fills the table, and Lua puts all its strings into a larger one, which writes to a hundred pages.
+        """
+        self._runtime.execute(b"collectgarbage() for number = 1, 512 do local _ = ' ' .. number end")
 
     def need(self, capability: str) -> None:
         """Allow the calls of this capability to the check."""

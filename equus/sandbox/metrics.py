@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
 
 from attrs import frozen
 
+from equus.sandbox.document import as_json
 from equus.sandbox.text import clean, shorten
 from equus_protocol.ranges import Range
-from equus_protocol.results import MAX_METRICS
+from equus_protocol.result_words import MAX_METRICS
 
 __all__ = ["MAX_METRICS", "Metric", "read_metric", "summary_of", "worst_of"]
 
@@ -30,7 +30,7 @@ MOST_NAMED = 3
 
 @frozen
 class Metric:
-    """One figure and the evaluation of its thresholds: `status`, and the sentence `why` for it."""
+    """Describes one figure and the evaluation of its thresholds: `status`, and the sentence `why` for it."""
 
     name: str
     value: int | float
@@ -53,7 +53,7 @@ class Metric:
         for name in ("warn", "crit", "min", "max"):
             if getattr(self, name) is not None:
                 document[name] = getattr(self, name)
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        return as_json(document)
 
 
 def read_metric(name: Any, value: Any, options: Any) -> Metric:

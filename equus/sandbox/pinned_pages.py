@@ -13,9 +13,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import struct
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import NoReturn
+
+from equus.processes.process import die_with_parent
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # The numbers are the same on all machines; glibc has no functions for them. linux/io_uring.h
@@ -30,40 +36,54 @@ Range = tuple[int, int]  # first address and length, in bytes
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def pages_written_by(act: Callable[[], None]) -> list[Range]:
-    """Return the memory that a fork of this process has for itself once it has called `act`: what it wrote to.
+def pages_written_by(act: Callable[[], None], wait: Callable[[], None]) -> list[Range]:
+    """Return the memory that a fork of this process wrote to while it ran `act`, which must never return.
 
-    `act` runs in a child that ends afterwards. The list is empty if the child fails, or /proc does not tell.
+    `wait` is called here, and returns when the fork has done what is to be seen; the fork is killed then. It is looked
+    at from outside, since to look is to write as well. A third process holds what this one writes meanwhile: else pages
+    of the fork would be its own only because this process has left them. The list is empty if /proc does not tell.
     """
-    reading, writing = os.pipe()
+    with _forked(partial(_sleep, os.getpid())), _forked(act) as child:
+        wait()
+        return _own_ranges(child)
+
+
+@contextmanager
+def _forked(act: Callable[[], None]) -> Iterator[int]:
+    """Run `act` in a fork of this process, which is killed in the end; the value is its pid."""
     child = os.fork()
     if child == 0:
         try:
             act()
-            _write_all(writing, _packed(_own_ranges()))
         finally:
             os._exit(0)
-    os.close(writing)
-    with open(reading, "rb") as answer:
-        told = answer.read()
-    os.waitpid(child, 0)
-    return [(first, length) for first, length in struct.iter_unpack("=QQ", told)]
+    try:
+        yield child
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _sleep(parent: int) -> NoReturn:
+    """Hold memory and nothing else, until this process is killed or its parent ends.
+
+    A socket of `act` that was open here as well would keep `wait` from noticing that `act` has ended.
+    """
+    die_with_parent(parent)
+    os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+    while True:
+        time.sleep(60)
 
 
 def _packed(ranges: list[Range]) -> bytes:
     return b"".join(struct.pack("=QQ", first, length) for first, length in ranges)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
-def _own_ranges() -> list[Range]:
-    """Return the writable memory of this process that it shares with no other."""
+def _own_ranges(process: int) -> list[Range]:
+    """Return the writable memory of a process that it shares with no other."""
     found: list[Range] = []
-    with suppress(OSError), open("/proc/self/pagemap", "rb", buffering=0) as pagemap:
-        for first, end in _writable_mappings():
+    with suppress(OSError), open(f"/proc/{process}/pagemap", "rb", buffering=0) as pagemap:
+        for first, end in _writable_mappings(process):
             pagemap.seek(first // PAGE * 8)
             entries = pagemap.read((end - first) // PAGE * 8)
             for number, (entry,) in enumerate(struct.iter_unpack("=Q", entries[: len(entries) // 8 * 8])):
@@ -79,9 +99,9 @@ def _add_page(found: list[Range], address: int) -> None:
         found.append((address, PAGE))
 
 
-def _writable_mappings() -> list[Range]:
+def _writable_mappings(process: int) -> list[Range]:
     """Return first address and end of each private, writable mapping but the stack, which differs from call to call."""
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+    with open(f"/proc/{process}/maps", encoding="utf-8", errors="replace") as maps:
         rows = [line.split() for line in maps]
     ends = [row[0].split("-") for row in rows if row[1].startswith("rw-p") and row[-1] != "[stack]"]
     return [(int(first, 16), int(end, 16)) for first, end in ends]

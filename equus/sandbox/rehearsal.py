@@ -8,14 +8,16 @@ done once, by the worker's own code, on an interpreter that no check ever sees.
 from __future__ import annotations
 
 import json
+import os
 import socket
+import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from equus.sandbox import frames
 from equus.sandbox.interpreter import Interpreter
 from equus.sandbox.value_codec import encode
-from equus.sandbox.worker import Outside, Worker, read_job
+from equus.sandbox.worker import JOB, Outside, Worker, read_job
 
 # Runs after which Python rewrites hardly anything more: it begins with a function after 8 calls.
 TIMES = 30
@@ -31,6 +33,8 @@ function check.run(args, host)
 end
 return check
 """
+# The one host call of this check, and what it needs for that.
+CALL = "rehearse", "host"
 ANSWER = encode({"value": {"percent": 41.5, "bytes": 2**40, "names": ["a", "b"]}})
 
 
@@ -46,23 +50,66 @@ def rehearse(times: int = TIMES) -> None:
     """Run the check so many times. Raises RehearsalFailed if its result is wrong."""
     interpreter = Interpreter()
     for number in range(times):
-        document = json.loads(rehearse_with(interpreter, b'{"n": 7}' if number % 2 else b"{}"))
-        if document["status"] != "ok" or len(document["metrics"]) != 2:
-            raise RehearsalFailed(f"the sandbox's own check gave {document}")
+        _judge(rehearse_with(interpreter, b'{"n": 7}' if number % 2 else b"{}"))
+
+
+def _judge(result: bytes) -> None:
+    document = json.loads(result)
+    if document["status"] != "ok" or len(document["metrics"]) != 2:
+        raise RehearsalFailed(f"the sandbox's own check gave {document}")
+
+
+class Rehearsal:
+    """Holds the sockets of a worker that runs the check: its job is there already, and so is the answer to its call.
+
+    ends: the worker's descriptors, of its job and of its calls.
+    """
+
+    def __init__(self, args: bytes = b"{}") -> None:
+        self._job, its_job = socket.socketpair()
+        self._calls, its_calls = socket.socketpair()
+        self._theirs = its_job, its_calls
+        self.ends = its_job.fileno(), its_calls.fileno()
+        self._job.sendall(_job(args))
+        self._calls.sendall(frames.LENGTH.pack(len(ANSWER)) + ANSWER)
+
+    def __enter__(self) -> Rehearsal:
+        return self
+
+    def __exit__(self, *_fault: object) -> None:
+        for each in (self._job, self._calls, *self._theirs):
+            each.close()
+
+    def result(self) -> bytes:
+        """Return the result document that the worker has written. Raises EOFError if it ended without one."""
+        return frames.read_frame(self._job.fileno(), frames.WORKER_FRAME_LIMIT)[1:]
+
+    def wait(self) -> None:
+        """Wait for a worker in another process, until it has written its result and comes to `leave_not`.
+
+        Raises RehearsalFailed if the result is wrong, EOFError or ConnectionError if there is none.
+        """
+        for end in self._theirs:
+            end.close()
+        _judge(self.result())
+        frames.read_exactly(self._job.fileno(), 1)
+
+
+def leave_not(_status: int) -> NoReturn:
+    """Stay, where a worker would exit, until this process is killed: what it wrote to can be seen meanwhile."""
+    os.write(JOB, b".")
+    while True:
+        time.sleep(60)
 
 
 def rehearse_with(interpreter: Interpreter, args: bytes = b"{}") -> bytes:
     """Run the check once and return its result document. No other check may get this interpreter afterwards."""
-    interpreter.offer("rehearse", "host")
-    job, its_job = socket.socketpair()
-    calls, its_calls = socket.socketpair()
-    with job, its_job, calls, its_calls:
-        job.sendall(_job(args))
-        calls.sendall(frames.LENGTH.pack(len(ANSWER)) + ANSWER)
-        outside = Outside(its_job.fileno(), its_calls.fileno(), _no_limit, _leave)
+    interpreter.offer(*CALL)
+    with Rehearsal(args) as rehearsal:
+        outside = Outside(*rehearsal.ends, _no_limit, _leave)
         with suppress(_Over):
-            Worker(interpreter, outside).begin(read_job(its_job.fileno()))
-        return frames.read_frame(job.fileno(), frames.WORKER_FRAME_LIMIT)[1:]
+            Worker(interpreter, outside).begin(read_job(rehearsal.ends[0]))
+        return rehearsal.result()
 
 
 def _job(args: bytes) -> bytes:
@@ -81,8 +128,7 @@ def _job(args: bytes) -> bytes:
         "now": None,
         "pushed": True,
     }
-    head = encode(document)
-    return frames.LENGTH.pack(len(head)) + head + SOURCE + args
+    return frames.job_bytes(document, SOURCE, args)
 
 
 def _no_limit(_soft: int, _hard: int) -> None:

@@ -160,5 +160,4 @@ def encode_job(run: Run, limits: Limits, may_log: bool, began: float) -> bytes:
         "now": run.now,
         "pushed": job.pushed,
     }
-    head = encode(document)
-    return b"".join((frames.LENGTH.pack(len(head)), head, job.source, *job.libraries.values(), job.args))
+    return frames.job_bytes(document, job.source, *job.libraries.values(), job.args)

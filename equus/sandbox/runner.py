@@ -87,7 +87,7 @@ class Runner:
 
     @property
     def ready(self) -> bool:
-        """True once both processes have started, so that `isolation` is known."""
+        """Return whether both processes have started, so that `isolation` is known."""
         return self._children.ready
 
     @property

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import struct
 from collections.abc import Mapping
 
@@ -157,7 +156,7 @@ class Filter:
     """Holds the filter of this machine. The zygote builds it once, each worker installs it."""
 
     def __init__(self) -> None:
-        self.machine = MACHINES.get(platform.machine())
+        self.machine = MACHINES.get(os.uname().machine)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._text = b"" if self.machine is None else build(self.machine)
         self._program = _Program(len(self._text) // 8, self._text)
@@ -168,7 +167,7 @@ class Filter:
         Raises OSError if there is no filter for this machine, or the kernel refuses it.
         """
         if self.machine is None:
-            raise OSError(errno.ENOSYS, f"no seccomp filter for {platform.machine()}")
+            raise OSError(errno.ENOSYS, f"no seccomp filter for {os.uname().machine}")
         if self._libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(self._program), 0, 0) != 0:
             fault = ctypes.get_errno()
             raise OSError(fault, f"seccomp: {os.strerror(fault)}")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from groundwork.disk_faults import DISK_FAULTS, NO_DESCRIPTOR, UNUSABLE
+from groundwork.disk_faults import DISK_FAULTS, UNUSABLE
 
 STATE_LIMIT = 65_536
 # Characters of a key. Check authors choose keys, and each costs a dictionary entry only.
@@ -24,7 +24,11 @@ MOST_FILES = 20_000
 
 
 class StateError(ValueError):
-    """Reports data that can't be stored, or can't be read for now; the text is a sentence for the check."""
+    """Reports data that has no room; the text is a sentence for the check."""
+
+
+class StateUnread(Exception):
+    """Reports data that can't be read or written for now; the text is a sentence for the check."""
 
 
 class StateStore:
@@ -33,6 +37,7 @@ class StateStore:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._cache: dict[str, dict[str, Any]] = {}
+        self._unread: set[str] = set()  # owners whose file lies on a disk that fails, and is left as it is
         self._lock = threading.Lock()
         if folder is not None:
             try:
@@ -43,12 +48,15 @@ class StateStore:
                     raise  # else what can be read is read, and the rest is kept in memory
 
     def get(self, owner: str, key: str) -> Any:
-        """Return the value of a key, or None. Raises StateError while no descriptor is left to read it with."""
+        """Return the value of a key, or None. Raises StateUnread while the file can't be opened."""
         with self._lock:
             return self._load(owner).get(key)
 
     def put(self, owner: str, key: str, value: Any) -> None:
-        """Store a value; None removes the key. Raises StateError if key or state is too long, and as `get` does."""
+        """Store a value; None removes the key.
+
+        Raises StateError if key or state is too long, StateUnread if the file can't be opened or written.
+        """
         if not key or len(key) > KEY_LIMIT:
             raise StateError(f"a key of host.state is a text of at most {KEY_LIMIT} characters")
         with self._lock:
@@ -68,7 +76,9 @@ class StateStore:
         if cached is None:
             cached = self._cache[owner] = self._read(owner)
             if len(self._cache) > MOST_FILES:
-                del self._cache[next(iter(self._cache))]
+                oldest = next(iter(self._cache))
+                del self._cache[oldest]
+                self._unread.discard(oldest)
         return cached
 
     def _path(self, folder: Path, owner: str) -> Path:
@@ -80,16 +90,19 @@ class StateStore:
             return {}
         try:
             document = json.loads(self._path(self._folder, owner).read_bytes())
+        except FileNotFoundError:
+            return {}
         except OSError as fault:
-            if fault.errno in NO_DESCRIPTOR:  # it may be sound: the next put would replace it by an empty one
-                raise StateError(f"host.state cannot be read: {fault.strerror}") from None
-            return {}  # never stored, or on a disk that fails: the check starts without state
+            if fault.errno not in UNUSABLE:  # it may be sound: the next put would replace it by an empty one
+                raise StateUnread(f"host.state cannot be read: {fault.strerror}") from None
+            self._unread.add(owner)
+            return {}  # on a disk that fails: the check starts without state, and it is kept in memory
         except ValueError:
             return {}  # damaged
         return document if isinstance(document, dict) else {}
 
     def _write(self, owner: str, text: str) -> None:
-        if self._folder is None:
+        if self._folder is None or owner in self._unread:
             return
         path = self._path(self._folder, owner)
         fresh = path.with_suffix(f".{os.getpid()}")
@@ -99,7 +112,7 @@ class StateStore:
         except OSError as fault:
             if fault.errno in UNUSABLE:
                 return  # kept in memory: checks go on as long as the agent does
-            raise StateError(f"host.state cannot be written: {fault.strerror}") from None
+            raise StateUnread(f"host.state cannot be written: {fault.strerror}") from None
 
     @staticmethod
     def _delete_oldest(folder: Path) -> None:

@@ -16,54 +16,20 @@ from typing import Any, NoReturn
 
 from attrs import frozen
 
-from equus.processes.process import die_with_parent
 from equus.sandbox import frames
 from equus.sandbox.check_table import BadArguments, BadTable, CheckTable, read_table
 from equus.sandbox.document import FLOOD_LIMIT, OUTPUT_LIMIT, body, failure
 from equus.sandbox.interpreter import Interpreter, LuaOutOfMemory
 from equus.sandbox.job import timeout_in_force, too_late
 from equus.sandbox.metrics import MAX_METRICS, Metric, read_metric, summary_of, worst_of
-from equus.sandbox.seccomp import Filter
 from equus.sandbox.text import clean, drop_partial
 from equus.sandbox.value_codec import decode, text_bytes
-from equus_protocol.results import STATUS_WORDS
+from equus_protocol.result_words import STATUS_WORDS
 
 JOB, BROKER = 3, 4
-OPEN_FILES = 16
-# Bytes between the soft and the hard limit of the address space: a check that has used up the soft one is reported
-# with these.
-RESULT_RESERVE = 16 * 1_048_576
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PLACE = re.compile(r":(\d+): ")
-
-
-@frozen
-class Confinement:
-    """Holds the limits that are the same for all workers of a zygote; the others come with each launch."""
-
-    parent: int  # pid of the zygote
-    base: int  # bytes of the zygote's address space
-    filter: Filter | None  # None: this kernel has no seccomp, the isolation is weak
-
-
-def confine(with_: Confinement, address_space: int, cpu_seconds: int) -> None:
-    """Set the limits of one check and install the filter, irrevocably; zygote.drop_privileges came before.
-
-    address_space: bytes beside the zygote's own. cpu_seconds: seconds of CPU time.
-    """
-    limits = (
-        (resource.RLIMIT_FSIZE, 0, 0),
-        (resource.RLIMIT_NPROC, 0, 0),
-        (resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES),
-        (resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1),
-        (resource.RLIMIT_AS, with_.base + address_space, with_.base + address_space + RESULT_RESERVE),
-    )
-    for kind, soft, hard in limits:
-        resource.setrlimit(kind, (soft, hard))
-    die_with_parent(with_.parent)
-    if with_.filter is not None:
-        with_.filter.install()
 
 
 def _limit_cpu(soft: int, hard: int) -> None:
@@ -80,9 +46,9 @@ class Outside:
     leave: Callable[[int], NoReturn] = os._exit
 
 
-def work(interpreter: Interpreter) -> NoReturn:
-    """Wait for the job, run it, write its result, exit. Only a kill from outside prevents the result."""
-    worker = Worker(interpreter, Outside())
+def work(interpreter: Interpreter, leave: Callable[[int], NoReturn] = os._exit) -> NoReturn:
+    """Wait for the job, run it, write its result, leave. Only a kill from outside prevents the result."""
+    worker = Worker(interpreter, Outside(leave=leave))
     try:
         worker.begin(read_job(JOB))
     except (EOFError, BrokenPipeError, ConnectionError):
@@ -95,10 +61,11 @@ def work(interpreter: Interpreter) -> NoReturn:
 
 def read_job(descriptor: int) -> dict[str, Any]:
     """Read a job: its document, with source, libraries and arguments in place of their lengths. Raises EOFError."""
-    job: dict[str, Any] = decode(frames.read_frame(descriptor, frames.JOB_DOCUMENT_LIMIT))
-    job["source"] = frames.read_exactly(descriptor, job["source"])
-    job["libraries"] = {name: frames.read_exactly(descriptor, length) for name, length in job["libraries"].items()}
-    job["args"] = frames.read_exactly(descriptor, job["args"])
+    take = frames.reader(descriptor)
+    job: dict[str, Any] = json.loads(take(frames.LENGTH.unpack(take(frames.LENGTH.size))[0]))
+    job["source"] = take(job["source"])
+    job["libraries"] = {name: take(length) for name, length in job["libraries"].items()}
+    job["args"] = take(job["args"])
     return job
 
 

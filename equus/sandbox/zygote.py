@@ -16,6 +16,7 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
@@ -31,16 +32,18 @@ from equus.processes.process import (
     receive,
 )
 from equus.sandbox import frames
+from equus.sandbox.confinement import Confinement, confine
 from equus.sandbox.interpreter import Interpreter
 from equus.sandbox.pinned_pages import pages_written_by, pin
-from equus.sandbox.rehearsal import rehearse, rehearse_with
+from equus.sandbox.rehearsal import CALL, Rehearsal, RehearsalFailed, leave_not, rehearse
 from equus.sandbox.seccomp import Filter
-from equus.sandbox.worker import BROKER, JOB, Confinement, confine, work
+from equus.sandbox.worker import BROKER, JOB, work
 
 # When the host runs out of memory, the kernel kills checks before the agent and before the host's own services.
 OOM_SCORE = b"800"
-# Bytes for the probe of the filter: enough to open a file, if that were allowed.
-_PROBE_MEMORY = 32 * 1_048_576
+# Bytes and seconds of CPU for the probe of the filter and for that of the pages: enough for both.
+_PROBE_MEMORY = 64 * 1_048_576
+_PROBE_SECONDS = 10
 
 
 @frozen
@@ -122,7 +125,7 @@ class Zygote:
         if child == 0:
             status = 1
             with suppress(BaseException):
-                confine(self._confinement, _PROBE_MEMORY, 1)
+                confine(self._confinement, _PROBE_MEMORY, _PROBE_SECONDS)
                 try:
                     os.open("/", os.O_RDONLY)
                 except PermissionError:
@@ -150,6 +153,7 @@ class Zygote:
                 for name, capability in json.loads(message[1:]).items():
                     self._lua.offer(name, capability)
                 if self._is_warm:
+                    self._lua.settle()
                     self._pin_pages()
             else:
                 _kind, run, memory, cpu = frames.LAUNCH.unpack(message)
@@ -164,12 +168,14 @@ class Zygote:
         if self._pins is not None:
             os.close(self._pins)
         self._pins = None
-        with suppress(OSError):
-            self._pins = pin(pages_written_by(self._rehearse_in_fork))
+        with suppress(OSError, EOFError, RehearsalFailed), Rehearsal() as rehearsal:
 
-    def _rehearse_in_fork(self) -> None:
-        prctl(PR_SET_DUMPABLE, 1)  # else only root may read which pages it has; it reads no job and ends at once
-        rehearse_with(self._lua)
+            def act() -> None:
+                prctl(PR_SET_DUMPABLE, 1)  # else only root may see which pages it has; it has no check but our own
+                self._lua.offer(*CALL)
+                self._become_worker(_PROBE_MEMORY, _PROBE_SECONDS, *rehearsal.ends, leave_not)
+
+            self._pins = pin(pages_written_by(act, rehearsal.wait))
 
     def _launch(self, run: int, memory: int, cpu: int, job: int, broker: int) -> None:
         try:
@@ -184,13 +190,15 @@ class Zygote:
         self._poll.register(pidfd, select.POLLIN)
         self._send(frames.STARTED.pack(frames.STARTED_KIND, run, pid), pidfd)
 
-    def _become_worker(self, memory: int, cpu: int, job: int, broker: int) -> NoReturn:
+    def _become_worker(
+        self, memory: int, cpu: int, job: int, broker: int, leave: Callable[[int], NoReturn] = os._exit
+    ) -> NoReturn:
         try:
             _move_descriptors(job, broker)
             os.dup2(0, 2)
             os.closerange(BROKER + 1, os.sysconf("SC_OPEN_MAX"))
             confine(self._confinement, memory, cpu)
-            work(self._lua)
+            work(self._lua, leave)
         finally:
             os._exit(1)
 

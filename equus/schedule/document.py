@@ -23,12 +23,12 @@ _KNOWN = frozenset({"id", "check", "every", "offset", "timeout", "args", "overla
 
 
 class ScheduleRefused(Exception):
-    """A document or an entry can't be used; the text says why."""
+    """Says that a document or an entry can't be used; the text says why."""
 
 
 @frozen
 class ScheduleDocument:
-    """The entries of a document, and a sentence for each entry that was refused."""
+    """Holds the entries of a document, and a sentence for each entry that was refused."""
 
     entries: tuple[Entry, ...]
     refused: tuple[str, ...]

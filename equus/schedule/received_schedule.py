@@ -14,7 +14,7 @@ FILE = "schedule.json"
 
 
 class ReceivedSchedule:
-    """The schedule of Helen, in force in a ScheduleRunner and stored in `path`.
+    """Holds the schedule of Helen, in force in a ScheduleRunner and stored in `path`.
 
     `refused` holds a sentence for each part of the last document that was refused. `write` replaces a file.
     """
@@ -35,10 +35,14 @@ class ReceivedSchedule:
         return bool(self._blob)
 
     def restore(self) -> None:
-        """Apply the stored schedule, if there is one. Blocking."""
+        """Apply the stored schedule, if there is one; one that can't be read is logged. Blocking."""
         try:
             blob = self._path.read_bytes()
-        except OSError:
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.log.error("{path} can't be read ({why}): checks run when a Helen sends it", path=self._path,
+                           why=error.strerror)  # fmt: skip
             return
         self._apply(blob)
 

@@ -24,7 +24,7 @@ QUEUED = 1  # runs that wait under `queue`: with more, an entry that is always t
 
 
 class Overlap(Enum):
-    """The ways to treat a run that is due while the one before is still going."""
+    """Lists the ways to treat a run that is due while the one before is still going."""
 
     SKIP = "skip"
     QUEUE = "queue"
@@ -32,7 +32,7 @@ class Overlap(Enum):
 
 
 class Action(Enum):
-    """The ways in which the caller must treat a Due."""
+    """Lists the ways in which the caller must treat a Due."""
 
     RUN = "run"
     KILL_AND_RUN = "kill and run"
@@ -42,7 +42,7 @@ class Action(Enum):
 
 @frozen
 class Entry:
-    """One line of the schedule; times in seconds, args a JSON object or empty."""
+    """Describes one line of the schedule; times in seconds, args a JSON object or empty."""
 
     id: str
     check: str
@@ -66,7 +66,7 @@ class Counters:
 
 @frozen
 class Due:
-    """One run that is due; `missed` are those before it that never happened."""
+    """Describes one run that is due; `missed` are those before it that never happened."""
 
     entry: Entry
     planned: float  # monotonic seconds
@@ -87,7 +87,7 @@ class _EntryState:
 
 
 class Schedule:
-    """All entries of an agent, each with its next run and its counters."""
+    """Holds all entries of an agent, each with its next run and its counters."""
 
     def __init__(self) -> None:
         self._states: dict[str, _EntryState] = {}

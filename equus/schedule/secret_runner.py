@@ -31,7 +31,7 @@ def redact_result(redaction: Redaction, check: str, blob: bytes) -> bytes:
 
 
 class SecretRunner:
-    """A Runner with secrets. It has a Runner's interface, so that its callers know nothing of secrets."""
+    """Runs checks with secrets. It has a Runner's interface, so that its callers know nothing of secrets."""
 
     def __init__(self, reactor: Any, runner: Runner, secrets: Secrets) -> None:
         self._reactor = reactor

@@ -36,12 +36,12 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
 class SecretsError(Exception):
-    """The secrets can't be used; the text says why, and never holds a value."""
+    """Says that the secrets can't be used; the text says why, and never holds a value."""
 
 
 @frozen
 class Secret:
-    """The value of one secret, the checks that get it, and the destinations it may travel to: None for any."""
+    """Holds one secret's value, the checks that get it, and the destinations it may travel to: None for any."""
 
     value: str = field(repr=False)
     checks: tuple[str, ...] | None = None
@@ -50,7 +50,7 @@ class Secret:
 
 @frozen
 class Resolved:
-    """Arguments with values in place of references, the values that were put in, and the destinations of each."""
+    """Holds arguments with values in place of references, the values that were put in, and the destinations of each."""
 
     args: bytes = field(repr=False)
     values: tuple[str, ...] = field(default=(), repr=False)
@@ -63,7 +63,7 @@ class Resolved:
 
 
 class Secrets:
-    """All secrets of this host by name. `read` is called at the start and at SIGHUP."""
+    """Holds all secrets of this host by name. `read` is called at the start and at SIGHUP."""
 
     def __init__(self, path: Path | None, environment: Mapping[str, str]) -> None:
         self._path = path

@@ -24,7 +24,7 @@ log = Logger(namespace="equus.sessions.live_queries")
 
 
 class LiveQueries:
-    """The open queries of one connection. `checks` returns the set in use."""
+    """Holds the open queries of one connection. `checks` returns the set in use."""
 
     def __init__(
         self, connection: Connection, runner: SecretRunner, checks: Callable[[], CheckSet], orders: OneOffOrders

@@ -31,7 +31,7 @@ WARNS_BEFORE = 86_400.0  # seconds before the end of a certificate that no Helen
 
 
 class Membership:
-    """The agent's identity. `identity` is None until the agent has enrolled, and always in plaintext.
+    """Holds the agent's identity. `identity` is None until the agent has enrolled, and always in plaintext.
 
     `wall` is unix seconds, `steady` monotonic seconds.
     """

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from equus.code.library import hash_of
@@ -22,6 +22,7 @@ from equus_protocol import one_off
 from equus_protocol.manifest import ManifestRefused
 from equus_protocol.roots import Root
 from groundwork.atomic_write import write_durably
+from groundwork.one_by_one import OneByOne
 
 FILE = "once.json"
 FORGOTTEN = "once-forgotten.json"
@@ -32,12 +33,12 @@ log = Logger(namespace="equus.sessions.one_off_code")
 
 
 class OrderRefused(Exception):
-    """An order is refused; the text says why."""
+    """Says that an order is refused; the text says why."""
 
 
 @frozen
 class OrderContext:
-    """The facts that an order is compared with.
+    """Holds the facts that an order is compared with.
 
     `refusal` is a sentence if this host runs no one-off code at all. `libraries` are those of the set in use.
     """
@@ -50,7 +51,7 @@ class OrderContext:
 
 
 class UsedOrders:
-    """The ids of orders that were run, until they expire.
+    """Holds the ids of orders that were run, until they expire.
 
     An id goes when a later order comes. The clock may be ahead then, and be put right before the order has expired. So
     orders that were made no later than one that was forgotten are refused from then on.
@@ -122,7 +123,7 @@ class OneOffOrders:
         self._used = used
         self._wall = wall
         self._defer_to_thread = defer_to_thread
-        self._writing = DeferredLock()
+        self._writing = OneByOne()
 
     def open(self, blob: bytes) -> Deferred[Job]:
         """Return the job of an order, after its id is stored. Fails with OrderRefused."""
@@ -133,7 +134,7 @@ class OneOffOrders:
         order = self._verify(blob, context, now)
         self._used.add(order, now)
         try:
-            await self._writing.run(self._defer_to_thread, self._used.save)
+            await self._writing.run(lambda: self._defer_to_thread(self._used.save))
         except OSError as error:
             raise OrderRefused(
                 f"the order can't be stored on this host's disk, so it does not run: {error.strerror}"

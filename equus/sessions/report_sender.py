@@ -13,7 +13,7 @@ WINDOW = 256 * 1024  # bytes in flight: 25 MB/s at Helen's group commit of 10 ms
 
 
 class ReportSender:
-    """The reports of one connection. `sent` is the highest sequence that was sent on it."""
+    """Sends the reports of one connection. `sent` is the highest sequence that was sent on it."""
 
     def __init__(self, connection: Connection, writer: SpoolThread) -> None:
         self._connection = connection

@@ -21,7 +21,7 @@ from equus_protocol.codec import MAX_BLOB
 
 
 class SessionOwner(Protocol):
-    """The agent, which outlives its sessions."""
+    """Describes the agent, which outlives its sessions."""
 
     runner: SecretRunner
     writer: SpoolThread
@@ -42,14 +42,14 @@ class SessionOwner(Protocol):
         """Bring code and certificate up to date, after the first `loaded`."""
 
     def has_loaded(self) -> None:
-        """`loaded` has been sent."""
+        """Take note that `loaded` has been sent."""
 
     def load_report(self) -> dict[str, Any]:
         """Return the document of `loaded` without the spool."""
 
 
 class Session:
-    """One accepted connection, from hello to its end."""
+    """Serves one accepted connection, from hello to its end."""
 
     log = Logger(namespace="equus.sessions.session")
 

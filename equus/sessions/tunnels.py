@@ -27,7 +27,7 @@ class TunnelProgram(Protocol):
 
 
 class Tunnels:
-    """The tunnels of one connection. `programs` serves each kind, by its name."""
+    """Holds the tunnels of one connection. `programs` serves each kind, by its name."""
 
     def __init__(self, connection: Connection, programs: Mapping[str, TunnelProgram]) -> None:
         self._programs = programs

@@ -17,7 +17,7 @@ RESTRICTED = frozenset({  # names of shells that let an account do less than run
 
 @frozen
 class Account:
-    """A user of the host."""
+    """Describes a user of the host."""
 
     name: str
     uid: int

@@ -26,7 +26,7 @@ PIECE = 32_768  # bytes that are read at once
 
 
 class Auditor(Avatar):
-    """A person who may read recordings, and nothing else. `server` is server.Server."""
+    """Stands for a person who may read recordings, and nothing else. `server` is server.Server."""
 
     login = AUDITOR
 

@@ -13,7 +13,7 @@ LEAST_PACKET = 256  # bytes that a client has to take at once: one that takes no
 
 
 class Avatar(ConchUser):
-    """A person who has shown a good key."""
+    """Stands for a person who has shown a good key."""
 
     connecting = 0  # forwarded connections that are not made yet
 

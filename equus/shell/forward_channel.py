@@ -23,7 +23,7 @@ MOST_NOTE = 300  # characters
 
 
 class ForwardChannel(PacedChannel):
-    """The client's side of a connection. `avatar` is server.User."""
+    """Serves the client's side of a connection. `avatar` is server.User."""
 
     name = b"direct-tcpip"
 
@@ -103,7 +103,10 @@ class ForwardChannel(PacedChannel):
 
 @implementer(IPushProducer)
 class Target(Protocol):
-    """The connection to the destination. As a producer it is the client's bytes, which wait while it takes none."""
+    """Holds the connection to the destination.
+
+    As a producer it is the client's bytes, which wait while it takes none.
+    """
 
     transport: Any
 

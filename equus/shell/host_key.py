@@ -14,13 +14,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equus_protocol.host_key import fingerprint
 from groundwork.atomic_write import PUBLIC, write_durably
+from groundwork.presence import is_there
 
 FILE, PUBLIC_FILE = "ssh_host_key.pem", "ssh_host_key.pub"
 
 
 @frozen
 class HostKey:
-    """The private key as PEM, and the public one as `ssh-ed25519 AAAA...`."""
+    """Holds the private key as PEM, and the public one as `ssh-ed25519 AAAA...`."""
 
     pem: str = field(repr=False)
     line: str
@@ -51,6 +52,6 @@ def load(state: Path) -> HostKey:
         raise ValueError(f"{path} is no Ed25519 key: remove it, and a new one is made")
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     shown = state / PUBLIC_FILE  # for ssh-keygen -l
-    if not shown.exists() or shown.read_bytes() != public + b"\n":
+    if not is_there(shown) or shown.read_bytes() != public + b"\n":
         write_durably(shown, public + b"\n", PUBLIC)
     return HostKey(pem.decode(), public.decode())

@@ -12,7 +12,10 @@ from twisted.conch.ssh.connection import SSHConnection
 
 
 class PacedChannel(SSHChannel):
-    """A channel whose client is allowed no more bytes while it is choked; so one window is the most that waits."""
+    """Describes a channel whose client is allowed no more bytes while it is choked.
+
+    So one window is the most that waits.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -49,7 +52,7 @@ class PacedChannel(SSHChannel):
 
 
 class PacedConnection(SSHConnection):
-    """The channels of a connection, of which a choked one gets no further window."""
+    """Holds the channels of a connection, of which a choked one gets no further window."""
 
     is_full = False  # what was sent waits here, since the client does not read
 

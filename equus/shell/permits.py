@@ -29,7 +29,7 @@ MAX_BLOB = 65_536  # bytes of a key or a certificate that a client shows
 
 @frozen
 class Access:
-    """The part of the policy that says who may log in. `%u` in `authorized_keys` stands for the user."""
+    """Describes the part of the policy that says who may log in. `%u` in `authorized_keys` stands for the user."""
 
     users: tuple[str, ...]
     authorized_keys: str | None = None

@@ -41,7 +41,7 @@ MAX_CALLER = 200  # characters of a name that Helen says
 
 @frozen
 class Started:
-    """A process of one connection, and our end of its socket."""
+    """Holds a process of one connection, and our end of its socket."""
 
     process: subprocess.Popen[bytes]
     ours: socket.socket
@@ -207,7 +207,7 @@ def read_caller(description: bytes) -> str:
 
 
 class LocalEnd(Protocol):
-    """Our end of the socket to the process: the local side of a tunnel, a `Stream` of tunnel_streams."""
+    """Serves our end of the socket to the process: the local side of a tunnel, a `Stream` of tunnel_streams."""
 
     transport: Any
 

@@ -94,7 +94,10 @@ class Recorder:
 
 
 class Recording:
-    """One session. Bytes that are no UTF-8 become escapes such as `\\xff`; so no byte of a program is lost."""
+    """Describes one session.
+
+    Bytes that are no UTF-8 become escapes such as `\\xff`; so no byte of a program is lost.
+    """
 
     def __init__(self, recorder: Recorder, descriptor: int, kind: Kind) -> None:
         self._recorder, self._descriptor, self._kind = recorder, descriptor, kind

@@ -41,7 +41,7 @@ SIGNATURES = frozenset({b"ssh-ed25519", b"ecdsa-sha2-nistp256", b"ecdsa-sha2-nis
 
 
 class User(Avatar):
-    """A person who has logged in as an account of the host."""
+    """Stands for a person who has logged in as an account of the host."""
 
     def __init__(self, server: Server, account: Account, opened: Permit, blob: bytes) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def is_good_signature(key: bytes, signature: bytes, signed: bytes) -> bool:
 
 
 class Channels(PacedConnection):
-    """The channels of a connection."""
+    """Holds the channels of a connection."""
 
     def ssh_GLOBAL_REQUEST(self, packet: bytes) -> None:
         """Refuse every global request: this server listens nowhere for its clients."""

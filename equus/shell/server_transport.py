@@ -21,7 +21,7 @@ def _those(names: list[bytes], *parts: bytes) -> list[bytes]:
 
 
 class Transport(transport.SSHServerTransport):
-    """One connection; its end is the end of the process.
+    """Serves one connection; its end is the end of the process.
 
     Only methods that are good today are offered, and no compression: a packet that is made larger by it has no bound.
     """

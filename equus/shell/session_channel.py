@@ -38,7 +38,10 @@ def is_allowed_variable(name: bytes) -> bool:
 
 
 class SessionChannel(PacedChannel):
-    """One session. `avatar` is server.User: account, permit, settings, and `touched()` for each byte that moves."""
+    """Serves one session.
+
+    `avatar` is server.User: account, permit, settings, and `touched()` for each byte that moves.
+    """
 
     name = b"session"
 

@@ -14,7 +14,7 @@ from zope.interface import implementer
 
 
 class Channel(Protocol):
-    """The channel that a process runs for: session_channel.SessionChannel."""
+    """Describes the channel that a process runs for: session_channel.SessionChannel."""
 
     def choke(self) -> None:
         """Allow the client no more input: the program does not read."""
@@ -34,7 +34,10 @@ class Channel(Protocol):
 
 @implementer(IPushProducer)
 class Program(ProcessProtocol):
-    """The process of one session. As a producer it is the client's input: it waits while the process does not read."""
+    """Describes the process of one session.
+
+    As a producer it is the client's input: it waits while the process does not read.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

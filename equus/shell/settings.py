@@ -11,7 +11,7 @@ from equus.shell.permits import Access
 
 @frozen
 class ServerSettings:
-    """Settings of the policy for one connection. Times are in seconds; `caller` is whom Helen says it is for.
+    """Holds settings of the policy for one connection. Times are in seconds; `caller` is whom Helen says it is for.
 
     `recordings` is their folder, `room` how many bytes this connection may record; None: it is not recorded.
     """

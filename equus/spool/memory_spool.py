@@ -9,15 +9,16 @@ from __future__ import annotations
 import secrets
 from collections import deque
 
+from equus.spool.gaps import Gap
 from equus.spool.segment import HEADER_SIZE, Record
-from equus.spool.spool import Gap, Spool
+from equus.spool.spool import Spool
 
 CAP = 16 * 1024 * 1024  # bytes: some hours of 60 results a minute, 500 bytes each
 _READ_SIZE = 1024 * 1024  # bytes that are read of a failed spool at once
 
 
 class MemorySpool:
-    """Results by their sequences, from 1. `fault` is the reason why they are not on a disk."""
+    """Holds results by their sequences, from 1. `fault` is the reason why they are not on a disk."""
 
     def __init__(self, fault: str, cap: int = CAP) -> None:
         self.id = secrets.token_hex(8)

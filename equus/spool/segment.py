@@ -22,7 +22,7 @@ SUFFIX = ".spool"
 
 @frozen
 class Record:
-    """One report of the spool, as it will be sent."""
+    """Describes one report of the spool, as it will be sent."""
 
     sequence: int
     check: str
@@ -39,7 +39,7 @@ def encode(record: Record) -> bytes:
 
 @define
 class Segment:
-    """One file of the spool: the sequences that it holds, and the size in bytes of its good part."""
+    """Describes one file of the spool: the sequences that it holds, and the size in bytes of its good part."""
 
     path: Path
     first: int

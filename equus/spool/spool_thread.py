@@ -36,7 +36,7 @@ MAX_BATCH = 256  # commands between two syncs, so that the first of them isn't k
 
 @frozen
 class SpoolState:
-    """The spool's id and figures after a batch, for `loaded`, the ReportSender and the self-report."""
+    """Holds the spool's id and figures after a batch, for `loaded`, the ReportSender and the self-report."""
 
     id: str
     first: int
@@ -53,7 +53,7 @@ def state_of(spool: Spool | MemorySpool) -> SpoolState:
 
 
 class SpoolThread:
-    """The spool as the reactor's thread sees it. `state` changes before each event `changed`.
+    """Holds the spool as the reactor's thread sees it. `state` changes before each event `changed`.
 
     `failed` gets the exception that ends the thread; with `falls_back` a failing disk does not. All methods are for the
     reactor's thread.

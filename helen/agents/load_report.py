@@ -7,14 +7,18 @@ hostile one can't make Helen keep more than these figures allow.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from attrs import field, frozen
 
+from equus_protocol.long_text import has_more_parts
 from equus_protocol.manifest import FILE_NAME, MAX_FILES
 
+MAX_PARTS = 32_768  # of its JSON: MAX_FILES files have 20,000
+MAX_DIGITS = 300  # of a whole number: the greatest float has 309
 MAX_LABELS = 64  # of one agent
 MAX_FACTS = 32  # of its host
 MAX_KINDS = 8  # of tunnels that an agent knows
@@ -29,7 +33,9 @@ _NEWER = re.compile(r"rollback: .* is older than ([0-9]{1,9}),")  # as equus_pro
 
 @frozen
 class LoadReport:
-    """A report. `files`: name -> sha256, state, error; `not_active`: why some don't run as they are in the set."""
+    """Holds an agent's report on the code that it runs. `files`: name -> sha256, state, error; `not_active`: why some
+    don't run as they are in the set.
+    """
 
     files: dict[str, dict[str, str | None]] = field(factory=dict)
     not_active: dict[str, str] = field(factory=dict)
@@ -64,14 +70,24 @@ def read_loaded(blob: bytes) -> LoadReport:
 
 
 def read_object(blob: bytes) -> dict[str, Any]:
-    """Return a JSON object of texts that UTF-8 can hold; an empty one if the blob is none."""
+    """Return a JSON object of texts that UTF-8 can hold; an empty one if the blob is none, or has too many parts.
+
+    It is called in a thread if the blob is great, and a parser in C would hold all others for as long as it runs.
+    """
+    if len(blob) > MAX_PARTS and has_more_parts(blob, MAX_PARTS):
+        return {}
     try:
-        document = json.loads(blob)
+        document = json.loads(blob, parse_int=_whole)
         if _HALF.search(blob) is not None:
             document = json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _whole(digits: str) -> int | float:
+    """Return a whole number, or infinity for more than MAX_DIGITS digits: no count of a report has so many."""
+    return int(digits) if len(digits) <= MAX_DIGITS else math.inf
 
 
 def newer_version(troubles: Mapping[str, str]) -> int:

@@ -25,7 +25,7 @@ MAX_AGENTS = 200_000  # names: without TLS any peer can make some, at 2 KiB each
 
 
 class Link(Protocol):
-    """The part of a connection that the roster uses."""
+    """Describes the part of a connection that the roster uses."""
 
     name: str
     address: str
@@ -55,7 +55,7 @@ def unclaimed(patterns: Sequence[str], agents: Iterable[tuple[str, Mapping[str, 
 
 
 class Latest(msgspec.Struct, frozen=True, gc=False):
-    """The last result of one check on one agent. Times are unix seconds of Helen's own clock.
+    """Holds the last result of one check on one agent. Times are unix seconds of Helen's own clock.
 
     One is made for each result, so it is of the kind that costs least and that the garbage collector passes over.
     """
@@ -74,7 +74,7 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
 
 @define
 class Agent:
-    """An agent that Helen knows, connected or not, or a host without an agent that passive results are about."""
+    """Holds an agent that Helen knows, connected or not, or a host without an agent that passive results are about."""
 
     name: str
     link: Link | None = None
@@ -181,7 +181,7 @@ class Agent:
 
 @define
 class Waiting:
-    """A newer connection that waits for the older one's answer until `until`, monotonic seconds."""
+    """Holds a newer connection that waits for the older one's answer until `until`, monotonic seconds."""
 
     newer: Link
     older: Link

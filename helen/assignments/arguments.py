@@ -60,8 +60,8 @@ def faults_of(
 ) -> Iterator[str]:  # fmt: skip
     """Give a sentence for each argument that is unknown, missing or of a wrong value.
 
-    `declared`: name -> {"type", "required", "choices", "min", "max"}, as tables have them. Those of `elsewhere` may
-    have a value from another place, so they are not missing.
+    `declared`: name -> {"type", "required", "choices", "min", "max"}, as tables have them. An argument in `elsewhere`
+    may have a value from another place, so it is not missing.
     """
     for name in given.keys() - declared.keys():
         yield f'there is no argument "{name}"; this check takes {", ".join(sorted(declared)) or "none"}'

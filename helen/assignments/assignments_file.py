@@ -23,7 +23,9 @@ MAX_FILE = 4 * 1024 * 1024  # bytes: MAX_ENTRIES of the schedule, at 400 bytes e
 
 
 class AssignmentsFile(WatchedFile[Assignments]):
-    """The file of assignments. `on_changed(assignments)` is called with each that is put in force."""
+    """Reads and writes assignments.toml, and keeps the assignments that are in force. `on_changed(assignments)` is
+    called with each that is put in force.
+    """
 
     missing = ""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from equus_protocol.one_off import fits
-from helen.assignments.schedule import Assignment, Assignments, CheckTable, ScheduleEntry, schedule_of_entries
+from helen.assignments.schedule import Assignment, Assignments, CheckTable, ScheduleEntry, schedule_by_id
 from helen.assignments.target_schedule import with_place
 from helen.states.model import LINK
 
@@ -26,7 +26,7 @@ Members = Mapping[str, str]  # agent -> address
 
 @frozen
 class Peer:
-    """The other agent of a check."""
+    """Holds the other agent of a check in a mesh."""
 
     name: str
     address: str
@@ -79,11 +79,9 @@ def _of_mesh(
     labels: Mapping[str, str], members: Members,
 ) -> Iterator[ScheduleEntry]:  # fmt: skip
     peers = {id_of(entry, name): Peer(name, address) for name, address in members.items() if name != agent}
-    named = (evolve(entry, id=check_id) for check_id in peers)
-    for made in schedule_of_entries(assignments, named, tables, agent, labels):
+    for made in schedule_by_id(assignments, dict.fromkeys(peers, entry), tables, agent, labels):
         peer = peers[made.id]
-        rule = evolve(made.rule, depends=(*made.rule.depends, f"{peer.name}/{LINK}"))
-        yield evolve(with_place(made, tables.get(made.check), peer), rule=rule)
+        yield with_place(made, tables.get(made.check), peer, (f"{peer.name}/{LINK}",))
 
 
 def members_among(mesh: Mesh, agents: Iterable[Mapping[str, object]]) -> dict[str, str]:

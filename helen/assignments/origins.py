@@ -24,7 +24,7 @@ OWN, USUAL = "the check's own", "usual"
 
 @frozen
 class Value:
-    """One setting or argument of a scheduled check. `why` names the place that it comes from.
+    """Holds one setting or argument of a scheduled check. `why` names the place that it comes from.
 
     `over` has the places with other values that count less, the nearest first.
     """
@@ -37,7 +37,7 @@ class Value:
 
 @frozen
 class Explained:
-    """A check as an agent is to run it: its name, the entry that says so, its settings, and its arguments."""
+    """Holds a check as an agent is to run it: its name, the entry that says so, its settings, and its arguments."""
 
     check: str
     entry: str

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase, translate
+from functools import cached_property
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -27,7 +28,7 @@ PATTERN = frozenset("*?[")
 
 
 class AssignmentsError(Exception):
-    """The file can't be used; the text lists every fault, each with its place."""
+    """Says that the file can't be used; the text lists every fault, each with its place."""
 
 
 @frozen
@@ -46,7 +47,7 @@ class CheckTable:
 
 @frozen
 class Assignment:
-    """One `[[assign]]` of the file, or one `[[defaults]]`, which has values for arguments and assigns nothing.
+    """Holds one `[[assign]]` of the file, or one `[[defaults]]`, which has values for arguments and assigns nothing.
 
     `place` is its number in the file, from 1.
     """
@@ -96,7 +97,9 @@ class Assignment:
 
 @frozen
 class Assignments:
-    """The whole file. `default_set`: agents that no entry covers run every check that has `every` in its table."""
+    """Holds the contents of assignments.toml. `default_set`: agents that no entry covers run every check that has
+    `every` in its table.
+    """
 
     entries: tuple[Assignment, ...] = ()
     default_set: bool = True
@@ -106,7 +109,7 @@ class Assignments:
 
 @frozen
 class ScheduleEntry:
-    """A check that an agent runs by the clock: at every t with (t - offset) % every == 0, unix seconds."""
+    """Holds a check that an agent runs by the clock: at every t with (t - offset) % every == 0, unix seconds."""
 
     id: str
     check: str
@@ -118,6 +121,13 @@ class ScheduleEntry:
     rule: Rule = USUAL  # evaluates the results here; it isn't sent to the agent
     notes: CheckNotes = NO_NOTES  # for people; not sent either
     export: tuple[str, ...] = ()  # nor this
+
+    @cached_property
+    def sent(self) -> bytes:
+        """Return it as the JSON that is sent; made once, for a schedule of a thousand entries is made again often."""
+        document = {"id": self.id, "check": self.check, "every": self.every, "offset": self.offset,
+                    "timeout": self.timeout, "args": self.args, "overlap": self.overlap}  # fmt: skip
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def phase(agent: str, check_id: str, every: float) -> float:
@@ -148,7 +158,14 @@ def schedule_of_entries(
     labels: Mapping[str, str],
 ) -> tuple[ScheduleEntry, ...]:  # fmt: skip
     """Return the checks of these entries, in the order of the ids, with the values that cover an agent or target."""
-    entries = by_id(covering, tables)
+    return schedule_by_id(assignments, by_id(covering, tables), tables, name, labels)
+
+
+def schedule_by_id(
+    assignments: Assignments, entries: Mapping[str, Assignment], tables: Mapping[str, CheckTable], name: str,
+    labels: Mapping[str, str],
+) -> tuple[ScheduleEntry, ...]:  # fmt: skip
+    """Return the checks with these ids, in their order, each by an entry without a pattern."""
     given = [each for each in assignments.defaults if each.covers(name, labels)]
     rules = assignments.rule_defaults
     return tuple(_entry(name, check_id, entries[check_id], tables, rules, given) for check_id in sorted(entries))
@@ -217,12 +234,12 @@ def with_further(own: Iterable[ScheduleEntry], further: Sequence[ScheduleEntry])
     Behind it are the ids of those that were left out: an agent refuses the whole of a schedule that is too long, its
     own checks, too. Raises AssignmentsError if its own ones alone are more than one blob holds.
     """
-    pieces = [_entry_json(entry) for entry in own]
+    pieces = [entry.sent for entry in own]
     size = 1 + sum(len(piece) + 1 for piece in pieces) + (not pieces)
     if size > MAX_SCHEDULE:
         raise AssignmentsError(f"the schedule of one agent takes {size} bytes; {MAX_SCHEDULE} is the most")
     for at, entry in enumerate(further):
-        piece = _entry_json(entry)
+        piece = entry.sent
         size += len(piece) + bool(pieces)
         if size > MAX_SCHEDULE or len(pieces) >= MAX_ENTRIES:
             return _joined(pieces), tuple(each.id for each in further[at:])
@@ -232,12 +249,6 @@ def with_further(own: Iterable[ScheduleEntry], further: Sequence[ScheduleEntry])
 
 def _joined(pieces: Iterable[bytes]) -> bytes:
     return b"[%b]" % b",".join(pieces)
-
-
-def _entry_json(entry: ScheduleEntry) -> bytes:
-    document = {"id": entry.id, "check": entry.check, "every": entry.every, "offset": entry.offset,
-                "timeout": entry.timeout, "args": entry.args, "overlap": entry.overlap}  # fmt: skip
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def unknown_checks(assignments: Assignments, tables: Mapping[str, CheckTable]) -> list[str]:

@@ -14,6 +14,7 @@ depends = ["ping", "gw/up"] # checks that explain a problem of this one: on the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from attrs import asdict, evolve, frozen
@@ -26,6 +27,7 @@ OF_ENTRY = ("attempts", "recover", "retry", "stale", "flap", "depends")
 OF_ALL = ("attempts", "recover", "retry", "stale", "flap", "away")
 MAX_ATTEMPTS = 100  # more is a check that shall not alert at all
 MAX_DEPENDS = 20
+MOST_RULES = 1_000  # that are kept of those made last
 STALE_SLACK = 30.0  # seconds beyond two intervals and the timeout: a loaded machine, a reconnect
 SHORTEST = 1.0  # seconds of a retry, a deadline
 EPHEMERAL_AWAY = 5.0  # seconds until an ephemeral agent is away: sooner than any check of it is stale
@@ -33,7 +35,7 @@ EPHEMERAL_AWAY = 5.0  # seconds until an ephemeral agent is away: sooner than an
 
 @frozen
 class RuleSettings:
-    """The settings of a rule that are given, in seconds and counts; None for the others."""
+    """Holds the settings of a rule that are given, in seconds and counts; None for the others."""
 
     attempts: int | None = None
     recover: int | None = None
@@ -75,6 +77,17 @@ def rule_for(
     `attempts` are those that the table of the check declares. They come before the defaults, which are for all checks:
     a check that is bad for one run only (a line in a log) would never be told if it needed three bad runs.
     """
+    rule = _rule_without_parents(wanted, default, every, timeout, attempts)
+    if not wanted.depends:
+        return rule
+    return evolve(rule, depends=tuple(ref if "/" in ref else f"{agent}/{ref}" for ref in wanted.depends))
+
+
+@lru_cache(MOST_RULES)
+def _rule_without_parents(
+    wanted: RuleSettings, default: RuleSettings, every: float, timeout: float, attempts: int | None
+) -> Rule:
+    """Return the rule of these settings, which is the same for all agents and targets of an entry: it is made once."""
     if attempts is not None:
         default = evolve(default, attempts=attempts)
     said = evolve(default, **{name: value for name, value in asdict(wanted).items() if value is not None})
@@ -86,7 +99,6 @@ def rule_for(
         stale=2 * every + timeout + STALE_SLACK if said.stale is None else said.stale,
         flap_start=start,
         flap_stop=stop,
-        depends=tuple(ref if "/" in ref else f"{agent}/{ref}" for ref in wanted.depends or ()),
     )
 
 

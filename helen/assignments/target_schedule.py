@@ -23,7 +23,7 @@ _WORDS = re.compile(r"\{(?:address|name|port|target)\}")
 
 
 class Place(Protocol):
-    """The part of helen.targets.target_fields.Target that goes into arguments."""
+    """Describes the fields of helen.targets.target_fields.Target that arguments are made of."""
 
     @property
     def name(self) -> str: ...
@@ -50,13 +50,19 @@ def schedule_of_target(
     return tuple(with_place(each, tables.get(each.check), target) for each in made)
 
 
-def with_place(entry: ScheduleEntry, table: CheckTable | None, place: Place) -> ScheduleEntry:
-    """Return an entry with name, address and port of what it looks at in its arguments; `table`: that of the check."""
+def with_place(
+    entry: ScheduleEntry, table: CheckTable | None, place: Place, parents: tuple[str, ...] = ()
+) -> ScheduleEntry:
+    """Return an entry with name, address and port of what it looks at in its arguments; `table`: that of the check.
+
+    It depends on these further `parents`, each AGENT/CHECK.
+    """
     words = {
         "{address}": place.address, "{name}": place.name, "{port}": "" if place.port is None else str(place.port),
         "{target}": place.given or place.address,
     }  # fmt: skip
-    return evolve(entry, args=_filled(entry, table, place, words))
+    rule = evolve(entry.rule, depends=(*entry.rule.depends, *parents)) if parents else entry.rule
+    return evolve(entry, args=_filled(entry, table, place, words), rule=rule)
 
 
 def of_runner(target: str, entry: ScheduleEntry) -> ScheduleEntry:

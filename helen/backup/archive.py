@@ -30,7 +30,7 @@ PIECE = 1 << 20  # bytes that are read at once
 
 
 class BackupFailed(Exception):
-    """A backup can't be made or restored; the text says why and what to do."""
+    """Says that a backup can't be made or restored; the text says why and what to do."""
 
 
 @frozen

@@ -121,10 +121,11 @@ def _add_file(writer: BackupWriter, name: str, path: Path) -> None:
 
 
 def _is_database(path: Path) -> bool:
+    """Return True if a file begins as SQLite's do, False if it is gone. Raises OSError: a copy as a file would tear."""
     try:
         with open(path, "rb") as file:
             return file.read(len(SQLITE)) == SQLITE
-    except OSError:
+    except FileNotFoundError:
         return False
 
 
@@ -193,15 +194,18 @@ def _journal(folder: Folder, stack: contextlib.ExitStack) -> _Segments:
 
 
 def _needed(folder: Folder, journal: _Segments, at: int | None) -> list[Path]:
-    """Return the segments to copy, the newest first: all of them, or those with records above `at`."""
-    chosen, ended = [], set()
+    """Return the segments to copy, the newest first: all of them, or those with records above `at`.
+
+    The newest of each kind is always one: without it the marks would name records that no segment begins behind, and
+    those that are left out on purpose would look lost.
+    """
+    chosen, begun, ended = [], set(), set()
     for kind, number in journal.numbers:
         path = folder.segment(number) if kind == "seg" else folder.changes(number)
-        if kind in ended:
-            continue
-        if at is not None and not _has_newer(path, at):
+        if at is not None and kind in begun and (kind in ended or not _has_newer(path, at)):
             ended.add(kind)
         else:
+            begun.add(kind)
             chosen.append(path)
     return chosen
 

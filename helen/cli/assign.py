@@ -27,13 +27,27 @@ SHOWN = 5  # agents that a warning names
 
 @click.command()
 @click.argument("check", required=False)
-@click.option("--on", multiple=True, help="Agents by name or pattern (web*), or by label (role=web); left out: all.")
-@click.option("--targets", multiple=True, help="Targets by name or pattern (switch-*) in place of agents; repeatable.")
-@click.option("--mesh", multiple=True, help="Agents by name, pattern or label that check each other; repeatable.")
-@click.option("--every", help="Interval between two runs, such as 1m.")
-@click.option("--timeout", help="Longest time that a run may take, such as 10s.")
-@click.option("--args", help="Arguments of the check, a JSON object.")
-@click.option("--id", "check_id", help="Id of the entry, if the same check runs more than once on an agent.")
+@click.option(
+    "--on", metavar="AGENTS", multiple=True, help="A name, a pattern (web*) or a label (role=web); repeatable."
+)
+@click.option(
+    "--targets",
+    metavar="TARGETS",
+    multiple=True,
+    help="Targets by name or pattern (switch-*) in place of agents; repeatable.",
+)
+@click.option(
+    "--mesh",
+    metavar="AGENTS",
+    multiple=True,
+    help="Agents by name, pattern or label that check each other; repeatable.",
+)
+@click.option("--every", metavar="DURATION", help="Interval between two runs, such as 1m.")
+@click.option("--timeout", metavar="DURATION", help="Longest time that a run may take, such as 10s.")
+@click.option("--args", metavar="JSON", help='Arguments of the check, such as {"path": "/srv"}.')
+@click.option(
+    "--id", "check_id", metavar="ID", help="Id of the entry, if the same check runs more than once on an agent."
+)
 @click.option("--overlap", type=click.Choice(["skip", "queue", "kill"]), help="If a run is due while one goes on.")
 @click.option("--remove", is_flag=True, help="Remove the entries of CHECK (or of --id) instead.")
 @click.option("--file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Replace all by this file.")

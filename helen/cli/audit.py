@@ -15,7 +15,7 @@ MOST = 1_000  # entries of one answer
 
 
 @click.command()
-@click.option("--subject", help="Only changes to this agent, token, window ...")
+@click.option("--subject", metavar="NAME", help="Only changes to this agent, token, window ...")
 @click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Number of entries.")
 @output
 @for_a_helen

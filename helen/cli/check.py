@@ -92,8 +92,10 @@ def define(folder: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--agent", "agents", metavar="NAME", multiple=True, help="An agent by name; repeatable.")
 @click.option("--on", metavar="PATTERN", multiple=True, help="Agents by pattern (web*), or by label (role=web).")
-@click.option("--args", default="{}", help="Arguments of the check, a JSON object.")
-@click.option("--timeout", default="30", show_default=True, help="Longest time that an answer may take.")
+@click.option("--args", metavar="JSON", default="{}", help='Arguments of the check, such as {"path": "/srv"}.')
+@click.option(
+    "--timeout", metavar="DURATION", default="30s", show_default=True, help="Longest time that an answer may take."
+)
 @click.option(
     "--key", "keys", type=click.Path(path_type=Path), multiple=True,
     help="Sign with this private key, which Helen doesn't hold; repeat it where two must sign.",

@@ -43,10 +43,10 @@ def split(what: str) -> tuple[str, str]:
 
 @click.command()
 @click.argument("what", metavar="AGENT/CHECK")
-@click.option("--comment", default="", help="Cause, and what is being done about it.")
+@click.option("--comment", metavar="TEXT", default="", help="Cause, and what is being done about it.")
 @click.option("--for", "lasting", type=DurationOption(), help="End it after this time: 2h, 3d.")
 @click.option("--sticky", is_flag=True, help="End it with recovery only, not with a change from warning to critical.")
-@click.option("--owner", default=None, help="Name of the person in charge (the user who runs this command).")
+@click.option("--owner", metavar="NAME", help="The person in charge; default: the user who runs this command.")
 @click.option("--clear", is_flag=True, help="Take an acknowledgement back.")
 @output
 @for_a_helen
@@ -74,16 +74,26 @@ def ack(
 def window_options(command: Any) -> Any:
     """Add the options that a downtime and a silence have in common."""
     options = (
-        click.option("--on", "agents", multiple=True, help="Agents by name or pattern; left out: all."),
-        click.option("--check", "checks", multiple=True, help="Checks by name or pattern; left out: all."),
+        click.option(
+            "--on", "agents", metavar="PATTERN", multiple=True, help="Agents by name or pattern (web*); left out: all."
+        ),
+        click.option(
+            "--check", "checks", metavar="PATTERN", multiple=True, help="Checks by name or pattern; left out: all."
+        ),
         click.option("--label", "labels", multiple=True, metavar="KEY=PATTERN", help="Labels that agents must have."),
         click.option("--for", "lasting", type=DurationOption(), help="Length: 30m, 2h."),
         click.option("--in", "later", type=DurationOption(), default=0.0, help="Begin after this time, not now."),
         click.option("--daily", metavar="HH:MM-HH:MM", help="Repeat each day between these local times."),
-        click.option("--days", help="With --daily: only on days of this list: mon,tue ... (the day of its begin)."),
-        click.option("--zone", help="With --daily: zone of the times: Europe/Berlin (UTC)."),
-        click.option("--id", "name", help="A name of your own, to change or cancel it by."),
-        click.option("--comment", default="", help="Reason, for other operators."),
+        click.option(
+            "--days",
+            metavar="DAY,...",
+            help="With --daily: only on days of this list: mon,tue ... (the day of its begin).",
+        ),
+        click.option(
+            "--zone", metavar="ZONE", help="With --daily: zone of the times, such as Europe/Berlin; default UTC."
+        ),
+        click.option("--id", "name", metavar="ID", help="A name of your own, to change or cancel it by."),
+        click.option("--comment", metavar="TEXT", default="", help="Reason, for other operators."),
         click.option("--cancel", metavar="ID", help="End the one with this id instead."),
         click.option("--dry-run", is_flag=True, help="Only show which checks it would cover, and when."),
         click.option("--yes", is_flag=True, help="Don't ask, though it covers more than a tenth of the fleet."),

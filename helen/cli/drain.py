@@ -18,7 +18,9 @@ PATIENCE = 60.0  # seconds beyond --over in which the last agent has to be gone
 
 
 @click.command()
-@click.option("--over", default="30s", show_default=True, help="Time over which the departures are spread.")
+@click.option(
+    "--over", metavar="DURATION", default="30s", show_default=True, help="Time over which the departures are spread."
+)
 @click.option("--undo", is_flag=True, help="Accept agents again.")
 @click.option("--force", is_flag=True, help="Go on even if no other Helen is known.")
 @click.option("--no-wait", is_flag=True, help="Return at once, while agents still leave.")

@@ -27,12 +27,20 @@ AGAIN_SECONDS = 2.0  # until a broken stream is opened again
 
 
 @click.command()
-@click.option("--on", "agents", multiple=True, help="Only agents that fit: a name, a pattern, or KEY=PATTERN.")
-@click.option("--check", "checks", multiple=True, help="Only checks that fit this pattern.")
-@click.option("--kind", "kinds", multiple=True, help="Only this kind: transition, decision, notice, ack, downtime ...")
+@click.option(
+    "--on", "agents", metavar="AGENTS", multiple=True, help="Only agents that fit: a name, a pattern, or KEY=PATTERN."
+)
+@click.option("--check", "checks", metavar="PATTERN", multiple=True, help="Only checks that fit this pattern.")
+@click.option(
+    "--kind",
+    "kinds",
+    metavar="KIND",
+    multiple=True,
+    help="Only this kind: transition, decision, notice, ack, downtime ...",
+)
 @click.option("--since", metavar="AGO|TIME|ID", help="Begin then, instead of now: 2h, 14:00, or the id of an event.")
 @click.option("--once", is_flag=True, help="Print what is kept, of all time or since --since, and end.")
-@click.option("--zone", type=ZoneOption(), help="Zone of the times, such as Europe/Berlin (this machine's).")
+@click.option("--zone", type=ZoneOption(), help="Zone of the times, such as Europe/Berlin; default: this machine's.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", help="json: one event a line.")
 @for_a_helen
 def events(

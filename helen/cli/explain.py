@@ -61,8 +61,8 @@ def _moment_of(text: str, now: float, zone: ZoneInfo | None) -> float:
 
 @click.command()
 @click.argument("what", metavar="AGENT/CHECK")
-@click.option("--at", help="Explain a time in the past: 03:00, 2026-11-28T14:00, or unix seconds.")
-@click.option("--zone", type=ZoneOption(), help="Zone of the times, such as Europe/Berlin (this machine's).")
+@click.option("--at", metavar="TIME", help="Explain a time in the past: 03:00, 2026-11-28T14:00, or unix seconds.")
+@click.option("--zone", type=ZoneOption(), help="Zone of the times, such as Europe/Berlin; default: this machine's.")
 @output
 @for_a_helen
 def explain(client: Client, what: str, at: str | None, zone: ZoneInfo | None, as_json: bool) -> None:

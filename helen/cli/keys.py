@@ -59,8 +59,8 @@ def rotate(
     """Replace the keys that sign check sets.
 
     Without options Helen replaces the key that it holds by a new one. With --key the keys lie elsewhere: the new root
-    is built and signed here, by the present keys and by those of --new (without it, they stay). What it changes against
-    the root that these keys have signed last is shown before.
+    is built and signed here, by the present keys and by those of --new (without it, they stay). The changes against the
+    root that these keys have signed last are shown before.
     """
     client = chosen_helen(ctx, which)
     if signed is not None:

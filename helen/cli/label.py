@@ -22,7 +22,7 @@ from helen.cli.base.options import for_a_helen, output, plain, print_json
 def label(client: Client, name: str, changes: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Give the agent NAME labels, or take them: KEY=VALUE sets one, KEY- takes it away. Without changes: show them.
 
-    What is given so steers checks, routes, rings and questions. What an agent says of itself steers only under keys
+    Labels given so steer checks, routes, rings and questions. Labels that an agent reports itself steer only under keys
     that Helen is told to trust (twistd helen --trust-label KEY).
 
     Exit status 3: no agent has that name.

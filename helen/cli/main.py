@@ -13,8 +13,8 @@ from groundwork.process_list import hide_values
 COMMANDS = {
     "ack": ("helen.cli.downtimes", "ack", "Acknowledge a problem: no alerts of it until it changes."),
     "agent-wheel": ("helen.cli.local.agent_wheel", "agent_wheel", "Make a wheel with the agent alone, to push."),
-    "agents": ("helen.cli.show", "agents", "List the agents, connected or not."),
-    "apply": ("helen.cli.apply", "apply", "Bring Helen to the state that a folder declares, after a plan."),
+    "agents": ("helen.cli.shown.agents", "agents", "List the agents, connected or not."),
+    "apply": ("helen.cli.declared.commands", "apply", "Bring Helen to the state that a folder declares, after a plan."),
     "assign": ("helen.cli.assign", "assign", "Show, add or remove assignments: which check runs where."),
     "audit": ("helen.cli.audit", "audit", "List the changes that operators, tokens and agents have made."),
     "backup": ("helen.cli.backup", "backup", "Copy all that Helen knows into one file, while it runs."),
@@ -27,7 +27,7 @@ COMMANDS = {
     "events": ("helen.cli.events", "events", "Follow states, decisions, downtimes and agents as they change."),
     "drain": ("helen.cli.drain", "drain", "Send this Helen's agents to other Helens, before it is stopped."),
     "explain": ("helen.cli.explain", "explain", "Explain a state: why, who was told, when it runs, what changed."),
-    "export": ("helen.cli.apply", "export", "Write all that is declared into a folder, for `helen apply`."),
+    "export": ("helen.cli.declared.commands", "export", "Write all that is declared into a folder, for `helen apply`."),
     "forwards": ("helen.cli.forwards.commands", "forwards", "List what is sent to other systems, and how far it is."),
     "import": ("helen.cli.local.importing", "import_", "Make a folder for `helen apply` of another monitoring system."),
     "jobs": ("helen.cli.jobs", "jobs", "List, follow, cancel or retry jobs: queries that can wait."),
@@ -57,7 +57,7 @@ COMMANDS = {
     "sign": ("helen.cli.sign", "sign", "Sign a set in a file, as a second person; no Helen is needed."),
     "silence": ("helen.cli.downtimes", "silence", "Hold back alerts for a time, once or each night."),
     "ssh": ("helen.cli.ssh", "ssh", "Log in on an agent's machine, by the connection that it holds."),
-    "status": ("helen.cli.show", "status", "Show the state of everything, of an agent, or of a check on it."),
+    "status": ("helen.cli.shown.status", "status", "Show the state of everything, of an agent, or of a check on it."),
     "targets": ("helen.cli.targets", "targets", "List things without an agent, and which agents look at them."),
     "token": ("helen.cli.access.join_tokens", "token", "Print the command that makes machines agents."),
     "tokens": ("helen.cli.access.join_tokens", "tokens", "List tokens with which agents may join still; revoke one."),
@@ -69,6 +69,19 @@ COMMANDS = {
     "windows": ("helen.cli.downtimes", "windows", "List the downtimes and silences."),
 }
 
+# Heading in --help -> its commands, those for a beginner first; each command is under one heading.
+SECTIONS = {
+    "To begin": ("quickstart", "demo", "open", "token", "push"),
+    "To see": ("status", "agents", "checks", "explain", "events", "top", "targets", "mesh", "windows", "jobs", "audit"),
+    "To write checks and say where they run": ("check", "run", "repl", "assign", "discover", "rollout", "label"),
+    "To handle problems and messages": ("ack", "downtime", "silence", "notify", "route"),
+    "To admit agents and people": (
+        "tokens", "revoke", "renewals", "certificate", "web-token", "keys", "sign", "agent-wheel",
+    ),
+    "To exchange results with other systems": ("passive", "ping", "traps", "zabbix", "forwards", "import", "mcp"),
+    "To log in on machines": ("ssh", "shell", "tunnel"),
+    "To operate Helen": ("apply", "export", "backup", "restore", "drain", "pipeline"),
+}  # fmt: skip
 
 OF_COMMANDS = ("--state", "--url", "--token", "--output")  # options that nearly every command has, and `helen` has not
 
@@ -103,15 +116,20 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help lines of COMMANDS, without importing any command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in sorted(COMMANDS.items())])
+        """Write the help lines of COMMANDS under their SECTIONS, without importing any command."""
+        widest = max(map(len, COMMANDS))
+        for heading, names in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), COMMANDS[name][2]) for name in names])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["--help"], "max_content_width": 100})
 @click.version_option(package_name="helen-equus", prog_name="helen")
 def main() -> None:
-    """Ask and direct a running Helen. Start one with `twistd -n helen --state DIR`, or `helen quickstart`.
+    """Ask and direct a running Helen.
+
+    `helen quickstart` starts one on this machine with an agent, `twistd -n helen --state DIR` starts one for a fleet.
+    Commands find it by --state DIR on its own machine, and by --url and --token from elsewhere.
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 not found.
     """

@@ -56,7 +56,7 @@ def test(client: Client, channel: str, as_json: bool) -> None:
 @output
 @for_a_helen
 def check(client: Client, path: str, as_json: bool) -> None:
-    """List every fault of a notifications.toml before it is put in place. Exit status 1: it has faults."""
+    """List every fault of a notifications.toml, before it is used. Exit status 1: it has faults."""
     found = client.post("/api/v1/notifications/check", {"text": read_file(path)})
     print_json(found) if as_json else echo(f"fine: {count(len(found['channels']), 'channel')}")
 

@@ -12,10 +12,10 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from groundwork.terminal import echo
+from helen.cli.base.ages import every
 from helen.cli.base.client import Client, Failed, Missing
 from helen.cli.base.options import for_a_helen, output, plain, print_json, table
 from helen.cli.downtimes import split
-from helen.cli.show import every
 from helen.passive.declarations import DEFAULT_HOST
 
 PATH = "/api/v1/passive"
@@ -91,7 +91,9 @@ def list_(client: Client, as_json: bool) -> None:
 
 @passive.command()
 @click.argument("what", metavar="HOST/CHECK")
-@click.option("--stale", help="Without a result for this time its status is that of --missing: 1h, 26h.")
+@click.option(
+    "--stale", metavar="DURATION", help="Without a result for this time its status is that of --missing: 1h, 26h."
+)
 @click.option("--missing", type=click.Choice(["unknown", "warning", "critical"]), help="Status then (unknown).")
 @click.option("--attempts", type=click.IntRange(1, 100), help="Bad results in a row that confirm a problem (1).")
 @click.option("--override", is_flag=True, help="Accept results for a check that the agent HOST runs itself.")
@@ -169,13 +171,17 @@ def key(client: Client, host: str, as_json: bool) -> None:
 
 
 def host_option(command: Any) -> Any:
-    return click.option("--host", default=DEFAULT_HOST, show_default=True, help="Host of the check.")(command)
+    return click.option("--host", metavar="HOST", default=DEFAULT_HOST, show_default=True, help="Host of the check.")(
+        command
+    )
 
 
 @ping.command()
 @click.argument("name")
-@click.option("--every", required=True, help="Longest time between two calls: 10m, 1d.")
-@click.option("--grace", help="Time by which a call may be late, and which a run may take (as --every).")
+@click.option("--every", metavar="DURATION", required=True, help="Longest time between two calls: 10m, 1d.")
+@click.option(
+    "--grace", metavar="DURATION", help="Time by which a call may be late, and which a run may take (as --every)."
+)
 @click.option("--missing", type=click.Choice(["unknown", "warning", "critical"]), help="Status then (critical).")
 @host_option
 @output

@@ -70,7 +70,10 @@ _steering("undo", "Take the rollout back. All agents get the set that was promot
 @output
 @for_a_helen
 def readmit(client: Client, agent: str, dry_run: bool, as_json: bool) -> None:
-    """Listen again to AGENT, on whose word two versions were taken back. Exit status 1: it is not set aside."""
+    """Listen again to AGENT, which was set aside.
+
+    Two versions were taken back on its word. Exit status 1: it is not set aside.
+    """
     done = client.post("/api/v1/rollouts/readmit", {"agent": agent, "dry_run": dry_run})
     if as_json:
         print_json(done)

@@ -35,9 +35,17 @@ BEAT_PATIENCE = 60.0  # seconds without a line about a job; Helen sends one ever
     "--key", "keys", type=click.Path(path_type=Path), multiple=True,
     help="Sign the source with this private key, which Helen doesn't hold; repeat it where two must sign.",
 )  # fmt: skip
-@click.option("--on", multiple=True, required=True, help="Agents by name or pattern (web*), or by label (role=web).")
-@click.option("--args", default="{}", help="Arguments of the check, a JSON object.")
-@click.option("--timeout", default="30", show_default=True, help="Longest time that an answer may take.")
+@click.option(
+    "--on",
+    metavar="AGENTS",
+    multiple=True,
+    required=True,
+    help="A name, a pattern (web*) or a label (role=web); repeatable.",
+)
+@click.option("--args", metavar="JSON", default="{}", help='Arguments of the check, such as {"path": "/srv"}.')
+@click.option(
+    "--timeout", metavar="DURATION", default="30s", show_default=True, help="Longest time that an answer may take."
+)
 @click.option("--wait-for-offline", metavar="DURATION", help="Ask agents that are away when they return, until then.")
 @output
 @for_a_helen
@@ -175,7 +183,8 @@ def read_timeout(text: str, option: str = "--timeout", most: float = MAX_ASKED_S
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint=option) from error
     if not 0 < value <= most:
-        raise click.BadParameter(f"more than 0 and at most {most:g} s", param_hint=option)
+        said = f"{text} is not a time above 0 and at most {most:g} s: give one such as 30s"
+        raise click.BadParameter(said, param_hint=option)
     return value
 
 

@@ -14,7 +14,7 @@ from helen.cli.base.options import for_a_helen
 
 @click.command()
 @click.argument("agent")
-@click.option("--kind", default="ssh", show_default=True, help="Which program at the agent.")
+@click.option("--kind", metavar="KIND", default="ssh", show_default=True, help="Which program at the agent.")
 @for_a_helen
 def tunnel(client: Client, agent: str, kind: str) -> None:
     """Join standard input and output with a program at AGENT, through the connection that it holds to Helen.

@@ -2,8 +2,8 @@
 
     "AGENT/CHECK": {"at": ms, "by": IDENTITY, "ack": {"owner", "comment", "until", "sticky", "status"}, null at its end}
 
-Of two versions the one with the later `at` counts; of the same `at`, that of the greater `by`. So every Helen comes to
-the same, in whatever order it hears of them. An end is a version as well, and is named for KEPT_MS.
+The version with the later `at` counts; if `at` is the same, that of the greater `by`. So every Helen comes to the same,
+in whatever order it hears of them. An end is a version as well, and is named for KEPT_MS.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from helen.settings.network_settings import Broker, NetworkSettings
 from scale0.broker.sockets import Security
 from scale0.config.keys import load_pair
-from scale0.endpoint.negotiation import Target
+from scale0.endpoint.effects import Target
 from scale0.wire.reader import CurveClient
 
 

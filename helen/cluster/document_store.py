@@ -15,6 +15,7 @@ import msgspec
 from twisted.logger import Logger
 
 from groundwork.atomic_write import write_durably
+from groundwork.presence import names_in, read_if_there
 from helen.files.state_dir import make_folder
 from scale0.documents.collection import NAME, name_of, scope_of
 from scale0.documents.publication import Publication
@@ -42,26 +43,35 @@ class DocumentStore:
         self._folder = state / "network"
 
     def load(self) -> list[Publication]:
-        """Return the documents that can be read. The others come again from the network."""
+        """Return the sound documents; a damaged one comes again from the network. Raises OSError."""
         found = []
-        for path in sorted(self._folder.glob(f"*{ENDING}")):
-            name = path.name.removesuffix(ENDING)
+        for name in (each.removesuffix(ENDING) for each in names_in(self._folder) if each.endswith(ENDING)):
+            path = self._folder / f"{name}{ENDING}"
             try:
                 kept = _decoder.decode(path.read_bytes())
-            except (OSError, msgspec.MsgspecError) as error:
-                log.error("{path} is left out: {error}", path=path, error=error)
+            except msgspec.MsgspecError as error:
+                log.error("{path} is damaged and comes again from the network: {error}", path=path, error=error)
                 continue
             if NAME.fullmatch(name):
                 found.append(Publication("", scope_of(name), kept.version, kept.form, kept.document, kept.signature))
         return found
 
     def load_applied(self) -> dict[str, int]:
-        """Return, by name, the versions that were in force; nothing if the file is lost."""
+        """Return, by name, the versions that were in force; nothing if the file is lost. Raises OSError.
+
+        Without it every document is adopted once more, in place of what has changed here while this Helen was down.
+        """
+        raw = read_if_there(self._folder / APPLIED)
+        if raw is None:
+            return {}
         try:
-            listed = json.loads((self._folder / APPLIED).read_bytes())
-            return {str(name): int(version) for name, version in listed.items()}
-        except (OSError, ValueError, AttributeError):
-            return {}  # then every document is adopted once more, which changes nothing
+            return {str(name): int(version) for name, version in json.loads(raw).items()}
+        except (ValueError, AttributeError, TypeError) as error:
+            log.error(
+                "{path} is damaged ({error}): each document of the network is adopted once more",
+                path=self._folder / APPLIED, error=error,
+            )  # fmt: skip
+            return {}
 
     def keep(self, publications: list[Publication], applied: dict[str, int]) -> None:
         """Write these documents and the versions in force. Raises OSError, e.g. if the disk is full."""

@@ -107,7 +107,10 @@ class FarTunnels:
 
 
 class FarTunnel:
-    """A tunnel at another Helen, with the methods of a TunnelStream. `request(word, id, ...)` asks that Helen."""
+    """Describes a tunnel at another Helen, with the methods of a TunnelStream.
+
+    `request(word, id, ...)` asks that Helen.
+    """
 
     log = Logger()
 

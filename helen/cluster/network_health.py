@@ -14,7 +14,7 @@ from helen.cluster.sharing import Sharing
 from helen.jobs.jobs import Jobs
 from scale0.broker.service import BrokerService
 from scale0.config.keys import AuthorizedKeys
-from scale0.endpoint.negotiation import State
+from scale0.endpoint.effects import State
 from zerotask.node.node import Node
 from zerotask.service import ZeroTaskService
 from zerotask.wire.links import Link

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from groundwork.presence import is_there
 from helen.files.state_dir import StateError
 from helen.keys import signing_keys
 
@@ -53,7 +54,7 @@ class NetworkKey:
 
 def load(path: Path) -> NetworkKey:
     """Return the key of a PEM file that only its owner can read. Blocks. Raises StateError if there is no such file."""
-    if not path.exists():
+    if not is_there(path):
         raise StateError(
             f"--network-key {path}: no such file; `openssl genpkey -algorithm ed25519 -out {path}` makes one, and the"
             " same one has to lie at every Helen of the network"

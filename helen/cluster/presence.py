@@ -24,7 +24,7 @@ Ask = Callable[[str], "Deferred[bool | None]"]
 
 @frozen
 class Presence:
-    """Where agents find one. `ca` in PEM; empty without TLS."""
+    """Tells where agents find a Helen. `ca` in PEM; empty without TLS."""
 
     address: str
     name: str = ""

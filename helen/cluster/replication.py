@@ -46,11 +46,11 @@ class Part(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """The documents of this part."""
+        """Return the documents of this part."""
 
     @property
     def in_memory(self) -> bool:
-        """True if a start forgets what was adopted."""
+        """Return True if a start forgets what was adopted."""
 
     async def adopt(self, name: str, value: Any) -> None: ...
 

@@ -32,7 +32,7 @@ from helen.queries.live_queries import MAX_ASKED_SECONDS, QueryRefused, Target
 from helen.sessions.session_service import SessionService
 from scale0.endpoint.connection import KeyRing
 from scale0.endpoint.document_holder import DocumentHolder
-from scale0.endpoint.negotiation import Target as BrokerTarget
+from scale0.endpoint.effects import Target as BrokerTarget
 from scale0.endpoint.requests import NotAnswered
 from scale0.wire.actions import CHECK
 from scale0.worker import Holder, Refused, Reply, Request, Worker
@@ -100,7 +100,7 @@ class Scale0Backend:
 
     @property
     def state(self) -> str:
-        """The state of the session with the broker, in a word."""
+        """Return the state of the session with the broker, in a word."""
         return str(self.worker.state.value)
 
     @property

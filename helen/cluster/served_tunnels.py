@@ -102,7 +102,7 @@ class ServedTunnels:
 
 
 class FarEnd:
-    """The other Helen's side of a tunnel: a `Stream` of equus_protocol.tunnel_streams."""
+    """Serves the other Helen's side of a tunnel: a `Stream` of equus_protocol.tunnel_streams."""
 
     def __init__(self, reactor: Any, stream: TunnelStream, forget: Callable[[], None]) -> None:
         self._reactor, self._stream, self._forget = reactor, stream, forget
@@ -157,7 +157,7 @@ class FarEnd:
         return self._writer
 
     def close(self, reason: str) -> None:
-        """Close the tunnel. What waits for the other Helen is dropped."""
+        """Close the tunnel. Frames that wait for the other Helen are dropped."""
         self._waiting.clear()
         self._stream.close(reason)
         self._answer_reader()

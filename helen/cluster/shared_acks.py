@@ -37,7 +37,7 @@ class Place(Protocol):
 
     @property
     def states(self) -> Mapping[Key, State]:
-        """The states of all checks."""
+        """Return the states of all checks."""
 
     def keys_of(self, agent: str) -> Iterable[Key]:
         """Return an agent's checks that have a state."""

@@ -70,7 +70,7 @@ class ChecksPart:
         published = self._library.published
         if published is None:
             return None
-        if not self._library.is_signed:
+        if not self._library.keys.have_signed(published.envelope):
             is_ours = value is None or value["by"] == self._identity
             left = 0.0 if is_ours else self._turn(published.digest) - self._waited(published.digest)
             if left <= 0.0:
@@ -148,12 +148,12 @@ class ChecksPart:
         try:
             self._verify(envelope)
         except ManifestRefused as refused:
-            return refused.reason == "expired" or not self._library.would_take(envelope)
+            return refused.reason == "expired" or not self._library.keys.have_signed(envelope)
         return False
 
     def _verify(self, envelope: bytes) -> ManifestDocument:
-        library = self._library
-        return manifest.verify(envelope, library.public, self._wall(), threshold=library.threshold, typed=library.typed)
+        keys = self._library.keys
+        return manifest.verify(envelope, keys.public, self._wall(), threshold=keys.threshold, typed=keys.typed)
 
     def _verified(self, envelope: bytes, by: str) -> ManifestDocument:
         try:
@@ -164,7 +164,7 @@ class ChecksPart:
                 hint = (
                     f". {by}, which published it, signs it anew once it is back, or waits for `helen push --key` there"
                 )
-            elif not self._library.would_take(envelope):
+            elif not self._library.keys.have_signed(envelope):
                 hint = f". {by}, which published it, signs it anew if it is up"
             hint = hint and f"{hint}; `helen push` here replaces it"
             raise NotYet(f"the set of checks of the network is refused: {refused}{hint}") from refused
@@ -175,7 +175,7 @@ class ChecksPart:
         contents: dict[str, bytes] = {}
         missing: list[FileEntry] = []
         for sha256, entry in entries.items():
-            content = await self._library.releases.content(sha256)
+            content = await self._library.releases.files.find(sha256)
             if content is None:
                 missing.append(entry)
             else:

@@ -99,7 +99,7 @@ class Sharing:
         """Load what was in force before this start; agents enrol once the network was met. Blocks."""
         self.replication.open()
         if not self.replication.has_joined:
-            self._wired.authority.closed = NOT_JOINED
+            self._wired.authority.enrolment.closed = NOT_JOINED
 
     def start(self, backend: Scale0Backend) -> None:
         """Begin to adopt and to publish."""
@@ -170,7 +170,7 @@ class Sharing:
         return deferToThread(_write_aside, path, text)
 
     def _joined(self) -> None:
-        self._wired.authority.closed = ""
+        self._wired.authority.enrolment.closed = ""
 
     # ---------------------------------------------------------------------------------------------- where we are
 

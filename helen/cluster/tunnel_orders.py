@@ -27,7 +27,7 @@ class OrderRefused(Exception):
 
 @frozen
 class TunnelOrder:
-    """An order. `caller` and `address`: for whom, as the Helen `asker` has it; `at`: unix seconds."""
+    """Describes an order. `caller` and `address`: for whom, as the Helen `asker` has it; `at`: unix seconds."""
 
     agent: str
     kind: str

@@ -31,12 +31,13 @@ Finding = TypeVar("Finding")
 
 
 class NoAnswer(Exception):
-    """An agent's answer can't be read at all; the text says why."""
+    """Says that an agent's answer can't be read at all; the text says why."""
 
 
 @frozen(order=True)
 class Listener:
-    """A port of a host where a program waits for peers over TCP. `speaks`: one of SPEAKS, or "" if that is not known.
+    """Holds a port of a host where a program waits for peers over TCP. `speaks`: one of SPEAKS, or "" if that is not
+    known.
 
     `host` is what a check on that host connects to. `names` are those of its certificate, if it has a valid one.
     """
@@ -50,7 +51,7 @@ class Listener:
 
 @frozen(order=True)
 class Mount:
-    """A mounted filesystem with data of users, by its path."""
+    """Holds a mounted filesystem with data of users, by its path."""
 
     path: str
     is_network: bool = False

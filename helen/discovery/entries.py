@@ -16,7 +16,9 @@ _PATTERN = frozenset("*?[")
 
 @frozen
 class Proposed:
-    """An agent and what is proposed for it. `has_default_set`: no entry covers it, so that one more would end that."""
+    """Holds an agent and the entries that are proposed for it. `has_default_set`: no entry covers it, so that one more
+    would end that.
+    """
 
     agent: str
     proposals: Sequence[Proposal] = ()

@@ -10,7 +10,9 @@ from attrs import frozen
 
 @frozen
 class Daemon:
-    """A program that is known by its name in the kernel: its title, its usual ports, the services it is started by."""
+    """Describes a program that is known by its name in the kernel: its title, its usual ports, the services it is
+    started by.
+    """
 
     title: str
     ports: tuple[int, ...] = ()
@@ -64,7 +66,9 @@ PORTS = {
 
 @frozen
 class Facility:
-    """A part of a host: its title, and the checks that look at it, of which the first that is published is proposed."""
+    """Describes a part of a host: its title, and the checks that look at it, of which the first that is published is
+    proposed.
+    """
 
     title: str
     checks: tuple[str, ...]

@@ -24,7 +24,7 @@ _NOT_OF_IDS = re.compile(r"[^A-Za-z0-9_.@-]+")
 
 @frozen
 class Proposal:
-    """A check that would look at a finding. `what` is a sentence for people, in one line."""
+    """Holds a check that would cover a finding. `what` is a sentence for people, in one line."""
 
     check: str
     id: str

@@ -22,14 +22,14 @@ _PORTS_OF = {"https": 443, "http": 80}
 
 @frozen
 class Running:
-    """A check that an agent runs, with the arguments that it has in effect: its own, and the table's defaults."""
+    """Holds a check that an agent runs, with the arguments that it has in effect: its own, and the table's defaults."""
 
     check: str
     args: Mapping[str, Any]
 
 
 class Schedule:
-    """The checks of one agent, by which findings are told apart. `agent`: its name, by which checks may call it."""
+    """Holds the checks of one agent, which cover findings. `agent`: its name, by which checks may call it."""
 
     def __init__(self, agent: str, entries: Iterable[ScheduleEntry], tables: Mapping[str, CheckTable]) -> None:
         self._agent = agent

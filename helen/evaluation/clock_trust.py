@@ -45,7 +45,8 @@ class ClockTrust:
     def _steady_offsets(self) -> list[float]:
         """Return how far agents are ahead, in seconds, of those that said the same at the look before.
 
-        What waited in a spool says less with each result: an agent that drains one has not told its time yet.
+        A result that waited in a spool says less than the one before it: an agent that drains one has not told its time
+        yet.
         """
         since = self._clock.doubted_at
         now = {agent: each.ended - each.received for agent, each in self._newest().items() if each.received > since}

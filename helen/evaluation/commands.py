@@ -19,7 +19,7 @@ EVALUATED_SECONDS = 2.0  # that the evaluator may take to come to it: thousands 
 
 
 class NotDurable(Exception):
-    """The disk did not take a change in time. It is not given up: it takes effect when the disk does."""
+    """Says that the disk did not take a change in time. It is not given up: it takes effect when the disk does."""
 
 
 class Commands:

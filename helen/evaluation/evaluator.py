@@ -12,7 +12,7 @@ import itertools
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from twisted.logger import Logger
 from groundwork.clock_watch import Jump
 from groundwork.counts import count
 from groundwork.start_clock import Boot
+from helen import garbage_looks
 from helen.agents.roster import Agent
 from helen.assignments.schedule import ScheduleEntry
 from helen.assignments.state_rules import RuleSettings, link_rule
@@ -36,9 +37,9 @@ from helen.states.events import Again, Decision
 from helen.states.fleet_states import CheckEvent, Events, run
 from helen.states.fleet_timeline import Timeline
 from helen.states.model import LINK, Key, Rule, plain
-from helen.states.timeline_snapshot import copy_of
+from helen.states.timeline_snapshot import copy_steps
 
-STEP_SECONDS = 0.001  # of work before the reactor looks at its sockets again
+STEP_SECONDS = 0.0005  # of work before the reactor looks at its sockets again
 LAG_SECONDS = 2.0  # a deadline is stepped so much later: a result that came before it may be on its way to the disk
 SAVE_SECONDS = 300.0  # between two copies on disk: 5 minutes of a busy fleet are replayed in some seconds
 RECENT = 20_000  # records kept for questions about the last seconds: as many as a segment that is still open has
@@ -70,7 +71,7 @@ class Evaluator:
         steady: Callable[[], float] = time.monotonic,
         boot: Callable[[], Boot] | None = None,
     ) -> None:
-        self.timeline = Timeline()
+        self.timeline, self._copy = Timeline(), Timeline()
         self.at = 0  # of the last record that is in the timeline
         self.recent: deque[HistoryRecord] = deque(maxlen=RECENT)
         self.observers: list[Callable[[StoredChange], None]] = []
@@ -101,6 +102,7 @@ class Evaluator:
         self._numbers = itertools.count()
         self._saved_at = steady()
         self._saving: Deferred[None] | None = None
+        self._copying: Iterator[None] | None = None  # of what is to be saved: nothing is evaluated meanwhile
 
     # ---------------------------------------------------------------------------------------------- starting
 
@@ -178,13 +180,19 @@ class Evaluator:
     def _work(self) -> None:
         self._next_turn = None
         until = self._steady() + STEP_SECONDS
+        garbage_looks.look()
+        if self._copying is not None and not self._copy_on(until):
+            self._next_turn = self._reactor.callLater(0, self._work)
+            return
         calm: Callable[..., bool] = self.timeline.calm  # a result has agent and check: its type doesn't say so
         while not self._stopped and (self._events is not None or self._queue):
             if self._events is None:
                 given = self._queue.popleft()
                 is_judged = type(given) is HistoryRecord and given.origin != Origin.ASKED
                 if is_judged and calm(given.agent, given.check_id, given.result):  # type: ignore[union-attr]
-                    self._evaluated(given.at)  # type: ignore[union-attr]
+                    self.at = given.at  # type: ignore[union-attr]
+                    if self._awaited:
+                        self._evaluated(self.at)
                 else:
                     self._begin(given)
             if (self._events is not None and not self._write_events(until)) or self._steady() >= until:
@@ -208,13 +216,16 @@ class Evaluator:
             heapq.heappop(self._awaited)[-1].callback(None)
 
     def _write_events(self, until: float) -> bool:
-        """Write the events of the current record; return False if there are more than there is time for."""
+        """Write the events of the current record; return False if there are more than there is time for.
+
+        The clock is looked at behind each event, as at each pause: an agent that goes away has those of all its checks.
+        """
         assert self._events is not None
         try:
             for event in self._events:
                 if event is not None:
                     self._write(event)
-                elif self._steady() >= until:
+                if self._steady() >= until:
                     return False
         except Exception:  # a record that can't be evaluated must not keep the others from it
             self.log.failure("evaluating the record {at}", at=self._current)
@@ -298,8 +309,23 @@ class Evaluator:
         """Save the states in a thread, unless some of their events are not durable yet."""
         if self.events_written != self.events_durable or self._events is not None:
             return
-        self._saved_at = self._steady()
-        self._saving = deferToThread(state_snapshot.save, self._folder, self.at, copy_of(self.timeline))
+        self._saved_at, self._copy = self._steady(), Timeline()
+        self._copying = copy_steps(self.timeline, self._copy)
+        if self._next_turn is None:
+            self._work()
+
+    def _copy_on(self, until: float) -> bool:
+        """Copy states, and have them saved after the last; return False if there are more than there is time for."""
+        assert self._copying is not None
+        for _ in self._copying:
+            if self._steady() >= until:
+                return False
+        copy, self._copy, self._copying = self._copy, Timeline(), None
+        self._save_copy(copy)
+        return True
+
+    def _save_copy(self, copy: Timeline) -> None:
+        self._saving = deferToThread(state_snapshot.save, self._folder, self.at, copy)
         self._saving.addErrback(lambda failure: self.log.error("states: {why}", why=failure.getErrorMessage()))
         self._saving.addBoth(self._saved)
 

@@ -19,6 +19,7 @@ from attrs import frozen
 from helen.evaluation.replay import CHANGE_COLUMNS, HistoryRecord, read_change, series_names, to_microsecond
 from helen.evaluation.segment_footers import first_from, last_at
 from helen.journal import lazy_parquet as pq
+from helen.journal.unread import demand_content
 from helen.journal.values import Batch, StoredChange, StoredResult
 
 MOST_LINES = 20_000  # in memory: an hour of a busy fleet, and more than a WAL that is not sealed yet has
@@ -30,12 +31,12 @@ ID = re.compile(r"([0-9a-f]{8})\.([0-9]{1,18})")
 
 
 class TooOld(Exception):
-    """The changes after an id are not all there any more; the text says why."""
+    """Says that not all changes after an id are kept any more; the text says why."""
 
 
 @frozen
 class Line:
-    """One change as a frame of server-sent events. `received` is in unix seconds."""
+    """Holds one change as a frame of server-sent events. `received` is in unix seconds."""
 
     at: int
     kind: str
@@ -178,6 +179,7 @@ class EventLog:
         try:
             rows = pq.read_table(path, columns=CHANGE_COLUMNS).to_pylist()
         except (OSError, pa.ArrowException) as error:
+            demand_content(path, error)
             raise TooOld(f"a segment of the history can't be read: {path.name}") from error
         past = sorted((read_change(row, named) for row in rows if at < row["at"] <= until), key=lambda each: each.at)
         return [self.line_of(each) for each in past]

@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from equus_protocol.result_fields import END_OF_TIME, STATUS_NUMBERS
 from equus_protocol.results import Metric
+from groundwork.presence import is_there, names_in
 from helen.journal import lazy_parquet as pq
+from helen.journal.unread import demand_content
 from helen.journal.values import StoredChange, StoredResult
 from helen.states.inputs import Result
 
@@ -27,7 +29,7 @@ Named = Callable[[int | None], tuple[str | None, str | None]]
 
 
 class HistoryRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record of the history. `result` is set for results, `document` (JSON text) for changes; unix seconds.
+    """Holds a record of the history. `result` is set for results, `document` (JSON text) for changes; unix seconds.
 
     One is made for each result, so it is of the kind that costs least and that the garbage collector passes over.
     """
@@ -60,7 +62,10 @@ def since(history: Path, at: int) -> Iterator[HistoryRecord]:
 
 
 def changes_since(history: Path, at: int) -> list[HistoryRecord]:
-    """Return the changes above `at` that are in segments, in their order; results are many, and not read."""
+    """Return the changes above `at` that are in segments, in their order; results are many, and not read.
+
+    Raises HistoryUnread if a file can't be read.
+    """
     names = series_names(history / "series.parquet")
 
     def named(number: int | None) -> tuple[str | None, str | None]:
@@ -78,12 +83,15 @@ def _newest(
     read: Callable[[dict[str, Any], Named], HistoryRecord],
     named: Named,
 ) -> list[HistoryRecord]:
-    """Read from the newest file back to the first that has nothing above `at`."""
+    """Read from the newest file back to the first that has nothing above `at`. Raises HistoryUnread."""
     found: list[HistoryRecord] = []
-    for path in sorted(folder.glob(f"{prefix}-*.parquet"), reverse=True)[:MOST_SEGMENTS]:
+    names = [name for name in names_in(folder) if name.startswith(f"{prefix}-") and name.endswith(".parquet")]
+    for name in reversed(names[-MOST_SEGMENTS:]):
+        path = folder / name
         try:
             rows = pq.read_table(path, columns=columns).to_pylist()
-        except (OSError, pa.ArrowException):
+        except (OSError, pa.ArrowException) as error:
+            demand_content(path, error)
             continue  # helen.journal.verify reports it
         newer = [row for row in rows if row["at"] > at]
         found += [read(row, named) for row in newer]
@@ -112,12 +120,16 @@ def read_change(row: dict[str, Any], named: Named) -> HistoryRecord:
 
 
 def series_names(path: Path) -> dict[int, tuple[str, str]]:
-    """Read the agent and check_id of each series_id; an empty dict where there is no such file yet."""
-    if not path.exists():  # else Arrow is imported, for 0.1 s, to find that out
-        return {}
+    """Read the agent and check_id of each series_id; an empty dict where there is no such file yet.
+
+    A damaged file has none either: the journal refuses to start on it. Raises HistoryUnread if it can't be read.
+    """
     try:
+        if not is_there(path):  # else Arrow is imported, for 0.1 s, to find that out
+            return {}
         rows = pq.read_table(path, columns=["series_id", "agent", "check_id"]).to_pylist()
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException) as error:
+        demand_content(path, error)
         return {}
     return {row["series_id"]: (row["agent"], row["check_id"]) for row in rows}
 

@@ -1,4 +1,7 @@
-"""Reads the bounds of a segment from its footer, and finds segments by bisection. It blocks, and is for a thread."""
+"""Reads the bounds of a segment from its footer, and finds segments by bisection. It blocks, and is for a thread.
+
+A file that is gone or damaged has bounds that let a search go on; one that can't be read raises HistoryUnread.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from helen.journal import lazy_parquet as pq
+from helen.journal.unread import demand_content
 
 DISTANT_PAST = 0.0  # of a file that can't be read, in unix seconds
 
@@ -53,11 +57,12 @@ def _received(path: Path, name: str) -> float:
 
 
 def _bounds(path: Path, column: str, name: str) -> list[Any]:
-    """Return the bound of each group of rows; none if the file, or one of them, can't be read."""
+    """Return the bound of each group of rows; none if the file is gone or damaged. Raises HistoryUnread."""
     try:
         described = pq.read_metadata(path)
         place = described.schema.names.index(column)
         groups = [described.row_group(at).column(place).statistics for at in range(described.num_row_groups)]
         return [getattr(group, name) for group in groups] if all(each.has_min_max for each in groups) else []
-    except (OSError, pa.ArrowException, ValueError, AttributeError):
+    except (OSError, pa.ArrowException, ValueError, AttributeError) as error:
+        demand_content(path, error)
         return []

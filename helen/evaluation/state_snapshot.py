@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from groundwork.atomic_write import write_durably
+from helen.journal.unread import demand_content
 from helen.states.fleet_timeline import Timeline
 from helen.states.model import State
 from helen.states.timeline_snapshot import header_of, restore
@@ -24,7 +25,7 @@ LEVEL = 1  # of gzip: a tenth of the size for a fifth of the time of the usual 9
 
 
 class StatesUnreadable(Exception):
-    """The file of states can't be used; the text is a sentence for the log."""
+    """Says that the file of states can't be used; the text is a sentence for the log."""
 
 
 def save(folder: Path, at: int, timeline: Timeline) -> None:
@@ -51,7 +52,7 @@ def at_of(packed: bytes) -> int | None:
 def load(folder: Path) -> tuple[int, Timeline] | None:
     """Return the `at` of the last record in the file, and the timeline; None if there is no file.
 
-    Raises StatesUnreadable if the file is damaged or of another version.
+    Raises StatesUnreadable if the file is damaged or of another version, HistoryUnread if it can't be read now.
     """
     path = folder / NAME
     try:
@@ -64,4 +65,5 @@ def load(folder: Path) -> tuple[int, Timeline] | None:
     except FileNotFoundError:
         return None
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError) as error:
+        demand_content(path, error)
         raise StatesUnreadable(f"{path} can't be read ({error}); states are made again from the journal") from error

@@ -34,7 +34,7 @@ OFFSET_SHOWN = 5.0  # seconds that a clock must be off to be mentioned
 
 @frozen
 class Facts:
-    """All that an explanation is made from, at `at`, unix seconds; `state` is None for a moment in the past.
+    """Holds the facts that an explanation is made of, at `at`, unix seconds; `state` is None for a moment in the past.
 
     `changes` reach from a day before that moment to two minutes after it.
     """
@@ -107,7 +107,7 @@ def explain(facts: Facts) -> dict[str, Any]:
 
 
 def _in_order(lines: list[Line]) -> list[Line]:
-    """Return the lines in order of time. Those without one say how things are, and keep their places."""
+    """Return the lines in order of time. Lines without a time say how things are, and keep their places."""
     timed = iter(sorted((line for line in lines if line["at"] is not None), key=lambda line: line["at"]))
     return [line if line["at"] is None else next(timed) for line in lines]
 
@@ -276,7 +276,7 @@ def _decision_text(said: dict[str, Any]) -> str:
     action, what = said["action"], said.get("what", "")
     if action == "ack-ended":
         return f"the acknowledgement by {said['owner']} has ended: {said['why']}"
-    words = {"notify": "told", "hold": "held back", "drop": "dropped"}
+    words = {"notify": "due", "hold": "held back", "drop": "dropped"}
     kinds = ", ".join(f"{each['kind']} {each['ref']}".strip() for each in said["reasons"])
     because = f" because of {kinds}" if kinds else ""
     return f"{words[action]}: {what}, {said['status']}{because} ({said['why']})"

@@ -21,6 +21,7 @@ from helen.evaluation.replay import (
 )
 from helen.evaluation.segment_footers import first_from, newest, oldest
 from helen.journal import lazy_parquet as pq
+from helen.journal.unread import demand_content
 from helen.journal.values import Origin
 
 MOST_FILES = 400  # of each kind for one question: an hour of results at 10 s a file
@@ -88,6 +89,7 @@ class HistoryAround:
 def _rows(path: Path, columns: list[str], filters: Any = None) -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = pq.read_table(path, columns=columns, filters=filters).to_pylist()
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException) as error:
+        demand_content(path, error)
         return []  # deleted meanwhile, or damaged: helen.journal.verify reports it
     return rows

@@ -5,17 +5,15 @@ Every call blocks: it is for the start, or for the store's thread.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from pathlib import Path
 
-from groundwork.disk_faults import DISK_FAULTS, NO_SPACE, UNUSABLE
+from groundwork.disk_faults import DISK_FAULTS, NO_SPACE, REFUSED, UNUSABLE, advice_on
 from groundwork.file_lock import FileLock, LockHeld
 
 FOLDER = 0o700
 FOLDERS = (".", "ca", "journal", "journal/quarantine", "history", "history/segments")  # each may be a mount of its own
-REFUSED = frozenset({errno.EACCES, errno.EPERM})
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -24,7 +22,7 @@ class StateError(Exception):
 
 
 class StateLocked(StateError):
-    """Another process uses the state directory."""
+    """Says that another process uses the state directory."""
 
 
 class KeyExposed(StateError):
@@ -32,7 +30,7 @@ class KeyExposed(StateError):
 
 
 class StateUnwritable(StateError):
-    """The state directory, or a folder in it, can't be written."""
+    """Says that the state directory, or a folder in it, can't be written."""
 
 
 def why_unwritable(state: Path, error: BaseException) -> str | None:
@@ -54,6 +52,17 @@ def why_unwritable(state: Path, error: BaseException) -> str | None:
     )
 
 
+def why_unopened(error: BaseException) -> str | None:
+    """Return the sentence on a file that a start could not open, so that it was left as it is; else None."""
+    if not isinstance(error, OSError) or not error.errno or not error.filename:
+        return None
+    advice = advice_on(error.errno, "Helen")
+    return (
+        f"{os.fsdecode(error.filename)} can't be opened ({error.strerror}), and what it holds is not known."
+        f" {advice}, then start Helen again."
+    )
+
+
 def demand_writable(state: Path) -> None:
     """Make and remove a file in each folder that Helen can't do without; one that is missing is passed over. Blocks.
 
@@ -72,7 +81,7 @@ def demand_writable(state: Path) -> None:
 
 
 class Lock:
-    """The lock STATE/lock, held until `release` or until the process ends, however it ends."""
+    """Holds the lock STATE/lock until `release` or until the process ends, however it ends."""
 
     def __init__(self, folder: Path) -> None:
         """Make the folder if it is missing, and lock it.

@@ -16,7 +16,7 @@ MAX_TEXT = 4_096  # characters of one setting
 
 @frozen
 class Secret:
-    """A reference to a secret; its value is in no file of Helen's, no log and no answer."""
+    """Refers to a secret; its value is in no file of Helen's, no log and no answer."""
 
     kind: str  # "env" or "file"
     name: str
@@ -30,7 +30,8 @@ Text = str | Secret
 
 @frozen
 class Table:
-    """One table of a file. `place` names it in faults; `end` adds a fault for each setting that was not read.
+    """Reads the settings of one table of a TOML file. `place` names it in faults; `end` adds a fault for each setting
+    that was not read.
 
     A reader returns its default, or an empty value, after a fault.
     """

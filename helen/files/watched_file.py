@@ -12,12 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from groundwork.atomic_write import sync_folder, write_durably
+from groundwork.one_by_one import OneByOne
 
 POLL_SECONDS = 2.0  # between two looks, a stat each, in a thread; an editor's save is live within them
 
@@ -26,7 +27,7 @@ Config = TypeVar("Config")
 
 
 class WatchedFile(Generic[Config]):
-    """A file and its text as a Config; one reading or writing at a time. `most` is in bytes.
+    """Keeps a file of settings and its text as a Config in step; one reading or writing at a time. `most` is in bytes.
 
     `refusal` is the error for a text that can't be used; `advice` goes with a text of more than `most` bytes.
     """
@@ -40,7 +41,7 @@ class WatchedFile(Generic[Config]):
         self.fault: str | None = None  # of the file as it is now
         self._most, self._advice = most, advice
         self._seen: Stamp | tuple[()] = ()  # not looked at yet
-        self._lock = DeferredLock()
+        self._lock = OneByOne()
         self._poll = LoopingCall(self.reread, "file")
         self._poll.clock = reactor
 

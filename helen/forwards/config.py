@@ -27,7 +27,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 
 
 class ForwardsError(Exception):
-    """The file can't be used; the text lists every fault, each with the place where it stands."""
+    """Says that the file can't be used; the text lists every fault, each with the place where it stands."""
 
 
 @frozen

@@ -53,7 +53,7 @@ class Counts:
 
 
 class Refused(Exception):
-    """A body will never be taken; the text is the receiver's answer, or says why there is no body.
+    """Says that a receiver will never take a body; the text is its answer, or says why there is no body.
 
     `count`: how much is in it.
     """
@@ -109,7 +109,7 @@ class Delivery:
             await self._signal(signal, records, labels)
 
     async def _signal(self, signal: Signal, records: Sequence[Record], labels: Labels) -> None:
-        """Send records. What was refused alone is set aside once the receiver takes something else."""
+        """Send records. A record that was refused alone is set aside once the receiver takes another one."""
         while True:
             proven = self._proven.get(signal.path)
             is_proven = proven is not None and self._runtime.reactor.seconds() - proven < PROOF_SECONDS

@@ -16,6 +16,7 @@ import pyarrow as pa
 from attrs import define
 
 from helen.journal import lazy_parquet as pq
+from helen.journal.unread import is_of_content
 
 ROWS = 500  # of one batch: its metrics are counted before anything is made of them
 READ_BYTES = 8_388_608  # of one batch, by the average of its file: results may have a megabyte each
@@ -90,7 +91,7 @@ class SegmentFiles:
 
     def _lose_broken(self, error: Exception) -> None:
         """Count a file that will never be read. Raises the error if it may pass."""
-        if not _is_for_good(error):
+        if not is_of_content(error):
             raise error
         self._lose(1, f"{self._path().name} can't be read: {error}")
 
@@ -106,13 +107,3 @@ def _rows_at_once(metadata: Any) -> int:
     size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     rows: int = READ_BYTES * metadata.num_rows // max(1, size)
     return max(1, min(ROWS, rows))
-
-
-def _is_for_good(error: Exception) -> bool:
-    """Return True for a file that is gone or broken, False for what may pass: too many open files, a disk, memory.
-
-    Arrow raises an OSError without a number for content that it can't decode.
-    """
-    if isinstance(error, FileNotFoundError):
-        return True
-    return not isinstance(error, MemoryError) and getattr(error, "errno", None) is None

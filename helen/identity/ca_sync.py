@@ -24,7 +24,9 @@ from helen.storage.enrolled_keys import EnrolledCertificate, NotEnrolled
 
 @attrs.frozen
 class CAReading:
-    """The folder as it is now, the known certificates, and a sentence for each of admitted/ that was left out."""
+    """Holds the folder of the CA as it is now, the known certificates, and a sentence for each file of admitted/ that
+    was left out.
+    """
 
     material: Material
     known: tuple[EnrolledCertificate, ...]

@@ -16,7 +16,9 @@ BLOB_SIZE = 2 * REQUEST_SIZE  # a request, a token, and room for what later vers
 
 @attrs.frozen
 class EnrolRequest:
-    """A request for a certificate. The token is missing if an agent renews; it is a secret, so it is never shown."""
+    """Holds an agent's request for a certificate. The token is missing if an agent renews; it is a secret, so it is
+    never shown.
+    """
 
     csr: str
     token: str | None = attrs.field(default=None, repr=False)
@@ -40,7 +42,7 @@ class EnrolRequest:
 
 @attrs.frozen
 class Enrolled:
-    """An agent's new certificate, and the CAs and the time of renewal that it needs with it."""
+    """Holds an agent's new certificate, and the CAs and the time of renewal that it needs with it."""
 
     certificate: str  # PEM
     ca: str  # PEM of every CA that the agent shall trust

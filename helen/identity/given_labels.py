@@ -1,7 +1,7 @@
 """Keeps the labels that operators have given to agents in memory, in front of the store: facts, and no claims.
 
-They come with a join token, by a command, or from another Helen of the network. What an agent says of itself is
-helen/agents/roster.py's, which also has the rule by which labels of both kinds steer. `now` is unix seconds.
+They come with a join token, by a command, or from another Helen of the network. Labels that an agent reports itself are
+in helen/agents/roster.py, with the rule by which labels of both kinds steer. `now` is unix seconds.
 """
 
 from __future__ import annotations

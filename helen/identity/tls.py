@@ -18,7 +18,7 @@ from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from groundwork.tls_records import CarefulConnection
+from groundwork.tls_records import CarefulConnection, refuse_renegotiation
 from helen.keys.ca_files import Material
 
 HANDSHAKE_SECONDS = 10.0  # Twisted has no deadline of its own; Icinga's figure since 2.8.2. The connection keeps it
@@ -27,7 +27,6 @@ CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"  # of TLS 1.2: forward secrecy and AEAD
 CHAIN_DEPTH = 0  # the CA that signs agents is itself in the bundle: nothing stands between, as in EnrolledKeys.identify
 OPTIONS = (
     SSL.OP_NO_TICKET  # a ticket would carry an identity past its revocation
-    | SSL.OP_NO_RENEGOTIATION  # a peer may not change its identity
     | SSL.OP_NO_COMPRESSION
     | SSL.OP_CIPHER_SERVER_PREFERENCE
 )
@@ -64,6 +63,7 @@ class ServerTLS:
         """Use another certificate and bundle from the next connection on; live connections keep theirs."""
         context = _context(material.bundle)
         context.set_options(OPTIONS)
+        refuse_renegotiation(context)  # a peer may not change its identity
         context.set_mode(SSL.MODE_RELEASE_BUFFERS)  # an idle agent holds 17 KiB less; most of them idle
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
         context.set_cipher_list(CIPHERS)

@@ -25,7 +25,7 @@ _ALL = ("0.0.0.0/0", "::/0")
 
 @frozen
 class Reached:
-    """A run of a shipped check: its arguments, and the address that it looks at ("" for none)."""
+    """Holds a run of a shipped check: its arguments, and the address that it looks at ("" for none)."""
 
     check: str
     args: Mapping[str, Any]

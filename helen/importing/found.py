@@ -16,11 +16,11 @@ MAX_REMARKS = 20_000  # lines of the report
 
 
 class SourceError(Exception):
-    """A source can't be read at all; the text is a sentence that names the file and what to do."""
+    """Says that a source can't be read at all; the text is a sentence that names the file and what to do."""
 
 
 class NotUnderstood(Exception):
-    """One object can't be taken over; the text says why, and continues a sentence about it."""
+    """Says that one object can't be imported; the text says why, and continues a sentence about it."""
 
 
 @define
@@ -38,7 +38,7 @@ class Budget:
 
 @frozen
 class Command:
-    """A command line that a policy shall name. `{address}` stands in `argv` for the address of a host, if any."""
+    """Holds a command line that a policy shall name. `{address}` stands in `argv` for the address of a host, if any."""
 
     name: str
     argv: tuple[str, ...]
@@ -46,7 +46,8 @@ class Command:
 
 @frozen
 class Host:
-    """A thing that is watched. `address` is a name or an address; `labels` have legal keys and values.
+    """Holds a host of the other monitoring system. `address` is a name or an address; `labels` have legal keys and
+    values.
 
     `via` are the agents that may look at it; empty: the agent beside the old core.
     """
@@ -59,7 +60,8 @@ class Host:
 
 @frozen
 class Service:
-    """A check of a host: `command` for one by a plugin, or `check` and `args` for a shipped one. Times are seconds.
+    """Holds a check of a host of the other monitoring system: `command` for one by a plugin, or `check` and `args` for
+    a shipped one. Times are seconds.
 
     `runner` is the agent that runs it: its host itself, or None for the agent beside the old core.
     """
@@ -80,7 +82,7 @@ class Service:
 
 @frozen
 class Reported:
-    """A check whose results come from outside. `stale` and `every` are seconds; a ping has `every`."""
+    """Holds a check whose results come from outside. `stale` and `every` are seconds; a ping has `every`."""
 
     host: str
     id: str
@@ -91,7 +93,9 @@ class Reported:
 
 @define
 class Found:
-    """All that was found. `total` counts the services of the source; `omitted` names those that don't run, and why."""
+    """Holds all hosts, services and passive checks that an import has found. `total` counts the services of the source;
+    `omitted` names those that don't run, and why.
+    """
 
     source: str
     total: int = 0

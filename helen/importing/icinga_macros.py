@@ -18,7 +18,7 @@ _ATTRIBUTES = ("name", "display_name", "address", "address6", "check_command", "
 
 
 class Missing(Exception):
-    """A macro has no value: an argument that holds it is left out."""
+    """Says that a macro has no value: an argument that holds it is left out."""
 
 
 @frozen

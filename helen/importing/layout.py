@@ -24,7 +24,7 @@ Entry = dict[str, Any]
 
 @define
 class Layout:
-    """The services of `found`, laid out on agents and targets. `agent` is the one beside the old core."""
+    """Holds the services of `found`, laid out on agents and targets. `agent` is the one beside the old core."""
 
     found: Found
     agent: str

@@ -24,7 +24,9 @@ Object = dict[str, str]
 
 @frozen
 class Core:
-    """The objects by type, the values of `$USERn$`, and how many seconds one unit of an interval has."""
+    """Holds the objects of a Nagios core by type, the values of `$USERn$`, and how many seconds one unit of an interval
+    has.
+    """
 
     objects: dict[str, list[Object]]
     users: dict[str, str] = field(factory=dict)

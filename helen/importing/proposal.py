@@ -26,7 +26,7 @@ _HEAD = """\
 
 @define
 class Plugins:
-    """The plugins of all agents: each command line has one name, whichever agent runs it."""
+    """Holds the plugins of all agents: each command line has one name, whichever agent runs it."""
 
     _names: Names = field(factory=Names)
     of_agent: dict[str, dict[str, tuple[tuple[str, ...], float]]] = field(factory=dict)

@@ -32,7 +32,7 @@ _NOT_HERE = {
 
 @frozen
 class _Entity:
-    """An entity, and the name that it has here."""
+    """Holds an entity of Sensu, and the name that it gets at Helen."""
 
     resource: Resource
     name: str

@@ -21,7 +21,7 @@ MAX_RESOURCES = 200_000
 
 @frozen
 class Resource:
-    """One resource of Sensu: its type, where it is, and its settings."""
+    """Holds one resource of Sensu: its type, where it is, and its settings."""
 
     type: str
     name: str

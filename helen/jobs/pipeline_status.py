@@ -82,7 +82,7 @@ class PipelineWatch:
 
     @property
     def lake(self) -> Path:
-        """The folder of the lake: the one that the pipeline reports, else one in the history."""
+        """Return the folder of the lake: the one that the pipeline reports, else one in the history."""
         return self._history / "lake" if self.latest is None else Path(self.latest.lake)
 
     def overview(self, now: float) -> dict[str, Any] | None:

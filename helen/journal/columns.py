@@ -5,7 +5,7 @@ Columns are made one by one with list comprehensions: several times cheaper than
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain
 from typing import Any
@@ -50,105 +50,35 @@ CHANGES = pa.schema(
     ]
 )
 
-# One Arrow batch: conversion holds the interpreter's lock about 4 us per row, and the reactor must not wait for 10 ms.
-# Four times as many rows cost a result as much: bench/journal.py.
-BATCH_ROWS = 1000
-BATCH_BYTES = 4 * 1024 * 1024
-
-
-class Rows:
-    """Collects the rows of one future pair of segments as Arrow batches: compact, and the collector skips them."""
-
-    def __init__(self, series: Series | FixedSeries) -> None:
-        self.results = 0
-        self.changes = 0
-        self.held_bytes = 0  # of the Arrow batches: metrics may take several times what their blobs do
-        self._series = series
-        self._pending: list[StoredResult] = []
-        self._pending_bytes = 0
-        self._pending_changes: list[StoredChange] = []
-        self._result_batches: list[pa.RecordBatch] = []
-        self._change_batches: list[pa.RecordBatch] = []
-
-    def add(self, record: StoredResult | StoredChange) -> None:
-        """Add one row; rows come in the order of `at`."""
-        if isinstance(record, StoredChange):
-            self.changes += 1
-            self._pending_changes.append(record)
-            if len(self._pending_changes) >= BATCH_ROWS:
-                self._convert_changes()
-            return
-        size = len(record.entry.blob)
-        self.results += 1
-        self._pending_bytes += size
-        self._pending.append(record)
-        if len(self._pending) >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
-            self._convert_results()
-
-    def extend(self, records: Sequence[StoredResult | StoredChange]) -> None:
-        """Add rows in the order of `at`; a batch of Arrow may get so many rows more than it else would."""
-        results = [record for record in records if type(record) is StoredResult]
-        self.results += len(results)
-        self._pending_bytes += sum([len(record.entry.blob) for record in results])
-        self._pending += results
-        if len(self._pending) >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
-            self._convert_results()
-        for record in records:
-            if type(record) is StoredChange:
-                self.add(record)
-
-    def finish(self) -> None:
-        """Convert the rows that are pending, so that every series has its number. No row may follow."""
-        self._convert_results()
-        self._convert_changes()
-
-    def result_table(self) -> pa.Table:
-        """Return all results so far."""
-        self._convert_results()
-        return pa.Table.from_batches(self._result_batches, RESULTS)
-
-    def change_table(self) -> pa.Table:
-        """Return all changes so far."""
-        self._convert_changes()
-        return pa.Table.from_batches(self._change_batches, CHANGES)
-
-    def _convert_results(self) -> None:
-        if self._pending:
-            batch = result_batch(self._pending, self._series)
-            self._result_batches.append(batch)
-            self.held_bytes += batch.nbytes
-            self._pending, self._pending_bytes = [], 0
-
-    def _convert_changes(self) -> None:
-        if self._pending_changes:
-            batch = change_batch(self._pending_changes, self._series)
-            self._change_batches.append(batch)
-            self.held_bytes += batch.nbytes
-            self._pending_changes = []
+# Values that one conversion takes: a batch can have thousands of metrics or labels, of hostile agents.
+CONVERTED_AT_ONCE = 16_384
 
 
 def result_batch(records: Sequence[StoredResult], series: Series | FixedSeries) -> pa.RecordBatch:
     """Return results as rows of RESULTS."""
+    return pa.RecordBatch.from_arrays(list(result_columns(records, series)), schema=RESULTS)
+
+
+def result_columns(records: Sequence[StoredResult], series: Series | FixedSeries) -> Iterator[pa.Array]:
+    """Yield the columns of RESULTS, one at a time: of 500 rows each takes a tenth of a millisecond."""
     entries = [record.entry for record in records]
     documents = [record.document for record in records]
     number = series.number
-    of_helen = {
-        "at": [record.at for record in records],
-        "series_id": [
+    of_helen: dict[str, Callable[[], list[Any]]] = {
+        "at": lambda: [record.at for record in records],
+        "series_id": lambda: [
             number(entry.agent, entry.check_id, entry.check or document.check)
             for entry, document in zip(entries, documents, strict=True)
         ],
-        "received": [entry.received for entry in entries],
-        "origin": [entry.origin for entry in entries],
-        "spool": [entry.spool for entry in entries],
-        "sequence": [entry.sequence for entry in entries],
-        "raw": [entry.blob for entry in entries],
-        "clock_offset_ms": [entry.clock_offset_ms for entry in entries],
+        "received": lambda: [entry.received for entry in entries],
+        "origin": lambda: [entry.origin for entry in entries],
+        "spool": lambda: [entry.spool for entry in entries],
+        "sequence": lambda: [entry.sequence for entry in entries],
+        "raw": lambda: [entry.blob for entry in entries],
+        "clock_offset_ms": lambda: [entry.clock_offset_ms for entry in entries],
     }
-    columns = [
-        convert(of_helen[name] if values is None else values(documents)) for name, values, convert in _RESULT_COLUMNS
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=RESULTS)
+    for name, values, convert in _RESULT_COLUMNS:
+        yield convert(of_helen[name]() if values is None else values(documents))
 
 
 def change_batch(records: Sequence[StoredChange], series: Series | FixedSeries) -> pa.RecordBatch:
@@ -188,7 +118,7 @@ def _strings(values: Sequence[str | None]) -> pa.Array:
 def _metrics(lists: Sequence[tuple[Metric, ...]]) -> pa.Array:
     offsets = list(accumulate(map(len, lists), initial=0))
     metrics = list(chain.from_iterable(lists))
-    columns = [convert(values(metrics)) for values, convert in _METRIC_COLUMNS]
+    columns = [_in_pieces(convert, values(metrics)) for values, convert in _METRIC_COLUMNS]
     structs = pa.StructArray.from_arrays(columns, fields=list(METRIC))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=_TYPES["metrics"])
 
@@ -200,10 +130,18 @@ def _maps(dicts: Sequence[dict[str, Any]], values: pa.DataType) -> pa.Array:
     keys = list(chain.from_iterable(dicts))
     items = list(chain.from_iterable(one.values() for one in dicts))
     return pa.MapArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        _strings(keys),
-        _strings(items) if values == pa.string() else pa.array(items, values),
+        _in_pieces(partial(pa.array, type=pa.int32()), offsets),
+        _in_pieces(_strings, keys),
+        _in_pieces(_strings if values == pa.string() else partial(pa.array, type=values), items),
     )
+
+
+def _in_pieces(convert: Callable[[Sequence[Any]], pa.Array], values: Sequence[Any]) -> pa.Array:
+    """Convert some values at a time: no other thread has the interpreter while it is done."""
+    if len(values) <= CONVERTED_AT_ONCE:
+        return convert(values)
+    starts = range(0, len(values), CONVERTED_AT_ONCE)
+    return pa.concat_arrays([convert(values[start : start + CONVERTED_AT_ONCE]) for start in starts])
 
 
 def _zeros(count: int) -> pa.Array:

@@ -34,7 +34,7 @@ def report_passing(error: OSError, what: str, meanwhile: str) -> str:
 
 
 class Disk(atomic_write.Disk):
-    """The system calls of a durable write, and those of a write-ahead log."""
+    """Makes the system calls of a durable write, and those of a write-ahead log."""
 
     def create_log(self, path: Path) -> int:
         """Return a descriptor of a new, empty log. An empty file of a failed try is used again. Raises OSError."""

@@ -17,11 +17,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from equus_protocol import result_fields
+from equus_protocol.long_text import count_in_pieces, has_more_parts
 from equus_protocol.result_fields import (
     GAP_CHECK_ID,
     GAP_REASON,
     MAX_DEPTH,
     MAX_METRICS,
+    MAX_PARTS,
     MAX_REASON,
     METRIC_FIELDS,
     METRIC_KINDS,
@@ -113,6 +115,11 @@ def from_result(result: ResultDocument) -> Document:
     return _replace(_make(STATUS_WORDS[status], *others), metrics=metrics)
 
 
+def _holds_others(blob: bytes) -> bool:
+    """Return True for what the decoder, or the encoder that counts, would hold all other threads with for long."""
+    return count_in_pieces(blob, b"\\") > MAX_PARTS or has_more_parts(blob, MAX_PARTS)
+
+
 def _read_plain(blob: bytes) -> Document | None:
     """Return the document where every part has the type and the size that it should have; else None.
 
@@ -120,12 +127,17 @@ def _read_plain(blob: bytes) -> Document | None:
     over both, so colons are counted: those of the blob, and those of what was decoded. Without a backslash each colon
     is that of a key, or stands in a string that is decoded as it is; so one is lost with each part that is.
     """
+    count: Callable[[bytes, bytes], int] = bytes.count
+    if len(blob) > MAX_PARTS:  # a part takes a byte at least
+        if _holds_others(blob):
+            return None
+        count = count_in_pieces
     try:
         document = _decode(blob)
         if b"\\" in blob:
             if not _has_plain_keys(blob) or _encode(document).count(b'":') != blob.count(b'":'):
                 return None
-        elif _encode(document).count(b":") != blob.count(b":"):
+        elif count(_encode(document), b":") != count(blob, b":"):
             return None
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None

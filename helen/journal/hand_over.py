@@ -1,7 +1,8 @@
-"""Hands batches over from the writer thread to the caller's thread, a short slice of them in each of its turns.
+"""Hands durable groups over from the writer thread to the caller's thread, a short slice of them in each of its turns.
 
-A group of 2,000 records is 40 batches, of a millisecond each. Handed over in one turn they would keep the reactor from
-its sockets for all that time, and a ping of an agent would wait.
+Acknowledgements of all groups come first: none waits for more than one step of JSON. A group of 2,000 records takes 60
+ms to read; in one turn they would keep the reactor from its sockets for all that time, and a ping of an agent would
+wait.
 """
 
 from __future__ import annotations
@@ -11,61 +12,77 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from helen.journal.values import Batch
+from helen.journal.intake import Queued
+from helen.journal.values import Ack, Batch
 
-SLICE_SECONDS = 0.0005  # of batches in one turn; the batch that is at hand is finished
-MOST_WAITING = 100  # batches: beyond it the writer waits, so that reading stops by the backlog of its queue
-PAUSE_SECONDS = 0.001  # between two looks of a writer that waits
+SLICE_SECONDS = 0.0005  # of work in one turn; the step that is at hand is finished
+ACKS_OF_A_BATCH = 50  # a quarter of a millisecond
 
 
 class HandOver:
-    """Calls `on_durable` in the caller's thread with each batch, in the order of `send`; without a slice at the end.
+    """Calls `on_durable` in the caller's thread with acks, and `digest` with records; without a slice at the end.
 
-    `is_closing` says that the journal is being closed: then all that waits is handed over in one turn.
+    Both come in the order in which they were sent. `digest(waiting)` takes some records from the left of a deque, one
+    step of less than a millisecond. `later` calls a function in a further turn of that thread. `is_closing` says that
+    the journal is being closed: then all that waits is handed over in one turn.
     """
 
     def __init__(
         self,
         call_from_thread: Callable[..., Any],
         on_durable: Callable[[Batch], None],
+        digest: Callable[[deque[Queued]], object],
         is_closing: Callable[[], bool],
+        later: Callable[[Callable[[], None]], object] | None = None,
         steady: Callable[[], float] = time.monotonic,
+        slice_seconds: Callable[[], float] = lambda: SLICE_SECONDS,
     ) -> None:
         self._call_from_thread = call_from_thread
+        self._later = later or call_from_thread
+        self._slice_seconds = slice_seconds
         self._on_durable = on_durable
+        self._digest = digest
         self._is_closing = is_closing
         self._steady = steady
-        self._waiting: deque[Batch] = deque()
+        self._acks: deque[Ack] = deque()
+        self._records: deque[Queued] = deque()
         self._is_called = False  # a call of `_take` is on its way; two of them do no harm, none would
-        self.sent = self.handed_over = 0  # counted by the writer thread, and by the caller's
 
-    @property
-    def has_some(self) -> bool:
-        """Return True while a batch was sent and not handed over. Ask in the caller's thread."""
-        return self.sent != self.handed_over
+    def acks(self, acks: list[Ack]) -> None:
+        """Send the acks of a group. Called by the writer thread."""
+        if acks:
+            self._acks.extend(acks)
+            self._call()
 
-    def send(self, batch: Batch) -> None:
-        """Send a batch to the caller's thread. Called by the writer thread, before its bytes count as written."""
-        self.sent += 1
-        self._waiting.append(batch)
+    def records(self, group: list[Queued]) -> None:
+        """Send the records of a group, after its acks. Called by the writer thread."""
+        self._records.extend(group)
         self._call()
-        while len(self._waiting) > MOST_WAITING and not self._is_closing():
-            time.sleep(PAUSE_SECONDS)
 
     def _call(self) -> None:
-        if not self._is_called:
+        """Ask for a turn, unless one is asked for; at the end again, since what follows the close has to come after."""
+        if not self._is_called or self._is_closing():
             self._is_called = True
             self._call_from_thread(self._take)
 
     def _take(self) -> None:
-        until = self._steady() + SLICE_SECONDS
+        until = self._steady() + self._slice_seconds()
         try:
-            while self._waiting:
-                self.handed_over += 1
-                self._on_durable(self._waiting.popleft())
+            while self._acks or self._records:
+                self._step()
                 if self._steady() >= until and not self._is_closing():
                     break
         finally:
             self._is_called = False
-            if self._waiting:  # looked at behind the line above: a batch that came in between has called, or is seen
-                self._call()
+            # Looked at behind the line above: what came in between has called, or is seen.
+            if (self._acks or self._records) and not self._is_called:
+                self._is_called = True
+                self._later(self._take)
+
+    def _step(self) -> None:
+        """Do one step of what waits: acks, if there are any."""
+        if self._acks:
+            acks = [self._acks.popleft() for _ in range(min(ACKS_OF_A_BATCH, len(self._acks)))]
+            self._on_durable(Batch(acks=tuple(acks)))
+        else:
+            self._digest(self._records)

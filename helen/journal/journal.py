@@ -1,8 +1,10 @@
 """Makes every result durable before its ack, stores it once, and puts it into Parquet segments.
 
-The reactor thread calls `append`, `append_own`, `change` and `forget_below`; none of them blocks. A writer thread makes
-groups durable in a write-ahead log (WAL), a sealing thread turns each closed WAL into segments. Both talk back only
-through `call_from_thread`. This package knows nothing of Twisted, of connections or of states.
+The reactor thread calls `append`, `append_own`, `change` and `forget_below`; none of them blocks. It counts and encodes
+each record there, and reads it there once it is durable, a slice at a time: a thread that computed would take the
+interpreter from it. A writer thread makes groups durable in a write-ahead log (WAL), a sealing thread turns each closed
+WAL into segments. Both talk back only through `call_from_thread`. This package knows nothing of Twisted, of connections
+or of states.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from typing import Any
 
 import msgspec
 
+from helen.journal.digest import Digest
 from helen.journal.disk import Disk
 from helen.journal.folder import Folder
-from helen.journal.hand_over import HandOver
+from helen.journal.hand_over import SLICE_SECONDS, HandOver
 from helen.journal.intake import Intake
 from helen.journal.limits import Limits
 from helen.journal.marks import MOST_SEQUENCE
+from helen.journal.numbering import Numbering
 from helen.journal.recovery import recover
 from helen.journal.retention import Retention
 from helen.journal.sealer import Sealer
@@ -34,7 +38,6 @@ from helen.journal.values import (
     Floor,
     JournalError,
     Origin,
-    Position,
     Recovery,
     Sealed,
     Trouble,
@@ -42,6 +45,7 @@ from helen.journal.values import (
 from helen.journal.writer import Writer
 
 CallFromThread = Callable[..., Any]
+NOT_OPEN = "the journal isn't open"
 
 
 def inner_spool(name: str) -> str:
@@ -58,6 +62,8 @@ class Journal:
     on_trouble        called with a `Trouble`; after a fatal one Helen must exit with a non-zero status
     clock             unix time: the `received` of changes comes from it
     settled           unix time by which segments grow old, called in the sealing thread; `clock` if there is no other
+    later             calls a function in a further turn of the caller's thread; `call_from_thread` if there is no other
+    slice_seconds     returns how long one turn of reading durable records may take
     """
 
     def __init__(
@@ -73,18 +79,23 @@ class Journal:
         retention: Retention | None = None,
         disk: Disk | None = None,
         settled: Callable[[], float] | None = None,
+        later: Callable[[Callable[[], None]], object] | None = None,
+        slice_seconds: Callable[[], float] = lambda: SLICE_SECONDS,
     ) -> None:
         self._folder = Folder(Path(folder), Path(history), disk or Disk())
         self._call_from_thread = call_from_thread
         self._on_trouble = on_trouble
         self._clock = clock
         self._settled = settled or clock
+        self._later = later
+        self._slice_seconds = slice_seconds
         self._limits = limits or Limits()
         self._retention = retention or Retention()
         self._intake = Intake()
-        self._hand_over = HandOver(call_from_thread, on_durable, lambda: self._intake.closing)
+        self._on_durable = on_durable
         self._series: Series | None = None
         self._own: dict[str, int] = {}
+        self._numbering: Numbering | None = None
         self._writer: Writer | None = None
         self._sealer: Sealer | None = None
 
@@ -109,12 +120,39 @@ class Journal:
         self._own = state.marks.own_sequences()
         self._series = state.series
         self._sealer = Sealer(self._folder, state, self._limits, self._retention, self._settled, self._trouble)
-        self._writer = Writer(
-            self._folder, self._intake, state, self._limits, self._sealer, self._hand_over.send, self._trouble
-        )
+        self._numbering = Numbering(self._folder, state, self._limits, self._intake, self._trouble)
+        self._writer = self._make_writer(self._numbering, self._sealer, state.series)
         self._sealer.start()
         self._writer.start()
         return recovery
+
+    def _make_writer(self, numbering: Numbering, sealer: Sealer, series: Series) -> Writer:
+        digest = Digest(
+            self._intake,
+            series,
+            self._limits,
+            sealer,
+            self._on_durable,
+            numbering.close_wal,
+            numbering.wal.number,
+            self._trouble,
+        )
+        hand_over = HandOver(
+            self._call_from_thread,
+            self._on_durable,
+            digest.take,
+            lambda: self._intake.closing,
+            self._later,
+            slice_seconds=self._slice_seconds,
+        )
+        return Writer(
+            self._folder, self._intake, numbering.wal, self._limits, hand_over,
+            lambda number: self._call_from_thread(self._close_wal, number), self._trouble,
+        )  # fmt: skip
+
+    def _close_wal(self, number: int) -> None:
+        if self._numbering is not None and not self._intake.closing:
+            self._numbering.close_wal(number)
 
     def append(self, entry: Entry) -> bool:
         """Queue one result that an agent numbered. Returns False, without taking it, at the hard limit of the backlog.
@@ -123,8 +161,9 @@ class Journal:
         with `overloaded`. Well before that `full` turns true: stop reading. Raises JournalError while it isn't open.
         """
         size, intake = len(entry.blob), self._intake  # as `_takes` has it: this is for each result
-        if self._writer is None or intake.closing:
-            self._check_open()
+        numbering = self._numbering
+        if numbering is None or intake.closing:
+            raise JournalError(NOT_OPEN)
         if intake.bytes_in - intake.bytes_out + size >= self._limits.backlog_most:
             return False
         if entry.spool.lstrip("~") == OWN_SPOOL:
@@ -132,7 +171,7 @@ class Journal:
                 entry.agent, entry.check_id, entry.check, inner_spool(entry.spool), entry.sequence, entry.origin,
                 entry.received, entry.blob, entry.clock_offset_ms,
             )  # fmt: skip
-        intake.push(entry, size)
+        numbering.entry(entry, size)
         return True
 
     def append_own(
@@ -144,11 +183,14 @@ class Journal:
         Returns None at the hard limit of the backlog. A number that became durable is never given out again, not even
         after a crash. `received` is unix seconds. Raises JournalError while the journal isn't open.
         """
-        if not self._takes(len(blob)):
+        size, intake, numbering = len(blob), self._intake, self._numbering  # as in `append`: this is for each result
+        if numbering is None or intake.closing:
+            raise JournalError(NOT_OPEN)
+        if intake.bytes_in - intake.bytes_out + size >= self._limits.backlog_most:
             return None
         sequence = self._own[agent] = self._own.get(agent, 0) + 1
         entry = Entry(agent, check_id, check, OWN_SPOOL, sequence, origin, received, blob, clock_offset_ms)
-        self._intake.push_urgent(entry, len(blob))
+        numbering.entry(entry, size, is_urgent=True)
         return sequence
 
     def change(
@@ -163,62 +205,56 @@ class Journal:
             raise ValueError(f"a change of kind {kind!r}; known kinds: {', '.join(CHANGE_KINDS)}")
         if check_id is not None and agent is None:
             raise ValueError(f"a change of check {check_id!r} needs its agent")
-        self._check_open()
+        numbering = self._open_numbering()
         if agent is not None and check_id is None:
             document = {"agent": agent, **document}
-        encoded = msgspec.json.encode(document)
-        change = Change(kind, self._clock(), agent, check_id, encoded)
-        self._intake.push_urgent(change, len(encoded))
+        change = Change(kind, self._clock(), agent, check_id, msgspec.json.encode(document))
+        numbering.change(change)
         return change
 
     def forget_below(self, agent: str, spool: str, first: int) -> None:
         """Count everything below `first` as acked: `loaded` says that the spool begins there. Safe to repeat."""
-        if first > 1:
-            self._intake.push(Floor(agent, inner_spool(spool), min(first, MOST_SEQUENCE)), 0)
+        if first > 1 and self._numbering is not None and not self._intake.closing:
+            self._numbering.floor(Floor(agent, inner_spool(spool), min(first, MOST_SEQUENCE)))
 
     @property
     def backlog_bytes(self) -> int:
-        """The bytes that are queued or being written."""
+        """Return the bytes that the journal has queued or is writing."""
         return self._intake.backlog_bytes
 
     @property
     def has_undelivered(self) -> bool:
-        """Return True while a record that was appended has not come back by `on_durable`. Ask in the caller's thread.
-
-        The backlog alone ends a moment sooner: when the last batch is on its way between the threads.
-        """
-        return self._intake.backlog_bytes != 0 or self._hand_over.has_some
+        """Return True while an appended record has not come back by `on_durable`. Ask in the caller's thread."""
+        return self._intake.backlog_bytes != 0
 
     @property
-    def position(self) -> Position:
+    def position(self) -> int:
         """Return the place behind the last record that was queued, for `has_delivered`."""
-        return Position(self._intake.bytes_in)
+        return self._intake.bytes_in
 
-    def has_delivered(self, position: Position) -> bool:
+    def has_delivered(self, position: int) -> bool:
         """Return True if all records before a position have come back by `on_durable`. Ask in the caller's thread.
 
         Others may be queued behind it all the while: on a busy Helen there is never a moment without any.
         """
-        if position.batches is None and self._intake.bytes_out >= position.size:
-            position.batches = self._hand_over.sent
-        return position.batches is not None and self._hand_over.handed_over >= position.batches
+        return self._intake.bytes_out >= position
 
     @property
     def full(self) -> bool:
-        """True: stop reading from agents. Look again after each batch, and at least once a second."""
+        """Return whether Helen must stop reading from agents; look again after each batch, and once a second."""
         return self._intake.bytes_in - self._intake.bytes_out >= self._limits.backlog_full
 
     @property
     def is_behind(self) -> bool:
-        """True: read no more than a fair share from each agent, so that results of others are durable soon."""
+        """Return whether Helen may read only a fair share from each agent, so that others are not delayed."""
         intake, limits = self._intake, self._limits
         is_great = intake.bytes_in - intake.bytes_out >= limits.backlog_behind
-        return is_great or len(intake.records) >= limits.records_behind
+        return is_great or intake.count_in - intake.count_out >= limits.records_behind
 
     @property
     def refused(self) -> int:
         """How many results were dropped because their sequence can't be counted (below 1, or one hole too many)."""
-        return self._writer.refused if self._writer else 0
+        return self._numbering.refused if self._numbering else 0
 
     @property
     def without_series(self) -> dict[str, int]:
@@ -227,17 +263,17 @@ class Journal:
 
     @property
     def segment(self) -> int:
-        """The number of the newest segment."""
+        """Return the number of the newest segment."""
         return self._sealer.snapshot.segment if self._sealer else 0
 
     @property
     def sealed_at(self) -> int:
-        """Every record up to this number is in a segment, unless it was dropped."""
+        """Return the number up to which every record is in a segment, unless it was dropped."""
         return self._sealer.snapshot.at if self._sealer else 0
 
     @property
     def sealed(self) -> Sealed:
-        """How far segments go: three numbers of the same moment."""
+        """Return how far segments go: three numbers of the same moment."""
         snapshot = Snapshot() if self._sealer is None else self._sealer.snapshot
         return Sealed(snapshot.at, snapshot.segment, snapshot.change)
 
@@ -256,13 +292,10 @@ class Journal:
         if ended:  # else the disk hangs: the lock must outlive what may still be written
             self._folder.unlock()
 
-    def _check_open(self) -> None:
-        if self._writer is None or self._intake.closing:
-            raise JournalError("the journal isn't open")
-
-    def _takes(self, size: int) -> bool:
-        self._check_open()
-        return self._intake.backlog_bytes + size < self._limits.backlog_most
+    def _open_numbering(self) -> Numbering:
+        if self._numbering is None or self._intake.closing:
+            raise JournalError(NOT_OPEN)
+        return self._numbering
 
     def _trouble(self, trouble: Trouble) -> None:
         self._call_from_thread(self._on_trouble, trouble)

@@ -27,12 +27,14 @@ class Limits:
     calm_least: int = 4
     calm_records: int = 32
     calm_bytes: int = 64 * 1024
-    # A group is one write and one round of parsing: 4 MiB parse in about 40 ms, which is what an ack may wait for.
+    # A group is one write and one sync: 4 MiB take some 10 ms.
     group_bytes: int = 4 * MIB
     group_records: int = 2_000
 
-    # Records of one batch for the reactor, which takes some 20 us for each, and shall not be held up for 10 ms.
-    batch_records: int = 50
+    # Records of one step in the reactor's thread, which takes some 35 us for each, and shall not be held up for 1 ms.
+    batch_records: int = 20
+    # A result above this is read by the writer thread, which may be interrupted.
+    great_bytes: int = 16 * 1024
 
     # Above this each connection may send its share only: an ack waits for a group that is written and one that is next.
     backlog_behind: int = 8 * MIB

@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import islice
+from threading import Lock
 
 from helen.journal.values import OWN_SPOOL
 
@@ -94,18 +96,49 @@ class Mark:
         return self.ranges[-1][1] if self.ranges else self.high
 
 
+class MarksCopy:
+    """Copies marks as they were at one moment, some agents at a time: 10,000 in one step would hold the reactor.
+
+    An agent that is still to be copied is copied before its marks change. `rows` is whole when `copy_some` said so.
+    """
+
+    def __init__(self, agents: dict[str, dict[str, Mark]]) -> None:
+        self.rows: list[MarkRow] = []
+        self._left = dict(agents)
+        self._lock = Lock()  # who copies an agent and who changes its marks may be two threads
+
+    def copy_some(self, most: int) -> bool:
+        """Copy the marks of so many agents; return True once all are copied."""
+        for agent in list(islice(self._left, most)):
+            self.copy(agent)
+        return not self._left
+
+    def copy(self, agent: str) -> None:
+        """Copy the marks of one agent, unless they are copied."""
+        with self._lock:
+            spools = self._left.get(agent)
+            if spools is not None:
+                self.rows += _rows_of(agent, spools)
+                del self._left[agent]
+
+
 class Marks:
-    """Holds all marks of a Helen, for one thread (the writer's, or the one that recovers)."""
+    """Holds all marks of a Helen, for one thread: the one in which records come, or the one that recovers."""
 
     def __init__(self) -> None:
         self._agents: dict[str, dict[str, Mark]] = {}
+        self._copy: MarksCopy | None = None  # the newest; those before it are whole
+        self.last = Mark()  # the one that was counted in last: a look for it would cost each result two calls
 
     def add(self, agent: str, spool: str, sequence: int, at: int) -> Verdict:
         """Count one sequence and return the verdict; `at` tells which spools are in use."""
+        if self._copy is not None:
+            self._keep_copy(agent)
         spools = self._agents.get(agent)
         mark = None if spools is None else spools.get(spool)
         if mark is None:
             mark = self._mark(agent, spool)
+        self.last = mark
         mark.used = at
         if sequence == mark.high + 1 and not mark.ranges:  # as `Mark.add` does it: nearly all come in their order
             mark.high = sequence
@@ -135,11 +168,14 @@ class Marks:
 
     def rows(self) -> list[MarkRow]:
         """Return copies of all marks, for a snapshot that another thread may write."""
-        return [
-            (agent, spool, mark.high, mark.used, mark.ranges[:], mark.elsewhere[:])
-            for agent, spools in self._agents.items()
-            for spool, mark in spools.items()
-        ]
+        return [row for agent, spools in self._agents.items() for row in _rows_of(agent, spools)]
+
+    def begin_copy(self) -> MarksCopy:
+        """Return a copy of the marks as they are now, which its caller completes; an earlier one is completed first."""
+        if self._copy is not None:
+            self._copy.copy_some(len(self._agents))
+        self._copy = MarksCopy(self._agents)
+        return self._copy
 
     def load(self, rows: Iterable[MarkRow]) -> None:
         """Take in marks that `rows` returned."""
@@ -150,7 +186,17 @@ class Marks:
         """Return ((agent, spool), mark) of all."""
         return (((agent, spool), mark) for agent, spools in self._agents.items() for spool, mark in spools.items())
 
+    def _keep_copy(self, agent: str) -> None:
+        """Copy the marks of an agent before they change, if a copy is being made that has them still to come."""
+        assert self._copy is not None
+        if self._copy.copy_some(0):
+            self._copy = None
+        else:
+            self._copy.copy(agent)
+
     def _mark(self, agent: str, spool: str) -> Mark:
+        if self._copy is not None:
+            self._keep_copy(agent)
         spools = self._agents.get(agent)
         if spools is None:
             spools = self._agents[agent] = {}
@@ -160,3 +206,7 @@ class Marks:
                 del spools[min((name for name in spools if name != OWN_SPOOL), key=lambda name: spools[name].used)]
             mark = spools[spool] = Mark()
         return mark
+
+
+def _rows_of(agent: str, spools: dict[str, Mark]) -> list[MarkRow]:
+    return [(agent, spool, mark.high, mark.used, mark.ranges[:], mark.elsewhere[:]) for spool, mark in spools.items()]

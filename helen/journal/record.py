@@ -66,15 +66,16 @@ def read_header(data: bytes) -> tuple[int, int]:
 
 
 def encode_entry(entry: Entry, at: int, salt: int) -> bytes:
-    """Return a whole record for one result."""
+    """Return all of the record of one result but its blob, which follows: so a blob that waits is held once."""
     agent, check_id, spool = entry.agent.encode(), entry.check_id.encode(), entry.spool.encode()
     check = b"" if entry.check is None else entry.check.encode()
     offset = b"" if entry.clock_offset_ms is None else _OFFSET.pack(entry.clock_offset_ms)
-    body = _RESULT.pack(
+    blob = entry.blob
+    head = _RESULT.pack(
         _OFFSET_RESULT_TYPE if offset else _RESULT_TYPE, at, entry.received, entry.sequence, entry.origin,
         len(agent), len(spool), len(check_id), _ABSENT if entry.check is None else len(check),
-    ) + offset + agent + spool + check_id + check + entry.blob  # fmt: skip
-    return _FRAME.pack(MARK, len(body), crc32(body, salt)) + body
+    ) + offset + agent + spool + check_id + check  # fmt: skip
+    return _FRAME.pack(MARK, len(head) + len(blob), crc32(blob, crc32(head, salt))) + head
 
 
 def encode_change(change: Change, at: int, salt: int) -> bytes:

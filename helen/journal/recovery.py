@@ -18,17 +18,18 @@ from groundwork.target_ids import source_of
 from helen.journal import lazy_parquet as pq
 from helen.journal import segments
 from helen.journal import snapshot as snapshots
-from helen.journal.columns import Rows
 from helen.journal.counting import count
 from helen.journal.disk import PASSING
 from helen.journal.folder import Folder
 from helen.journal.limits import Limits
 from helen.journal.marks import Marks, Verdict
+from helen.journal.rows import Rows
 from helen.journal.sealing import ClosedWal, seal
 from helen.journal.series import Series
 from helen.journal.series import load as load_series
 from helen.journal.snapshot import Snapshot
 from helen.journal.stored import stored_result
+from helen.journal.unread import demand_content
 from helen.journal.values import Change, Entry, Floor, Origin, Recovery, StoredChange, StoredResult
 from helen.journal.wal import Damage, LeftWal
 
@@ -184,6 +185,7 @@ class _Recovery:
         try:
             rows = pq.read_table(path, columns=["at", "series_id", "spool", "sequence", "reason", "raw"])
         except (OSError, pa.ArrowException) as error:
+            demand_content(path, error)
             self._sentences.append(f"{path} can't be read ({error}); restore it from a backup.")
             return
         names = self._series.names()
@@ -201,6 +203,7 @@ class _Recovery:
         try:
             ats = pq.read_table(path, columns=["at"])["at"].to_pylist()
         except (OSError, pa.ArrowException) as error:
+            demand_content(path, error)
             self._sentences.append(f"{path} can't be read ({error}); restore it from a backup.")
             return
         self._at = max([self._at, *ats])

@@ -54,7 +54,7 @@ class Sealer:
         self._thread.start()
 
     def put(self, closed: ClosedWal) -> None:
-        """Take one more WAL from the writer thread. While sealing is behind, its rows are read back later."""
+        """Take one more WAL; the caller's thread gives it. While sealing is behind, its rows are read back later."""
         if len(self._closed) >= self._limits.sealed_in_memory:
             closed = evolve(closed, rows=None)
         self._closed.append(closed)
@@ -99,8 +99,8 @@ class Sealer:
         if not self._until_possible(lambda: self._seal(closed)):
             return
         self._closed.popleft()
-        for each in self._lists:
-            each.look()
+        for each, newest in zip(self._lists, (self.snapshot.segment, self.snapshot.change), strict=True):
+            each.look(newest)
             self._expire(each)
 
     def _seal(self, closed: ClosedWal) -> None:
@@ -151,8 +151,10 @@ class _SegmentList:
             found._add(number)
         return found
 
-    def look(self) -> None:
-        """Add the segment that was sealed now, if one of this kind was."""
+    def look(self, newest: int) -> None:
+        """Add the segment that was sealed now, if one of this kind was; of the first one no other tells the number."""
+        if not self.files:
+            self._add(newest)
         while self.files and self._add(self.files[-1].number + 1):
             pass
 

@@ -12,20 +12,22 @@ changes) takes no number of that kind, so numbers have no holes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 from attrs import field, frozen
 
+from groundwork.presence import is_there
 from helen.journal import segments, snapshot
-from helen.journal.columns import Rows
 from helen.journal.folder import Folder
-from helen.journal.marks import MarkRow
+from helen.journal.marks import MarkRow, MarksCopy
+from helen.journal.rows import Rows
 from helen.journal.series import FixedSeries, Series
 from helen.journal.snapshot import Snapshot
 from helen.journal.stored import stored_result
 from helen.journal.values import Change, Entry, JournalDamaged, StoredChange
-from helen.journal.wal import LeftWal
+from helen.journal.wal import LeftWal, OpenWal
 
 
 @frozen
@@ -35,8 +37,18 @@ class ClosedWal:
     number: int
     at: int
     marks: list[MarkRow] = field(repr=False)
-    series: pa.Table | None = field(repr=False)
+    series: Callable[[], pa.Table] | None = field(repr=False)
     rows: Rows | None = field(repr=False)
+
+
+@frozen
+class ClosingWal:
+    """Marks the end of a WAL among the queued records: `following` begins behind it. `at` is the last one used."""
+
+    number: int
+    at: int
+    marks: MarksCopy = field(repr=False)
+    following: OpenWal = field(repr=False)
 
 
 def read_rows(folder: Folder, number: int, series: Series | FixedSeries) -> Rows:
@@ -57,7 +69,7 @@ def seal(folder: Folder, before: Snapshot, closed: ClosedWal, rows: Rows) -> Sna
     """
     reached = folder.disk.reached
     if closed.series is not None:
-        segments.publish(folder, folder.series, closed.series)
+        segments.publish(folder, folder.series, closed.series())
         reached("series-replaced")
     segment, change = before.segment, before.change
     if rows.results:
@@ -78,7 +90,7 @@ def seal(folder: Folder, before: Snapshot, closed: ClosedWal, rows: Rows) -> Sna
 
 def _publish_once(folder: Folder, path: Path, table: pa.Table, wal: int) -> None:
     """Write a segment unless it is there: a reader may have seen it already."""
-    if not path.exists():
+    if not is_there(path):
         segments.publish(folder, path, table, wal)
     elif segments.wal_of(path) == wal:
         folder.disk.sync_folder(path.parent)  # an earlier try may have ended before its name was durable

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from helen.journal import lazy_parquet as pq
-from helen.journal.disk import NO_DESCRIPTOR
 from helen.journal.folder import Folder
+from helen.journal.unread import is_of_content
 
 # Level 1: level 3 costs half as much again and saves 2 %; the pipeline rewrites the rows sorted anyway.
 ZSTD_LEVEL = 1
@@ -48,13 +48,13 @@ def publish(folder: Folder, path: Path, table: pa.Table, wal: int | None = None)
 def wal_of(path: Path) -> int | None:
     """Return the number of the WAL that a segment was made of; None: no such file, or none that can be read.
 
-    Raises OSError if no file can be opened for now: that says nothing of this one.
+    Raises OSError if it could not be read: that says nothing of what it holds.
     """
     try:
         metadata = pq.read_schema(path).metadata or {}
         return int(metadata[_WAL_KEY])
     except OSError as error:
-        if error.errno in NO_DESCRIPTOR:
+        if not is_of_content(error):
             raise
         return None
     except (KeyError, ValueError, pa.ArrowException):

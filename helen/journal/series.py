@@ -5,10 +5,13 @@ A number is given once and never changes its meaning; the check's name beside it
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
+from groundwork.presence import is_there
 from helen.journal import lazy_parquet as pq
 from helen.journal.values import JournalDamaged
 
@@ -23,6 +26,7 @@ SERIES = pa.schema(
 # Check ids that one agent may fill the table with. A schedule has dozens; an agent that invents an id for each report
 # would otherwise grow a file that is rewritten every 10 s. Its further ids share one series; the blobs are kept.
 MOST_PER_AGENT = 4096
+PIECE_ROWS = 5_000  # of the table, as it is made
 OVERFLOW_CHECK_ID = "equus:too-many-checks"
 
 
@@ -31,6 +35,7 @@ class Series:
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], int] = {}
+        self._keys: list[tuple[str, str]] = []  # of `_ids`: another thread may read a list that grows
         self._checks: list[str | None] = []
         self._per_agent: dict[str, int] = {}
         self._changed = False
@@ -58,7 +63,9 @@ class Series:
 
     def _add(self, agent: str, check_id: str, check: str | None) -> int:
         number = len(self._checks)
-        self._ids[agent, check_id] = number
+        key = agent, check_id
+        self._ids[key] = number
+        self._keys.append(key)
         self._checks.append(check)
         self._per_agent[agent] = self._per_agent.get(agent, 0) + 1
         self._changed = True
@@ -66,28 +73,36 @@ class Series:
 
     def names(self) -> list[tuple[str, str]]:
         """Return (agent, check_id) of all, by number."""
-        return list(self._ids)
+        return self._keys[:]
 
     def fixed(self) -> FixedSeries:
         """Return a view for another thread, which finds only numbers that were given already."""
         return FixedSeries(self._ids)
 
-    def take_changes(self) -> pa.Table | None:
-        """Return the whole table if it has changed: it must be on disk before a segment that needs it."""
+    def take_changes(self) -> Callable[[], pa.Table] | None:
+        """Return what makes the whole table if it has changed: it must be on disk before a segment that needs it.
+
+        Another thread may call it: of 500,000 series the table takes a second.
+        """
         if not self._changed:
             return None
         self._changed = False
-        return self.table()
+        return partial(self.table, len(self._keys))
 
-    def table(self) -> pa.Table:
-        """Return all series, by number."""
-        agents, check_ids = [agent for agent, _ in self._ids], [check_id for _, check_id in self._ids]
-        return pa.Table.from_arrays(
+    def table(self, most: int | None = None) -> pa.Table:
+        """Return all series, or so many of the first, by number; in pieces, which hold the interpreter for 1 ms."""
+        keys = self._keys[:most]
+        pieces = [self._piece(keys, first) for first in range(0, len(keys), PIECE_ROWS)]
+        return pa.Table.from_batches(pieces, SERIES)
+
+    def _piece(self, keys: list[tuple[str, str]], first: int) -> pa.RecordBatch:
+        some = keys[first : first + PIECE_ROWS]
+        return pa.RecordBatch.from_arrays(
             [
-                pa.array(range(len(agents)), pa.int32()),
-                pa.array(agents, pa.string()),
-                pa.array(check_ids, pa.string()),
-                pa.array(self._checks, pa.string()),
+                pa.array(range(first, first + len(some)), pa.int32()),
+                pa.array([agent for agent, _ in some], pa.string()),
+                pa.array([check_id for _, check_id in some], pa.string()),
+                pa.array(self._checks[first : first + len(some)], pa.string()),
             ],
             schema=SERIES,
         )
@@ -108,9 +123,9 @@ class FixedSeries:
 def load(path: Path) -> Series:
     """Read series.parquet; no file is an empty table. Raises JournalDamaged if it is unreadable or names one twice."""
     series = Series()
-    if not path.exists():
-        return series
     try:
+        if not is_there(path):
+            return series
         rows = pq.read_table(path, schema=SERIES).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise JournalDamaged(

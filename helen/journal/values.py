@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import msgspec
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from equus_protocol.cheap_values import cheap_value
 
@@ -113,10 +113,10 @@ class StoredChange:
 
 @frozen
 class Batch:
-    """Holds one hand-over of the writer thread.
+    """Holds one hand-over of durable records.
 
     Acks of a group come first, alone, right after its fdatasync; the parsed `records` of the same group (results and
-    changes in the order of `at`) follow in a batch of their own, so that no ack waits for JSON. `results` and `changes`
+    changes in the order of `at`) follow in batches of their own, so that no ack waits for JSON. `results` and `changes`
     are the same records by their kind: each reader of a batch goes through what it needs, and asks nothing of the rest.
     """
 
@@ -134,14 +134,6 @@ class Batch:
         if len(self.results) == len(self.records):
             return ()
         return tuple([each for each in self.records if type(each) is StoredChange])
-
-
-@define
-class Position:
-    """Holds a place in the queue of the journal: the bytes before it, and the batches once these are written."""
-
-    size: int
-    batches: int | None = None
 
 
 @frozen

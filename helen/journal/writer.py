@@ -1,93 +1,63 @@
-"""Runs the writer thread: a group of records becomes durable by one write and one fdatasync, is acked, then parsed.
+"""Runs the writer thread: a group of encoded records becomes durable by one write and one fdatasync, then is handed on.
 
-This thread alone touches the dedupe marks, the `at` counter and the series while the journal is open. A group that the
-disk has no space for, or that no file can be opened for, is tried again each second, unchanged; a failed fdatasync ends
-the thread, because the kernel may have dropped the pages and a second call would lie.
+The thread computes next to nothing, so that it seldom takes the interpreter from the reactor; of great documents alone
+it reads the content here. A group that the disk has no space for, or that no file can be opened for, is tried again
+each second, unchanged; a failed fdatasync ends the thread, because the kernel may have dropped the pages and a second
+call would lie.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
-from attrs import define, field
-
-from helen.journal.columns import Rows
-from helen.journal.counting import count
 from helen.journal.disk import NO_DESCRIPTOR, PASSING, report_passing
 from helen.journal.folder import Folder
-from helen.journal.intake import Intake
+from helen.journal.hand_over import HandOver
+from helen.journal.intake import Intake, Queued
 from helen.journal.limits import Limits
-from helen.journal.marks import Verdict
-from helen.journal.record import encode_change, encode_entry, encode_floor
-from helen.journal.recovery import State
-from helen.journal.sealer import Sealer
-from helen.journal.sealing import ClosedWal
+from helen.journal.sealing import ClosingWal
 from helen.journal.stored import stored_result
-from helen.journal.values import (
-    OWN_SPOOL,
-    REFUSING,
-    Ack,
-    Batch,
-    Change,
-    Entry,
-    Floor,
-    StoredChange,
-    StoredResult,
-    Trouble,
-)
+from helen.journal.values import OWN_SPOOL, Ack, Entry, Floor, Trouble
 from helen.journal.wal import OpenWal
 
-Record = Entry | Change | Floor
 NEVER: frozenset[int] = frozenset()  # passes an error of fdatasync: a second call would lie
 WRITE_FAILED = "Writing {path} failed ({error}). Check the disk."
 SYNC_FAILED = (
     "fsync of {path} failed ({error}): what the disk holds is unknown, so nothing more is acknowledged. Check the disk,"
     " then start Helen again; agents send again what was not acknowledged."
 )
-_NEW = Verdict.NEW
 
 
 class _Broken(Exception):
     """Says that the disk failed for good; the text is for the operator."""
 
 
-@define
-class _Group:
-    """Holds the bytes of one commit, its new records, and the spools that it concerns."""
-
-    data: list[bytes] = field(factory=list)
-    new: list[tuple[int, Entry | Change]] = field(factory=list)
-    spools: dict[tuple[str, str], None] = field(factory=dict)
-
-
 class Writer:
-    """Writes the records of an intake, from `start` until the intake is `closing`."""
+    """Writes the records of an intake, from `start` until the intake is `closing`.
+
+    `is_old(number)` is called, in this thread, once a WAL has been open for `segment_seconds`.
+    """
 
     def __init__(
         self,
         folder: Folder,
         intake: Intake,
-        state: State,
+        wal: OpenWal,
         limits: Limits,
-        sealer: Sealer,
-        deliver: Callable[[Batch], None],
+        hand_over: HandOver,
+        is_old: Callable[[int], object],
         trouble: Callable[[Trouble], None],
     ) -> None:
-        self.refused = 0
         self._folder = folder
         self._intake = intake
-        self._marks = state.marks
-        self._series = state.series
-        self._at = state.at
+        self._wal = wal
         self._limits = limits
-        self._sealer = sealer
-        self._deliver = deliver
+        self._hand_over = hand_over
+        self._is_old = is_old
         self._trouble = trouble
-        self._wal = OpenWal(folder, state.wal)
-        self._rows = Rows(state.series)
-        self._first_at: float | None = None
+        self._first_at: float | None = None  # monotonic seconds: the first group of the open WAL, until its time is up
         self._last_commit = 0.0
         self._in_trouble = False  # a passing error was told, and not yet that it is over
         self._stopping = threading.Event()
@@ -125,18 +95,19 @@ class Writer:
         """Write one group, or wait for one. Returns False at the end."""
         if self._intake.wait(self._seconds_left()):
             self._let_a_group_grow()
-            room = self._limits.results_per_segment - self._rows.results
-            records, size = self._intake.take(self._limits.group_bytes, min(self._limits.group_records, room))
-            try:
-                if not self._commit(records):
-                    return False
-            finally:
-                self._intake.done(size)
+            if not self._commit(self._intake.take(self._limits.group_bytes, self._limits.group_records)):
+                return False
         elif self._intake.closing:
             return False
-        if self._is_due():
-            self._close_wal()
+        if self._seconds_left() == 0:
+            self._first_at = None  # asked once
+            self._is_old(self._wal.number)
         return True
+
+    def _seconds_left(self) -> float | None:
+        if self._first_at is None:
+            return None
+        return max(0.0, self._first_at + self._limits.segment_seconds - time.monotonic())
 
     def _let_a_group_grow(self) -> None:
         """Wait a moment for more records: an idle journal writes at once, a busy one every `group_seconds`.
@@ -145,9 +116,9 @@ class Writer:
         """
         intake, limits = self._intake, self._limits
         wait = self._last_commit + limits.group_seconds - time.monotonic()
-        if wait > 0 and not intake.closing and intake.backlog_bytes < limits.group_bytes:
+        if wait > 0 and not intake.closing and intake.queued_bytes < limits.group_bytes:
             self._stopping.wait(wait)
-        is_calm = limits.calm_least <= len(intake) < limits.calm_records and intake.backlog_bytes < limits.calm_bytes
+        is_calm = limits.calm_least <= len(intake) < limits.calm_records and intake.queued_bytes < limits.calm_bytes
         if is_calm and not intake.is_urgent:
             until = self._last_commit + limits.calm_seconds
             intake.wait_for_urgent(until - time.monotonic(), limits.calm_bytes)
@@ -155,70 +126,32 @@ class Writer:
 
     # ------------------------------------------------------------------------------------------- one group
 
-    def _commit(self, records: list[Record]) -> bool:
-        """Make a group durable, ack it, then parse it. Returns False if the journal closes and there is no space."""
-        group = self._assemble(records)
-        if group.data:
-            if not self._make_durable(b"".join(group.data)):
+    def _commit(self, group: list[Queued]) -> bool:
+        """Make a group durable, then hand on its acks and its records.
+
+        Returns False if the journal closes and there is no space.
+        """
+        data = b"".join(_parts(group))
+        if data:
+            if not self._make_durable(data):
                 return False
+            for queued in group:
+                queued.data = b""  # it isn't needed any more
             if self._first_at is None:
                 self._first_at = time.monotonic()
-        acks = self._acks(group)
-        if acks:
-            self._deliver(Batch(acks=acks))
-        for first in range(0, len(group.new), self._limits.batch_records):
-            self._deliver(Batch(records=self._parse(group.new[first : first + self._limits.batch_records])))
+        self._hand_over.acks(_acks(group))
+        self._read_great_documents(group)
+        self._hand_over.records(group)
+        if group and isinstance(closing := group[-1].record, ClosingWal):
+            self._wal.close()
+            self._wal, self._first_at = closing.following, None
         return True
 
-    def _assemble(self, records: list[Record]) -> _Group:
-        group, salt, marks, at = _Group(), self._wal.salt, self._marks, self._at
-        spools, data, new = group.spools, group.data, group.new
-        for record in records:
-            if type(record) is Entry:
-                spools[record.agent, record.spool] = None
-                verdict = count(marks, record, at + 1)
-                if verdict is _NEW:
-                    at += 1
-                    data.append(encode_entry(record, at, salt))
-                    new.append((at, record))
-                elif verdict is Verdict.REFUSED:
-                    self._refuse(record)
-            elif isinstance(record, Change):
-                at += 1
-                data.append(encode_change(record, at, salt))
-                new.append((at, record))
-            elif isinstance(record, Floor) and marks.high(record.agent, record.spool) < record.first - 1:
-                at += 1
-                count(marks, record, at)
-                data.append(encode_floor(record, at, salt))
-                spools[record.agent, record.spool] = None
-        self._at = at
-        return group
-
-    def _refuse(self, entry: Entry) -> None:
-        """Count a result whose sequence can't be counted; the first one is told."""
-        self.refused += 1
-        if self.refused == 1:
-            what = f"{entry.agent}'s spool {entry.spool}"
-            sentence = f"A sequence of {what} can't be counted: dropped, and not acknowledged."
-            self._trouble(Trouble(sentence, part=REFUSING))
-
-    def _acks(self, group: _Group) -> tuple[Ack, ...]:
-        acks = []
-        for agent, spool in group.spools:
-            high = self._marks.high(agent, spool)
-            if high and spool != OWN_SPOOL:
-                acks.append(Ack(agent, spool[1:] if spool.lstrip("~") == OWN_SPOOL else spool, high))
-        return tuple(acks)
-
-    def _parse(self, new: Sequence[tuple[int, Entry | Change]]) -> tuple[StoredResult | StoredChange, ...]:
-        stored = tuple([
-            stored_result(at, record) if type(record) is Entry
-            else StoredChange(at, record)  # type: ignore[arg-type]  # there is no third kind
-            for at, record in new
-        ])  # fmt: skip
-        self._rows.extend(stored)
-        return stored
+    def _read_great_documents(self, group: list[Queued]) -> None:
+        """Read here what takes milliseconds: this thread may be interrupted, and no ack waits for it."""
+        for queued in group:
+            if queued.size > self._limits.great_bytes and queued.at and isinstance(queued.record, Entry):
+                queued.stored = stored_result(queued.at, queued.record)
 
     # ------------------------------------------------------------------------------------------- the disk
 
@@ -255,28 +188,26 @@ class Writer:
             if self._stopping.wait(self._limits.retry_seconds):
                 return False
 
-    # ------------------------------------------------------------------------------------------- closing a WAL
 
-    def _seconds_left(self) -> float | None:
-        if self._first_at is None:
-            return None
-        return max(0.0, self._first_at + self._limits.segment_seconds - time.monotonic())
+def _parts(group: list[Queued]) -> list[bytes]:
+    """Return what is to be written of a group, in order: of a result its head, then its blob."""
+    parts: list[bytes] = []
+    for queued in group:
+        if queued.data:
+            parts.append(queued.data)
+            if type(queued.record) is Entry:
+                parts.append(queued.record.blob)
+    return parts
 
-    def _is_due(self) -> bool:
-        return self._first_at is not None and (
-            self._rows.results >= self._limits.results_per_segment
-            or self._rows.changes >= self._limits.changes_per_segment
-            or max(self._wal.size, self._rows.held_bytes) >= self._limits.segment_bytes
-            or self._seconds_left() == 0
-        )
 
-    def _close_wal(self) -> None:
-        """Hand the WAL to the sealing thread and begin the next one (its file is made with its first group)."""
-        self._wal.close()
-        self._rows.finish()
-        self._sealer.put(
-            ClosedWal(self._wal.number, self._at, self._marks.rows(), self._series.take_changes(), self._rows)
-        )
-        self._wal = OpenWal(self._folder, self._wal.number + 1)
-        self._rows = Rows(self._series)
-        self._first_at = None
+def _acks(group: list[Queued]) -> list[Ack]:
+    """Return the acks of a durable group, with spools by their agents' names. Helen's own spool gets no ack."""
+    highs: dict[tuple[str, str], int] = {}
+    for queued in group:
+        record = queued.record
+        if queued.high and isinstance(record, Entry | Floor) and record.spool != OWN_SPOOL:
+            highs[record.agent, record.spool] = queued.high
+    return [
+        Ack(agent, spool[1:] if spool.lstrip("~") == OWN_SPOOL else spool, high)
+        for (agent, spool), high in highs.items()
+    ]

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from groundwork.atomic_write import PUBLIC, write_durably
+from groundwork.presence import is_there
 from helen.files.state_dir import StateError, make_folder, read_private
 from helen.keys import certificates
 from helen.keys.certificates import BadRequest, PrivateKey
@@ -30,12 +31,12 @@ PEM_FILES = 1_000  # in trusted/ or admitted/: more is a mistake, and each is re
 
 
 class CAUnusable(StateError):
-    """A file of the CA can't be used as it is; the text says which, and what to do."""
+    """Says that a file of the CA can't be used as it is; the text says which, and what to do."""
 
 
 @attrs.frozen
 class Material:
-    """The keys and certificates that TLS and the authority need, read at one time."""
+    """Holds the keys and certificates that TLS and the authority need, read at one time."""
 
     ca: x509.Certificate
     ca_key: PrivateKey = attrs.field(repr=False, eq=False)
@@ -117,12 +118,12 @@ def load_certificates(path: Path) -> list[x509.Certificate]:
 
 def _own_ca(folder: Path, now: float) -> tuple[x509.Certificate, PrivateKey]:
     key_path, path = folder / "ca.key", folder / "ca.pem"
-    if path.exists() and not key_path.exists():
+    if is_there(path) and not is_there(key_path):
         raise CAUnusable(f"{path} is there but its key is not: put {key_path} back, or move both away for a new CA.")
-    if not key_path.exists():
+    if not is_there(key_path):
         write_durably(key_path, key_pem(ec.generate_private_key(ec.SECP256R1())))
     key = load_key(key_path)
-    if not path.exists():  # a crash between the two files, or an operator has put only a key there
+    if not is_there(path):  # a crash between the two files, or an operator has put only a key there
         write_durably(path, certificates.pem(certificates.new_ca(key, now)).encode(), PUBLIC)
     certificate = load_certificates(path)[0]
     if certificate.public_key() != key.public_key():
@@ -133,7 +134,7 @@ def _own_ca(folder: Path, now: float) -> tuple[x509.Certificate, PrivateKey]:
 def _server(
     path: Path, ca: x509.Certificate, ca_key: PrivateKey, hosts: tuple[str, ...], now: float
 ) -> tuple[x509.Certificate, PrivateKey]:
-    if path.exists():
+    if is_there(path):
         held, key = load_certificates(path)[0], load_key(path)
         if _still_good(held, key, ca, hosts, now):
             return held, key

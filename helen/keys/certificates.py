@@ -44,7 +44,7 @@ UNREADABLE = (
 
 
 class BadRequest(Exception):
-    """A name, a key or a request can't be certified; the text is a sentence for its sender."""
+    """Says that a name, a key or a request can't be certified; the text is a sentence for its sender."""
 
 
 def checked_name(name: str) -> str:

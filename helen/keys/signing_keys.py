@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from equus_protocol.manifest import MAX_SIGNATURES, key_id
 from groundwork.atomic_write import write_durably
+from groundwork.presence import is_there
 from helen.files.state_dir import StateError, read_private
 
 FILE_SIZE = 65_536  # bytes of a file of public keys: MAX_SIGNATURES of them have 2 KiB, the rest is for comments
@@ -23,12 +24,12 @@ PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.D
 
 
 class SigningKeyUnusable(StateError):
-    """A key file can't be used; the text says which and why."""
+    """Says that a key file can't be used; the text says which and why."""
 
 
 @attrs.frozen
 class SigningKeys:
-    """The keys of check sets: agents pin the `public` ones, the `private` ones sign.
+    """Holds the keys of check sets: agents pin the `public` ones, the `private` ones sign.
 
     With --signing-keys there are no private ones: a changed folder is staged, and `helen push --key FILE` signs it.
     """
@@ -49,7 +50,7 @@ def load(state: Path, public_keys: Path | None = None, name: str = "signing.key"
     if public_keys is not None:
         return SigningKeys((), load_public(public_keys))
     path = state / name
-    if not path.exists():
+    if not is_there(path):
         make_private(path)
     private = load_private(path)
     public = private.public_key()
@@ -58,7 +59,7 @@ def load(state: Path, public_keys: Path | None = None, name: str = "signing.key"
 
 def make_private(path: Path) -> Ed25519PrivateKey:
     """Make a new key in a file of mode 0600. Raises SigningKeyUnusable if there is a file: agents may trust its key."""
-    if path.exists():
+    if is_there(path):
         raise SigningKeyUnusable(f"{path} is there already: agents trust it, move it away only for good.")
     key = Ed25519PrivateKey.generate()
     replace_private(path, key)

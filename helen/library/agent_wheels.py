@@ -22,7 +22,7 @@ _ANY = re.compile(r"[A-Za-z0-9_.]+-[0-9][A-Za-z0-9_.!+]*-py3-none-any\.whl")
 
 
 class NotAnEquus(Exception):
-    """These are no wheels that agents can take; the text says why."""
+    """Says that these are no wheels that agents can take; the text says why."""
 
 
 def version_of(wheels: Mapping[str, bytes]) -> str:

@@ -37,7 +37,7 @@ _EVENTS = inotify.IN_CLOSE_WRITE | inotify.IN_MOVED_TO | inotify.IN_MOVED_FROM |
 
 @frozen
 class Reading:
-    """The files of the folder by name (`disk.lua`, `lib/x.lua`), and why others were left out."""
+    """Holds the files of the folder by name (`disk.lua`, `lib/x.lua`), and why others were left out."""
 
     files: dict[str, bytes]
     faults: dict[str, str]

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred, DeferredLock, DeferredSemaphore
+from twisted.internet.defer import Deferred, DeferredSemaphore
 from twisted.internet.threads import deferToThread
 
+from groundwork.one_by_one import OneByOne
 from helen.library import check_folder, push_checks
 from helen.library.lint_cache import libraries
 from helen.library.linter import LintFailed, read_report
@@ -43,9 +44,9 @@ class _Draft:
 
 @define(eq=False)
 class _Lane:
-    """Holds the turn of one caller, and the number of its newest draft."""
+    """Holds the turns of one caller, and the number of its newest draft."""
 
-    turn: DeferredLock = field(factory=DeferredLock)
+    turns: OneByOne = field(factory=OneByOne)
     newest: int = 0
     inside: int = 0  # drafts that are judged or wait
 
@@ -74,17 +75,18 @@ class DraftLint:
         lane.inside += 1
         number = lane.newest
         try:
-            await lane.turn.acquire()
-            try:
-                if number != lane.newest:
-                    raise Superseded("a newer draft came before this one was judged")
-                return await self._judged(files, tests)
-            finally:
-                lane.turn.release()
+            return await lane.turns.run(lambda: self._judged_as(number, lane, files, tests))
         finally:
             lane.inside -= 1
             if not lane.inside:
                 del self._lanes[caller]
+
+    async def _judged_as(
+        self, number: int, lane: _Lane, files: Mapping[str, bytes], tests: Mapping[str, bytes]
+    ) -> Answer:
+        if number != lane.newest:
+            raise Superseded("a newer draft came before this one was judged")
+        return await self._judged(files, tests)
 
     async def _judged(self, files: Mapping[str, bytes], tests: Mapping[str, bytes]) -> Answer:
         try:

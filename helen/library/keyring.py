@@ -24,6 +24,7 @@ from equus_protocol import delivery, freshness, manifest, roots
 from equus_protocol.manifest import ManifestRefused, key_id
 from equus_protocol.roots import Root
 from groundwork.atomic_write import PUBLIC, write_durably
+from groundwork.presence import is_there
 from helen.files.state_dir import StateError
 from helen.keys import signing_keys
 from helen.keys.signing_keys import SigningKeys
@@ -38,7 +39,7 @@ log = Logger()
 
 @frozen
 class SignedDelivery:
-    """A manifest with its statements. `made`: unix seconds."""
+    """Describes a manifest with its statements. `made`: unix seconds."""
 
     blob: bytes
     made: float
@@ -238,7 +239,7 @@ def load(state: Path, public_keys: Path | None, clock: Callable[[], float]) -> K
     online = signing_keys.load(state, None, ONLINE).private[0]
     if public_keys is not None:
         held = signing_keys.load(state, public_keys)
-    elif chain and not (state / SIGNING).exists():
+    elif chain and not is_there(state / SIGNING):
         held = SigningKeys((), roots.read(chain[-1]).keys)
     else:
         held = signing_keys.load(state)
@@ -254,7 +255,7 @@ def load(state: Path, public_keys: Path | None, clock: Callable[[], float]) -> K
 
 def read_roots(path: Path) -> tuple[bytes, ...]:
     """Return the roots in their envelopes, each the successor of the one before. Raises StateError if they are not."""
-    if not path.exists():
+    if not is_there(path):
         return ()
     try:
         listed = json.loads(path.read_bytes())
@@ -302,7 +303,7 @@ def write_roots(path: Path, chain: tuple[bytes, ...]) -> None:
 def _finish_rotation(state: Path, chain: tuple[bytes, ...]) -> None:
     """Finish a rotation that a crash has broken off: the new key counts if a root names it, or else is deleted."""
     path = state / NEXT
-    if not path.exists():
+    if not is_there(path):
         return
     name = key_id(signing_keys.load_private(path).public_key())
     if chain and name in roots.read(chain[-1]).keys:

@@ -33,7 +33,7 @@ MAX_ERRORS = 4_096  # bytes of its standard error
 
 @frozen
 class Problem:
-    """One fault of a file. `severity`: error keeps it from being published, warning doesn't."""
+    """Describes one fault of a file. `severity`: error keeps it from being published, warning doesn't."""
 
     text: str
     line: int | None = None
@@ -47,7 +47,7 @@ class Problem:
 
 @frozen
 class Verdict:
-    """One file: its table (None for a library, or if it can't be used) and its problems."""
+    """Describes one file: its table (None for a library, or if it can't be used) and its problems."""
 
     table: CheckTable | None
     problems: tuple[Problem, ...] = ()

@@ -1,4 +1,4 @@
-"""Values of a published check set: its manifest, signed or still to be signed, and the files that agents may fetch."""
+"""Define a published check set: its manifest, signed or still to be signed, and the files that agents may fetch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from helen.library.lint_cache import Files
 
 
 class PushRefused(Exception):
-    """A push can't be made; the text says why and what to do."""
+    """Says that a push can't be made; the text says why and what to do."""
 
 
 @frozen
 class Signed:
-    """A manifest in its envelope, and the document that was read from it."""
+    """Describes a manifest in its envelope, and the document that was read from it."""
 
     envelope: bytes
     document: ManifestDocument
@@ -33,7 +33,7 @@ class Signed:
 
 @frozen
 class Published:
-    """A set that agents are offered, with the tables of its checks by their names."""
+    """Describes a set that agents are offered, with the tables of its checks by their names."""
 
     envelope: bytes
     document: ManifestDocument
@@ -57,7 +57,7 @@ class Published:
 
 @frozen
 class Pair:
-    """Two texts to sign: version N, and N+1 that undoes it, each with its document."""
+    """Holds two texts to sign: version N, and N+1 that undoes it, each with its document."""
 
     new: bytes
     undo: bytes

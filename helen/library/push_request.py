@@ -13,7 +13,7 @@ from helen.rollout.rollout import Plan
 
 
 class BadPushRequest(ValueError):
-    """A parameter of a push has a value that can't be used; the text names both."""
+    """Says that a parameter of a push has a value that can't be used; the text names both."""
 
 
 def read_files(params: Mapping[str, Any], name: str) -> dict[str, bytes]:
@@ -34,7 +34,7 @@ def read_files(params: Mapping[str, Any], name: str) -> dict[str, bytes]:
 def read_plan(params: Mapping[str, Any], usual: Plan) -> Plan:
     """Return the plan of a push: `rings`, or `canary` for the first of two rings, and `gates` by name.
 
-    What is missing is taken from `usual`. Raises BadPushRequest for a value that can't be used, and for `rings` and
+    Missing fields are taken from `usual`. Raises BadPushRequest for a value that can't be used, and for `rings` and
     `canary` at once.
     """
     rings, canary = _read_text(params, "rings"), params.get("canary")

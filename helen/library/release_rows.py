@@ -1,7 +1,7 @@
-"""Writes a release, a verdict or a way back in one transaction of the store; each function runs in the store's thread.
+"""Writes a release, a verdict or a way back in one transaction of the store; `store_` runs in the store's thread.
 
-It keeps what it is given; helen.library.releases decides. The rows themselves are helen.storage.publication_rows' and
-helen.storage.agent_rows'.
+It keeps what it is given; helen.library.publisher, ring_control and way_back decide. The rows themselves are
+helen.storage.publication_rows' and helen.storage.agent_rows'.
 """
 
 from __future__ import annotations
@@ -40,6 +40,23 @@ def rollout_row(rollout: Rollout) -> publication_rows.Rollout:
     return publication_rows.Rollout(
         rollout.version, rollout.state, rollout.author, rollout.started, rollout.changed, rollout.to_json()
     )  # fmt: skip
+
+
+def read_rollout(row: publication_rows.Rollout, key: bytes, steady: float) -> Rollout | None:
+    """Return the rollout of a row; None for one of a Helen that knew no rings: it is over.
+
+    `key`: that of the choice of rings. `steady`: monotonic seconds, now.
+    """
+    if "limits" not in row.detail:
+        return None
+    read = Rollout.from_json(row.version, row.state, row.author, row.started, row.changed, row.detail, steady)
+    read.key = key
+    return read
+
+
+def audit_row(at: float, author: str, action: str, version: int, detail: str) -> AuditEntry:
+    """Return the row of the audit for a step of a version. `at`: unix seconds."""
+    return AuditEntry(at, author, action, f"version {version}", "", detail)
 
 
 def store_release(

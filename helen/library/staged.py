@@ -1,4 +1,4 @@
-"""A set that waits for signatures from elsewhere: with public keys alone nothing can be signed here."""
+"""Hold a set that waits for signatures from elsewhere: with public keys alone nothing can be signed here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from helen.library.withheld_files import Refusal
 
 @frozen
 class Staged:
-    """A set whose pair of manifests is to be signed; `refused` is what it keeps from being published again."""
+    """Describes a set whose pair of manifests is to be signed.
+
+    `refused` is what it keeps from being published again.
+    """
 
     pair: Pair
     files: dict[str, FileEntry]

@@ -18,7 +18,10 @@ Files = Mapping[str, FileEntry]
 
 @frozen
 class Refusal:
-    """One push that was taken back. `files`: sha256 by name as it had them; None for one that it took away."""
+    """Describes one push that was taken back.
+
+    `files`: sha256 by name as it had them; None for one that it took away.
+    """
 
     version: int
     at: float

@@ -1,4 +1,4 @@
-"""Values of one attempt to deliver a message: its input, and its two outcomes. A channel's file needs no more of Helen.
+"""Define one attempt to deliver a message: its input and two outcomes. A channel's file needs no more of Helen.
 
 Whatever a remote answers is made fit for a log and a terminal here.
 """
@@ -22,7 +22,7 @@ Made = TypeVar("Made")
 
 
 class SendFailed(Exception):
-    """The attempt failed. `retry_after`: seconds until the next one, if the remote has named a time.
+    """Says that the attempt failed. `retry_after`: seconds until the next one, if the remote has named a time.
 
     `status` is that of an answer over HTTP, None where there was none.
     """
@@ -34,14 +34,14 @@ class SendFailed(Exception):
 
 @frozen
 class Accepted:
-    """The remote took the message. `text`: its answer, with secrets masked."""
+    """Says that the remote took the message. `text`: its answer, with secrets masked."""
 
     text: str
 
 
 @frozen
 class Attempt:
-    """One attempt to deliver `message`, for at most `timeout` seconds.
+    """Describes one attempt to deliver `message`, for at most `timeout` seconds.
 
     `external_url` is where links in the message lead, "" for no links. Values looked up through `secrets` are masked
     in the outcome.

@@ -28,7 +28,7 @@ KEPT_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "HOME")  # of Helen's own; t
 
 @frozen
 class Call:
-    """A program to run: arguments, what is added to its environment, and its standard input."""
+    """Describes a program to run: arguments, what is added to its environment, and its standard input."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)

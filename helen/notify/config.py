@@ -25,12 +25,12 @@ _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class NotificationsError(Exception):
-    """The file can't be used; the text lists every fault, each with the place where it stands."""
+    """Says that the file can't be used; the text lists every fault, each with the place where it stands."""
 
 
 @frozen
 class Config:
-    """The file's content. `external_url`: where links in messages lead; "" for no links."""
+    """Holds the file's content. `external_url`: where links in messages lead; "" for no links."""
 
     channels: dict[str, Channel]
     route: Rule

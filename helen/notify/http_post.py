@@ -42,7 +42,7 @@ BROKEN_OFF = ResponseNeverReceived, ResponseFailed, RequestTransmissionFailed, R
 
 @frozen
 class Request:
-    """A POST to be made. `ca`: path of a PEM file with the authorities to trust instead of the system's."""
+    """Describes a POST to be made. `ca`: path of a PEM file with the authorities to trust instead of the system's."""
 
     url: str
     headers: dict[str, str]
@@ -62,7 +62,7 @@ def is_url(url: str) -> bool:
 
 @frozen
 class Answer:
-    """A 2xx: its status and phrase, and at most MAX_READ bytes of its body."""
+    """Describes an answer with a status of 2xx: the status and phrase, and at most MAX_READ bytes of its body."""
 
     status: str
     content: bytes

@@ -1,4 +1,4 @@
-"""The settings that all channels over HTTP share, and the request that is made from them."""
+"""Define the settings that all channels over HTTP share, and the request that is made from them."""
 
 from __future__ import annotations
 

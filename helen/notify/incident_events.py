@@ -28,7 +28,7 @@ _OTHER_STATUS = ("error", "P2")  # of a check whose state is not known: it may b
 
 @frozen
 class Event:
-    """One request to an incident tool. `path` is added to the channel's URL."""
+    """Describes one request to an incident tool. `path` is added to the channel's URL."""
 
     document: dict[str, Any]
     path: str = ""

@@ -1,4 +1,4 @@
-"""Values that are sent: an alert, and the message in which alerts travel together; each with JSON both ways. Pure.
+"""Define an alert, and the message in which alerts travel together; each with JSON both ways. Pure.
 
 helen/notify/routing.py decides where an alert goes, grouping.py when, and a file of channels/ how it looks.
 """
@@ -22,7 +22,10 @@ REPLACED = "replaced"  # the alert goes on under other labels; only receivers th
 
 @frozen
 class Alert:
-    """One check that people are notified of. `number`: its decision's place in the history; times are unix seconds."""
+    """Describes one check that people are notified of.
+
+    `number`: its decision's place in the history; times are unix seconds.
+    """
 
     agent: str
     check: str
@@ -56,10 +59,13 @@ class Alert:
 
 @frozen
 class Message:
-    """One message to one channel. `at`: unix seconds. `fresh`: keys of the alerts that have changed; none: a repeat."""
+    """Describes one message to one channel.
+
+    `at`: unix seconds. `fresh`: keys of the alerts that have changed; none: a repeat.
+    """
 
     id: str
-    group: str  # the group's key in helen/notify/grouping.py
+    group: str  # the group's key, of helen/notify/group.py
     channel: str
     route: str
     by: dict[str, str]  # the labels that its group is grouped by

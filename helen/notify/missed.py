@@ -14,7 +14,7 @@ from helen.journal.values import StoredChange
 
 @frozen
 class StoredDecision:
-    """One durable decision. `at`: its place in the history; `document`: its JSON."""
+    """Describes one durable decision. `at`: its place in the history; `document`: its JSON."""
 
     at: int
     agent: str

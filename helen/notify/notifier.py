@@ -1,7 +1,7 @@
 """Makes messages of decisions to notify: routes and groups their alerts, and hands to the outbox what is due.
 
 All that follows from decisions and from time is one transaction of the store before anything is sent: how far the
-history is taken up, the groups, and the messages. So a server that was killed goes on where it was. What became of each
+history is taken up, the groups, and the messages. So a server that was killed goes on where it was. The outcome of each
 decision goes into the history as a `notice` of its check, for `helen explain`.
 """
 
@@ -23,7 +23,8 @@ from helen.notify import rows
 from helen.notify.attempt import Accepted
 from helen.notify.channels.channel import Channel
 from helen.notify.config import Config, NotificationsError, read
-from helen.notify.grouping import Changed, Groups, Limits, Note
+from helen.notify.group import Changed, Limits, Note
+from helen.notify.grouping import Groups
 from helen.notify.messages import Alert, Message, alert_of
 from helen.notify.missed import StoredDecision, decision_of
 from helen.notify.outbox import Outbox
@@ -45,7 +46,7 @@ OpenProblem = tuple[str, str, dict[str, Any]]
 
 
 class ChangeLog(Protocol):
-    """The part of the journal that notices are written to."""
+    """Describes the part of the journal that notices are written to."""
 
     def change(
         self, kind: str, document: Mapping[str, Any], agent: str | None = None, check_id: str | None = None
@@ -55,7 +56,7 @@ class ChangeLog(Protocol):
 
 @frozen
 class Batch:
-    """Rows that go into the store together, and the notices that are written once they are there."""
+    """Holds rows that go into the store together, and the notices that are written once they are there."""
 
     cursor: int
     changed: Changed

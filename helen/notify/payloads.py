@@ -1,4 +1,4 @@
-"""The parts of a message's JSON that several kinds of channels share, and Helen's own shape of it. Pure.
+"""Build the parts of a message's JSON that several kinds of channels share, and Helen's own shape of it. Pure.
 
 docs/notifications.rst lists the fields. Times in Helen's own JSON are unix seconds, Alertmanager's are RFC 3339.
 """

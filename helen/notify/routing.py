@@ -1,7 +1,8 @@
 """Finds the channels of an alert: labels and the tree of rules in, verdicts of rules and channels out. Pure.
 
-A rule is looked at if the one above it matched. Of rules beside each other the first that matches takes the alert, and
-the others aren't looked at unless it says `continue`. A rule's own channels count when none of those below it matched.
+A rule is looked at if the one above it matched. Among rules beside each other the first that matches takes the alert,
+and the others aren't looked at unless it says `continue`. A rule's own channels count when none of those below it
+matched.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MATCHER = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(!?=)\s*(.*?)\s*", re.DO
 
 @frozen
 class Matcher:
-    """A matcher such as `role=web*` or `role!=test`. A label that isn't there is the same as an empty one."""
+    """Describes a matcher such as `role=web*` or `role!=test`. A label that isn't there is the same as an empty one."""
 
     label: str
     negative: bool
@@ -47,7 +48,7 @@ def read_matcher(text: str) -> Matcher:
 
 @frozen
 class Timing:
-    """Seconds from the first change to the message, between two messages of a group, and until a repeat."""
+    """Holds seconds from the first change to the message, between two messages of a group, and until a repeat."""
 
     wait: float = 10.0
     interval: float = 60.0
@@ -56,7 +57,10 @@ class Timing:
 
 @frozen
 class Rule:
-    """One rule, with its own settings and those from above. `name`: its own, or its place, such as route.2.1."""
+    """Describes one rule, with its own settings and those from above.
+
+    `name`: its own, or its place, such as route.2.1.
+    """
 
     name: str
     matchers: tuple[Matcher, ...] = ()
@@ -69,7 +73,7 @@ class Rule:
 
 @frozen
 class Visit:
-    """One rule that was looked at, and its verdict."""
+    """Describes one rule that was looked at, and its verdict."""
 
     rule: str
     depth: int
@@ -80,7 +84,7 @@ class Visit:
 
 @frozen
 class Destination:
-    """A channel, and the group in it that the alert belongs to."""
+    """Describes a channel, and the group in it that the alert belongs to."""
 
     channel: str
     route: str
@@ -90,7 +94,7 @@ class Destination:
 
 @frozen
 class Routed:
-    """The way of one alert through the rules."""
+    """Describes the way of one alert through the rules."""
 
     visited: tuple[Visit, ...]
     destinations: tuple[Destination, ...]  # a channel is there once, by the first rule that named it

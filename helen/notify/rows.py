@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-from helen.notify.grouping import Changed
+from helen.notify.group import Changed
 from helen.notify.messages import Message
 
 CURSOR = "notifications.at"  # in kv: the last decision of the history that is taken up
@@ -25,7 +25,7 @@ SHOWN = 200  # messages of one listing
 
 @frozen
 class Waiting:
-    """A message that is still to be delivered, without its content."""
+    """Describes a message that is still to be delivered, without its content."""
 
     id: str
     group: str
@@ -36,7 +36,7 @@ class Waiting:
 
 @frozen
 class Loaded:
-    """All that is needed in memory at start."""
+    """Holds all that is needed in memory at start."""
 
     cursor: int | None
     config: str | None

@@ -1,4 +1,4 @@
-"""Secrets by reference: looked up when a message is sent, and masked in each text that leaves Helen. Blocks: files.
+"""Look secrets up when a message is sent, and mask them in each text that leaves Helen. Blocks: files.
 
 A remote's answer may quote what it was sent, so each secret that was used is masked in the answer.
 """
@@ -23,7 +23,7 @@ SHORTEST_MASKED = 4  # characters: a shorter one would mask half of all text, an
 
 
 class SecretMissing(Exception):
-    """A secret can't be read; the text says which one, and never its value."""
+    """Says that a secret can't be read; the text says which one, and never its value."""
 
 
 @define

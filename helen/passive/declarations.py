@@ -33,12 +33,14 @@ _JUDGED = ("attempts", "recover", "flap", "depends")
 
 
 class PassiveError(Exception):
-    """The file can't be used; the text lists every fault, each with the place where it stands."""
+    """Says that the file can't be used; the text lists every fault, each with the place where it stands."""
 
 
 @frozen
 class Host:
-    """A name that reports. `serial`: of its submission key; another number makes another key."""
+    """Holds a name under which programs report results. `serial`: of its submission key; another number makes another
+    key.
+    """
 
     name: str
     labels: dict[str, str] = field(factory=dict)
@@ -47,7 +49,9 @@ class Host:
 
 @frozen
 class Declared:
-    """A check, or with `every` a ping. `stale` is in seconds, None: it may be silent for ever."""
+    """Holds the declaration of a passive check or, with `every`, of a ping. `stale` is in seconds, None: it may be
+    silent for ever.
+    """
 
     host: str
     id: str
@@ -87,7 +91,7 @@ class Declared:
 
 @frozen
 class Passive:
-    """The whole file: the declarations of each host, by name and by patterns."""
+    """Holds the contents of passive.toml: the declarations of each host, by name and by patterns."""
 
     hosts: dict[str, Host] = field(factory=dict)
     named: dict[str, dict[str, Declared]] = field(factory=dict)

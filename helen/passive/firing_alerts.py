@@ -32,7 +32,9 @@ Key = tuple[str, str]
 
 @frozen
 class Alert:
-    """One alert as it was sent. `labels` is a hash of all of them; `ends` is in unix seconds, None: it is not known."""
+    """Holds one alert as it was sent to Helen. `labels` is a hash of all of them; `ends` is in unix seconds, None: it
+    is not known.
+    """
 
     host: str
     check: str
@@ -45,7 +47,7 @@ class Alert:
 
 @frozen
 class Firing:
-    """The alerts of one check that fire, by the hash of their labels. `has_fewer`: others have ended meanwhile."""
+    """Holds the firing alerts of one check, by the hash of their labels. `has_fewer`: others have ended meanwhile."""
 
     alerts: dict[str, Alert] = field(factory=dict)
     has_fewer: bool = False

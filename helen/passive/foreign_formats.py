@@ -14,6 +14,8 @@ from typing import Any
 from attrs import evolve, frozen
 
 from equus_protocol import results
+from equus_protocol.long_text import has_more_parts
+from equus_protocol.result_fields import MAX_PARTS
 from equus_protocol.results import CRITICAL, OK, UNKNOWN
 from helen.passive.submission import NoSubmission, Submission
 
@@ -28,7 +30,7 @@ _FILTER_PART = re.compile(r'\s*(host|service)\.(name|__name)\s*==\s*(?:"([^"\\]*
 
 @frozen
 class Icinga:
-    """A submission of Icinga's API. `target` is the name of its object in the answer."""
+    """Holds a submission that came by Icinga's API. `target` is the name of its object in the answer."""
 
     target: str
     submission: Submission
@@ -151,6 +153,8 @@ def _number(body: Mapping[str, Any], key: str) -> float | None:
 
 def read_nrdp_json(text: str, given_id: str | None) -> list[Submission]:
     """Read JSONDATA of NRDP. Raises NoSubmission if one result of it can't be read: all are taken, or none."""
+    if len(text) > MAX_PARTS and has_more_parts(text.encode("utf-8", "replace"), MAX_PARTS):
+        raise NoSubmission(f"BAD DATA: more than {MAX_PARTS} commas, [ and {{ outside of strings: send fewer results")
     try:
         document = json.loads(text)
         listed = document["checkresults"]
@@ -168,8 +172,11 @@ def _nrdp_type(attributes: Any) -> str:
 def read_nrdp_xml(text: str, given_id: str | None) -> list[Submission]:
     """Read XMLDATA of NRDP. Raises NoSubmission if one result of it can't be read.
 
-    A document type is refused: it could bring entities, which nothing here needs.
+    A document type is refused: it could bring entities, which nothing here needs. So are more elements and attributes
+    than the results of one request have: one call of the parser holds all other threads until it returns.
     """
+    if sum(text.count(mark) for mark in ("<", '="', "='")) > MAX_PARTS:
+        raise NoSubmission(f"BAD DATA: more than {MAX_PARTS} tags and attributes: send fewer results")
     if "<!" in text.replace("<![CDATA[", ""):
         raise NoSubmission("BAD XML: no document type, no comments")
     try:

@@ -46,7 +46,9 @@ Key = tuple[str, str]
 
 @frozen
 class Reading:
-    """The content of passive.toml, its pings by the secret codes in their URLs, and what proves that a host reports."""
+    """Holds the content of passive.toml, its pings by the secret codes in their URLs, and what proves that a host
+    reports.
+    """
 
     config: Passive = NOTHING
     by_code: dict[str, Declared] = field(factory=dict)

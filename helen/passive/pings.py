@@ -32,7 +32,7 @@ EXIT_STATUS = re.compile("[0-9]{1,3}")
 
 @frozen
 class Begun:
-    """A run that has begun and not ended. `first`: monotonic seconds.
+    """Holds a run of a ping's job that has begun and not ended. `first`: monotonic seconds.
 
     Its newest start is `last` in unix seconds, for the stamp, and `last_steady` in monotonic seconds, to measure by.
     """

@@ -8,7 +8,7 @@ MAX_KEYS = 10_000  # that are remembered, those seen last; an older one begins a
 
 
 class RateLimit:
-    """A bucket of `burst` for each key, which fills up again at `a_minute`."""
+    """Limits the requests of each key by a bucket of `burst`, which fills up again at `a_minute`."""
 
     def __init__(self, a_minute: float, burst: int) -> None:
         self._rate = a_minute / 60.0

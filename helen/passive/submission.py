@@ -1,4 +1,4 @@
-"""Values of a submission, which is a passive result before it is taken, and the errors for which it is not taken."""
+"""Holds the values of a submission, which is a passive result before it is accepted, and the errors that refuse it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from attrs import frozen
 
 
 class NotReported(Exception):
-    """A submission is not taken; the text says what to do about it."""
+    """Says that a submission is not accepted; the text says what to do about it."""
 
 
 class NoSubmission(NotReported):
-    """The submission can't be a result."""
+    """Says that a submission can't be a result."""
 
 
 class NotDeclared(NotReported):
@@ -21,15 +21,15 @@ class NotDeclared(NotReported):
 
 
 class NotAllowed(NotReported):
-    """An agent runs a check of this name, and passive.toml does not let others report for it."""
+    """Says that an agent runs a check of this name, and that passive.toml does not let others report for it."""
 
 
 class NotTaken(NotReported):
-    """The result is not on disk; it may be sent again."""
+    """Says that a passive result is not on disk; it may be sent again."""
 
 
 class TooOften(NotReported):
-    """A host reports more than it may; `wait` seconds from now it may again."""
+    """Says that a host reports more than it may; `wait` seconds from now it may again."""
 
     def __init__(self, text: str, wait: float) -> None:
         super().__init__(text)
@@ -38,7 +38,9 @@ class TooOften(NotReported):
 
 @frozen
 class Submission:
-    """One result. `document` is as in docs/protocol.rst, section 4; `within`: the next one comes in so many seconds."""
+    """Holds one passive result before it is accepted. `document` is as in docs/protocol.rst, section 4; `within`: the
+    next one comes in so many seconds.
+    """
 
     host: str
     check: str

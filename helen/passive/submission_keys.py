@@ -14,6 +14,7 @@ from pathlib import Path
 from uuid import UUID
 
 from groundwork.atomic_write import write_durably
+from groundwork.presence import is_there
 from helen.files.state_dir import read_private
 from helen.passive.declarations import Declared, Passive
 
@@ -35,7 +36,7 @@ class SubmissionKeys:
     @classmethod
     def load(cls, path: Path) -> SubmissionKeys:
         """Read the key, or make it. Blocks; at start only. Raises StateError or OSError if it can't be used."""
-        if not path.exists():
+        if not is_there(path):
             write_durably(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
         return cls(read_private(path).strip())
 

@@ -23,7 +23,8 @@ from helen.pipeline.lake.local_days import MICROS, local_days, parse_day
 from helen.pipeline.reports import data_commands
 from helen.pipeline.reports import recent as recents
 from helen.pipeline.reports.availability import choose
-from helen.pipeline.reports.backtest import backtest, comparison, read_overrides, recorded_events, summary
+from helen.pipeline.reports.backtest import backtest, read_overrides
+from helen.pipeline.reports.backtest_summary import comparison, recorded_events, summary
 from helen.pipeline.reports.command_options import CommonOptions, command, printed, say
 from helen.pipeline.reports.report_commands import report
 from helen.pipeline.reports.report_formats import Report, render
@@ -132,7 +133,7 @@ def back_test(common: CommonOptions, rules: Path, count: int) -> Report:
     with common.spark() as spark:
         events = backtest(spark, common.lake, begin, end, overrides)
         note = comparison(events, recorded_events(common.lake, spark, begin, end))
-    return summary(events, begin, end, [note])
+        return summary(events, begin, end, [note])
 
 
 @main.command("reparse")

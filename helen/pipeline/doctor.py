@@ -27,6 +27,7 @@ from helen.pipeline.lake import schema
 from helen.pipeline.lake.errors import MissingSegments, PipelineError, StoreUnreachable
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.places import files_below, missing_of, read_bytes
+from helen.pipeline.lake.read_errors import with_advice
 from helen.pipeline.lake.stores import is_stored, url_of
 from helen.pipeline.telemetry import LAKE_FILE, lag
 
@@ -167,12 +168,14 @@ def _driver(lake: Lake) -> Finding:
         return Finding("driver", True, text)
     except FileNotFoundError:
         return Finding("driver", True, "has not taken anything in yet")
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except OSError as error:
+        return Finding("driver", False, with_advice(f"{lake.folder / LAKE_FILE} can't be read ({error})", error))
+    except (ValueError, LookupError, TypeError) as error:
         return Finding("driver", False, f"{lake.folder / LAKE_FILE} can't be read ({error}): delete it")
 
 
 def _try(what: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(what, True, look())
-    except (PipelineError, MissingSegments, StoreUnreachable) as error:
-        return Finding(what, False, str(error))
+    except (PipelineError, MissingSegments, OSError) as error:
+        return Finding(what, False, with_advice(str(error), error))

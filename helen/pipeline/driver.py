@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame, SparkSession
@@ -27,12 +27,15 @@ from helen.pipeline.engine import works_here
 from helen.pipeline.ingest.batch import Sink
 from helen.pipeline.ingest.claims import claim
 from helen.pipeline.ingest.histories import open_history
-from helen.pipeline.ingest.offsets import EVERYTHING, MAX_SEGMENTS, Options, initial, latest
-from helen.pipeline.ingest.quarantine import set_aside
+from helen.pipeline.ingest.offsets import EVERYTHING, MAX_SEGMENTS, Options, initial, latest, ranges
+from helen.pipeline.ingest.quarantine import disk_fault, set_aside
+from helen.pipeline.ingest.segment_frames import segments_of
 from helen.pipeline.ingest.series_names import SeriesNames
-from helen.pipeline.lake.errors import BadSegment, LakeDamaged, PipelineError, StoreUnreachable
+from helen.pipeline.lake.damaged_files import forget_mended
+from helen.pipeline.lake.errors import BadSegment, LakeDamaged, LakeFileUnread, PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import Level, derived
+from helen.pipeline.lake.read_errors import first_line, with_advice
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.telemetry import BEAT, Batch, RunStatus
 
@@ -82,6 +85,8 @@ class Driver:
         self._due: dict[str, float] = {}
         self._failed: dict[str, int] = {}  # times in a row, of what is done between batches
         self._bad: BadSegment | None = None  # the last failure, if it was that a segment can't be read
+        self._noted: dict[str, str] = {}  # what fails while results come in, and why
+        self._told: set[str] = set()  # paths of files of the lake that are noted there
 
     def run(self, ending: threading.Event | None = None) -> None:
         """Run until `ending` is set, or all is done. Raises PipelineError."""
@@ -129,25 +134,41 @@ class Driver:
             except Exception as error:
                 reason = self._failure or PipelineError(first_line(error))
                 failures = failures + 1 if place == self._place(sink) else 1
-                self._bad = next((each for each in (error, self._failure) if isinstance(each, BadSegment)), None)
-                if self._bad is not None and failures > RETRIES:
-                    kept = set_aside(self._lake, sink, self._bad)
-                    self._say(f"{self._bad}: it is kept as {kept}, and those behind it are taken in")
+                self._bad = _first(BadSegment, error, self._failure)
+                if failures > RETRIES:
+                    if not self._go_on_without(sink, _first(LakeFileUnread, error, self._failure)):
+                        text = f"It has failed {count(failures, 'time')} at one place: {reason}"
+                        raise PipelineError(with_advice(text, self._failure or error)) from error
                     self._bad, failures = None, 1
                     continue
-                if failures > RETRIES:
-                    raise PipelineError(f"It has failed {count(failures, 'time')} at one place: {reason}") from error
                 self._say(f"failed, and begun again: {reason}")
                 ending.wait(RETRY_SECONDS * failures)
         if self._settings.once and self._settings.upkeep:
             self._tidy()
 
+    def _go_on_without(self, sink: Sink, unread: LakeFileUnread | None) -> bool:
+        """Go on without the file that has failed so often: a segment is set aside, a file of the lake is passed over.
+
+        Returns False if the failure is not that of a file. Raises PipelineError if the disk doesn't give any.
+        """
+        if self._bad is not None:
+            if fault := disk_fault(self._lake, self._bad):
+                raise PipelineError(fault)
+            kept = set_aside(self._lake, sink, self._bad)
+            self._say(f"{self._bad}: it is kept as {kept}, and those behind it are taken in")
+        elif unread is not None:
+            self._lake.given_up.add(unread.path)
+            self._say(f"{unread} Results are taken in without it.")
+        return self._bad is not None or unread is not None
+
     def _place(self, sink: Sink) -> dict[str, dict[str, int]]:
-        """Return how far the tables are; nothing while an object store doesn't say it."""
-        try:
-            return sink.start()
-        except StoreUnreachable:
-            return {}
+        """Return how far the tables are, or were while a store doesn't say it, or no log can be opened.
+
+        A store that answers now and then gets no further by that: each failure at one place is counted.
+        """
+        with contextlib.suppress(OSError):
+            self._published = sink.start()
+        return self._published
 
     def _take_up_to(self, sink: Sink, bad: BadSegment, ending: threading.Event) -> None:
         """Take in all that comes before a bad segment, so that it is the next one."""
@@ -160,16 +181,14 @@ class Driver:
     def _take_what_is_there(self, sink: Sink, ending: threading.Event) -> None:
         """Take batch by batch without a stream, which has a process of its own that takes up to 10 s to start."""
         sink.check()
-        options = self._options(sink)
-        given = Options(options)
+        given = Options(self._options(sink))
         start = initial(given)
         until = latest(given, start, EVERYTHING)
         for (helen, kind), last in sink.caps.items():
             until[str(helen)][kind] = max(start[str(helen)][kind], min(until[str(helen)][kind], last))
         while start != until and not ending.is_set():
             end = latest(given, start, self._settings.max_segments, until)
-            part = options | {"start": json.dumps(start), "end": json.dumps(end)}
-            self._take(sink, self._spark.read.format("helen").options(**part).load())
+            self._take(sink, segments_of(self._spark, ranges(given, start, end)))
             sink.commit()
             start = end
 
@@ -221,8 +240,23 @@ class Driver:
             self._published = sink.start()
             self._status = self._status.with_batch(Batch(time.time(), done.results, done.changes, took))
             behind = self._write_status(sink)
+        self._tell_unread()
         taken = f"{count(done.results, 'result')} and {count(done.changes, 'change')}"
         self._say(f"{taken} in {took:.1f} s; {count(behind, 'segment')} behind")
+
+    def _tell_unread(self) -> None:
+        """Say of each file of the lake once that results are taken in without it; the status has it until it is mended.
+
+        Upkeep finds out about that.
+        """
+        unread = dict(self._lake.unread)
+        for path, sentence in unread.items():
+            if path not in self._told:
+                self._note(path, sentence)
+                self._say(sentence)
+        for path in self._told - unread.keys():
+            self._note(path, None)
+        self._told = set(unread)
 
     def _write_status(self, sink: Sink) -> int:
         """Write the status files, for `helen status`, /metrics and people. The caller has the lock `_busy`."""
@@ -250,6 +284,8 @@ class Driver:
         upkeep.gather(self._spark, self._lake, GATHER, tables=sources, past=False)
 
     def _tidy(self) -> None:
+        with self._busy:
+            forget_mended(self._lake)
         tidy(self._spark, self._lake, self._settings.keep, self._say)
 
     def _try(self, what: str, work: Callable[[], None]) -> None:
@@ -257,22 +293,37 @@ class Driver:
         try:
             work()
         except LakeDamaged as error:  # all else was done, and an operator must mend this: no reason to end
-            self._note(str(error))
+            self._note(what, str(error))
             self._say(str(error))
         except Exception as error:
             self._failed[what] = self._failed.get(what, 0) + 1
-            reason = f"{what} failed, {count(self._failed[what], 'time')} in a row: {first_line(error)}"
+            times = count(self._failed[what], "time")
+            reason = with_advice(f"{what} failed, {times} in a row: {first_line(error)}", error)
             if self._failed[what] > RETRIES:
                 raise PipelineError(reason) from error
-            self._note(reason)
+            self._note(what, reason)
             self._say(reason)
         else:
-            if self._failed.pop(what, 0) and not self._failed:
-                self._note(None)
+            self._failed.pop(what, None)
+            if what in self._noted:
+                self._note(what, None)
 
-    def _note(self, error: str | None) -> None:
+    def _note(self, what: str, error: str | None) -> None:
+        """Keep why some work fails, None once it is done again; the status has the oldest that is left."""
         with self._busy:  # the other thread notes its batches there
-            self._status = evolve(self._status, error=error)
+            if error is None:
+                self._noted.pop(what, None)
+            else:
+                self._noted[what] = error
+            self._status = evolve(self._status, error=next(iter(self._noted.values()), None))
+
+
+Kind = TypeVar("Kind", bound=Exception)
+
+
+def _first(kind: type[Kind], *errors: Exception | None) -> Kind | None:
+    """Return the first of these errors that is of a kind."""
+    return next((each for each in errors if isinstance(each, kind)), None)
 
 
 def tidy(spark: SparkSession, lake: Lake, keep: Mapping[str, int | None], say: Say) -> None:
@@ -280,9 +331,3 @@ def tidy(spark: SparkSession, lake: Lake, keep: Mapping[str, int | None], say: S
     upkeep.expire(lake, datetime.now(UTC).date(), keep)
     upkeep.sweep(lake)
     upkeep.compact(spark, lake, say=say)
-
-
-def first_line(error: Exception) -> str:
-    """Return the line of an exception that is of use to people: Java's have pages."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines or [type(error).__name__])[0][:500]

@@ -6,18 +6,16 @@ task, as long as Spark is on this machine alone; `--engine spark` hands out ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from helen.pipeline.lake.schema import WRITTEN
+from helen.pipeline.worker_memory import GivingBack, Task, give_back
 
 SETTING = "spark.helen.engine"
 AUTO, SPARK = ENGINES = ("auto", "spark")
-
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def works_here(spark: SparkSession | None) -> bool:
@@ -30,16 +28,19 @@ def works_here(spark: SparkSession | None) -> bool:
     return spark.conf.get(SETTING, AUTO) == AUTO and str(spark.conf.get("spark.master", "")).startswith("local")
 
 
-def run_parts(spark: SparkSession | None, task: Task, parts: int, rows: int, most_rows: int) -> list[dict[str, Any]]:
-    """Return the rows (WRITTEN) that a task hands back for the numbers of its parts, 0 to `parts` - 1.
+def run_parts(
+    spark: SparkSession | None, task: Task, parts: int, rows: int, most_rows: int, columns: str = WRITTEN.ddl
+) -> list[dict[str, Any]]:
+    """Return the rows that a task hands back for the numbers of its parts, 0 to `parts` - 1; `columns` as Spark's DDL.
 
     At most `most_rows` are worked on in this process where `works_here`; their memory is given back.
     """
     if rows <= most_rows and works_here(spark):
         numbers = pa.RecordBatch.from_pydict({"id": list(range(parts))})
         made = [row for batch in task([numbers]) for row in batch.to_pylist()]
-        pa.default_memory_pool().release_unused()
+        give_back()
         return made
     assert spark is not None
-    found: list[dict[str, Any]] = spark.range(0, parts, 1, parts).mapInArrow(task, WRITTEN.ddl).toArrow().to_pylist()
+    written = spark.range(0, parts, 1, parts).mapInArrow(GivingBack(task), columns).toArrow()
+    found: list[dict[str, Any]] = written.to_pylist()
     return found

@@ -20,6 +20,7 @@ from helen.pipeline.ingest.quarantine import readmit
 from helen.pipeline.ingest.series_names import SeriesNames
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import local_days, parse_day
+from helen.pipeline.lake.lost_files import take_out
 from helen.pipeline.reports.command_options import Command, CommonOptions, command, say
 from helen.pipeline.reports.report_formats import FORMATS, Report, render
 from helen.pipeline.rollup.rebuild import rebuild
@@ -63,10 +64,14 @@ def readmit_command(lake: Lake, sink: Sink) -> list[str]:
 
 
 @click.command("accept-loss")
+@click.option("--file", "files", multiple=True, help="A file of the lake that can't be read: it counts no more.")
 @as_writer
-def accept_loss_command(lake: Lake, sink: Sink) -> list[str]:
-    """Go on behind segments that are missing and can't be restored. They stay in the table `segments`, as lost."""
-    return accept_loss(lake, sink)
+def accept_loss_command(lake: Lake, sink: Sink, files: tuple[str, ...]) -> list[str]:
+    """Go on behind segments that are missing and can't be restored. They stay in the table `segments`, as lost.
+
+    With --file it goes on without these files of the lake instead.
+    """
+    return take_out(lake, files) if files else accept_loss(lake, sink)
 
 
 @click.command("verify")

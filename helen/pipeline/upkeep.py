@@ -1,12 +1,13 @@
 """Keeps the lake small and quick: compaction by day, retention by whole days, and the sweep of superfluous files.
 
-Compaction replaces the files of one day by few large ones, sorted by series, and leaves out rows that a rollup doesn't
+Compaction replaces files of one day by few large ones, sorted by series, and leaves out rows that a rollup doesn't
 need any more (older versions; several sums of one bucket become one). The content stays the same, and the log says so:
 neither the cascade nor a reader of changes sees new rows. Retention ends with whole UTC days.
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -15,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from groundwork.counts import count
+from helen.pipeline.file_runs import worth_rewriting
+from helen.pipeline.lake.answer_folders import sweep_folders
 from helen.pipeline.lake.damaged_files import Damage
 from helen.pipeline.lake.errors import LakeDamaged, PipelineError
 from helen.pipeline.lake.lake import Lake
@@ -27,7 +30,6 @@ from helen.pipeline.rollup.frames import merged, newest
 from helen.pipeline.rollup.sorting import VERSIONED, stage_sorted
 from helen.pipeline.standing import bring_up, unseen
 
-ENOUGH_FILES = 8  # of one day and table: fewer are not worth a rewrite
 LIVELY_FILES = 60  # new ones of a day that goes on: a reader of today opens some hundred files instead of 8,640
 ROWS_PER_FILE = 4_000_000  # 100 MB of results: large enough to compress, small enough for a task
 Keep = Mapping[str, int | None]
@@ -49,11 +51,12 @@ Say = Callable[[str], None]
 def compact(
     spark: SparkSession, lake: Lake, now: datetime | None = None, all_days: bool = False, say: Say = lambda line: None
 ) -> int:
-    """Rewrite the days that have many files and are over (or all). Returns the number of days rewritten.
+    """Put files of days together that have many of them and are over (or all). Returns the number of these days.
 
     Files that can't be read are left out, and named at the end. Raises LakeDamaged.
 
-    Of a day that goes on only the files that are new are put together: no row is written more than twice in a day.
+    Of a day that goes on only the files that are new are put together: no row is written more than twice in a day. Of a
+    day that is over, as many as came for it late: file_runs.py says which.
     """
     damage, today = Damage(), (now or datetime.now(UTC)).date()
     try:
@@ -91,14 +94,27 @@ def gather(
             goes_on = last_day(table, day) >= today and not all_days
             if not goes_on and not past:
                 continue
-            chosen = [file for file in files if file.fresh] if goes_on else files
-            needed = -(-sum(file.rows for file in files) // rows_per_file(table))
-            if len(chosen) >= (1 + needed if all_days else lively if goes_on else ENOUGH_FILES + needed - 1):
+            chosen = _chosen(table, files, lively if goes_on else None, all_days)
+            if chosen:
                 say(f"{name} {day}: {count(len(chosen), 'file')}")
                 damage.without(lake, name, chosen, lambda files, of=table: compact_day(spark, lake, of, list(files)))
                 rewritten += 1
     damage.tell()
     return rewritten
+
+
+def _chosen(table: Table, files: list[File], lively: int | None, every: bool) -> list[File]:
+    """Return the files of a day that are to be put together: every one, those that are new, or those worth it.
+
+    `lively` is how many new files a day that goes on may have; None: it is over.
+    """
+    if every:
+        needed = -(-sum(file.rows for file in files) // rows_per_file(table))
+        return files if len(files) >= 1 + needed else []
+    if lively is None:
+        return worth_rewriting(files, rows_per_file(table))
+    new = [file for file in files if file.fresh]
+    return new if len(new) >= lively else []
 
 
 def _seen_files(lake: Lake, table: Table) -> list[File]:
@@ -137,9 +153,7 @@ def condensed(rows: DataFrame, table: Table, is_live: bool = True) -> DataFrame:
     A level of an older format is not live: it has several versions of a bucket.
     """
     if table.level is not None:
-        if table.level.source is None:
-            return merged(rows, table.level)
-        return rows if is_live else newest(rows)
+        return merged(rows, table.level) if is_live else newest(rows)
     if table.name == AVAILABILITY.name:
         same = Window.partitionBy(*VERSIONED)
         newest_version = F.max("version").over(same)
@@ -181,4 +195,5 @@ def sweep(lake: Lake, hours: int | None = None) -> int:
     for name in lake.tables:
         with lake.turn:  # the staging folder goes as well
             found += lake.sweep(name, hours)
+    sweep_folders(lake, time.time())
     return found

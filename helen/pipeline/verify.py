@@ -17,11 +17,13 @@ from attrs import frozen
 from groundwork.counts import count
 from helen.pipeline.ingest.taken import NEEDED, grouped
 from helen.pipeline.lake.damaged_files import unreadable
+from helen.pipeline.lake.errors import OutOfResources
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, between, held, read
 from helen.pipeline.lake.levels import D1, LATEST_DAYS, derived
 from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.merging import MERGING, Merging, columns_of
+from helen.pipeline.lake.read_errors import READ_ERRORS, first_line, is_of_file, lack_of
 from helen.pipeline.lake.schema import CHECK, RESULTS, SUMS, TAKEN
 from helen.pipeline.lake.stores import url_of
 from helen.pipeline.rollup.arrow import merge, newest
@@ -128,13 +130,34 @@ def verify_days(lake: Lake, first: date = date.min, last: date = date.max) -> It
     for day in days:
         try:
             yield _day(lake, day)
-        except (OSError, pa.ArrowException) as error:
-            line = (str(error).splitlines() or [type(error).__name__])[0]
-            yield ProvedDay(day, {}, [f"a file can't be read ({line})"])
+        except READ_ERRORS as error:
+            if not is_of_file(error, lake.folder):
+                raise OutOfResources(lack_of(f"A file of {day}", error)) from error
+            yield _unread(lake, day, error)
+
+
+def _unread(lake: Lake, day: date, error: BaseException) -> ProvedDay:
+    """Return a day with files that can't be read. Those of rollups are named by table, so that `mending` has it."""
+    named = {name: _bad_files(lake, name, day) for name in (RESULTS.name, *_tables(lake))}
+    bad = {name: faults for name, faults in named.items() if faults}
+    if not bad or RESULTS.name in bad:  # no rollup can be made of these results
+        return ProvedDay(day, {}, [f"a file can't be read ({first_line(error)})"])
+    return ProvedDay(day, dict.fromkeys(bad), [fault for faults in bad.values() for fault in faults])
+
+
+def _bad_files(lake: Lake, table: str, day: date) -> list[str]:
+    looked = [(file, unreadable(lake, table, file)) for file in lake.files(table, (day, day))]
+    base = lake.path(table)
+    return [f"{table}: {url_of(base / file.path)} can't be read ({why})" for file, why in looked if why is not None]
+
+
+def _tables(lake: Lake) -> list[str]:
+    """Return the rollups whose buckets lie in one day."""
+    return [SUMS.name, *(level.name for level in derived(lake.levels) if D1.seconds % level.seconds == 0)]
 
 
 def _day(lake: Lake, day: date) -> ProvedDay:
-    tables = [SUMS.name, *(level.name for level in derived(lake.levels) if D1.seconds % level.seconds == 0)]
+    tables = _tables(lake)
     results = held(lake, RESULTS.name, lake.files(RESULTS.name, (day, day)))
     rows = sum(file.rows for file in results)
     counts: dict[str, int | None] = dict.fromkeys(("results", *tables), 0)
@@ -149,7 +172,7 @@ def _day(lake: Lake, day: date) -> ProvedDay:
             files = [file.path for file in held(lake, name, lake.files(name, (day, day)))]
             table = lake.tables[name]
             kept = read(table, files, table.columns.names, wanted)
-            made = merge(newest(kept) if "version" in kept.schema.names else kept, D1)
+            made = merge(kept if lake.is_live(name) else newest(kept), D1)
             _add(counts, name, made)
             if name not in behind:
                 faults += [f"{name}: {text}" for text in differences(raw, made)]

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from attrs import define, field, frozen
 
+from helen.journal.unread import HistoryUnread
 from helen.promql.errors import MOST_SEGMENTS, BadData, Unavailable
 from helen.promql.evaluate import Found
 from helen.promql.gathering import Gathering
@@ -156,7 +157,7 @@ def _faults() -> tuple[type[Exception], ...]:
         lake: tuple[type[Exception], ...] = importlib.import_module(LAKE).FAULTS
     except ImportError:
         lake = ()
-    return OSError, pa.ArrowException, *lake
+    return OSError, pa.ArrowException, HistoryUnread, *lake
 
 
 def _committed(path: Path) -> int:

@@ -6,6 +6,7 @@ Words are read as codes of a dictionary, and rows that nobody wants are dropped 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from attrs import field, frozen
 
 from helen.pipeline.lake.lake_files import between, dataset, instant
 from helen.pipeline.lake.levels import Level
+from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.lake.schema import CHECK, STATUSES, Table
 from helen.pipeline.rollup.arrow import keys_of, merge, newest
 from helen.pipeline.rollup.segment_rows import Coded, coded, floats, micros
@@ -32,6 +34,8 @@ WORDS = ("metric", "unit", "kind")
 KEY = ("series", "bucket", *WORDS, "last_at")
 COUNTS = ("n", *STATUSES)  # of a check's own rows: the two series that Helen adds are made from them
 MOST_ROWS = 2 * MOST_SAMPLES  # of one lot: the days at its ends have samples outside of the span, but for a list
+DAY_MICROS = 86_400 * MICROS
+EPOCH = date(1970, 1, 1).toordinal()
 BATCHES, FILES = 2, 1  # that Arrow reads ahead
 SOURCES: Mapping[str, str] = {
     "count": "values", "total": "sum", "squares": "sumsq", "least": "min", "most": "max", "first": "first",
@@ -61,14 +65,17 @@ class BucketFiles:
     def _columns(self) -> tuple[str, ...]:
         more = {SOURCES[each] for each in self.needed} if self.name not in OWN else set()
         more |= set(COUNTS) if self.name is None or self.name in OWN else set()
-        more |= set() if self.level.source is None else {"version"}
+        more |= {"version"} if self.has_old_rows else set()
         return tuple(each for each in self.table.columns.names if each in more or each in KEY)
 
-    def key(self, lot: Sequence[str]) -> Iterator[bytes]:
-        """Yield all that the pieces of these files follow from."""
+    def key(self) -> Iterator[bytes]:
+        """Yield all that the pieces follow from, besides the files."""
         yield self.numbers.tobytes()
         yield repr((self.level.name, self.name, sorted(self.needed), self.has_old_rows, self.span)).encode()
-        yield from (path.encode() for path in lot)
+
+    def day_of(self, times: Array) -> Array:
+        """Return the days on which the buckets of samples begin, as numbers; times in milliseconds."""
+        return self.level.start(times.astype(np.int64) * 1000) // DAY_MICROS + EPOCH
 
     def read(self, lot: Sequence[str]) -> Iterator[Piece]:
         """Yield the pieces of all series in these files. Raises TooMuch."""
@@ -77,7 +84,7 @@ class BucketFiles:
             return
         ordered = _Ordered.of(rows, self.level)
         if ordered.has_doubles:
-            ordered = _Ordered.of(merge(rows, self.level) if self.level.source is None else newest(rows), self.level)
+            ordered = _Ordered.of(newest(rows) if self.has_old_rows else merge(rows, self.level), self.level)
         for one in ordered.groups():
             yield from self._pieces(one)
 

@@ -1,6 +1,7 @@
 """Gathers the samples of the series that a selector picks, from batches of results and of rollups. numpy and Arrow.
 
-A batch has rows of many checks. What no selector wants is left out early; the rest is sorted once, and cut into series.
+A batch has rows of many checks. Rows that no selector wants are left out early; the rest is sorted once, and cut into
+series.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from helen.pipeline.rollup.segment_rows import micros
 from helen.promql.bucket_files import BucketFiles
 from helen.promql.errors import Unavailable
 from helen.promql.gathering import TIME, Gathering
-from helen.promql.kept_pieces import Columns, KeptPieces
+from helen.promql.kept_pieces import Columns, KeptPieces, Lot
 from helen.promql.series_labels import OWN, Key
 
 RAW = "raw"
@@ -80,8 +79,9 @@ class LakeSource:
         within &= pc.field("origin") != ASKED
         numbers = sorted(wanted)
         keys = [wanted[number] for number in numbers]
-        for lot in self._lots("results", wanted, begin, end, 1):
-            for batch in dataset(self.lake.tables["results"], lot).to_batches(
+        for _, files in self._lots("results", wanted, begin, end, 1):
+            paths = [path for day in files.values() for path in day]
+            for batch in dataset(self.lake.tables["results"], paths).to_batches(
                 columns, filter=within, use_threads=False
             ):
                 rows = pa.Table.from_batches([batch])
@@ -98,10 +98,12 @@ class LakeSource:
         reading = BucketFiles(
             self.lake.tables[level.name], level, into.choice.name, needed, numbers, has_old_rows, span
         )
-        for lot in self._lots(level.name, wanted, begin, end, level.read_days):
+        days = _day(begin).toordinal(), _day(end).toordinal()
+        for name, files in self._lots(level.name, wanted, begin, end, level.read_days):
+            lot = Lot(name, files, *days, reading.day_of)
             # A list of names is of a span that moves, so what it reads is never asked for again.
-            read = partial(reading.read, lot)
-            for piece in read() if into.names_only else self.kept.of(reading.key(lot), read):
+            is_list = into.names_only
+            for piece in reading.read(lot.paths(files)) if is_list else self.kept.of(reading.key(), lot, reading.read):
                 columns = _within(piece.columns, begin // 1000, end // 1000)
                 if len(columns[TIME]):
                     into.take(wanted[piece.series], piece.metric, piece.unit, piece.kind, columns)
@@ -111,8 +113,11 @@ class LakeSource:
             self._files[table] = self.lake.files(table)
         return self._files[table]
 
-    def _lots(self, table: str, wanted: dict[int, Key], begin: Micros, end: Micros, size: int) -> Iterator[list[str]]:
-        low, high, by_day = min(wanted), max(wanted), dict[date, list[str]]()
+    def _lots(
+        self, table: str, wanted: dict[int, Key], begin: Micros, end: Micros, size: int
+    ) -> Iterator[tuple[str, dict[int, list[str]]]]:
+        """Yield for each lot its name and the files of its days, by their numbers."""
+        low, high, by_day = min(wanted), max(wanted), dict[int, list[str]]()
         for file in self._listed(table):
             if (
                 file.day is not None
@@ -120,11 +125,11 @@ class LakeSource:
                 and file.lowest.get("series", low) <= high
                 and file.highest.get("series", high) >= low
             ):
-                by_day.setdefault(file.day, []).append(str(self.lake.path(table) / file.path))
-        own = self._days_apart(table)
+                by_day.setdefault(file.day.toordinal(), []).append(str(self.lake.path(table) / file.path))
+        own = {day.toordinal() for day in self._days_apart(table)}
         # By the number of the day, so that a span that moves has the same lots.
-        for _, days in groupby(sorted(by_day), lambda day: day if day in own else day.toordinal() // size):
-            yield [path for day in days for path in by_day[day]]
+        for name, days in groupby(sorted(by_day), lambda day: f"day {day}" if day in own else f"lot {day // size}"):
+            yield name, {day: by_day[day] for day in days}
 
     def _days_apart(self, table: str) -> set[date]:
         """Return the days that still get rows with each commit, so that each is a lot of its own.

@@ -60,7 +60,7 @@ class Match:
 
     @property
     def exact(self) -> str | None:
-        """The one value that meets the condition; None where there may be others."""
+        """Return the one value that meets the condition; None if there may be others."""
         return self.value if self.operator == "=" else None
 
     def takes(self, value: str, budget: Budget) -> bool:

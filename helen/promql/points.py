@@ -18,7 +18,7 @@ Array = Any  # of numpy
 class Sums:
     """Holds of each bucket the number of its values, their sum, the sum of their squares, and their bounds.
 
-    What no function of the question needs is None.
+    A value that no function of the question needs is None.
     """
 
     count: Array

@@ -21,6 +21,7 @@ from helen.evaluation.replay import series_names
 from helen.evaluation.segment_footers import first_from, newest, oldest
 from helen.journal import lazy_parquet as pq
 from helen.journal.columns import RESULTS
+from helen.journal.unread import demand_content
 from helen.journal.values import Origin
 from helen.pipeline.rollup.segment_rows import times
 from helen.promql.errors import MOST_SEGMENTS, TooMuch
@@ -79,7 +80,8 @@ class SegmentSource:
         """Read one file; return its highest number. One that was deleted or damaged has none."""
         try:
             rows = pq.read_table(path, schema=STORED, use_threads=False)
-        except (OSError, pa.ArrowException):
+        except (OSError, pa.ArrowException) as error:
+            demand_content(path, error)
             return -1
         highest = pc.max(rows["at"]).as_py() or -1
         numbers = np.unique(rows["series_id"].to_numpy())

@@ -20,7 +20,7 @@ Key = tuple[str, str]  # agent and check id
 
 
 def read_metric(text: str) -> tuple[str, Labels]:
-    """Return name and labels of a metric as rollups write it: `used{path="/"}`. What is no such text is all name."""
+    """Return name and labels of a metric as rollups write it: `used{path="/"}`. Any other text is all name."""
     begin = text.find("{")
     if begin < 1 or not text.endswith('"}'):
         return text, {}

@@ -1,6 +1,6 @@
 """Defines what Helen tells the process that answers questions, and frames it: a length of four bytes, then MessagePack.
 
-What it tells comes in pieces, so that no piece holds up the reactor of the one that packs them.
+Data comes in pieces, so that no piece holds up the reactor of the process that packs them.
 """
 
 from __future__ import annotations

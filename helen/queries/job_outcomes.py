@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from attrs import define, field
@@ -87,18 +87,24 @@ class JobOutcomes:
         return {"targets": [self.outcomes[agent] for agent in sorted(self.outcomes)], "counts": counts}
 
 
-def fit(outcome: Outcome, most: int) -> Outcome:
-    """Return the outcome within so many bytes: without its output, in brief, or with its status alone."""
-    for shorter in (_whole, _without_output, brief, _status_only):
-        fitting = shorter(outcome)
-        if len(line(fitting)) <= most:
-            return fitting
-    return fitting
-
-
 def line(document: dict[str, Any]) -> bytes:
     """Return a document as a line of JSON."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def fit(outcome: Outcome, most: int, written: Callable[[Outcome], bytes] = line) -> Outcome:
+    """Return the outcome within so many bytes: without its output, in brief, or with its status alone.
+
+    `written` makes what `line` makes, perhaps in another way.
+    """
+    output = (outcome.get("result") or {}).get("output") or ""
+    if len(output) > most:  # a text has a byte for each character at least: no need to write a MiB to know it
+        outcome = _without_output(outcome)
+    for shorter in (_whole, _without_output, brief, _status_only):
+        fitting = shorter(outcome)
+        if len(written(fitting)) <= most:
+            return fitting
+    return fitting
 
 
 def _whole(outcome: Outcome) -> Outcome:

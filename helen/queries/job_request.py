@@ -24,7 +24,9 @@ _WILD = frozenset("*?[=")
 
 @frozen
 class JobRequest:
-    """The parameters of `equus.check`. `deadline`: unix seconds; None: no agent is waited for. `timeout`: seconds."""
+    """Holds the parameters of the ZeroTask method `equus.check`. `deadline`: unix seconds; None: no agent is waited
+    for. `timeout`: seconds.
+    """
 
     agents: tuple[str, ...]
     check: str

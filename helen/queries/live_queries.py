@@ -7,6 +7,7 @@ Agents are asked, and given up, AT_ONCE in one step: 10,000 of them in one go wo
 from __future__ import annotations
 
 import itertools
+import json
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -20,6 +21,7 @@ MAX_QUERIES = 1_000  # open at once
 MAX_ASKED_SECONDS = 3_600.0
 AT_ONCE = 50  # links that one step asks or gives up: some 20 us each
 NOT_ASKED = "not asked before the time was over: Helen was asking others still"
+SPOILT = "a fault of Helen's own kept it from reading the answer; its log says which"
 OUTCOMES = ("answered", "failed", "refused", "offline", "expired")
 
 
@@ -37,14 +39,16 @@ def _steps(targets: int) -> range:
 
 
 class QueryRefused(Exception):
-    """A check cannot be asked for; the text says why."""
+    """Says that a query can't be asked; the text says why."""
 
 
 @frozen
 class Target:
-    """The outcome of one agent. `outcome`: one of OUTCOMES, `result`: the document of an answer, `why`: a sentence.
+    """Holds the outcome of a query at one agent. `outcome`: one of OUTCOMES, `result`: the document of an answer,
+    `why`: a sentence.
 
-    `blob` is the answer as the agent sent it, for callers that pass it on.
+    `blob` is the answer as the agent sent it, for callers that pass it on. A thread has made more of a great answer, so
+    that the reactor need not: `line`, which is `to_line()`, and `short`, which is `to_json()` in a few KiB.
     """
 
     agent: str
@@ -52,16 +56,31 @@ class Target:
     result: dict[str, Any] | None = None
     why: str | None = None
     blob: bytes = b""
+    line: bytes = b""
+    short: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return `agent`, `outcome`, `result`, and `why` if there is a reason."""
         shown: dict[str, Any] = {"agent": self.agent, "outcome": self.outcome, "result": self.result}
         return shown if self.why is None else shown | {"why": self.why}
 
+    def to_line(self) -> bytes:
+        """Return the same as a line of JSON."""
+        return self.line or json.dumps(self.to_json(), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def answered(agent: str, document: ResultDocument, blob: bytes) -> Target:
+    """Return the outcome of an agent that has answered: its answer, or that its policy refuses."""
+    refused = document.reason == "denied"
+    why = document.summary or document.output if refused else None
+    return Target(agent, "refused" if refused else "answered", to_json(document), why, blob)
+
 
 @define(eq=False)
 class Query:
-    """One query. `on_target` is called once for each target, `on_end` after the last. `deadline`: monotonic seconds."""
+    """Holds one query of an operator to agents. `on_target` is called once for each target, `on_end` after the last.
+    `deadline`: monotonic seconds.
+    """
 
     number: int
     check: str
@@ -82,7 +101,7 @@ class Query:
 
 @frozen
 class PendingAnswer:
-    """An answer that has come, and is on its way through the journal."""
+    """Holds an answer that has come, and is on its way through the journal."""
 
     query: Query
     agent: str
@@ -165,17 +184,23 @@ class LiveQueries:
 
         Returns None if no query waits for it any more.
         """
+        if link not in self._by_link:  # nearly all that come are of schedules
+            return None
         asked = self._forget(link, message_id)
         return PendingAnswer(*asked) if asked is not None else None
 
-    def settle(self, answer: PendingAnswer, document: ResultDocument, blob: bytes = b"") -> None:
-        """Give a query the content of an answer, and its bytes. Nothing happens if the query has ended meanwhile."""
-        query, agent = answer.query, answer.agent
-        if agent not in query.open:
-            return
-        refused = document.reason == "denied"
-        why = document.summary or document.output if refused else None
-        self._close(query, Target(agent, "refused" if refused else "answered", to_json(document), why, blob))
+    def awaits(self, answer: PendingAnswer) -> bool:
+        """Return False if the query has ended meanwhile, or its target has expired."""
+        return answer.agent in answer.query.open
+
+    def settle(self, answer: PendingAnswer, target: Target) -> None:
+        """Give a query the outcome of an answer. Nothing happens if it awaits none any more."""
+        self._close(answer.query, target)
+
+    def spoilt(self, answer: PendingAnswer) -> None:
+        """Give a query the outcome of an answer that a fault kept from being read. Called while it is handled."""
+        self._on_fault(f"the answer of {answer.agent} to {answer.query.check} could not be read")
+        self._close(answer.query, Target(answer.agent, "failed", why=SPOILT))
 
     def gone(self, link: Any, why: str) -> None:
         """Fail all that was asked on a link that has ended, and was not answered."""

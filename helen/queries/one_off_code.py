@@ -13,25 +13,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import evolve, field, frozen
-from twisted.internet.threads import deferToThread
 
 from equus_protocol import manifest, one_off, results
-from equus_protocol import messages as m
 from equus_protocol.manifest import ManifestRefused
 from equus_protocol.results import ResultDocument
 from helen.library.keyring import KeyRing
 from helen.queries import repl_source
-from helen.queries.live_queries import LiveQueries, PendingAnswer
 from helen.storage.agent_rows import AuditEntry, audit
 from helen.storage.database import Store
 
 SHOWN = 2_000  # characters of code that the audit keeps: the beginning of a file, the end of a line of `helen repl`
-READ_AT_ONCE = 65_536  # bytes of an answer: about a millisecond; greater ones are read in a thread
 TOO_OLD = "this agent's Equus doesn't know how to run code that is in no set: upgrade it"
 
 
 class OrderRefused(Exception):
-    """An order can't be given; the text says why."""
+    """Says that an order for one-off code can't be given; the text says why."""
 
 
 class NeedsSignature(OrderRefused):
@@ -51,7 +47,7 @@ class Code:
 
 @frozen
 class Signed:
-    """An order that was signed elsewhere, and its files."""
+    """Holds an order that was signed elsewhere, and its files."""
 
     envelope: bytes = field(repr=False)
     files: Mapping[str, bytes] = field(repr=False)
@@ -59,7 +55,9 @@ class Signed:
 
 @frozen
 class Prepared:
-    """A signed order as agents are sent it: the blob of a check called `one_off.NAME`. `on`: patterns of agents."""
+    """Holds a signed order as it is sent to agents: the blob of a check called `one_off.NAME`. `on`: patterns of
+    agents.
+    """
 
     blob: bytes = field(repr=False)
     check: str
@@ -138,16 +136,7 @@ def describe(order: one_off.Order) -> str:
 # ---------------------------------------------------------------------------------------------------- answers
 
 
-def answered(queries: LiveQueries, answer: PendingAnswer, result: m.Result) -> None:
-    """Give a query the answer of one-off code; a great document is read in a thread."""
-    if len(result.blob) <= READ_AT_ONCE:
-        _settle(queries, answer, results.parse(result.blob), result.blob)
-        return
-    read = deferToThread(results.parse, result.blob)
-    read.addCallback(lambda document: _settle(queries, answer, document, result.blob))
-
-
-def _settle(queries: LiveQueries, answer: PendingAnswer, document: ResultDocument, blob: bytes) -> None:
-    if document.reason == "unknown-check":  # an agent that knows no orders
-        document = evolve(document, reason="denied", summary=TOO_OLD)
-    queries.settle(answer, document, blob)
+def read_answer(blob: bytes) -> ResultDocument:
+    """Return the document of an answer to one-off code; an agent that knows no orders refuses it."""
+    document = results.parse(blob)
+    return evolve(document, reason="denied", summary=TOO_OLD) if document.reason == "unknown-check" else document

@@ -19,6 +19,7 @@ from helen.evaluation.event_log import Line
 from helen.evaluation.replay import CHANGE_COLUMNS, HistoryRecord, read_change, series_names
 from helen.evaluation.segment_footers import first_at, first_from, last_at, newest, oldest
 from helen.journal import lazy_parquet as pq
+from helen.journal.unread import demand_content
 
 MOST_FILES = 400  # segments that are read for one page
 MOST_LOOKED = 100_000  # changes that are looked at for one page
@@ -111,7 +112,8 @@ class PastChanges:
         for path in files:
             try:
                 rows = pq.read_table(path, columns=CHANGE_COLUMNS).to_pylist()
-            except (OSError, pa.ArrowException):
+            except (OSError, pa.ArrowException) as error:
+                demand_content(path, error)
                 continue  # deleted meanwhile, or damaged: helen.journal.verify reports it
             for row in sorted(rows, key=lambda row: int(row["at"])):
                 if row["at"] <= self.floor and (not kinds or row["kind"] in kinds):

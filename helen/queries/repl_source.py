@@ -129,7 +129,7 @@ return __check
 
 @frozen
 class Memory:
-    """The globals of a prompt: values by name, as Lua text, and functions as they were typed."""
+    """Holds the globals of a prompt of `helen repl`: values by name, as Lua text, and functions as they were typed."""
 
     values: Mapping[str, str] = field(factory=dict)
     functions: Mapping[str, str] = field(factory=dict)
@@ -137,7 +137,9 @@ class Memory:
 
 @frozen
 class Framed:
-    """A check that runs one line. The line begins behind `offset` lines of the frame."""
+    """Holds the source of a check that runs one line of `helen repl`. The line begins behind `offset` lines of the
+    frame.
+    """
 
     source: str
     offset: int

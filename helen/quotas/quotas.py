@@ -19,7 +19,8 @@ _FIGURE = re.compile(r"([0-9]{1,16})(KiB|MiB|GiB|)")
 
 @frozen
 class Quota:
-    """One quota. `most`: at once, for a rate its burst; `a_minute`: what comes back in a minute, 0 for a level.
+    """Describes one quota of an agent. `most`: at once, for a rate its burst; `a_minute`: what comes back in a minute,
+    0 for a level.
 
     `least` is the smallest `most` that an agent can work with, `greatest` the greatest.
     """
@@ -73,7 +74,7 @@ IN_BYTES = ("bytes", "disk")
 
 @frozen
 class Quotas:
-    """All quotas of each agent, by their names."""
+    """Holds all quotas of each agent, by their names."""
 
     by_name: tuple[Quota, ...] = DEFAULTS
 

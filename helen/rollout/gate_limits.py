@@ -23,7 +23,7 @@ _SHARE, _NUMBER, _COUNT = (
 
 @frozen
 class Limits:
-    """The limits of a gate. Shares are of 1; None: not compared. Times in seconds."""
+    """Holds the limits of a gate. Shares are of 1; None: not compared. Times in seconds."""
 
     errors: float = 0.05
     changed: float = 0.05

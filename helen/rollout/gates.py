@@ -28,7 +28,7 @@ Key = tuple[str, str]  # agent, check_id
 
 @cheap_value
 class Run:
-    """The part of a result that a gate compares."""
+    """Holds the part of a result that a gate compares."""
 
     status: int
     took_ms: float | None = None
@@ -46,7 +46,7 @@ class Run:
 
 @define
 class Cost:
-    """The median of what the runs of one check take on one member, of time or of memory: before, and now."""
+    """Holds the median of what the runs of one check take on one member, of time or of memory: before, and now."""
 
     before: float | None
     now: float | None = None
@@ -68,7 +68,7 @@ class Cost:
 
 @define
 class Pair:
-    """The runs of one check on one member. `was_bad` is None if the old version's results can't be compared."""
+    """Holds the runs of one check on one member. `was_bad` is None if the old version's results can't be compared."""
 
     check: str
     was_bad: bool | None
@@ -109,7 +109,7 @@ class Sums:
 
 @define
 class Tally:
-    """The figures of one check on all members, counted as results come."""
+    """Holds the figures of one check on all members, counted as results come."""
 
     pairs: int = 0
     comparable: int = 0
@@ -144,7 +144,9 @@ class Tally:
 
 @frozen
 class Figures:
-    """The figures of one check at a gate. Averages are of the members' medians; None where they can't be compared."""
+    """Holds the figures of one check at a gate. Averages are of the members' medians; None where they can't be
+    compared.
+    """
 
     check: str
     members: int

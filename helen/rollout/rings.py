@@ -29,7 +29,7 @@ _LABEL = re.compile(r"([^\s=,%]{1,255})=([^\s,]{1,255})")
 
 @frozen
 class RingSpec:
-    """One ring as it was written: a share of the fleet, or a label with a pattern."""
+    """Holds one ring as it was written: a share of the fleet, or a label with a pattern."""
 
     text: str
     share: float | None = None
@@ -42,7 +42,7 @@ class RingSpec:
 
 @frozen
 class Candidate:
-    """An agent that a ring may be made of; `facts` are its host's: system, architecture and the like."""
+    """Describes an agent that may be in a ring; `facts` are its host's: system, architecture and others."""
 
     name: str
     is_here: bool = True

@@ -17,12 +17,14 @@ KEPT_MOST = 1_000  # agents; the one that undid a version longest ago is forgott
 
 
 class NotSetAside(Exception):
-    """An agent is listened to already; the text says so."""
+    """Says that an agent's results count in rollouts already."""
 
 
 @frozen
 class SetAside:
-    """The versions by agent, the newest agent last."""
+    """Holds the agents that are set aside with the versions that were taken back because of them, the newest agent
+    last.
+    """
 
     undone: dict[str, tuple[int, ...]] = field(factory=dict)
 

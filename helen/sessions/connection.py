@@ -1,4 +1,4 @@
-"""One agent's connection: a thin Twisted shim between the transport and a Conversation.
+"""Joins one agent's connection and its Conversation: a thin Twisted shim between the transport and a Conversation.
 
 It owns what a socket needs and a conversation doesn't know: deadlines, heartbeats, a cap on what waits to be sent, and
 one joined write a turn. Its `ConnectionOwner` decides what messages mean. There is no callLater per connection:
@@ -7,6 +7,7 @@ one joined write a turn. Its `ConnectionOwner` decides what messages mean. There
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from enum import Enum
 from typing import Any
 from typing import Protocol as TypingProtocol
@@ -43,12 +44,13 @@ _RESULTS = frozenset({m.Report, m.Result})  # all that most agents say: nothing 
 # Their number is bounded by the credit that they use or give.
 _OF_TUNNELS = frozenset({m.Bytes, m.Window, m.Close})
 GREAT_PART = 65_536  # bytes of one result: beyond it the owner is asked if the rest may come now
+FAST_PART = 16_384  # bytes of such a result that came at once: the next ones wait for their turn among the busy
 CHEAP_MESSAGES = 16  # beside results, in one turn: an agent that works as it should sends one or two
 
 
 @cheap_value
 class Clocks:
-    """One reading of both clocks: `wall` in unix seconds, `steady` in monotonic seconds for deadlines."""
+    """Holds one reading of both clocks: `wall` in unix seconds, `steady` in monotonic seconds for deadlines."""
 
     wall: float
     steady: float
@@ -87,6 +89,16 @@ class ConnectionOwner(TypingProtocol):
     def heard(self, connection: AgentConnection, message: m.Message) -> None:
         """Handle a message of an admitted agent; `hello`, `ping` and `pong` never get here."""
 
+    def report(self, connection: AgentConnection, report: m.Report) -> None:
+        """Do what `heard` does with a report: for each of them, where one more call would be felt."""
+
+    def result(self, connection: AgentConnection, result: m.Result) -> None:
+        """Do what `heard` does with a result, in the same way."""
+
+    @property
+    def contested(self) -> Sized:
+        """Return the names that two connections have, of which one has to answer: while there are none, it is empty."""
+
     def drained(self, connection: AgentConnection) -> None:
         """Take note that the transport has room again."""
 
@@ -113,7 +125,9 @@ class ConnectionOwner(TypingProtocol):
 
 
 class Hold(Enum):
-    """A reason to read nothing more of a connection for now. Several may hold at once; each is released by itself."""
+    """Holds a reason to read nothing more of a connection for now. Several may hold at once; each is released by
+    itself.
+    """
 
     ROSTER = "its name is being decided"
     ENROLMENT = "its certificate is being made"
@@ -166,7 +180,7 @@ class AgentConnection(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """True for BUSY_SECONDS after it sent more than one slice handles: then others come first."""
+        """Return whether it sent more than one slice handles within the last BUSY_SECONDS: then others come first."""
         return self._read_at < self._busy_until
 
     @property
@@ -176,7 +190,7 @@ class AgentConnection(Protocol):
 
     @property
     def held(self) -> bool:
-        """True while reading is paused; then silence means nothing, and deadlines do not run."""
+        """Return whether reading is paused; then silence means nothing, and deadlines do not run."""
         return bool(self.holds) or self._reading_paused
 
     def _enter(self, phase: Phase, now: float) -> None:
@@ -222,12 +236,44 @@ class AgentConnection(Protocol):
         owner.heard_from(self)
         self.conversation.feed(data)
         if self._part.bytes >= GREAT_PART and self.conversation.unfinished_kind in _RESULTS:
+            if len(data) >= FAST_PART:
+                self._busy_until = self._read_at + BUSY_SECONDS
             owner.heard_part(self)
         if self._read_at >= self._busy_until and owner.has_time():  # the one as in `is_busy`
             self.listen()
         else:
             self._pause()
             owner.later(self)
+
+    def recordReceived(self, data: bytes) -> None:
+        """Take one record that a transport has time for: a result of known words at once, all else as any bytes.
+
+        Nearly every record is such a result. Nothing is unread before it nor behind it, so that there are no limits of
+        a turn to be kept, no part to be watched, and nothing for which reading could be paused.
+        """
+        owner, now = self.owner, self.owner.steady()
+        message = None
+        if (
+            self.admitted and not self.closing and not self.holds and not self._reading_paused
+            and now >= self._busy_until and not owner.contested
+        ):  # fmt: skip
+            message = self.conversation.take_known(data)
+        if message is None:
+            self.dataReceived(data)
+            return
+        self._read_at = now
+        self._in_turn = True
+        try:
+            if type(message) is m.Report:
+                owner.report(self, message)
+            else:
+                owner.result(self, message)  # type: ignore[arg-type]
+        except Exception:
+            self._fail()
+        finally:
+            self._in_turn = False
+            if self._outgoing.parts:
+                self.flush()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Tell the owner that the agent and its connection have gone."""
@@ -260,23 +306,30 @@ class AgentConnection(Protocol):
             self._listen()
         except RemoteProtocolError as error:
             self.refuse(error.slug, error.detail)
-        except Exception:  # a fault of ours ends this connection, never the others'
-            self.owner.failed(self, Failure())
-            self.refuse("internal", "a fault of Helen's; its log has it")
+        except Exception:
+            self._fail()
         finally:
             self._in_turn = False
             if self._outgoing.parts:
                 self.flush()
 
+    def _fail(self) -> None:
+        """End this connection after a fault of Helen's that is being handled; the others go on."""
+        self.owner.failed(self, Failure())
+        self.refuse("internal", "a fault of Helen's; its log has it")
+
     def _listen(self) -> None:
         """Handle a turn's messages. Results go to the owner at once: a call for each of them would be felt."""
-        self._cheap, part, heard = 0, self._part, self.owner.heard
+        self._cheap, part, report, result = 0, self._part, self.owner.report, self.owner.result
         is_cut, steady = False, self.owner.steady
         until = steady() + SLICE_SECONDS
         for message in self.conversation.turn():
             part.part = None
-            if self.admitted and type(message) in _RESULTS:
-                heard(self, message)
+            kind = type(message)
+            if kind is m.Report and self.admitted:
+                report(self, message)  # type: ignore[arg-type]
+            elif kind is m.Result and self.admitted:
+                result(self, message)  # type: ignore[arg-type]
             else:
                 self._handle(message)
             if self.closing or self.holds:
@@ -471,10 +524,25 @@ class AgentConnection(Protocol):
         if not self._in_turn:
             self.owner.soon(self)
 
+    def check(self, name: str, args: bytes) -> int:
+        """Send a check and return its message id: as `next_id` and `send`, in fewer calls.
+
+        Raises LocalProtocolError if that is illegal now, because 64 are outstanding for instance.
+        """
+        message_id = self.next_id()
+        if not self.closing:
+            self._outgoing.add(self.conversation.check(name, message_id, args))
+            if not self._in_turn:
+                self.owner.soon(self)
+        return message_id
+
     def acknowledge(self, spool: str, sequence: int) -> None:
         """Say that all of a spool up to this sequence is durable: as `send`, and for each result in fewer calls."""
         if not self.closing:
-            self._outgoing.add(self.conversation.ack(spool, sequence))
+            data = self.conversation.ack(spool, sequence)
+            outgoing = self._outgoing  # as its `add` does it
+            outgoing.parts.append(data)
+            outgoing.size += len(data)
             if not self._in_turn:
                 self.owner.soon(self)
 
@@ -485,7 +553,7 @@ class AgentConnection(Protocol):
 
     @property
     def congested(self) -> bool:
-        """True while great answers should rather wait."""
+        """Return whether great answers should rather wait, since too many bytes are unsent."""
         return self._outgoing.is_congested
 
     # ---------------------------------------------------------------------------------------------- time

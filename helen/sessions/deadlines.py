@@ -21,7 +21,7 @@ REASSURE_SECONDS = 3.0  # a held agent is pinged so often: it hears that we live
 
 
 class Phase(Enum):
-    """The life of a connection, in its order; each phase may be followed by CLOSING or ENDED as well."""
+    """Names the phases of a connection, in their order; each phase may be followed by CLOSING or ENDED as well."""
 
     HANDSHAKE = "handshake"  # of TLS
     HELLO = "hello"  # enrolment happens here, too

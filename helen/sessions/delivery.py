@@ -33,7 +33,7 @@ LONGEST_WAIT = 60.0  # seconds between two looks at the clock: it may have been 
 
 
 class Sets(Protocol):
-    """The part of helen.library.library.Library that is delivered from."""
+    """Describes the part of helen.library.library.Library that deliveries are made from."""
 
     def offered(self, agent: str) -> Published | None:
         """Return the set that this agent should run, or None while nothing is published."""
@@ -44,7 +44,7 @@ class Sets(Protocol):
 
 @define(eq=False)
 class Outgoing:
-    """The deliveries that are on their way to one connection.
+    """Holds the deliveries that are on their way to one connection.
 
     The queue of requests is bounded by the conversation: 64 are outstanding at most.
     """
@@ -262,12 +262,10 @@ def ask(link: Any, check: str, args: bytes) -> int:
     """
     if check == one_off.NAME and link.version == 1:
         raise QueryRefused("it speaks version 1 of the protocol, which knows no code that is in no set")
-    message_id = link.next_id()
     try:
-        link.send(m.Check(check, message_id, args))
+        return int(link.check(check, args))
     except LocalProtocolError as error:
         raise QueryRefused(str(error)) from error
-    return int(message_id)
 
 
 def cancel(link: Any, message_id: int) -> None:

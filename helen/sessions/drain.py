@@ -26,7 +26,6 @@ from groundwork.atomic_write import write_durably
 from groundwork.counts import count
 from groundwork.event import Event
 from helen.agents.roster import Agent
-from helen.journal.values import Position
 from helen.sessions.connection import AgentConnection, Hold
 from helen.sessions.session_service import SessionService
 
@@ -40,13 +39,13 @@ SHUTTING_DOWN = "shutting-down"  # without a delay: agents go elsewhere, they do
 
 @define(eq=False)
 class _Leaving:
-    """An agent on its way out."""
+    """Holds an agent that this Helen is sending to another Helen."""
 
     agent: Agent
     connection: AgentConnection
     since: float
     held_at: float | None = None
-    position: Position | None = None  # in the journal, behind its last result
+    position: int | None = None  # in the journal, behind its last result
 
 
 class Drain:
@@ -75,14 +74,14 @@ class Drain:
         self._loop.clock = reactor
 
     def open(self) -> None:
-        """Take up what was so before this start. Blocks: a file."""
+        """Take up what was so before this start. Blocks: a file. Raises OSError if it can't be read."""
         try:
             kept = json.loads(self._file.read_bytes())
             self.since, self.by = float(kept["since"]), str(kept["by"])
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            self.log.error("{file} can't be read, this Helen takes agents: {error}", file=self._file, error=error)
+        except (ValueError, KeyError, TypeError) as error:
+            self.log.error("{file} is damaged, this Helen takes agents: {error}", file=self._file, error=error)
             return
         self._sessions.closed_to_agents = SHUTTING_DOWN
         self.log.warn("this Helen is drained and takes no agents: `helen drain --undo`")

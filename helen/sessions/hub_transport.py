@@ -1,4 +1,4 @@
-"""One agent's TLS connection on the hub: a socket, its TLS, and what the kernel has not taken yet.
+"""Carries one agent's TLS connection on the hub: a socket, its TLS, and what the kernel has not taken yet.
 
 It has the calls of Twisted's TLS transport that an AgentConnection makes, with the same meaning. A result costs one
 `recv`, one `SSL_read`, one `SSL_write` and one `send`, and no turn of the reactor lies between them.
@@ -23,12 +23,14 @@ from helen.sessions.unsent_bytes import UNSENT_MUCH
 
 APPLICATION_DATA = 23  # the type of a record that holds what a peer says; under TLS 1.3 of nearly all others as well
 HEADER = 5  # bytes of a record: its type, a version, a length
+HEAVY = RECORD  # bytes that came at once: a fifth of a millisecond; what an agent says beside a flood is less
+RECORDS_AT_ONCE = 16  # that TLS is given at once after the handshake: each may be a change of keys, of 15 us
 WRITES = 16  # records in one go, a quarter of a megabyte: the rest leaves when others have had their turn
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER for none: what is left is thrown away, and the peer hears a reset
 
 
 class Place(Protocol):
-    """The part of the hub that a connection uses."""
+    """Describes the part of the hub that a connection uses."""
 
     def watch(self, transport: HubTransport) -> None:
         """Wait for what the transport wants now: `is_reading`, `is_writing`."""
@@ -43,15 +45,17 @@ class Place(Protocol):
 class HubTransport:
     """Reads and writes one connection for its protocol, an AgentConnection.
 
-    `has_spoken`: bytes have come; `is_trusted`: the handshake is done. `unsent` counts the bytes that wait, plaintext
-    and records. The protocol hears `connectionLost` once, in a turn of its own, whatever ends the connection.
+    `has_spoken`: bytes have come; `is_trusted`: the handshake is done. `is_heavy`: it is new, or the last bytes that
+    came were many, so that others come first. `served_at` is the hub's: the number of the turn that served it last.
+    `unsent` counts the bytes that wait, plaintext and records. The protocol hears `connectionLost` once, in a turn of
+    its own, whatever ends the connection.
     """
 
     __slots__ = (
         "__weakref__", "_balance", "_connection", "_cut_header", "_from_ssl", "_into_ssl", "_is_held_up", "_is_leaving",
         "_missing", "_place", "_plain", "_plain_size", "_producer", "_protocol", "_sealed", "_socket", "_ssl",
-        "address", "descriptor", "disconnecting", "has_spoken", "host", "is_open", "is_reading", "is_trusted",
-        "is_writing",
+        "address", "descriptor", "disconnecting", "has_spoken", "host", "is_heavy", "is_open", "is_reading",
+        "is_trusted", "is_writing", "served_at",
     )  # fmt: skip
 
     log = Logger()
@@ -59,7 +63,8 @@ class HubTransport:
     def __init__(self, place: Place, connected: socket.socket, creator: Any, address: Any, host: Any) -> None:
         self.address, self.host = address, host
         self.descriptor = connected.fileno()
-        self.is_open = True
+        self.is_open = self.is_heavy = True
+        self.served_at = 0
         self.is_reading, self.is_writing = True, False
         self.has_spoken = self.is_trusted = self.disconnecting = False
         self._place, self._socket = place, connected
@@ -99,7 +104,11 @@ class HubTransport:
         if not size:
             self._end(ConnectionLost() if not self._is_leaving else ConnectionDone())
             return
+        if self._is_leaving:
+            return  # TLS has ended, and would keep what comes behind its end
         received = calls.received
+        if self.is_trusted:
+            self.is_heavy = size >= HEAVY
         is_one = (
             received[0] == APPLICATION_DATA and size == HEADER + (received[3] << 8 | received[4])
             and not self._missing and not self._cut_header
@@ -107,43 +116,53 @@ class HubTransport:
         if is_one and self.is_trusted:
             self._take_one(size)
             return
-        if not is_one:
-            self._count(size)
-        self._take(size)
+        records = 1 if is_one else self._count(size)
+        self._take(size, size if self.is_trusted and records <= RECORDS_AT_ONCE else PART)
 
-    def _count(self, size: int) -> None:
-        """Follow the records through a chunk, so that it is known whether it ends with the end of one."""
+    def _count(self, size: int) -> int:
+        """Follow the records through a chunk, so that it is known whether it ends with the end of one.
+
+        Returns how many there are, in whole or in part.
+        """
         at, header = self._missing, self._cut_header
+        records = 1 if at or header else 0
         while at < size:
+            records += not header
             lacking = HEADER - len(header)
             header += calls.received[at : min(at + lacking, size)]  # what lies behind is of an older chunk
             if len(header) < HEADER:
                 self._missing, self._cut_header = 0, bytes(header)
-                return
+                return records
             at += lacking + (header[3] << 8 | header[4])
             header = b""
         self._missing, self._cut_header = at - size, b""
+        return records
 
     def _take_one(self, size: int) -> None:
         """Decrypt what is known to be one whole record."""
         calls.bio_write(self._into_ssl, calls.received_at, size)
         got = calls.ssl_read(self._ssl, calls.plain_at, RECORD)
         if got > 0:
-            self._protocol.dataReceived(calls.plain[:got].tobytes())
+            self._protocol.recordReceived(calls.plain[:got].tobytes())
             return
         self._balance.fed(size)
-        self._follow(self._answered(calls.ssl_get_error(self._ssl, got)))
+        parts: list[bytes] = []
+        error = self._answered(self._decrypt(parts))  # asks once more: an older error may be in the queue
+        if parts:
+            self._protocol.dataReceived(b"".join(parts))
+        self._follow(error)
 
-    def _take(self, size: int) -> None:
+    def _take(self, size: int, most: int) -> None:
         """Give TLS what has come in parts, shake hands, decrypt; all data are one chunk for the protocol.
 
-        In parts, because TLS handles all records without data that it has before it gives anything back.
+        In parts of `most` bytes, because TLS handles all records without data that it has before it gives anything
+        back. Few records come in one part: each call of TLS lets other threads have the interpreter.
         """
         protocol, was_trusted = self._protocol, self.is_trusted
         parts: list[bytes] = []
         error = calls.WAITING[0]
-        for at in range(0, size, PART):
-            part = min(PART, size - at)
+        for at in range(0, size, most):
+            part = min(most, size - at)
             calls.bio_write(self._into_ssl, calls.received_at + at, part)
             is_data = self.is_trusted  # the part that ends the handshake holds none, and need not
             if is_data or self._shake_hands():
@@ -182,7 +201,10 @@ class HubTransport:
 
     def _follow(self, error: int) -> None:
         """Do what is to be done when TLS gives no more data, by OpenSSL's code."""
-        if not self.is_open or self._is_leaving or error in calls.WAITING:
+        if error in calls.WAITING:
+            return
+        calls.clear_errors()  # the queue is the thread's, and the next connection would take it for its own
+        if not self.is_open or self._is_leaving:
             return
         if self._balance.is_over:
             self.abortConnection()  # an alert would wait for a peer that may not read
@@ -223,13 +245,36 @@ class HubTransport:
         if not self.is_open or self._is_leaving or (self.disconnecting and self._producer is None):
             return
         if len(data) <= RECORD and not self.is_writing and self.is_trusted:
-            self._write(data)
+            self._write_one(data)
         else:
             self._plain.append(memoryview(data))
             self._plain_size += len(data)
             if self.is_trusted and not self.is_writing:
                 self._write_kept()
         if self._plain:
+            self._note_unsent()
+
+    def _write_one(self, data: bytes) -> None:
+        """Send one record's worth when nothing waits: as `_write`, and for each answer to a result in fewer calls."""
+        if calls.ssl_write(self._ssl, data, len(data)) <= 0:
+            self._fail()
+            return
+        size, sent = calls.bio_read(self._from_ssl, calls.sealed_at, SEALED), 0
+        if size <= 0:
+            return
+        if not self._sealed:
+            try:
+                sent = self._socket.send(calls.sealed[:size])
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError:
+                self._end(ConnectionLost())
+                return
+        if sent < size:
+            self._sealed += calls.sealed[sent:size]
+        if size == SEALED:
+            self._pass_on()
+        elif self._sealed:
             self._note_unsent()
 
     def _write(self, data: bytes) -> bool:

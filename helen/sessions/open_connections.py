@@ -33,7 +33,8 @@ def network_of(host: str) -> str:
 
 
 class OpenConnections:
-    """The set of open connections. `turned_away` counts the strangers that had to go for others.
+    """Keeps the set of open connections within its limits. `turned_away` counts the strangers that had to go for
+    others.
 
     Of one address `most` strangers may be open, of one network MAX_STRANGERS, and in both one more for each agent whose
     last connection came from there. The one that has waited longest goes, not the one that comes: first those that have
@@ -54,6 +55,9 @@ class OpenConnections:
 
     def __len__(self) -> int:
         return len(self._connections)
+
+    def __contains__(self, connection: AgentConnection) -> bool:
+        return connection in self._connections
 
     def make_room(self, host: str) -> bool:
         """Make room for a stranger from this address: if there are too many, one goes. False: none is there to go."""

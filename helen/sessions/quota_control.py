@@ -73,6 +73,13 @@ class QuotaControl:
         budget.bytes.left -= size
         if budget.results.left >= 0 and budget.bytes.left >= 0:
             return True
+        return self.fills_up(connection, budget, size)
+
+    def fills_up(self, connection: AgentConnection, budget: Budget, size: int) -> bool:
+        """Fill up a budget from which a result of `size` bytes was subtracted, and which is below zero now.
+
+        Return False if the result is one too many all the same: then the connection is refused.
+        """
         spent = budget.refill(self._steady(), size)
         if spent is None:
             return True

@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from equus_protocol import messages as m
-from equus_protocol import one_off, results
+from equus_protocol import one_off
 from equus_protocol.result_fields import STATUS_NUMBERS
 from groundwork.clock_watch import Jump
 from groundwork.target_ids import PREFIX, parsed, source_of
@@ -24,6 +24,7 @@ from helen.agents.roster import Agent, Latest, Roster
 from helen.journal.journal import Journal
 from helen.journal.values import OWN_SPOOL, Batch, Entry, Origin, StoredResult
 from helen.queries import one_off_code
+from helen.queries.answers import Answers
 from helen.queries.live_queries import LiveQueries, PendingAnswer
 from helen.sessions.connection import AgentConnection, Hold
 from helen.sessions.fair_turns import FairTurns
@@ -75,6 +76,7 @@ class ResultIntake:
         self._journal, self._roster, self._queries = journal, roster, queries
         self._v1_scheduler, self._turns, self._wall = v1_scheduler, turns, wall
         self._quotas = quotas
+        self._outcomes = Answers(queries)
         self._held_back: dict[AgentConnection, None] = {}  # the first has waited longest
         self._releasing = 0  # connections that a walk is still to look at
         self._shares: dict[AgentConnection, int] = {}  # results of each since the last tick
@@ -110,8 +112,13 @@ class ResultIntake:
 
     def report(self, connection: AgentConnection, report: m.Report) -> None:
         """Journal the result of a scheduled check; its ack follows when it is on disk."""
-        if not self._quotas.takes(connection, len(report.blob)):
-            return  # it was sent away: the report is in its spool, and comes again
+        budget, size = connection.budget, len(report.blob)
+        if budget is not None:  # counted here, as `takes` does it: a call for each report would be felt
+            results, octets = budget.results, budget.bytes
+            results.left -= 1
+            octets.left -= size
+            if (results.left < 0 or octets.left < 0) and not self._quotas.fills_up(connection, budget, size):
+                return  # it was sent away: the report is in its spool, and comes again
         self.counts["reports"] += 1
         is_leased = self.is_of_target(connection.name, report.check) if report.check.startswith(PREFIX) else None
         is_foreign = is_leased is False or (
@@ -151,11 +158,11 @@ class ResultIntake:
             self.counts["late"] += 1
         if result.name == one_off.NAME:  # of one-off code: for its query alone, and kept nowhere
             if answer is not None:
-                one_off_code.answered(self._queries, answer, result)
+                self._outcomes.settle(answer, result.blob, one_off_code.read_answer)
             return
         if not self._quotas.takes(connection, len(result.blob)):
             if answer is not None:
-                self._queries.settle(answer, results.parse(result.blob), result.blob)
+                self._outcomes.settle(answer, result.blob)
             return
         origin = Origin.SCHEDULED if entry is not None else Origin.ASKED
         name, check_id = connection.name, entry.id if entry is not None else result.name
@@ -164,11 +171,12 @@ class ResultIntake:
             if not self.is_of_target(name, check_id):
                 return
             origin = Origin.TARGET
-        ahead = offset_ms(self.judged.timeline.clocks.get(name))
+        clock = self.judged.timeline.clocks.get(name)
+        ahead = None if clock is None else offset_ms(clock)
         sequence = self._journal.append_own(name, check_id, result.name, origin, self._wall(), result.blob, ahead)
         if sequence is None:
             if answer is not None:
-                self._queries.settle(answer, results.parse(result.blob), result.blob)
+                self._outcomes.settle(answer, result.blob)
             self._refuse(connection)
             return
         if answer is not None:
@@ -282,12 +290,16 @@ class ResultIntake:
             check_id, status = entry.check_id, STATUS_NUMBERS[document.word]
             # What several agents agree on is the latest of a target; others may report of the same host from outside.
             is_agreed = agent.quorum is not None and entry.origin is Origin.TARGET
+            known = agent.latest.get(check_id)
+            since = received if known is None or known.status != status else known.since
             latest = Latest(
                 check_id, status, document.summary, received, document.reason, document.code, document.took_ms,
-                document.metrics, 0.0 if is_agreed else agent.since_when(check_id, status, received),
+                document.metrics, 0.0 if is_agreed else since,
             )  # fmt: skip
             if is_agreed:
                 agent.take_view(source_of(entry.agent, entry.spool)[0], latest)
+            elif known is not None and not known.kept:  # as `take` does it, for nearly all of them
+                agent.latest[check_id] = latest
             else:
                 agent.take(latest)
             if self._submitted:
@@ -298,7 +310,7 @@ class ResultIntake:
         entry = record.entry
         answer = self._answers.pop((entry.agent, entry.sequence), None) if entry.spool == OWN_SPOOL else None
         if answer is not None:
-            self._queries.settle(answer, record.document, entry.blob)
+            self._outcomes.settle(answer, entry.blob, lambda _: record.document)
         self._confirm(entry)
 
     def _confirm(self, entry: Entry) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from equus_protocol.cheap_values import cheap_value
 from helen.evaluation.replay import HistoryRecord, series_names
 from helen.journal import lazy_parquet as pq
+from helen.journal.unread import demand_content
 from helen.journal.values import Origin
 from helen.rollout.gates import OLD_RUNS, Key, Run
 
@@ -25,7 +26,7 @@ COLUMNS = ["at", "series_id", "received", "started", "took_ms", "peak_kib", "sta
 
 @cheap_value
 class Sample:
-    """One scheduled result. `received`: unix seconds.
+    """Holds one scheduled result, for comparison by gates. `received`: unix seconds.
 
     `ran_at`: when its run began, in unix seconds by its agent's clock, or else when it came.
     """
@@ -46,6 +47,22 @@ def sample_of(record: HistoryRecord) -> Sample | None:
     run = Run(result.status, record.took_ms, record.peak_kib, result.summary[:SUMMARY_KEPT])
     ran_at = record.received if record.started is None else record.started
     return Sample(record.at, (record.agent, record.check_id), record.received, ran_at, result.code, run)
+
+
+def by_check(
+    samples: Iterable[Sample], recent: Iterable[HistoryRecord], keys: Collection[Key]
+) -> dict[Key, list[Sample]]:
+    """Return the samples of these checks in the order of the journal, those of recent records among them.
+
+    For a thread: a great fleet has a hundred thousand of them.
+    """
+    found = {sample.at: sample for sample in samples}
+    made = (sample_of(each) for each in recent if (each.agent, each.check_id) in keys)
+    found |= {sample.at: sample for sample in made if sample is not None}  # some are in no segment yet
+    sorted_ = dict[Key, list[Sample]]()
+    for at in sorted(found):
+        sorted_.setdefault(found[at].key, []).append(found[at])
+    return sorted_
 
 
 def look_back(history: Path, keys: Collection[Key], until: float) -> list[Sample]:
@@ -71,13 +88,17 @@ def look_back(history: Path, keys: Collection[Key], until: float) -> list[Sample
 
 
 def _rows(path: Path, numbers: list[int]) -> list[dict[str, Any]]:
-    """Return the rows of a segment; none of one that can't be read, which the journal's own check reports."""
+    """Return the rows of a segment; none of a damaged one, which the journal's own check reports.
+
+    Raises HistoryUnread if it can't be read.
+    """
     if not numbers:
         return []
     wanted = [("series_id", "in", numbers), ("origin", "!=", int(Origin.ASKED))]
     try:
         rows: list[dict[str, Any]] = pq.read_table(path, columns=COLUMNS, filters=wanted).to_pylist()
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException) as error:
+        demand_content(path, error)
         return []
     return rows
 

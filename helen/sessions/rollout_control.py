@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import functools
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
+from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
@@ -27,10 +29,12 @@ from helen.evaluation.replay import record_of
 from helen.journal.values import JournalError, StoredResult
 from helen.library.library import Library
 from helen.rollout.gates import Key
+from helen.rollout.ring import Ring
 from helen.rollout.rings import Candidate
-from helen.rollout.rollout import Ring, Rollout, Touched
+from helen.rollout.rollout import Rollout
 from helen.rollout.set_aside import aside_sentence
-from helen.sessions.rollout_baseline import Sample, look_back, sample_of
+from helen.rollout.touched_files import Touched
+from helen.sessions.rollout_baseline import Sample, by_check, look_back, sample_of
 from helen.sessions.session_service import SessionService
 from helen.states import rollout_trials
 from helen.states.events import Decision
@@ -220,7 +224,7 @@ class RolloutControl:
 
         looked = deferToThread(look, watch.ring.opened)
         looked.addErrback(self._no_history)
-        looked.addCallback(functools.partial(self._take_history, watch, keys))
+        looked.addCallback(functools.partial(self._sort_history, watch, keys))
         looked.addErrback(lambda failure: self.log.failure("the results before the rollout", failure))
         loaded = [agent for agent in agents if agent.digest == rollout.digest]
         self._sessions.fair_turns.walk(loaded, self.loaded)
@@ -248,13 +252,19 @@ class RolloutControl:
         self.log.failure("the history can't be read, so states before the rollout stand for it", failure)
         return []
 
-    def _take_history(self, watch: Watch, keys: set[Key], samples: list[Sample]) -> None:
-        found = {sample.at: sample for sample in samples}
-        recent = (sample_of(each) for each in self._evaluator.recent if (each.agent, each.check_id) in keys)
-        found |= {sample.at: sample for sample in recent if sample is not None}  # some are in no segment yet
-        watch.old = {}
-        for at in sorted(found):
-            watch.old.setdefault(found[at].key, []).append(found[at])
+    def _sort_history(self, watch: Watch, keys: set[Key], samples: list[Sample]) -> Deferred[None]:
+        """Have a thread sort what is known by checks; what comes meanwhile is put behind it."""
+        recent = list(self._evaluator.recent)
+        newest = recent[-1].at if recent else 0
+        return deferToThread(by_check, samples, recent, keys).addCallback(
+            functools.partial(self._take_history, watch, keys, newest)
+        )
+
+    def _take_history(self, watch: Watch, keys: set[Key], newest: int, old: dict[Key, list[Sample]]) -> None:
+        late = list(itertools.takewhile(lambda each: each.at > newest, reversed(self._evaluator.recent)))
+        for key, samples in by_check((), late, keys).items():
+            old.setdefault(key, []).extend(samples)
+        watch.old = old
         if watch is self._watch:
             turns = self._sessions.fair_turns
             turns.walk(watch.loaded_at, lambda name: self._expect(watch, self._sessions.roster.know(name)))

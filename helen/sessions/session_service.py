@@ -41,6 +41,7 @@ from helen.storage.enrolled_keys import RENEWS_WITHIN, Identity
 from helen.telemetry import Words
 from helen.tunnels.open_shells import OpenShells
 from helen.tunnels.tunnels import Tunnels
+from helen.turn_rotation import TurnRotation
 
 READ_AT_ONCE = 65_536  # bytes of a load report: about a millisecond; greater ones are read in a thread
 HANG_UP_SECONDS = 1.0  # that agents have to hang up when Helen stops
@@ -73,6 +74,7 @@ class SessionService:
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
         settled: Callable[[], float] | None = None,
+        rotation: TurnRotation | None = None,
     ) -> None:
         self.journal, self.store, self.minimum = journal, store, minimum
         self.attached: Event[[Agent]] = Event()
@@ -84,7 +86,7 @@ class SessionService:
         self.roster = Roster(self._attached, self._detached, self._conflict, given.of, given.ephemeral)
         self.troubles = AgentTroubles(steady)
         self.quotas = QuotaControl(quotas, self.roster, self.troubles, steady)
-        self.fair_turns = FairTurns(reactor, reactor.seconds)
+        self.fair_turns = FairTurns(reactor, reactor.seconds, rotation)
         self.queries = LiveQueries(self._ask, cancel, self._log_fault, self.fair_turns.walk)
         self.delivery = Delivery(reactor, self.roster, self.fair_turns, library, add_statements, wall)
         self.results = ResultIntake(
@@ -105,6 +107,8 @@ class SessionService:
         # For each read of bytes; so no call lies between a connection and the clock, or the turns.
         self.steady = steady
         self.has_time, self.soon = self.fair_turns.has_time, self.fair_turns.soon
+        self.report, self.result = self.results.report, self.results.result
+        self.contested = self.roster.waiting
         authority.on_revoked(self._revoked)
         authority.given.on_changed(self._labelled)
 
@@ -152,7 +156,7 @@ class SessionService:
 
     def heard_from(self, connection: AgentConnection) -> None:
         """Tell the roster that an agent is alive."""
-        if self.roster.waiting and connection.admitted:
+        if self.contested and connection.admitted:
             self.roster.heard_from(connection)
 
     def heard_part(self, connection: AgentConnection) -> None:
@@ -307,9 +311,9 @@ class SessionService:
         """Handle any message but hello, ping and pong, of an agent that was admitted."""
         kind = type(message)
         if kind is m.Report:
-            self.results.report(connection, message)  # type: ignore[arg-type]
+            self.report(connection, message)  # type: ignore[arg-type]
         elif isinstance(message, m.Result):
-            self.results.result(connection, message)
+            self.result(connection, message)
         elif isinstance(message, m.Bytes | m.Window | m.Close):
             self.tunnels.heard(connection, message)
         elif isinstance(message, m.AskManifest | m.Fetch):

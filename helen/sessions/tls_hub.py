@@ -2,12 +2,14 @@
 
 Twisted's transport costs 44 us for a result, this 13 to 15: the reactor looks at one descriptor, and a connection's
 bytes go from the kernel to its protocol and back in one call. Agents whose handshake is done come before those that
-shake hands and before those that knock: a flood of strangers delays strangers.
+shake hands and before those that knock: a flood of strangers delays strangers. While agents flood, strangers take
+turns with all else that works long (helen.turn_rotation).
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import select
 import socket
 from collections import deque
@@ -22,6 +24,8 @@ from helen.sessions.fair_turns import FairTurns
 from helen.sessions.hub_transport import HubTransport
 
 EVENTS = 256  # connections of one look: some milliseconds of work
+LOOKS = 20  # times what a look took, until the next one while agents wait
+LOOK_MOST = 0.001  # seconds between two looks, however long one took: it may have waited for the interpreter
 ACCEPTS = 4  # connections in one turn: each costs half a millisecond before its first byte
 REST_SECONDS = 1.0  # without a descriptor or memory for another connection, none is accepted for so long
 _READS = select.EPOLLIN
@@ -41,6 +45,7 @@ class TLSHub:
 
     def __init__(self, reactor: Any, port: Any, creator: Any, listener: Any, turns: FairTurns) -> None:
         port.stopReading()
+        self._steady = turns.steady
         self._reactor, self._port = reactor, port
         self._creator, self._listener, self._turns = creator, listener, turns
         self._host = port.getHost()
@@ -53,8 +58,16 @@ class TLSHub:
         self._rest: Any = None
         self._transports: dict[int, HubTransport] = {}
         self._events: dict[HubTransport, int] = {}  # what each is waited for
-        self._agents: deque[tuple[HubTransport, int]] = deque()  # what has come and was not looked at
+        self._turn = 0  # counts the turns
+        self._new: deque[tuple[HubTransport, int]] = deque()  # agents of whom something came in this turn
+        # Agents that are heavy, and those of an earlier turn whose bytes were not read yet.
+        self._waiting: dict[HubTransport, int] = {}
+        self._look_at = 0.0  # by the clock of the turns: no earlier while agents wait
         self._strangers: dict[HubTransport, int] = {}
+        self._is_greeting = False  # strangers have asked for a turn in the rotation
+        self._has_shaken = False  # the last such turn was for a handshake
+        self._ended: deque[tuple[Any, tuple[Any, ...]]] = deque()  # calls that tell protocols of their end
+        self._telling: Any = None  # the call that makes them
         reactor.addReader(self)
 
     def __len__(self) -> int:
@@ -102,46 +115,97 @@ class TLSHub:
         """End everything: the reactor has stopped, or the set itself has failed."""
         self.stopReading()
         self._is_stopped = self._is_lost = True
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+        self._tell(math.inf)
         for transport in list(self._transports.values()):
             transport.abortConnection()
         self._end_if_empty()
 
     def doRead(self) -> None:
-        """Serve those that have bytes or room, until this turn's time is over; the others come first in the next."""
-        self._turns.begin()
-        if not self._agents:
+        """Serve those that have bytes or room, until this turn's time is over.
+
+        Of those of whom something came now the one comes first that was served longest ago, and those that are heavy
+        wait, as do all that this turn has no time for: an agent that seldom says anything does not wait for a hundred
+        that always do. One of those that wait is served in each turn. While nobody floods, all that wait are served
+        before the kernel is asked again, which would cost a tenth of a result with a thousand agents.
+        """
+        until = self._turns.begin()
+        self._turn += 1
+        if not self._waiting or self._look_at <= self._steady() < self._turns.rotation.pressed_until:
             self._look()
-        agents = self._agents
-        while agents:
-            transport, event = agents.popleft()
-            self._serve(transport, event)
-            if not self._turns.has_time():
-                break
-        self._serve_strangers()
+        self._serve_new(until)
+        self._serve_waiting(until)
+        self._waiting.update(self._new)
+        self._new.clear()
+        if (self._strangers or self._has_knocked) and not self._ended:  # one that comes back finds itself gone
+            self._greet_soon()
+
+    def _serve_new(self, until: float) -> None:
+        new, serve, steady = self._new, self._serve, self._steady
+        while new:
+            serve(*new.popleft())
+            if steady() >= until:
+                return
+
+    def _serve_waiting(self, until: float) -> None:
+        """Serve the one that has waited longest in any case, others if there is time."""
+        while self._waiting:
+            self._serve(*_first(self._waiting))
+            if self._steady() >= until:
+                return
 
     def _look(self) -> None:
+        """Ask the kernel who has bytes or room. Of the time until the next look, looking takes a twentieth at most."""
+        began = self._steady()
+        waiting, new = self._waiting, list[tuple[HubTransport, int]]()
         for descriptor, event in self._epoll.poll(0, EVENTS):
             transport = self._transports.get(descriptor)
             if transport is None:
                 self._has_knocked = True
-            elif transport.is_trusted:
-                self._agents.append((transport, event))
-            else:
+            elif not transport.is_trusted:
                 self._strangers[transport] = event
+            elif transport.is_heavy or transport in waiting:
+                waiting[transport] = event
+            else:
+                new.append((transport, event))
+        self._new.extend(sorted(new, key=_served_at))
+        now = self._steady()
+        self._look_at = now + min(LOOK_MOST, LOOKS * (now - began))
+
+    def _greet_soon(self) -> None:
+        """Serve strangers now, or while agents flood when it is their turn."""
+        rotation = self._turns.rotation
+        if self._steady() >= rotation.pressed_until:
+            self._serve_strangers()
+        elif not self._is_greeting:
+            self._is_greeting = True
+            rotation.soon(self._greet)
+
+    def _greet(self) -> None:
+        """Go on with one handshake or accept one connection, by turns if both wait."""
+        self._is_greeting = False
+        if self._strangers and not (self._has_knocked and self._has_shaken):
+            self._has_shaken = True
+            self._serve(*_first(self._strangers))
+        elif self._has_knocked:
+            self._has_knocked = self._has_shaken = False
+            self._accept(1)
 
     def _serve_strangers(self) -> None:
         """Go on with handshakes, then accept; one of each in any turn: busy agents would else shut them out."""
         while self._strangers:
-            transport = next(iter(self._strangers))
-            self._serve(transport, self._strangers.pop(transport))
+            self._serve(*_first(self._strangers))
             if not self._turns.has_time():
                 break
         if self._has_knocked:
             self._has_knocked = False
-            self._accept()
+            self._accept(ACCEPTS)
 
     def _serve(self, transport: HubTransport, event: int) -> None:
         """Let a connection read or write. A fault with one ends that one."""
+        transport.served_at = self._turn
         try:
             if event & _READS:
                 transport.read()
@@ -155,8 +219,8 @@ class TLSHub:
 
     # ---------------------------------------------------------------------------------------------- connections
 
-    def _accept(self) -> None:
-        for _ in range(ACCEPTS):
+    def _accept(self, most: int) -> None:
+        for _ in range(most):
             try:
                 connected, address = self._port.socket.accept()
             except (BlockingIOError, InterruptedError):
@@ -166,7 +230,11 @@ class TLSHub:
                     self._take_a_rest(error)
                     return
                 continue  # it has gone already
-            self._take(connected, address)
+            try:
+                self._take(connected, address)
+            except Exception:  # of this one; raised here, it would have the reactor end the hub
+                self.log.failure("a connection of {address}", address=address)
+                connected.close()
             if not self._turns.has_time():
                 return
 
@@ -179,9 +247,9 @@ class TLSHub:
             connected.close()
             return
         transport = HubTransport(self, connected, self._creator, peer, self._host)
+        self._epoll.register(transport.descriptor, _READS)  # first: it may raise, for want of memory
         self._transports[transport.descriptor] = transport
         self._events[transport] = _READS
-        self._epoll.register(transport.descriptor, _READS)
         try:
             transport.connect(protocol)
         except Exception:
@@ -213,17 +281,46 @@ class TLSHub:
         if self._transports.pop(transport.descriptor, None) is not None:
             self._events.pop(transport, None)
             self._strangers.pop(transport, None)
+            self._waiting.pop(transport, None)
             self._epoll.unregister(transport.descriptor)
         self._end_if_empty()
 
     def call_later(self, function: Any, *given: Any) -> None:
-        """Call the function in the next turn of the reactor, at once if there are no more."""
+        """Call the function in a later turn of the reactor, at once if there are no more.
+
+        A hundred agents that vanish in one turn are told in several: each takes a third of a millisecond.
+        """
+        self._ended.append((function, given))
         if self._is_lost:
-            function(*given)
-        else:
-            self._reactor.callLater(0, function, *given)
+            self._tell(math.inf)
+        elif self._telling is None:
+            self._telling = self._reactor.callLater(0, self._tell_some)
+
+    def _tell_some(self) -> None:
+        self._tell(self._steady() + self._turns.rotation.slice_seconds())
+        self._telling = self._reactor.callLater(0, self._tell_some) if self._ended else None
+
+    def _tell(self, until: float) -> None:
+        """Make the calls that wait, at least one, until this moment of the clock of the turns."""
+        while self._ended:
+            function, given = self._ended.popleft()
+            try:
+                function(*given)
+            except Exception:
+                self.log.failure("the end of a connection")
+            if self._steady() >= until:
+                return
 
     def _end_if_empty(self) -> None:
         if self._is_stopped and not self._transports and not self._epoll.closed:
             self._reactor.removeReader(self)
             self._epoll.close()
+
+
+def _served_at(found: tuple[HubTransport, int]) -> int:
+    return found[0].served_at
+
+
+def _first(waiting: dict[HubTransport, int]) -> tuple[HubTransport, int]:
+    transport = next(iter(waiting))
+    return transport, waiting.pop(transport)

@@ -15,27 +15,27 @@ UNSENT_MUCH = 65_536  # bytes from which on great answers wait: what Twisted's o
 class OutgoingBytes:
     """Joins all that is said to one peer in a turn into one write."""
 
-    __slots__ = ("_size", "_unsent", "parts", "transport_full")
+    __slots__ = ("_unsent", "parts", "size", "transport_full")
 
     def __init__(self) -> None:
         self.transport_full = False  # the transport has asked for a pause
         self.parts: list[bytes] = []  # what has been added since the last write
-        self._size = 0
+        self.size = 0  # of `parts`
         self._unsent = 0  # bytes written since the transport was empty; an upper bound
 
     @property
     def is_congested(self) -> bool:
-        """True while great answers should rather wait."""
-        return self.transport_full or self._size >= UNSENT_MUCH
+        """Return whether great answers should rather wait, since too many bytes are unsent."""
+        return self.transport_full or self.size >= UNSENT_MUCH
 
     def add(self, data: bytes) -> None:
         """Keep these bytes for the next write."""
         self.parts.append(data)
-        self._size += len(data)
+        self.size += len(data)
 
     def clear(self) -> None:
         """Forget what was not written."""
-        self.parts, self._size = [], 0
+        self.parts, self.size = [], 0
 
     def transport_drained(self) -> None:
         """Take note that the transport has written all it held."""
@@ -47,7 +47,7 @@ class OutgoingBytes:
         if not self.parts:
             return True
         data = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
-        self.parts, self._size = [], 0
+        self.parts, self.size = [], 0
         self._unsent += len(data)
         if self._unsent > UNSENT_MOST and self.transport_full:
             self._unsent = unsent(transport, self._unsent - len(data)) + len(data)

@@ -28,7 +28,9 @@ def next_due(entry: ScheduleEntry, now: float) -> float:
 
 @define(eq=False)
 class ScheduledAgent:
-    """One agent: its entries, and which of them are unanswered (message id -> entry)."""
+    """Holds the schedule of one agent of version 1: its entries, and which of them are unanswered (message id ->
+    entry).
+    """
 
     link: Any
     entries: dict[str, ScheduleEntry] = field(factory=dict)

@@ -6,7 +6,7 @@ The pin is written after the files, and goes after them. After a crash, the same
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from groundwork.file_lock import FileLock, LockHeld
@@ -40,15 +40,21 @@ def install(found: CheckSet, change: Change, pins: Pins, source: str) -> None:
     """Write the files of a set and pin it: what others need first, so that a watched folder is never half there.
 
     The pin comes last: after a crash, the folder has the old pin, or none, and some of the files as they are in this
-    set. Adding it once more accepts these. Raises SetRefused if a file can't be written; that leaves no more than this.
+    set, which are noted. Adding this or any other version of it accepts these. Raises SetRefused if a file can't be
+    written; that leaves no more than this.
     """
     names = sorted((*change.new, *change.changed), key=_turn)
     try:
-        check_folder.put(pins.folder, {name: found.files[name] for name in names})
+        files = {name: found.files[name] for name in names}
+        pins.begin(found.name, files)
+        check_folder.put(pins.folder, files)
         check_folder.take_away(pins.folder, change.gone)
         after = Pins(pins.folder, {**pins.sets, found.name: Pin.of(found, source)})
         after.write()
+        pins.end(found.name)
     except OSError as error:
+        with suppress(OSError):  # a note of too much costs nothing
+            pins.settle(found.name)
         place = error.filename or pins.folder
         raise SetRefused(f"{place} can't be written: {error.strerror}. Mend that, and add the set once more") from error
     pins.sets = after.sets
@@ -57,9 +63,11 @@ def install(found: CheckSet, change: Change, pins: Pins, source: str) -> None:
 def uninstall(name: str, pins: Pins) -> None:
     """Delete the files of a set, and its pin. Raises SetRefused if one can't be deleted; the pin then stays."""
     try:
-        check_folder.take_away(pins.folder, sorted(pins.sets[name].files, key=_turn, reverse=True))
+        names = {*pins.sets[name].files, *pins.left(name)}
+        check_folder.take_away(pins.folder, sorted(names, key=_turn, reverse=True))
         del pins.sets[name]
         pins.write()
+        pins.end(name)
     except OSError as error:
         raise SetRefused(f"{error.filename or pins.folder} can't be deleted: {error.strerror}") from error
 

@@ -9,7 +9,7 @@ from attrs import frozen
 
 import helen_checks
 from helen.sets.check_set import CheckSet, judge_api, version_order
-from helen.sets.pins import Pin, Pins, hash_of, held
+from helen.sets.pins import Pin, Pins, held
 from helen.sets.refused import SetRefused
 
 
@@ -44,11 +44,11 @@ def change_of(found: CheckSet, pins: Pins, agreed: Agreed) -> Change:
         _judge_ours(found, pins)
     _judge_names(found, pins)
     there = before.files if before is not None else {}
-    present = {name for name in found.files if held(pins.folder, name) is not None}
+    held_now = {name: content for name in found.files if (content := held(pins.folder, name)) is not None}
     return Change(
-        tuple(sorted(found.files.keys() - present)),
-        tuple(sorted(name for name in present if there.get(name) != hash_of(found.files[name]))),
-        tuple(sorted(there.keys() - found.files.keys())),
+        tuple(sorted(found.files.keys() - held_now.keys())),
+        tuple(sorted(name for name, content in held_now.items() if content != found.files[name])),
+        tuple(sorted({*there, *pins.left(found.name)} - found.files.keys())),
     )
 
 
@@ -80,9 +80,9 @@ def _judge_version(found: CheckSet, before: Pin, agreed: Agreed) -> None:
 def _judge_ours(found: CheckSet, pins: Pins) -> None:
     """Raise SetRefused if a file of the set was changed here since it was added: that work would be lost.
 
-    A file that is as this set has it is no work of theirs: an addition that was stopped has left it.
+    A file that is as this set has it, or as a stopped addition of it has left it, is no work of theirs.
     """
-    changed = [each for each in pins.changed(found.name) if not _is_as_in(found, each, pins.folder)]
+    changed = [each for each in pins.worked_on(found.name) if not _is_as_in(found, each, pins.folder)]
     if changed:
         faults = ", ".join(f"{each} was changed" for each in changed)
         raise SetRefused(f"{faults} since {found.name} was added: keep yours under another name, and delete it here")
@@ -91,14 +91,15 @@ def _judge_ours(found: CheckSet, pins: Pins) -> None:
 def _judge_names(found: CheckSet, pins: Pins) -> None:
     """Raise SetRefused if a file would take the place of the operator's, of another set's, or of a shipped one.
 
-    One that is the same byte for byte takes no place: an addition that was stopped has left it.
+    One that is the same byte for byte takes no place, nor does one that a stopped addition of this set has left.
     """
+    left = set(pins.left(found.name))
     folded = {name.casefold(): name for name in _names(pins.folder)}
     shipped = {name.casefold() for name in _names(helen_checks.FOLDER)}
     for name in sorted(found.files):
         there = folded.get(name.casefold())
         owner = None if there is None else pins.owner_of(there)
-        is_left = owner is None and there == name and _is_as_in(found, name, pins.folder)
+        is_left = owner is None and there == name and (name in left or _is_as_in(found, name, pins.folder))
         if there is not None and owner != found.name and not is_left:
             whose = "yours" if owner is None else f"of the set {owner}"
             raise SetRefused(f"{name} is there already, and is {whose}: a set takes the place of no other file")

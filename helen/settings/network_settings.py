@@ -25,7 +25,7 @@ _LOOPBACK = re.compile(r"tcp://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]):[0-9]+|i
 
 @frozen
 class Broker:
-    """The endpoint of a broker; `name` is that of its key, empty without CURVE."""
+    """Holds the endpoint of a broker; `name` is that of its key, empty without CURVE."""
 
     endpoint: str
     name: str = ""
@@ -33,7 +33,7 @@ class Broker:
 
 @frozen
 class NetworkSettings:
-    """The settings of Scale0 and ZeroTask: all of it is off unless it is set."""
+    """Holds the settings of Scale0 and ZeroTask: all of it is off unless it is set."""
 
     scale0: tuple[Broker, ...] = ()
     identity: str = ""  # empty: the first --name, or this machine's

@@ -33,12 +33,14 @@ SINGLE = (
 
 
 class SettingsError(Exception):
-    """A setting that can't be used; the text says which, where, and what is expected."""
+    """Says that a setting can't be used; the text says which, where, and what is expected."""
 
 
 @frozen
 class Settings:
-    """The settings of one Helen. `listen` and `web` are (host, port), `web` None for none; `retention` in seconds."""
+    """Holds the settings of one Helen. `listen` and `web` are (host, port), `web` None for none; `retention` in
+    seconds.
+    """
 
     state: Path
     listen: tuple[str, int] = ("*", DEFAULT_PORT)

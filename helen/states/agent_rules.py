@@ -14,7 +14,7 @@ NO_RULE = Rule()  # for checks without an assignment: passive results, and those
 
 @frozen
 class AgentRules:
-    """The checks that an agent runs, each with its rule; the labels that windows match; the rule of its link."""
+    """Holds the checks that an agent runs, each with its rule; the labels that windows match; the rule of its link."""
 
     labels: dict[str, str] = field(factory=dict)
     checks: dict[str, Rule] = field(factory=dict)

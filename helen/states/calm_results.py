@@ -12,10 +12,12 @@ from helen.states.agent_rules import NO_RULE
 from helen.states.clock_offset import TOLERANCE, Newest
 from helen.states.clock_steps import BACK_SECONDS, ClockSteps
 from helen.states.inputs import Result
-from helen.states.machine import LATE_SECONDS, deadline
+from helen.states.machine import LATE_SECONDS
 from helen.states.model import Seen, State
+from helen.states.silence import deadline
 
 RESERVED = "equus:"  # check ids of an agent's own reports, such as gaps: they are facts about the history, not checks
+MOST_PUT_OFF = 50  # checks that are planned anew for one result: those of a great fleet would take too long
 OWN_SPOOL = "helen"  # of results that Helen numbers: those of many programs, in no order of their ends
 
 
@@ -79,10 +81,12 @@ class CalmResults(ClockSteps):
     def _put_off(self, at: float) -> bool:
         """Plan those checks anew that were to be looked at by `at`, as `Timeline.advance` does, as long as none is due.
 
-        Return False at the first entry of which more comes than a later one.
+        Return False at the first entry of which more comes than a later one, and if there are more than MOST_PUT_OFF.
         """
         deadlines = self._deadlines
-        while deadlines.next <= at:
+        for _ in range(MOST_PUT_OFF):
+            if deadlines.next > at:
+                return True
             time, key = deadlines.first()
             if key is not None:
                 if isinstance(key, str):
@@ -94,4 +98,4 @@ class CalmResults(ClockSteps):
                 deadlines.plan(key, due)
             else:
                 deadlines.pop()
-        return True
+        return deadlines.next > at

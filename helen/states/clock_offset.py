@@ -34,7 +34,10 @@ STEADY = 8.0  # seconds that it may vary in the meantime: a figure that changes 
 
 @cheap_value
 class Newest:
-    """The newest result of an agent's spool; `ended` by the agent's clock, as it was said; `received` by Helen's."""
+    """Describes the newest result of an agent's spool.
+
+    `ended` by the agent's clock, as it was said; `received` by Helen's.
+    """
 
     spool: str
     sequence: int
@@ -45,7 +48,7 @@ class Newest:
 
 @cheap_value
 class AgentClock:
-    """An agent's clock: seconds ahead, and since when how many results, the first of them, show a lower figure.
+    """Describes a clock of an agent: seconds ahead, and since when how many results show a lower figure.
 
     `rivals`: the seconds ahead if the agent's clock was set together with Helen's, and if it was not; None: no step is
     in doubt. `alone`: True for a clock that is not set with Helen's, None while that is not known. `is_new`: no result

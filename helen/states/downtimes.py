@@ -35,12 +35,12 @@ Span = tuple[float, float]
 
 
 class WindowRefused(ValueError):
-    """A downtime or silence can't be used; the text says what to write instead."""
+    """Says that a downtime or silence can't be used; the text says what to write instead."""
 
 
 @frozen
 class Scope:
-    """The checks of a window: name patterns of agents and checks; patterns of labels and matchers must all fit.
+    """Holds the checks of a window: name patterns of agents and checks; patterns of labels and matchers must all fit.
 
     `keys` are covered besides, whatever the patterns say; patterns of agents that are empty fit no other check.
     """
@@ -72,7 +72,9 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
 
 @frozen
 class Recurrence:
-    """Local times on some days of the week, 0 being Monday. An end that isn't later than `begin` is on the next day.
+    """Describes local times on some days of the week, 0 being Monday.
+
+    An end that isn't later than `begin` is on the next day.
 
     An end of 24:00 is 00:00 of the next day, and one that equals `begin` is 24 hours later.
     """
@@ -85,7 +87,7 @@ class Recurrence:
 
 @frozen
 class Window:
-    """A downtime or silence. Between `begin` and `until` it is on all the time, or as its recurrence says."""
+    """Describes a downtime or silence. Between `begin` and `until` it is on all the time, or as its recurrence says."""
 
     id: str
     kind: str  # downtime or silence

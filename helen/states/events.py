@@ -16,7 +16,7 @@ from helen.states.model import Condition, Reason, State, items_of, plain
 
 @frozen
 class Transition:
-    """The status, its reason, or how sure it is has changed."""
+    """Says that the status, its reason, or how sure it is has changed."""
 
     KIND: ClassVar[str] = "transition"
     number: int
@@ -35,7 +35,7 @@ class Transition:
 
 @frozen
 class Flapping:
-    """Flapping has begun, or has ended with `status` as the final one."""
+    """Says that flapping has begun, or has ended with `status` as the final one."""
 
     KIND: ClassVar[str] = "flap"
     number: int
@@ -51,7 +51,9 @@ class Flapping:
 
 @frozen
 class Decision:
-    """A decision about a message. `action`: notify, hold (because of `reasons`), or drop (nothing is left to tell).
+    """Describes a decision about a message.
+
+    `action`: notify, hold (because of `reasons`), or drop (nothing is left to tell).
 
     `what`: problem, change (from one bad status to another), still (what muted it has ended), recovery, flapping,
     flapping-ended, closed (it is watched no more).
@@ -74,7 +76,7 @@ class Decision:
 
 @frozen
 class AckEnded:
-    """An acknowledgement counts no more. It is recorded as a decision, with the action `ack-ended`."""
+    """Says that an acknowledgement counts no more. It is recorded as a decision, with the action `ack-ended`."""
 
     KIND: ClassVar[str] = "decision"
     number: int
@@ -88,7 +90,10 @@ class AckEnded:
 
 @frozen
 class Again:
-    """A request to run the check at `at` rather than at its usual time. Not recorded: it is a wish, not a fact."""
+    """Describes a request to run the check at `at` rather than at its usual time.
+
+    Not recorded: it is a wish, not a fact.
+    """
 
     KIND: ClassVar[str] = ""
     at: float

@@ -21,18 +21,20 @@ from helen.states.dependencies import Dependencies, holds_of, ref_of
 from helen.states.downtimes import Window, next_edge
 from helen.states.events import Event
 from helen.states.inputs import AgentAway, AgentBack, Held, Input, Released, Retired
-from helen.states.machine import deadline, step
+from helen.states.machine import step
 from helen.states.model import AWAY, DEPENDENCY, LINK, Hold, Key, Rule, State, Trial
 from helen.states.quorum import Round
 from helen.states.rollout_trials import TrialScope
+from helen.states.silence import deadline
 
 MOST_STATES = 1_000  # checks with a state that an agent may have, beside those that Helen has rules for
+PAUSE_KEYS = 50  # checks between two pauses of a walk through the fleet: half a millisecond
 ENDED_KEPT = 200  # windows that have ended and are still listed: an operator may want to open one again
 
 
 @frozen
 class CheckEvent:
-    """An event with its agent and check."""
+    """Describes an event with its agent and check."""
 
     agent: str
     check_id: str
@@ -92,6 +94,19 @@ class FleetStates:
     def agents(self) -> list[str]:
         """Return the names of agents that have a state, sorted."""
         return sorted(self._checks)
+
+    def copied(self) -> dict[Key, State]:
+        """Return all states, each as it was at some moment of this call: a thread makes it while states change.
+
+        One of 500,000 of one moment would hold the reactor for 20 ms. A check that comes or goes may be missing.
+        """
+        found = dict[Key, State]()
+        for agent in list(self._checks):
+            for check_id in list(self._checks.get(agent, ())):
+                state = self.states.get((agent, check_id))
+                if state is not None:
+                    found[agent, check_id] = state
+        return found
 
     def keys_of(self, agent: str) -> Sequence[Key]:
         """Return an agent's checks that have a state, its link included. The same list until one comes or goes."""

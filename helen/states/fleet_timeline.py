@@ -5,6 +5,8 @@ however often it was saved as JSON and restored, and whenever `advance` was call
 each deadline is stepped at its own time, before the first record that came later. The time goes back only where Helen's
 clock was set back: helen/states/clock_steps.py.
 
+fleet_windows.py steps downtimes and silences, fleet_trials.py the trials of versions.
+
 It knows what one check can't: rules, parents and children, the scopes of windows, the links and clocks of agents. Its
 methods are generators: nothing happens unless they are run to their end (`run` does), and a None
 among their events is a moment in which a live Helen may do something else. Times are unix seconds of Helen's clock.
@@ -12,7 +14,7 @@ among their events is a moment in which a live Helen may do something else. Time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import evolve
@@ -21,37 +23,24 @@ from equus_protocol.results import STATUS_WORDS
 from groundwork.start_clock import Boot
 from groundwork.target_ids import source_of
 from helen.states.agent_rules import AgentRules, rules_from_json
-from helen.states.calm_results import OWN_SPOOL, RESERVED, CalmResults
+from helen.states.calm_results import OWN_SPOOL, RESERVED
 from helen.states.clock_offset import DOUBT_SECONDS, AgentClock, Newest, is_older, is_set_back, measure
 from helen.states.clock_steps import BACK_SECONDS, SETTLE
-from helen.states.downtimes import Window, read_window
-from helen.states.fleet_states import MOST_STATES, Events
-from helen.states.inputs import (
-    Acknowledge,
-    Approved,
-    Expect,
-    Held,
-    Input,
-    Link,
-    Released,
-    Result,
-    TakenBack,
-    Tick,
-    Tried,
-    Unacknowledge,
-)
-from helen.states.machine import deadline, step
-from helen.states.model import LINK, Ack, Hold, Key, Rule, State
+from helen.states.downtimes import read_window
+from helen.states.fleet_states import MOST_STATES, PAUSE_KEYS, Events
+from helen.states.fleet_trials import FleetTrials
+from helen.states.inputs import Acknowledge, Expect, Link, Result, Tick, Unacknowledge
+from helen.states.machine import step
+from helen.states.model import LINK, Ack, Key, Rule, State
 from helen.states.quorum import NO_ROUND, take
-from helen.states.rollout_trials import BACK, OPEN, PASSED, UNDONE, TrialScope
+from helen.states.silence import deadline
 
 RETIRED_KEPT = 20_000  # checks whose results step no state, since they were retired: the newest
-PAUSE_KEYS = 50  # checks between two pauses of a walk through the fleet: half a millisecond
 
 MEASURED_LATER = AgentClock(is_new=True)  # the clock of an agent before its first result: it is taken as right
 
 
-class Timeline(CalmResults):
+class Timeline(FleetTrials):
     """`clock` is the latest time of all records: one that is a little earlier counts as if it came then.
 
     A record that is earlier by more than BACK_SECONDS shows that Helen's clock was set back: the time goes with it.
@@ -61,7 +50,11 @@ class Timeline(CalmResults):
 
     def advance(self, now: float) -> Events:
         """Step every deadline and window edge up to and including `now`, unix seconds."""
+        number = 0
         while self._deadlines.next <= now:
+            number += 1  # most entries give no event: they are put off, thousands a second in a great fleet
+            if number % PAUSE_KEYS == 0:
+                yield None
             time, due = self._deadlines.pop()
             self.clock = max(self.clock, time)
             if due == SETTLE:
@@ -252,8 +245,10 @@ class Timeline(CalmResults):
         for check_id in sorted(before.checks.keys() - rules.checks.keys()):
             yield from self._retire((agent, check_id))
             self._remember_retired((agent, check_id))
-        for check_id, rule in rules.checks.items():
+        for number, (check_id, rule) in enumerate(rules.checks.items(), 1):
             yield from self._set_rule((agent, check_id), rule)
+            if number % PAUSE_KEYS == 0:
+                yield None
         if before.labels != rules.labels:
             self.changed.update(self.keys_of(agent))
             for window_id in list(self.active):
@@ -282,108 +277,6 @@ class Timeline(CalmResults):
         if key in self.states:
             given = _expect(document, self.clock) if kind == "expect" else _acknowledge(document, self.clock)
             yield from self._step(key, given)
-
-    # ---------------------------------------------------------------------------------------------- windows
-
-    def open_window(self, window: Window) -> Events:
-        """Add a downtime or silence, or change one; a check that it covers before and after stays held back."""
-        before = self.windows.get(window.id)
-        if before is not None and before.kind != window.kind:
-            yield from self._end_window(before, f"{before.kind} {window.id} has become a {window.kind}")
-        self.windows[window.id] = window
-        if window.id in self.active and self._on(window) is not None:
-            yield from self._apply_window(window, self._all_keys())
-        yield from self._update_window(window.id)
-
-    def cancel(self, window_id: str, author: str) -> Events:
-        """End a downtime or silence before its time."""
-        window = self._remove_window(window_id)
-        if window is not None:
-            by = f" by {author}" if author else ""
-            yield from self._end_window(window, f"{window.kind} {window_id} has been cancelled{by}")
-
-    def _remove_window(self, window_id: str) -> Window | None:
-        window = self.windows.pop(window_id, None)
-        if window is not None:
-            self.ended.append((window, self.clock))
-        return window
-
-    def _update_window(self, window_id: str) -> Events:
-        """Begin or end a window as its times say, and plan its next edge. The edge planned before may come late."""
-        window = self.windows.get(window_id)
-        if window is None:
-            return
-        end = self._on(window)
-        if end is not None and window_id not in self.active:
-            self.active[window_id] = end
-            yield from self._apply_window(window, self._all_keys())
-        elif end is None and window_id in self.active:
-            yield from self._end_window(window, f"{window.kind} {window_id} has ended")
-        if not self._plan_edge(window):
-            self._remove_window(window_id)
-
-    def _apply_window(self, window: Window, keys: Iterable[Key]) -> Events:
-        """Hold the checks in a window's scope, and release those that are not in it any more."""
-        for at, key in enumerate(keys):
-            if at % PAUSE_KEYS == 0:
-                yield None
-            state = self.states[key]
-            held = any(hold.kind == window.kind and hold.ref == window.id for hold in state.holds)
-            covered = self.covers(window, key)
-            if covered and not held:
-                yield from self._step(key, Held(self.clock, Hold(window.kind, window.id, window.sentence)))
-            elif held and not covered:
-                why = f"{window.kind} {window.id} covers it no more"
-                yield from self._step(key, Released(self.clock, window.kind, window.id, why))
-
-    def _end_window(self, window: Window, why: str) -> Events:
-        if self.active.pop(window.id, None) is None:
-            return
-        for at, key in enumerate(self._all_keys()):
-            if at % PAUSE_KEYS == 0:
-                yield None
-            if self.states[key].holds:
-                yield from self._step(key, Released(self.clock, window.kind, window.id, why))
-
-    # ---------------------------------------------------------------------------------------------- rollouts
-
-    def rollout(self, document: Mapping[str, Any]) -> Events:
-        """Step a `rollout` record: a version is tried on a ring, has passed, is undone, or gone from some agents."""
-        action, ref = document["action"], str(document["version"])
-        if action == OPEN:
-            yield from self._open_trial(TrialScope.from_json(document))
-        elif action == PASSED:
-            self.trial = None
-            yield from self._end_trial(ref, None, Approved(self.clock, ref, document["why"]))
-        elif action == UNDONE:
-            self.trial = None
-        elif action == BACK:
-            yield from self._end_trial(ref, frozenset(document["agents"]), TakenBack(self.clock, ref, document["why"]))
-
-    def _open_trial(self, scope: TrialScope) -> Events:
-        self.trial = scope
-        agents = self._checks if scope.agents is None else scope.agents & self._checks.keys()
-        for at, agent in enumerate(sorted(agents)):
-            if at % PAUSE_KEYS == 0:
-                yield None
-            for check_id in sorted(self._checks[agent] & scope.checks) if scope.has(agent) else ():
-                self._mark_trial((agent, check_id), scope.ref)
-                yield from self._step((agent, check_id), Tried(self.clock, scope.ref, scope.detail))
-
-    def _mark_trial(self, key: Key, ref: str) -> None:
-        held = self.states[key].trial
-        if held is not None:
-            self._forget_trial(key, held.ref)
-        self.tried.setdefault(ref, set()).add(key)
-
-    def _end_trial(self, ref: str, agents: frozenset[str] | None, given: Input) -> Events:
-        """End the trial of a version on these agents; None: on all of them."""
-        for at, key in enumerate(sorted(self.tried.get(ref, ()))):
-            if at % PAUSE_KEYS == 0:
-                yield None
-            if agents is None or key[0] in agents:
-                self._forget_trial(key, ref)
-                yield from self._step(key, given)
 
 
 def _expect(document: Mapping[str, Any], at: float) -> Expect:

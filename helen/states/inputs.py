@@ -13,7 +13,10 @@ from helen.states.model import Ack, Hold
 
 @cheap_value
 class Result:
-    """A scheduled or passive result. `at` is when Helen got it; `ended` when it ended, on Helen's clock, if known."""
+    """Describes a scheduled or passive result.
+
+    `at` is when Helen got it; `ended` when it ended, on Helen's clock, if known.
+    """
 
     at: float
     status: int
@@ -27,7 +30,10 @@ class Result:
 
 @frozen
 class Tick:
-    """A deadline has come. `listening`: since when Helen has heard this agent without a break; None: it doesn't."""
+    """Says that a deadline has come.
+
+    `listening`: since when Helen has heard this agent without a break; None: it doesn't.
+    """
 
     at: float
     listening: float | None
@@ -36,7 +42,10 @@ class Tick:
 
 @frozen
 class Acknowledge:
-    """An operator takes the problem over. `carried`: when it was done at another Helen, which had the agent before."""
+    """Says that an operator takes the problem over.
+
+    `carried`: when it was done at another Helen, which had the agent before.
+    """
 
     at: float
     ack: Ack
@@ -45,7 +54,7 @@ class Acknowledge:
 
 @frozen
 class Unacknowledge:
-    """An operator takes the acknowledgement back. `carried`: when it ended at another Helen."""
+    """Says that an operator takes the acknowledgement back. `carried`: when it ended at another Helen."""
 
     at: float
     author: str = ""
@@ -54,7 +63,7 @@ class Unacknowledge:
 
 @frozen
 class Expect:
-    """The sender of passive results announces the next one, within so many seconds from now.
+    """Says that the sender of passive results announces the next one, within so many seconds from now.
 
     `begun`: a run has begun that ends by then. It may bring the deadline forward, and never moves it away.
     """
@@ -67,7 +76,7 @@ class Expect:
 
 @frozen
 class Held:
-    """A hold begins: new alerts are held back from now on."""
+    """Says that a hold begins: new alerts are held back from now on."""
 
     at: float
     hold: Hold
@@ -75,7 +84,7 @@ class Held:
 
 @frozen
 class Released:
-    """A hold has ended. `why` goes into the message if the check is still broken."""
+    """Says that a hold has ended. `why` goes into the message if the check is still broken."""
 
     at: float
     kind: str
@@ -85,7 +94,7 @@ class Released:
 
 @frozen
 class Link:
-    """The agent connected or its connection ended. For the state of a link only."""
+    """Says that the agent connected or its connection ended. For the state of a link only."""
 
     at: float
     up: bool
@@ -93,7 +102,7 @@ class Link:
 
 @frozen
 class AgentAway:
-    """The check's agent counts as away, so nothing is known of the check. `link` is AGENT/equus:link."""
+    """Says that the check's agent counts as away, so nothing is known of the check. `link` is AGENT/equus:link."""
 
     at: float
     link: str
@@ -101,7 +110,7 @@ class AgentAway:
 
 @frozen
 class AgentBack:
-    """The check's agent is connected again; the next result says how things are."""
+    """Says that the check's agent is connected again; the next result says how things are."""
 
     at: float
     link: str
@@ -109,7 +118,7 @@ class AgentBack:
 
 @frozen
 class Retired:
-    """The check is not run any more."""
+    """Says that the check is not run any more."""
 
     at: float
     why: str = "it is not scheduled any more"
@@ -117,7 +126,7 @@ class Retired:
 
 @frozen
 class Tried:
-    """A version of the check is being tried from now on: alerts that it may have caused are held back."""
+    """Says that a version of the check is being tried from now on: alerts that it may have caused are held back."""
 
     at: float
     ref: str
@@ -126,7 +135,7 @@ class Tried:
 
 @frozen
 class Approved:
-    """The version has passed: its results count like any others."""
+    """Says that the version has passed: its results count like any others."""
 
     at: float
     ref: str
@@ -135,7 +144,7 @@ class Approved:
 
 @frozen
 class TakenBack:
-    """The version is not run here any more, and its results never counted."""
+    """Says that the version is not run here any more, and its results never counted."""
 
     at: float
     ref: str

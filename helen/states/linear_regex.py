@@ -34,19 +34,22 @@ _ASCII = {  # Python's classes have the letters and digits of all alphabets, RE2
 
 
 class BadExpression(ValueError):
-    """An expression can't be used; the text says which one and why."""
+    """Says that an expression can't be used; the text says which one and why."""
 
 
 @frozen
 class Char:
-    """A step over one character that `test` matches. It matches exactly one, so it takes no time to speak of."""
+    """Describes a step over one character that `test` matches.
+
+    It matches exactly one, so it takes no time to speak of.
+    """
 
     test: re.Pattern[str]
 
 
 @frozen
 class Split:
-    """A step without a character: go on at both places, given relative to this one."""
+    """Describes a step without a character: go on at both places, given relative to this one."""
 
     first: int
     second: int
@@ -57,7 +60,7 @@ Program = list[Char | Split]  # the end of it is a match; whatever isn't a Split
 
 @frozen
 class Expression:
-    """An expression that was read: `fullmatch` follows its program."""
+    """Describes an expression that was read: `fullmatch` follows its program."""
 
     source: str
     program: tuple[Char | Split, ...]

@@ -23,7 +23,7 @@ _ESCAPES = {"n": "\n", '"': '"', "\\": "\\"}
 
 @frozen
 class Matcher:
-    """A condition on one label. A label that isn't there is the same as an empty one."""
+    """Describes a condition on one label. A label that isn't there is the same as an empty one."""
 
     name: str
     value: str

@@ -61,7 +61,7 @@ USUAL = Rule()
 
 @frozen
 class Condition:
-    """A status, since when, and how sure it is: `attempt` 0 is confirmed (hard), else the number of the soft result.
+    """Holds a status, since when, and how sure it is: `attempt` 0 is confirmed (hard), else its soft result's number.
 
     `reason` says why the status is not the check's own: one of NO_DATA, or the result's (`timeout`, `memory` ...).
     """
@@ -73,7 +73,7 @@ class Condition:
 
     @property
     def known(self) -> bool:
-        """True if the status comes from a result of the check."""
+        """Return True if the status comes from a result of the check."""
         return self.reason not in NO_DATA
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Condition:
 
 @cheap_value
 class Seen:
-    """The newest result that counted. `ended` is the agent's time, corrected by its clock's offset."""
+    """Describes the newest result that counted. `ended` is the agent's time, corrected by its clock's offset."""
 
     at: float
     ended: float | None
@@ -102,7 +102,10 @@ class Seen:
 
 @frozen
 class Flap:
-    """The last results as `bits`: 1 if the status differs from that of the result before; the newest is bit 0."""
+    """Describes the last results as `bits`: 1 if the status differs from that of the result before.
+
+    The newest is bit 0.
+    """
 
     bits: int = 0
     on: bool = False
@@ -110,7 +113,7 @@ class Flap:
 
 @frozen
 class Reason:
-    """One reason to hold back a message.
+    """Describes one reason to hold back a message.
 
     `kind`: soft, pending, acknowledged, downtime, silence, dependency, awaiting, rollout.
     """
@@ -122,7 +125,7 @@ class Reason:
 
 @frozen
 class Notice:
-    """The status that people were `told` last, and the last decision about telling them more."""
+    """Describes the status that people were `told` last, and the last decision about telling them more."""
 
     told: int = OK
     owed: str | None = None  # why they are to be told again, though nothing changed: what muted it has ended
@@ -133,7 +136,7 @@ class Notice:
 
 @frozen
 class Hold:
-    """Something that holds back new alerts: a downtime or silence (`ref` is its id), or a parent that is broken."""
+    """Names a reason to hold back new alerts: a downtime or silence (`ref` is its id), or a broken parent."""
 
     kind: str
     ref: str
@@ -142,7 +145,10 @@ class Hold:
 
 @frozen
 class Ack:
-    """An acknowledgement by `owner`. It ends by itself at `until`, with a confirmed change, or with recovery."""
+    """Describes an acknowledgement by `owner`.
+
+    It ends by itself at `until`, with a confirmed change, or with recovery.
+    """
 
     owner: str
     comment: str = ""
@@ -153,7 +159,9 @@ class Ack:
 
 @frozen
 class Expected:
-    """A deadline for the next result, `within` seconds of `at`, instead of the rule's. `why`: its author's words.
+    """Describes a deadline for the next result, `within` seconds of `at`, instead of the rule's.
+
+    `why`: its author's words.
 
     `begun`: it is the deadline of a run that has begun, and the rule's counts as well.
     """
@@ -166,7 +174,10 @@ class Expected:
 
 @frozen
 class Trial:
-    """A version of the check that is being tried. If it is taken back, the state is `hard` again, as it was before."""
+    """Describes a version of the check that is being tried.
+
+    If it is taken back, the state is `hard` again, as it was before.
+    """
 
     ref: str  # the version
     detail: str
@@ -176,7 +187,7 @@ class Trial:
 
     @property
     def was_well(self) -> bool:
-        """True if nothing was known to be wrong before the trial."""
+        """Return True if nothing was known to be wrong before the trial."""
         return self.hard.status == OK or self.hard.reason == PENDING
 
     def to_json(self) -> dict[str, Any]:
@@ -190,7 +201,9 @@ class Trial:
 
 @cheap_value
 class State:
-    """The state of one check on one agent (or of the agent's link). `number` counts its events: the next takes it.
+    """Holds the state of one check on one agent (or of the agent's link).
+
+    `number` counts its events: the next takes it.
 
     `down`: it is critical, confirmed or not, or it was when something was known of it last. It holds back its children.
     """

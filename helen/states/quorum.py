@@ -28,7 +28,7 @@ _BADNESS = {status: place for place, status in enumerate(FROM_BEST)}
 
 @cheap_value
 class View:
-    """The last that one agent saw: when Helen heard it, and when it ended, on Helen's clock."""
+    """Describes the last that one agent saw: when Helen heard it, and when it ended, on Helen's clock."""
 
     status: int
     at: float
@@ -47,7 +47,10 @@ class View:
 
 @frozen
 class Round:
-    """The views of a check by agent; who has run it in this round, and whether the round has stepped the state."""
+    """Holds the views of a check by agent.
+
+    `heard` are the agents that have run it in this round; `is_done` says that the round has stepped the state.
+    """
 
     views: Mapping[str, View]
     heard: frozenset[str] = frozenset()

@@ -17,7 +17,7 @@ ROLLOUT_KEY = "Helen", "rollout"  # agent and check of messages about a rollout;
 
 @frozen
 class TrialScope:
-    """One ring of one version. `agents` is None for all agents but those in `without`."""
+    """Describes one ring of one version. `agents` is None for all agents but those in `without`."""
 
     version: int
     ring: int

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from groundwork.start_clock import Boot
@@ -15,18 +16,25 @@ from helen.states.model import State, plain
 from helen.states.quorum import Round
 from helen.states.rollout_trials import TrialScope
 
+STATES_A_STEP = 1_000  # that are copied together, within 0.2 ms
 
-def copy_of(timeline: Timeline) -> Timeline:
-    """Copy all that is saved, for a thread that saves it: values are frozen, so copied tables are enough."""
-    copy = Timeline()
+
+def copy_steps(timeline: Timeline, copy: Timeline) -> Iterator[None]:
+    """Copy all that is saved, some states a step, for a thread that saves it: values are frozen, so tables are enough.
+
+    Nothing may be evaluated from the first step to the last. 500,000 states at once would take 20 ms.
+    """
     copy.clock, copy.started, copy.late_results = timeline.clock, timeline.started, timeline.late_results
     copy.windows, copy.active, copy.clocks = dict(timeline.windows), dict(timeline.active), dict(timeline.clocks)
     copy.ended, copy.newest, copy.rounds = timeline.ended.copy(), dict(timeline.newest), dict(timeline.rounds)
-    copy.states, copy.rules, copy.connected = dict(timeline.states), dict(timeline.rules), dict(timeline.connected)
+    copy.rules, copy.connected = dict(timeline.rules), dict(timeline.connected)
     copy.trial, copy.lag, copy.settles = timeline.trial, timeline.lag, timeline.settles
     copy.retired, copy.boot = dict(timeline.retired), timeline.boot
     copy.most_states, copy.left_out = timeline.most_states, dict(timeline.left_out)
-    return copy
+    states = iter(timeline.states.items())
+    while some := list(islice(states, STATES_A_STEP)):
+        copy.states.update(some)
+        yield
 
 
 def header_of(timeline: Timeline) -> dict[str, Any]:

@@ -17,7 +17,7 @@ AUDIT_PAGE = 1_000  # rows that one query may bring into memory
 
 @attrs.frozen
 class Agent:
-    """An agent that was enrolled once, connected or not."""
+    """Holds an agent that was enrolled once, connected or not."""
 
     name: str
     created: float
@@ -32,7 +32,7 @@ class Agent:
 
 @attrs.frozen
 class AuditEntry:
-    """One action of an operator, an agent or Helen. `detail` never has a token, a key or a password."""
+    """Holds one action of an operator, an agent or Helen. `detail` never has a token, a key or a password."""
 
     at: float
     actor: str  # "operator", "agent:web-1", "helen", "stranger"

@@ -24,11 +24,12 @@ Config = TypeVar("Config")
 
 
 class Outdated(Exception):
-    """The file has another version than the writer has read."""
+    """Says that a file of settings has another version than the writer has read."""
 
 
 class ConfigFile(WatchedFile[Config | None]):
-    """A file as a `config` that is in force, None for no file; `on_changed()` is called when it is another.
+    """Keeps a file of settings as the `config` that is in force, None for no file; calls `on_changed()` when it is
+    another.
 
     `key` is that of the copy in the store. `read(text)` raises `refusal` with a sentence for each fault.
     """

@@ -30,7 +30,7 @@ HAS_ENDED = """(retires_at IS NOT NULL OR revoked_at IS NOT NULL
 
 @attrs.frozen
 class Grant:
-    """A request for a certificate, with a known key, by `actor` for the agent `name`."""
+    """Holds a request for a certificate, with a known key, by `actor` for the agent `name`."""
 
     name: str
     key_hash: str
@@ -44,7 +44,7 @@ class Grant:
 
 @attrs.frozen
 class NewCertificate:
-    """A certificate that was just signed."""
+    """Holds a certificate that was just signed."""
 
     serial: str
     not_after: float

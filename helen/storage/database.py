@@ -45,7 +45,7 @@ PROBE, PROBE_BYTES = "probe", 8_192  # more than one page of 4 KiB
 
 
 class StoreFailed(Exception):
-    """The transaction did not reach the disk, and nothing of it is kept. The next call may work again."""
+    """Says that a transaction did not reach the disk, and that nothing of it is kept. The next call may work again."""
 
 
 class StoreOverloaded(StoreFailed):
@@ -53,12 +53,12 @@ class StoreOverloaded(StoreFailed):
 
 
 class StoreClosed(StoreFailed):
-    """The store is closed or was never opened."""
+    """Says that the store is closed or was never opened."""
 
 
 @attrs.frozen
 class Loaded:
-    """The rows that the server needs in memory at start."""
+    """Holds the rows that the server needs in memory at start."""
 
     agents: tuple[Agent, ...]
     certificates: tuple[EnrolledCertificate, ...]  # unexpired, revoked ones included
@@ -77,7 +77,9 @@ class _Call:
 
 
 class Store:
-    """The database and its thread. Every method is for the reactor thread, where `call_from_thread` brings answers."""
+    """Runs transactions on helen.db in a thread. Every method is for the reactor thread, where `call_from_thread`
+    brings answers.
+    """
 
     def __init__(self, state: Path, call_from_thread: Callable[..., Any]) -> None:
         # Why the last transaction failed, None once one has worked again; or that the database is damaged, for good.

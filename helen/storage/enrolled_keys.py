@@ -22,7 +22,9 @@ RENEWS_WITHIN = 600.0  # seconds that a connection lasts whose certificate is ou
 
 
 class NotEnrolled(Exception):
-    """An agent is refused. `reason` is for the log and the audit; on the wire all of them are `not-enrolled`."""
+    """Says that the connection of an agent is refused. `reason` is for the log and the audit; on the wire all of them
+    are `not-enrolled`.
+    """
 
     def __init__(self, reason: str, *, guess: bool = False) -> None:
         super().__init__(reason)
@@ -36,7 +38,7 @@ class UnknownAgent(Exception):
 
 @attrs.frozen
 class EnrolledCertificate:
-    """The part of a certificate that decides whether its holder may connect. Times are unix seconds."""
+    """Holds the part of a certificate that decides whether its holder may connect. Times are unix seconds."""
 
     key_hash: str
     name: str
@@ -51,7 +53,8 @@ class EnrolledCertificate:
 
 @attrs.frozen
 class Identity:
-    """The agent behind a certificate. Close its connection when `not_after` is reached: TLS won't.
+    """Holds the identity of an agent that has shown a certificate. Close its connection when `not_after` is reached:
+    TLS won't.
 
     `out_of_time` says so of a certificate that is admitted by the grace; empty for all others.
     """

@@ -20,7 +20,7 @@ STEP = 0.001  # seconds by which a change is dated after the one before it, if t
 
 @attrs.frozen
 class Given:
-    """The labels that an operator has given to a name, and since when (unix seconds).
+    """Holds the labels that an operator has given to a name, and since when (unix seconds).
 
     `ephemeral`: seconds after which the agent is forgotten if it stays away; None for one that is expected back.
     """

@@ -23,7 +23,9 @@ class TooManyKeys(Exception):
 
 @attrs.frozen
 class Reply:
-    """An answer. `status` None: the request was begun. `body` None: it was a secret, or too long to be kept."""
+    """Holds the answer to a request with an Idempotency-Key. `status` None: the request was begun. `body` None: it was
+    a secret, or too long to be kept.
+    """
 
     request: bytes
     status: int | None

@@ -16,7 +16,7 @@ import attrs
 
 @attrs.frozen
 class Revision:
-    """The text of assignments.toml after one change."""
+    """Holds the text of assignments.toml after one change."""
 
     number: int
     at: float
@@ -26,7 +26,7 @@ class Revision:
 
 @attrs.frozen
 class SignedManifest:
-    """One version of the check set, as it goes to agents."""
+    """Holds one version of the check set, as it goes to agents."""
 
     version: int
     digest: str
@@ -49,7 +49,7 @@ class FileVersion:
 
 @attrs.frozen
 class Rollout:
-    """The state of the rollout of one version."""
+    """Holds the state of the rollout of one version."""
 
     version: int
     state: str

@@ -200,11 +200,11 @@ STEPS = (IDENTITY, PUBLICATIONS, NOTIFICATIONS, WEB, SESSIONS, GIVEN_LABELS, LIM
 
 
 class StoreTooNew(StateError):
-    """The database was written by a newer version of Helen."""
+    """Says that the database was written by a newer version of Helen."""
 
 
 class StoreUnreadable(StateError):
-    """The file is no database of Helen's, or it is damaged."""
+    """Says that the file is no database of Helen's, or that it is damaged."""
 
 
 def connect(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:

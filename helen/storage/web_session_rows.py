@@ -17,12 +17,12 @@ MOST = 1_000  # sessions at one time: people and screens on walls
 
 
 class SessionRefused(Exception):
-    """A session can't be made; the text says why."""
+    """Says that a session can't be made; the text says why."""
 
 
 @attrs.frozen
 class WebSession:
-    """A session of a browser. It ends with its parent: a token of the API, or the operator, who needs none."""
+    """Holds a browser's session. It ends with its parent: a token of the API, or the operator, who needs none."""
 
     id: str  # by which it is listed and ended; it opens nothing
     digest: bytes = attrs.field(repr=False)  # of the cookie

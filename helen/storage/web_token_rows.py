@@ -17,12 +17,14 @@ MOST = 1_000  # tokens at one time: people and programs, not hosts
 
 
 class TokenRefused(Exception):
-    """A token can't be made; the text says why."""
+    """Says that a token can't be made; the text says why."""
 
 
 @attrs.frozen
 class WebToken:
-    """A token of the API. `expires` None: never. `on`: patterns of the agents that it is limited to; None: all."""
+    """Holds a token of the HTTP API. `expires` None: never. `on`: patterns of the agents that it is limited to; None:
+    all.
+    """
 
     name: str
     digest: bytes = attrs.field(repr=False)

@@ -30,7 +30,7 @@ _KEYS = ("name", "address", "port", "labels", "via", "quorum")
 
 @frozen
 class Declared:
-    """The whole file: targets by name, and where more of them are found."""
+    """Holds the contents of targets.toml: targets by name, and where more of them are found."""
 
     targets: dict[str, Target] = field(factory=dict)
     sources: tuple[Source, ...] = ()

@@ -1,8 +1,8 @@
 """Chooses the agents that look at a target: a lease is Helen's word alone, and no agent can claim it. Pure.
 
-Of the agents that may, the same are chosen by every Helen and after every restart: those with the greatest hash of both
-names, one or as many as the quorum says. Each keeps a lease through a short loss of its connection, and one that has
-just come waits before it takes a lease over. All times are monotonic seconds, so a step of the clock moves no lease.
+Every Helen chooses the same of the agents that may, also after a restart: those with the greatest hash of both names,
+one or as many as the quorum says. Each keeps a lease through a short loss of its connection, and one that has just come
+waits before it takes a lease over. All times are monotonic seconds, so a step of the clock moves no lease.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from helen.sessions.session_service import SessionService
 
 @define(eq=False)
 class Fitting:
-    """The agents that fit a mesh, each with its address, and its members: those that check each other."""
+    """Holds the agents that match a mesh, each with its address, and its members: those that check each other."""
 
     agents: dict[str, str] = field(factory=dict)
     members: dict[str, str] = field(factory=dict)

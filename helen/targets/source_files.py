@@ -26,7 +26,9 @@ Found = Mapping[str, tuple[Target, ...]]  # by the path of the file; of SRV reco
 
 @frozen
 class Read:
-    """The targets of a file when it was good, and its stamp then; an empty one for a file that is to be read again."""
+    """Holds the targets of a source's file when it was good, and its stamp then; an empty stamp has the file read
+    again.
+    """
 
     stamp: Stamp | tuple[()]
     targets: tuple[Target, ...]

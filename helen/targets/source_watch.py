@@ -1,7 +1,7 @@
 """Watches the sources of targets: what each has found last stays in force until it finds something good again.
 
-Files are looked at every POLL_SECONDS, in a thread; name servers are asked when it is time. What was found is kept in
-the store, so that a start without a name server, or with a broken file, goes on with the same targets.
+Files are looked at every POLL_SECONDS, in a thread; name servers are asked when it is time. The targets found are kept
+in the store, so that a start without a name server, or with a broken file, goes on with the same ones.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from helen.targets.source_files import Found, Read, found_of, look_at_files, sai
 from helen.targets.sources import Source, SourceFault, targets_of_records
 from helen.targets.srv_lookup import lookup
 from helen.targets.target_fields import Target
+from helen.targets.target_groups import NAMES_A_STEP, slices
 
 KEY = "targets.found"  # in kv
 POLL_SECONDS = 5.0
@@ -34,7 +35,7 @@ _KEPT = msgspec.json.Decoder(dict[str, dict[str, list[_Row]] | list[_Row]])  # a
 
 @define(eq=False)
 class Watched:
-    """A source, what it has found last, and what is wrong with it now. `files`: each file as it was when good."""
+    """Holds a source, the targets that it found last, and its present fault. `files`: each file as it was when good."""
 
     source: Source
     found: Found = field(factory=dict)
@@ -49,6 +50,11 @@ class Watched:
     def targets(self) -> Iterator[Target]:
         """Yield what is in force, in the order of the files."""
         return (target for targets in self.found.values() for target in targets)
+
+    @property
+    def number(self) -> int:
+        """Return how many targets are in force."""
+        return sum(map(len, self.found.values()))
 
 
 class SourceWatch:
@@ -87,17 +93,39 @@ class SourceWatch:
         A later one that means something else by the name is told, in the log and by `faults`.
         """
         found: dict[str, tuple[str, Target]] = {}
-        for watched in self._watched.values():
-            place, before, left_out = watched.source.place, set(found), dict[str, str]()
-            for target in watched.targets:
-                first = found.setdefault(target.name, (place, target))
-                if target.name in before and first[1].where != target.where:
-                    left_out.setdefault(target.name, first[0])
+        for _ in self.steps(found):
+            pass
+        return found
+
+    def steps(self, found: dict[str, tuple[str, Target]]) -> Iterator[None]:
+        """Put into `found` what it returns, NAMES_A_STEP targets at a step: each source may have 10,000."""
+        for watched in list(self._watched.values()):
+            own, left_out = set[str](), dict[str, str]()
+            for targets in slices(list(watched.targets)):
+                for target in targets:
+                    self._take_one(watched.source.place, target, found, own, left_out)
+                yield
             said = _said_of_taken(left_out)
             if said and said != watched.taken:
-                self.log.warn("{place}: {said}", place=place, said=said)
+                self.log.warn("{place}: {said}", place=watched.source.place, said=said)
             watched.taken = said
-        return found
+
+    @staticmethod
+    def _take_one(
+        place: str, target: Target, found: dict[str, tuple[str, Target]], own: set[str], left_out: dict[str, str]
+    ) -> None:
+        """Take a target, unless an earlier source has its name; `own` are the names that its source has given."""
+        first = found.get(target.name)
+        if first is None:
+            found[target.name] = place, target
+            own.add(target.name)
+        elif target.name not in own and first[1].where != target.where:
+            left_out.setdefault(target.name, first[0])
+
+    @property
+    def most_steps(self) -> int:
+        """Return how many steps `steps` has at the most, as it is now."""
+        return sum(1 + len(each.found) + each.number // NAMES_A_STEP for each in self._watched.values())
 
     def faults(self) -> list[str]:
         """Return a sentence for each source that is at fault, and for each with several targets of one name."""

@@ -43,12 +43,14 @@ _SRV = re.compile(r"(?=.{1,254}\Z)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\
 
 
 class SourceFault(Exception):
-    """A source can't be used now; the text says what is wrong with it."""
+    """Says that a source of targets can't be used now; the text has the fault."""
 
 
 @frozen
 class Source:
-    """A place where targets are found: patterns of `files`, or the name of `srv` records, `server` to be asked."""
+    """Describes a place where targets are found: patterns of `files`, or the name of `srv` records, `server` to be
+    asked.
+    """
 
     via: tuple[str, ...]
     files: tuple[str, ...] = ()
@@ -70,7 +72,7 @@ class Source:
 
 
 class Group(msgspec.Struct):
-    """One group of a file_sd file."""
+    """Holds one group of a file_sd file."""
 
     targets: list[str]
     labels: dict[str, str] = {}

@@ -1,9 +1,9 @@
 """Has agents look at targets: it grants leases, gives each agent its share, and says whose results count.
 
-A target is a host without an agent in roster and states. Of the agents that may look at it (`via`) one has its lease at
+A target is a host without an agent in roster and states. One of the agents that may look at it (`via`) has its lease at
 a time, or as many as its quorum says, by Helen's word alone (helen/targets/leases.py): their schedules hold the
-target's checks, and their results alone are the target's. What another one sends, late or made up, is in the history
-and changes no state.
+target's checks, and their results alone are the target's. A result of any other agent, late or made up, is in the
+history and changes no state.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from helen.states.model import Rule
 from helen.storage.config_file import ConfigFile
 from helen.targets.declarations import MAX_TARGETS, Declared, read
 from helen.targets.leases import SETTLE_SECONDS, START_SECONDS, Presence, choose
+from helen.targets.merged_targets import MergedTargets
 from helen.targets.source_watch import KEY, SourceWatch
 from helen.targets.target_fields import Target, TargetsError
 from helen.targets.target_groups import Group, said_left_out, said_of_groups, slices
@@ -60,6 +60,7 @@ class TargetControl:
         self._entries: dict[str, tuple[ScheduleEntry, ...]] = {}  # target -> what is to be looked at
         self._holders: dict[str, tuple[str, ...]] = {}  # target -> the agents with its lease
         self._held: defaultdict[str, set[str]] = defaultdict(set)  # agent -> its targets
+        self._sent: dict[str, tuple[ScheduleEntry, ...]] = {}  # target -> the same, as an agent runs it
         self._ids: dict[str, frozenset[str]] = {}  # target -> the ids of what is to be looked at
         self._unsent: set[str] = set()  # agents with another share than they were sent
         self._dirty: set[tuple[str, ...]] = set()  # groups to decide about anew
@@ -135,14 +136,53 @@ class TargetControl:
         said += [said_left_out(agent, ids) for agent, ids in sorted(self._sessions.delivery.left_out().items())]
 
     def _on_config(self) -> None:
-        self.sources.take((self.config_file.config or Declared()).sources)
-        self._on_found()
+        """Put what is declared into force at once, beside what was found before; what is found now follows in turns."""
+        declared, before = self.config_file.config or Declared(), self.config
+        self.sources.take(declared.sources)
+        kept = {name: before[name] for name in self.found if name not in declared.targets and name in before}
+        self.config = {**declared.targets, **kept}
+        self._follow(before)
 
     def _on_found(self) -> None:
-        before = self.config
-        self._merge()
+        self._follow(self.config)
+
+    def _follow(self, before: Mapping[str, Target]) -> None:
+        """Merge what is declared and what is found, then plan what is another target than it was `before`; in turns."""
         if not self._has_begun:
+            self._merge()
             return
+        merged, walk = self._merged(), self._sessions.fair_turns.walk
+        steps = merged.steps()
+        walk(range(merged.most_steps), lambda _: next(steps, None))
+        walk([merged], partial(self._take_merged, steps=steps, before=before))
+
+    def _merged(self) -> MergedTargets:
+        return MergedTargets(self._declared(), self.sources)
+
+    def _declared(self) -> Mapping[str, Target]:
+        return (self.config_file.config or Declared()).targets
+
+    def _merge(self) -> None:
+        """Put declared and found targets into force in one piece: before `begin` no connection waits for a turn."""
+        merged = self._merged()
+        for _ in merged.steps():
+            pass
+        self._put_into_force(merged)
+
+    def _put_into_force(self, merged: MergedTargets) -> None:
+        self.config, self.found, self._left_out = merged.config, merged.found, merged.left_out
+
+    def _take_merged(self, merged: MergedTargets, steps: Iterator[None], before: Mapping[str, Target]) -> None:
+        """Put merged targets into force and plan what has changed; those of an older file than the newest never count.
+
+        They were put into force when the newest came, and a merge that has them follows.
+        """
+        for _ in steps:  # a source has found more since the steps were counted
+            pass
+        if not merged.is_whole:  # a fault, which the log has: without them all targets would be dropped
+            return
+        if merged.declared == self._declared():
+            self._put_into_force(merged)
         changed, walk = list[str](), self._sessions.fair_turns.walk
 
         def compare(some: Sequence[str]) -> None:  # with what is in force by now: another change may have come
@@ -150,14 +190,6 @@ class TargetControl:
 
         walk(slices(list(self.config)), compare)
         walk([0], lambda _: self._regroup(set(self._entries) - self.config.keys(), changed))
-
-    def _merge(self) -> None:
-        """Put declared targets and those that are found together: a declared one counts, and MAX_TARGETS in all."""
-        declared, found = (self.config_file.config or Declared()).targets, self.sources.found()
-        fresh = list(islice((name for name in found if name not in declared), MAX_TARGETS - len(declared)))
-        self._left_out = len(found.keys() - declared.keys()) - len(fresh)
-        self.config = declared | {name: found[name][1] for name in fresh}
-        self.found = {name: found[name][0] for name in fresh}
 
     def look_again(self) -> None:
         """Make all schedules of targets anew: other assignments are in force, or other checks are published."""
@@ -168,7 +200,10 @@ class TargetControl:
         """Sort the targets by `via`, find out who fits, then make schedules of `fresh` ones and decide, in turns."""
         before, self._groups = self._groups, {}
         for target in self.config.values():
-            self._groups.setdefault(target.via, Group(target.via)).targets.append(target.name)
+            group = self._groups.get(target.via)
+            if group is None:  # `setdefault` would make one for each target
+                group = self._groups[target.via] = Group(target.via)
+            group.targets.append(target.name)
         for via, group in self._groups.items():
             if via in before:
                 group.agents, group.usable = before[via].agents, before[via].usable
@@ -182,6 +217,7 @@ class TargetControl:
     def _drop(self, name: str) -> None:
         if name not in self.config:
             self._entries.pop(name, None)
+            self._sent.pop(name, None)
             self._ids.pop(name, None)
             self._give(name, ())
             self._sessions.roster.host(name)  # so that its states are closed, too, if it was taken out meanwhile
@@ -196,6 +232,7 @@ class TargetControl:
         )  # fmt: skip
         if made != self._entries.get(name):
             self._entries[name], self._ids[name] = made, frozenset(entry.id for entry in made)
+            self._sent[name] = tuple(of_runner(name, entry) for entry in made)
             self._unsent.update(self.runners(name))
         self._restate(name)
         self._agree(name)
@@ -237,16 +274,20 @@ class TargetControl:
         settled = [name for name, at in self._settling.items() if at <= now]
         for name in settled:
             del self._settling[name]
-        for name in (*settled, *self._presence.expire(now)):
-            self._touch(name)
-        groups = [self._groups[via] for via in self._dirty if via in self._groups]
-        self._dirty.clear()
-        self._sessions.fair_turns.walk(groups, self._decide)
+        walk = self._sessions.fair_turns.walk
+        walk((*settled, *self._presence.expire(now)), self._touch)  # all of a network that was cut off, at once
+        walk([0], lambda _: self._decide_dirty())
         if self._unsent:
             unsent, self._unsent = self._unsent, set()
             self._sessions.fair_turns.walk(sorted(unsent), self._send)
 
     # ---------------------------------------------------------------------------------------------- leases
+
+    def _decide_dirty(self) -> None:
+        """Decide about each `via` whose agents have changed."""
+        groups = [self._groups[via] for via in self._dirty if via in self._groups]
+        self._dirty.clear()
+        self._sessions.fair_turns.walk(groups, self._decide)
 
     def _decide(self, group: Group) -> None:
         """Decide about the targets of one `via`, in turns; to find its agents takes some milliseconds of 10,000."""
@@ -309,7 +350,7 @@ class TargetControl:
     def share_of(self, agent: str) -> tuple[ScheduleEntry, ...]:
         """Return what an agent is to run for targets, with the ids under which it reports."""
         names = sorted(self._held.get(agent, ()))
-        return tuple(of_runner(name, entry) for name in names for entry in self._entries.get(name, ()))
+        return tuple(entry for name in names for entry in self._sent.get(name, ()))
 
     def runs_of(self, name: str, check_id: str) -> list[tuple[str, ScheduleEntry]]:
         """Return the agents that look at a target, each with the entry of a check as it runs it."""

@@ -18,7 +18,7 @@ _QUORUM = re.compile("([1-9]) of ([1-9])")
 
 
 class TargetsError(Exception):
-    """The file can't be used; the text lists every fault, each with its place."""
+    """Says that the file can't be used; the text lists every fault, each with its place."""
 
 
 @frozen
@@ -37,7 +37,9 @@ ONE = Quorum()
 
 @frozen
 class Target:
-    """A thing without an agent. `via`: names, patterns or KEY=PATTERN of the agents that may look at it."""
+    """Describes a device or service without an agent, which agents check. `via`: names, patterns or KEY=PATTERN of the
+    agents that may look at it.
+    """
 
     name: str
     address: str

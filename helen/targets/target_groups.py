@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from attrs import define, field
 
@@ -14,13 +15,14 @@ from groundwork.counts import count
 from groundwork.target_ids import parsed
 from helen.targets.target_fields import Target
 
+T = TypeVar("T")
 MOST_AGENTS = 100  # of one `via` that are considered: each is held against each of its targets
 NAMES_A_STEP = 200  # targets that are looked at together, of a microsecond each
 
 
 @define(eq=False)
 class Group:
-    """The targets with one `via`, and the agents that fit it: enrolled ones that keep a schedule of their own.
+    """Holds the targets with one `via`, and the agents that match it: enrolled ones that keep a schedule of their own.
 
     `usable` are those of them that are connected, or just were: to count them anew for each `via` takes too long.
     """
@@ -42,8 +44,8 @@ class Group:
         return heapq.nsmallest(MOST_AGENTS, self.usable)
 
 
-def slices(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield all names, NAMES_A_STEP together."""
+def slices(names: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield all names, or targets, NAMES_A_STEP together."""
     return (names[first : first + NAMES_A_STEP] for first in range(0, len(names), NAMES_A_STEP))
 
 

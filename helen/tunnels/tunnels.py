@@ -48,7 +48,7 @@ class NotThere(TunnelRefused):
 
 
 class Link(Protocol):
-    """The part of an agent's connection that tunnels use."""
+    """Describes the part of an agent's connection that tunnels use."""
 
     name: str
     conversation: Conversation

@@ -1,4 +1,4 @@
-"""Names the caller of a request. What it may do is decided in groundwork/authority.py, as for every other entry."""
+"""Names the caller of a request. groundwork/authority.py decides about its rights, as for every other entry."""
 
 from __future__ import annotations
 

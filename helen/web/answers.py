@@ -48,7 +48,16 @@ def set_headers(request: ApiRequest, problem: Problem) -> None:
 
 
 def refuse_error(request: ApiRequest, failure: Failure) -> bytes:
-    """Return the answer to an error, wherever it was raised; one that nothing foresaw goes to the log, not out."""
+    """Return the answer to an error, wherever it was raised; one that nothing foresaw goes to the log, not out.
+
+    An answer of which a piece is sent already is cut off: an end behind it would make it look whole.
+    """
+    if request.startedWriting:
+        log.failure("the HTTP API: the answer to {method} {path} is cut off", failure,
+                    method=request.method.decode("latin-1"), path=request.path.decode("latin-1"))  # fmt: skip
+        request.code = 500  # for the count of answers: the client has seen another one
+        request.cut()
+        return b""
     problem = problem_of(failure.value)
     if problem is None:
         log.failure("the HTTP API", failure)

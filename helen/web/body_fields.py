@@ -1,4 +1,4 @@
-"""The types of fields of a body: how each is read, and what it may hold.
+"""Reads the fields of a request's body by their types: how each is read, and what it may hold.
 
 A reader takes the JSON object and the field's name, and raises Problem 400 with a sentence that names the field.
 """

@@ -32,7 +32,7 @@ def read_raw_form(request: ApiRequest) -> dict[str, bytes]:
 
 
 def decoded(value: bytes, most: int) -> str | None:
-    """Return the text of a field; None if it is longer than `most` bytes. What is no UTF-8 in it is replaced."""
+    """Return the text of a field; None if it is longer than `most` bytes. Bytes that are no UTF-8 are replaced."""
     if len(value) > 3 * most:  # as long as it can be written
         return None
     raw = unquote_to_bytes(value.replace(b"+", b" "))

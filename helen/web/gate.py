@@ -105,7 +105,7 @@ class TcpDoor:
     def most_body(self, request: ApiRequest) -> int:
         """Return MAX_BODY for a request that shows something good, STRANGER_BODY for another one.
 
-        What it may do is decided when it is here as a whole. NRDP has its key in the body.
+        Its rights are looked at when it is here as a whole. NRDP has its key in the body.
         """
         path = request.target()
         if path.rstrip(b"/") == b"/nrdp" or self._is_ping(path):

@@ -26,10 +26,13 @@ class Lines:
         self.is_gone = True
 
     def write(self, document: Mapping[str, object]) -> None:
+        """Write a document as one line."""
+        self.write_line(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+    def write_line(self, line: bytes) -> None:
         """Write one line; a client that leaves too much unread is cut off."""
         if self.is_gone:
             return
-        line = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         self._written += len(line)
         if self._written > MAX_UNREAD:
             self._written = unsent(self._request.transport, self._written - len(line)) + len(line)

@@ -17,6 +17,7 @@ from werkzeug.routing import RequestRedirect
 from helen.assignments.schedule import AssignmentsError
 from helen.evaluation.commands import NotDurable
 from helen.jobs.errors import BadJob, JobRefused, JobsUnavailable, JobUncertain, UnknownJob
+from helen.journal.unread import HistoryUnread
 from helen.journal.values import JournalError
 from helen.keys.certificates import BadRequest
 from helen.library.draft_lint import Superseded
@@ -57,6 +58,7 @@ _STATUS: dict[type[BaseException], tuple[int, str]] = {
     SessionRefused: (409, "refused"),
     NotDurable: (503, "the disk doesn't take it"),
     JournalError: (503, "Helen is stopping"),
+    HistoryUnread: (503, "the history can't be read"),
     JobRefused: (409, "refused"),
     BadJob: (400, "refused"),
     UnknownJob: (404, "refused"),

@@ -1,4 +1,4 @@
-"""One HTTP request of the API: bounded in memory, and with what the gate has found out about it.
+"""Reads one HTTP request of the API: bounded in memory, and with what the gate has found out about it.
 
 A body is kept in memory up to MAX_BODY, a stranger's up to much less, and nothing of it is read before its caller is
 known. The answer can be held back until it is on disk, and a command goes on to its end even if its client hangs up.
@@ -91,7 +91,8 @@ class ApiRequest(Request):
         return b"" if self.content is None else self.content.getvalue()
 
     def cut(self) -> None:
-        """Cut the connection at once."""
+        """Cut the connection at once. No end of the answer is written."""
+        self.chunked = 0
         if self.transport is not None:
             self.transport.abortConnection()
 

@@ -1,6 +1,6 @@
 """Serves the API: on STATE/control.sock for its owner, on TCP for holders of a token.
 
-Here is how many connections there may be. What a caller may do is helen/web/gate.py's.
+Here is how many connections there may be. helen/web/gate.py decides what a caller may do.
 """
 
 from __future__ import annotations

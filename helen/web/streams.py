@@ -23,6 +23,7 @@ from zope.interface import implementer
 from groundwork.globs import fits_glob
 from helen.agents.sight import Sight
 from helen.evaluation.event_log import EventLog, Line, TooOld
+from helen.journal.unread import HistoryUnread
 from helen.journal.values import CHANGE_KINDS, StoredResult
 from helen.web.access import Caller
 from helen.web.connections.packed import Packing
@@ -257,9 +258,10 @@ class Stream:
         self._is_busy = False
         if self.done.called:
             return
-        if not failure.check(TooOld):
+        told = failure.check(TooOld, HistoryUnread)
+        if not told:
             self.log.failure("a replay of events", failure)
-        self._reset(str(failure.value) if failure.check(TooOld) else "a fault of Helen's; its log says what happened")
+        self._reset(str(failure.value) if told else "a fault of Helen's; its log says what happened")
         self.wake()
 
     def _reset(self, why: str) -> None:

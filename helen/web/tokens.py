@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from groundwork.atomic_write import write_durably
+from groundwork.presence import is_there
 from helen.files.state_dir import read_private
 from helen.storage import web_token_rows
 from helen.storage.database import Store
@@ -34,7 +35,7 @@ LONGEST = 5 * 366 * 86_400.0  # seconds that a token with an end may live
 
 def load_token(path: Path) -> str:
     """Return the token of STATE/web.token, made when it is missing. Blocking: at start only."""
-    if not path.exists():
+    if not is_there(path):
         write_durably(path, secrets.token_urlsafe(TOKEN_BYTES).encode() + b"\n")
     return read_private(path).decode().strip()
 

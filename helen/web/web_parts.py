@@ -47,7 +47,7 @@ class WebParts(Parts):
         `stored` are the API's tokens in the database, `begun` the sessions of browsers.
         """
         feed = RowFeed(
-            parts.reactor,
+            parts.sessions.fair_turns.rotation,
             lambda: parts.evaluator.timeline,
             lambda: parts.evaluator.at,
             lambda: parts.events.newest,

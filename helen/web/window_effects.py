@@ -25,7 +25,7 @@ SHOWN = 20  # messages that are listed; all of them are counted
 
 
 class PastMessage(TypedDict):
-    """Names a message that went out. `at` is in unix seconds."""
+    """Names a message that was due, whether or not a channel was there to take it. `at` is in unix seconds."""
 
     at: float
     agent: str

@@ -20,6 +20,7 @@ from scale0.broker.grants import OPEN, Grants
 from scale0.broker.lifecycle import Lifecycle
 from scale0.broker.majordomo import Majordomo
 from scale0.broker.management_requests import Management, ManagementRequest
+from scale0.broker.negotiation import Negotiation
 from scale0.broker.peer_links import PeerLinks
 from scale0.broker.peers import Peers
 from scale0.broker.routing import Routing
@@ -27,6 +28,7 @@ from scale0.broker.scale0_commands import Scale0Commands
 from scale0.broker.sessions import Sessions
 from scale0.broker.sharing import Sharing
 from scale0.broker.stalls import Stalls
+from scale0.broker.worker_offers import WorkerOffers
 from scale0.broker.worker_pool import Address
 from scale0.config.schema import BrokerConfig
 from scale0.documents.collection import Documents
@@ -69,15 +71,17 @@ class Broker:
         self.peers = Peers(c)
         self.routing = Routing(c, self.peers)
         self.sessions = Sessions(c, self.routing, self.peers, documents)
+        self.negotiation = Negotiation(c, self.sessions)
+        self.offers = WorkerOffers(c, self.sessions, self.routing)
         self._stalls = Stalls(c, self.sessions, self.routing)
         self.sharing = Sharing(c, self.sessions, self.peers, documents)
-        self._peer_links = PeerLinks(c, self.sessions, self.routing, self.peers, self.sharing)
+        self._peer_links = PeerLinks(c, self.sessions, self.routing, self.peers, self.sharing, self.offers)
         self._lifecycle = Lifecycle(c, self.sessions, self.routing, self._peer_links, self.sharing)
         self.management = Management(c, self.sessions, self.routing, self.peers, self._lifecycle)
         self._majordomo = Majordomo(c, self.sessions, self.routing)
         self._commands = Scale0Commands(
             c, self.sessions, self.routing, self.peers, self._peer_links, self.sharing, self.management,
-            self._majordomo, bound_to,
+            self._majordomo, self.negotiation, self.offers, bound_to,
         )  # fmt: skip
         self._on_timer = self._timer_handlers()
 
@@ -175,7 +179,7 @@ class Broker:
     def probed(self, claim: int, gone: bool, now: float, wall: float) -> list[Effect]:
         """Learn if the holder of a claimed identity is `gone` (monotonic and unix seconds)."""
         self._at(now, wall)
-        self._commands.admitted(self.sessions.probed(claim, gone))
+        self._commands.admitted(self.negotiation.probed(claim, gone))
         return self._effects()
 
     def verified(self, ticket: int, right: bool, now: float, wall: float) -> list[Effect]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from groundwork.one_by_one import OneByOne
 from scale0.broker.broker import Broker
 from scale0.broker.configurations import Configurations
 from scale0.broker.context import Effect
@@ -31,7 +32,7 @@ class ConfigExchange:
     """Connects the publications of Configurations with the sockets of one broker.
 
     `clock` returns monotonic and unix seconds, `perform` carries out effects, and `in_turn` runs blocking work in a
-    thread, under a lock.
+    thread, one piece at a time of each queue.
     """
 
     def __init__(
@@ -40,10 +41,10 @@ class ConfigExchange:
         broker: Broker,
         configurations: Configurations,
         sockets: BrokerSockets,
-        reading: DeferredLock,
+        reading: OneByOne,
         clock: Callable[[], tuple[float, float]],
         perform: Callable[[list[Effect]], None],
-        in_turn: Callable[[DeferredLock, Callable[[], Any]], Deferred[Any]],
+        in_turn: Callable[[OneByOne, Callable[[], Any]], Deferred[Any]],
     ) -> None:
         self._reactor, self._broker, self._configurations, self._sockets = reactor, broker, configurations, sockets
         self._reading, self._clock, self._perform, self._in_turn = reading, clock, perform, in_turn
@@ -100,7 +101,7 @@ class ConfigExchange:
 
     def _read(self, new: Publication) -> None:
         if len(new.document) < IN_THREAD:
-            reading = self._reading.run(self._configurations.read, new, self._broker.config)
+            reading = self._reading.run(lambda: maybeDeferred(self._configurations.read, new, self._broker.config))
         else:
             work = self._configurations.read
             reading = self._in_turn(self._reading, lambda: work(new, self._broker.config))

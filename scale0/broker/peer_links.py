@@ -16,6 +16,7 @@ from scale0.broker.service_table import Entry, parts
 from scale0.broker.session import Session
 from scale0.broker.sessions import Sessions
 from scale0.broker.sharing import Sharing
+from scale0.broker.worker_offers import WorkerOffers
 from scale0.broker.worker_pool import Address, Worker
 from scale0.wire import options as opt
 from scale0.wire.actions import OFFER_AGENT, is_of_helens
@@ -30,8 +31,17 @@ WINDOW = 10_000  # requests with one peer at once; as many as its pipe holds
 class PeerLinks:
     """Keeps the channels to peer brokers, and both tables, up to date."""
 
-    def __init__(self, context: Context, sessions: Sessions, routing: Routing, peers: Peers, sharing: Sharing) -> None:
+    def __init__(
+        self,
+        context: Context,
+        sessions: Sessions,
+        routing: Routing,
+        peers: Peers,
+        sharing: Sharing,
+        offers: WorkerOffers,
+    ) -> None:
         self._c, self._sessions, self._routing, self._peers, self._sharing = context, sessions, routing, peers, sharing
+        self._offers = offers
         self._refusals: dict[Address, int] = {}
         self._pushed = float("-inf")
 
@@ -241,11 +251,11 @@ class PeerLinks:
     def _yield_services(self, holders: dict[str, tuple[str, int]], seals: dict[str, str]) -> None:
         """Take services from workers here that a peer's worker holds with a higher attach epoch."""
         for service, holder in holders.items():
-            if self._sessions.is_to_come(service, holder[1]):
+            if self._offers.is_to_come(service, holder[1]):
                 continue
             for worker in list(self._routing.pool.workers(service)):
                 if (held := worker.epochs.get(service)) is not None and held < holder[1]:
-                    self._sessions.withdraw(worker, service, holder, seals.get(service, ""))
+                    self._offers.withdraw(worker, service, holder, seals.get(service, ""))
 
     def _spill_all(self) -> None:
         for service in list(self._routing.queues):

@@ -11,6 +11,7 @@ from typing import Any
 from scale0.broker.context import BACKEND, FRONTEND, PEER, Context, Options
 from scale0.broker.majordomo import Majordomo
 from scale0.broker.management_requests import Management, ManagementRequest
+from scale0.broker.negotiation import Negotiation
 from scale0.broker.peer_links import PeerLinks
 from scale0.broker.peers import Peers
 from scale0.broker.queues import PendingRequest
@@ -18,6 +19,7 @@ from scale0.broker.routing import Routing
 from scale0.broker.session import Session
 from scale0.broker.sessions import Sessions
 from scale0.broker.sharing import Sharing
+from scale0.broker.worker_offers import WorkerOffers
 from scale0.broker.worker_pool import Address
 from scale0.wire import options as opt
 from scale0.wire.frames import Message, is_service_name
@@ -62,11 +64,13 @@ class Scale0Commands:
         sharing: Sharing,
         management: Management,
         majordomo: Majordomo,
+        negotiation: Negotiation,
+        offers: WorkerOffers,
         bound_to: Callable[[str], str | None],
     ) -> None:
         self._c, self._sessions, self._routing, self._peers = context, sessions, routing, peers
         self._peer_links, self._sharing, self._management = peer_links, sharing, management
-        self._majordomo, self._bound_to = majordomo, bound_to
+        self._majordomo, self._negotiation, self._offers, self._bound_to = majordomo, negotiation, offers, bound_to
         self._handlers: dict[str, Callable[[Address, Origin, Message, Any], None]] = {
             "CHECKCONFIG": self._check_config,
             "READY": self._ready,
@@ -125,7 +129,7 @@ class Scale0Commands:
             member = self._c.config.member(o.identity)
             if member is not None and member.public_key and origin.key and origin.key != member.public_key:
                 raise Fault(403, "not_allowed", f"{o.identity} has another key in the group's configuration")
-        self.admitted(self._sessions.check_config(address, origin, message.dialect, o))
+        self.admitted(self._negotiation.check_config(address, origin, message.dialect, o))
 
     def admitted(self, session: Session | None) -> None:
         """Add a session to the channels of its peer broker, if it is of one."""
@@ -143,11 +147,11 @@ class Scale0Commands:
 
     def _ready(self, address: Address, origin: Origin, message: Message, o: opt.Ready) -> None:
         if (session := self._session(address, message)) is not None:
-            self._sessions.ready(session, o)
+            self._offers.ready(session, o)
 
     def _services(self, address: Address, origin: Origin, message: Message, o: opt.ServicesDelta) -> None:
         if (session := self._session(address, message)) is not None:
-            self._sessions.services(session, o)
+            self._offers.services(session, o)
 
     def _heartbeat(self, address: Address, origin: Origin, message: Message, o: opt.Heartbeat) -> None:
         if (session := self._session(address, message)) is not None:

@@ -21,12 +21,13 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from groundwork.one_by_one import OneByOne
 from scale0.broker.broker import LOCAL, Broker
 from scale0.broker.config_exchange import KEEPALIVE, ConfigExchange
 from scale0.broker.configurations import Configurations
@@ -100,7 +101,7 @@ class BrokerService(Service):
         self._take_up_documents()
         config = self.broker.config
         self.sockets = BrokerSockets(Network.of(reactor), config, security, self._is_kept_out)
-        self._passwords, self._disk, reading = DeferredLock(), DeferredLock(), DeferredLock()
+        self._passwords, self._disk, reading = OneByOne(), OneByOne(), OneByOne()
         self._reading = reading
         self._exchange = ConfigExchange(
             reactor, self.broker, self._configurations, self.sockets, reading, clock, self._perform, self._in_turn
@@ -174,7 +175,7 @@ class BrokerService(Service):
         if self._wake is not None and self._wake.active():
             self._wake.cancel()
         self.sockets.close()
-        yield self._disk.run(lambda: None)  # what is being written is written to its end
+        yield self._disk.run(lambda: succeed(None))  # what is being written is written to its end
         self._folder.forget_run()
 
     def set_http(self, url: str) -> None:
@@ -258,9 +259,9 @@ class BrokerService(Service):
             self._wake = self._reactor.callLater(delay, self._tick)
         self._wake_at = due
 
-    def _in_turn(self, lock: DeferredLock, work: Callable[[], Any]) -> Deferred[Any]:
-        """Run blocking work in a thread, one piece at a time under each lock."""
-        return lock.run(deferToThreadPool, self._reactor, self._reactor.getThreadPool(), work)
+    def _in_turn(self, queue: OneByOne, work: Callable[[], Any]) -> Deferred[Any]:
+        """Run blocking work in a thread, one piece at a time of each queue."""
+        return queue.run(lambda: deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work))
 
     # ------------------------------------------------------------------------------------- the disk
 

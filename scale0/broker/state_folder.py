@@ -68,10 +68,10 @@ class StateFolder:
         write_durably(self._record_file, msgspec.json.encode(record))
 
     def load_documents(self) -> dict[str, StoredDocument]:
-        """Return the documents by scope; one that cannot be read is left out, and is received again from a peer."""
+        """Return the documents by scope; a damaged one is left out, and comes again from a peer. Raises OSError."""
         found = {}
         for path in sorted(self._documents.glob("*.document")):
-            with contextlib.suppress(OSError, msgspec.MsgspecError):
+            with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
                 found[SCOPE + path.name.removesuffix(".document")] = _packed.decode(path.read_bytes())
         return found
 

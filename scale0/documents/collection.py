@@ -1,7 +1,7 @@
 """Holds the documents of a network: named, versioned, signed contents that every broker carries and repeats. Pure.
 
 The backends that share documents give them their meaning; Helens share what must be the same at all of them. A broker
-keeps the newest version of each. Of two that were made in the same millisecond the one with the greater digest is kept,
+keeps the newest version of each. If two were made in the same millisecond the one with the greater digest is kept,
 whichever came first: else two halves of a network that received them in another order would differ for ever. Two
 holders compare a digest with every heartbeat, and names, versions and digests where those differ; so a document that
 was lost on its way arrives later.

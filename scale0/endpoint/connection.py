@@ -15,7 +15,8 @@ import msgspec
 from twisted.logger import Logger
 
 from scale0.config.keys import KeyFault
-from scale0.endpoint.negotiation import Configured, Dial, Effect, Negotiation, SendCommand, State, StateChanged, Target
+from scale0.endpoint.effects import Configured, Dial, Effect, SendCommand, State, StateChanged, Target
+from scale0.endpoint.negotiation import Negotiation
 from scale0.wire import frames as wire
 from scale0.wire import options as opt
 from scale0.wire.endpoints import leaves_machine

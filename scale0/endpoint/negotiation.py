@@ -1,7 +1,8 @@
 """Negotiates a client's session with a broker: which broker to connect to, what to send, when to give up. Pure.
 
-Events and the time go in, effects come out; connection.py carries them out. Frontends and backends differ in one thing:
-a backend says READY before it is ACTIVE. Times are monotonic seconds (`now`) and unix seconds (`wall`).
+Events and the time go in, effects come out; connection.py carries them out, broker_choice.py names the broker.
+Frontends and backends differ in one thing: a backend says READY before it is ACTIVE. Times are monotonic seconds
+(`now`) and unix seconds (`wall`).
 
 | State      | Leaves by                                                                                          |
 |------------|----------------------------------------------------------------------------------------------------|
@@ -19,83 +20,22 @@ a backend says READY before it is ACTIVE. Times are monotonic seconds (`now`) an
 
 from __future__ import annotations
 
-import enum
 import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import attrs
-
+from scale0.endpoint.broker_choice import BrokerChoice
+from scale0.endpoint.effects import Configured, Dial, Effect, SendCommand, State, StateChanged, Target
 from scale0.wire import options as opt
 
 CHECK_TIMEOUT, CHECK_TRIES = 2.0, 3
 DIAL_TIMEOUT = 6.0  # seconds; a refusal shows at once, and a restarted broker has thousands of handshakes to do
 FIRST_DELAY, LONGEST_DELAY = 0.25, 30.0  # seconds between connections, doubling, with full jitter
-PREFERRED_TRIES = 3  # failures at the preferred broker before others are asked
 LIVENESS = 3
 DEFAULT_RETRY = 30.0  # seconds after an error that names none
 NEVER = frozenset({401, 403, 426})
 ELSEWHERE = frozenset({421, 503})
 LAPSED = 408
-
-
-class State(enum.Enum):
-    """Names the states of the table above."""
-
-    LOST = "lost"
-    DIALLING = "dialling"
-    ASKING = "asking"
-    CHECKING = "checking"
-    CONFIGURED = "configured"
-    ACTIVE = "active"
-    BACKOFF = "backoff"
-    STOPPED = "stopped"
-
-
-@attrs.frozen
-class Target:
-    """Names a broker to connect to."""
-
-    endpoint: str
-    key: str = ""  # its CURVE public key
-    identity: str = ""
-    token: str = attrs.field(default="", repr=False)  # of the process that hosts the broker, if that is this one
-
-
-@attrs.frozen
-class Dial:
-    """Asks to open a new socket to this broker; the old one, if any, is closed."""
-
-    target: Target
-
-
-@attrs.frozen
-class SendCommand:
-    """Asks to send a command."""
-
-    command: str
-    options: dict[str, Any]
-
-
-@attrs.frozen
-class Configured:
-    """Tells that a configuration has come, or (None) that the one on record is still in force."""
-
-    document: bytes | None
-    form: str
-    version: str
-
-
-@attrs.frozen
-class StateChanged:
-    """Tells that another state was entered, why, and the broker's error code if there is one."""
-
-    state: State
-    why: str = ""
-    code: int = 0
-
-
-Effect = Dial | SendCommand | Configured | StateChanged
 
 
 class Negotiation:
@@ -116,14 +56,8 @@ class Negotiation:
         self.version = "0"
         self.interval = interval or 2.5
         self._wanted_interval = interval
-        self._targets = list(targets)  # given by the caller
-        self._tokens = {target.endpoint: target.token for target in targets if target.token}
-        self._known: list[Target] = []  # from group_config: the own group, then its fallbacks
-        self.preferred = ""
+        self.choice = BrokerChoice(role, targets)
         self.target: Target | None = None
-        self._failures = 0
-        self._failed: list[str] = []
-        self._to_ask: list[Target] | None = None
         self._tries = 0
         self._deadline: float | None = None
         self._beat_at: float | None = None
@@ -138,7 +72,7 @@ class Negotiation:
     def start(self, now: float) -> list[Effect]:
         """Connect to the first broker; `now` is monotonic seconds."""
         self._seen = now
-        self._dial_next(now)
+        self._dial(self.choice.next(), now)
         return self._take()
 
     def handshake(self, now: float, wall: float) -> list[Effect]:
@@ -152,10 +86,10 @@ class Negotiation:
             self._lose(now, "the broker was restarted", self._rng.random() * FIRST_DELAY)
         elif self.state is State.DIALLING:
             self._received_at = now
-            if self._to_ask is not None:
+            if self.choice.is_asking:
                 self._become(State.ASKING)
                 self._deadline = now + CHECK_TIMEOUT
-                options = {"identity": self.identity, "services": self.services[:1000], "failed": self._failed}
+                options = {"identity": self.identity, "services": self.services[:1000], "failed": self.choice.failed}
                 self._effects.append(SendCommand("NEEDBROKER", options))
             else:
                 self._tries = 0
@@ -237,17 +171,15 @@ class Negotiation:
 
     def set_known_brokers(self, groups: Iterable[dict[str, Any]], preferred: str) -> None:
         """Take the brokers of the configuration: its groups, and the identity of the preferred one."""
-        end = "frontend" if self.role == "frontend" else "backend"
-        members = [m for group in groups for m in group.get("brokers", ())]
-        self._known = [Target(m[end], m.get("public_key", ""), m.get("identity", "")) for m in members if m.get(end)]
-        self.preferred = preferred
+        self.choice.learn(groups, preferred)
 
     # --------------------------------------------------------------------------------------- steps
 
     def _at(self, now: float) -> None:
         """Note the time of an event. One that comes late, as this process stood still, moves deadlines of silence.
 
-        What the broker sent meanwhile waits in the socket, and is read within the interval that is left at least.
+        Messages that the broker sent meanwhile wait in the socket, and are read within the interval that is left at
+        least.
         """
         due, before, self._seen = self.due, self._seen, now
         late = 0.0 if due is None else now - max(due, before)
@@ -291,15 +223,15 @@ class Negotiation:
         }
         if self._wanted_interval:
             options["hbeatinterval"] = self._wanted_interval
-        if self.target is not None and self.target.endpoint in self._tokens:
-            options["token"] = self._tokens[self.target.endpoint]
+        if token := self.choice.token_of(self.target):
+            options["token"] = token
         self._effects.append(SendCommand("CHECKCONFIG", options))
 
     def _configured(self, command: str, o: opt.ConfigTold, body: Sequence[bytes], now: float) -> None:
         self._deadline = None
         self.version = o.config_version
         self.interval = o.hbeatinterval or self.interval
-        self._failures, self._failed, self._to_ask = 0, [], None
+        self.choice.configured()
         document = b"".join(body) if command == "CONFIG" else None
         self._become(State.CONFIGURED)
         self._effects.append(Configured(document, o.config_type, o.config_version))
@@ -319,9 +251,7 @@ class Negotiation:
             self._ask_next(now, why)
         elif o.code == LAPSED:
             self._lose(now, why)  # one side stood still for a while: nothing is wrong with either
-        elif o.code in ELSEWHERE and self._others():
-            self._note_failed()
-            self._to_ask = self._others()
+        elif o.code in ELSEWHERE and self.choice.send_away(self.target):
             self._lose(now, why, self._rng.random() * FIRST_DELAY)
         else:
             self._beat_at = None
@@ -330,7 +260,7 @@ class Negotiation:
 
     def _timed_out(self, now: float, wall: float) -> None:
         if self.state in (State.LOST, State.BACKOFF):
-            self._dial_next(now)
+            self._dial(self.choice.next(), now)
         elif self.state is State.CHECKING and self._tries < CHECK_TRIES:
             self._check(now, wall)
         elif self.state is State.ASKING:
@@ -340,7 +270,7 @@ class Negotiation:
 
     def _use(self, o: opt.UseBroker, now: float) -> None:
         endpoint = o.frontend if self.role == "frontend" else o.backend
-        self._to_ask = None
+        self.choice.named()
         if endpoint:
             self._dial(Target(endpoint, o.public_key, o.identity), now)
         else:
@@ -348,58 +278,28 @@ class Negotiation:
 
     # ---------------------------------------------------------------------- the broker to connect to
 
-    def _first_choice(self) -> Target:
-        """Return the preferred broker, or after failures the given ones in turn."""
-        known = next((t for t in self._known if t.identity == self.preferred), None)
-        if known is not None and self._failures < PREFERRED_TRIES:
-            return known
-        return self._targets[self._failures % len(self._targets)]
-
-    def _others(self) -> list[Target]:
-        """Return brokers that may name another, in the order of the configuration; those that failed are left out."""
-        here = self.target.endpoint if self.target else ""
-        seen = dict.fromkeys([*self._known, *self._targets])
-        return [t for t in seen if t.endpoint != here and (not t.identity or t.identity not in self._failed)]
-
-    def _dial_next(self, now: float) -> None:
-        if self._to_ask:
-            self._dial(self._to_ask.pop(0), now)
-        else:
-            self._to_ask = None
-            self._dial(self._first_choice(), now)
-
     def _dial(self, target: Target, now: float) -> None:
         self.target, self._handshakes = target, 0
         self._become(State.DIALLING)
         self._effects.append(Dial(target))
         self._deadline = now + DIAL_TIMEOUT
 
-    def _note_failed(self) -> None:
-        name = self.target.identity if self.target else ""
-        if name and name not in self._failed:
-            self._failed = [*self._failed, name][-100:]
-
     def _failed_here(self, now: float, why: str) -> None:
         """Give up this broker for now. The third time others are asked for a broker."""
-        if self._to_ask is not None:
+        if self.choice.is_asking:
             self._ask_next(now, why)
             return
-        self._failures += 1
-        if self._failures % PREFERRED_TRIES == 0:
-            self._note_failed()
-            self._to_ask = self._others() or None
+        self.choice.fail(self.target)
         self._lose(now, why)
 
     def _ask_next(self, now: float, why: str) -> None:
         """Ask the next broker; when none is left, begin again with the first choice, later."""
-        if not self._to_ask:
-            self._to_ask, self._failed = None, []
-            self._failures += 1
-        self._lose(now, why, self._rng.random() * FIRST_DELAY if self._to_ask else None)
+        has_another = self.choice.skip()
+        self._lose(now, why, self._rng.random() * FIRST_DELAY if has_another else None)
 
     def _lose(self, now: float, why: str, delay: float | None = None) -> None:
         """Be without a broker, and connect again after `delay` seconds, or after a growing random delay."""
         self._beat_at = None
         self._become(State.LOST, why)
-        longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(self._failures, 20))
+        longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(self.choice.failures, 20))
         self._deadline = now + (self._rng.random() * longest if delay is None else delay)

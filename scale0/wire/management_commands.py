@@ -36,7 +36,7 @@ COMMANDS = (
     ManagementCommand("status", "Show state, version, counts and alarms.", on_page=True),
     ManagementCommand("peers", "Show peer brokers and their tables.", on_page=True),
     ManagementCommand("clients", "Show connected clients and workers, and the state of each.", on_page=True),
-    ManagementCommand("services", "Show workers, idle workers and queued requests of each service.", on_page=True),
+    ManagementCommand("services", "Show the workers and queued requests of each service.", on_page=True),
     ManagementCommand("config", "Show the configuration in force, without passwords."),
     ManagementCommand("errors", on_page=True),  # a scale0ctl command of its own, with an argument
     ManagementCommand("clear_errors", changes=True),  # `scale0ctl errors clear`

@@ -1,8 +1,7 @@
 """Gives a Twisted reactor ZeroMQ sockets. Only this file and its two helpers, zmq_socket and zmq_options, import zmq.
 
-What it is for: receiving and sending whole multipart messages without ever blocking the reactor, and without losing the
-edge of ZMQ_FD. What it does not do: it knows no protocol; a rule that is handed in decides which connections are
-admitted.
+Its task is receiving and sending whole multipart messages without ever blocking the reactor, and without losing the
+edge of ZMQ_FD. It knows no protocol; a rule that is handed in decides which connections are admitted.
 
     network = Network.of(reactor)                  one per reactor: one Context, one ZAP handler, one turn budget
     socket = network.socket(Kind.ROUTER, received, domain="backend")

@@ -51,7 +51,7 @@ class Session:
         key = ask(fleet, "POST", "/api/v1/sessions/links", {}).json["url"].partition("#")[2]
         form = urlencode({"key": key, "to": ""}).encode()
         kind = {"content-type": "application/x-www-form-urlencoded", "origin": self.own}
-        connection = http.client.HTTPConnection(web.host, int(web.port), timeout=20)
+        connection = http.client.HTTPConnection(web.host, int(web.port), timeout=60)
         connection.request("POST", "/login", form, kind)
         answer = connection.getresponse()
         self.cookie = answer.headers["set-cookie"].partition(";")[0]
@@ -61,7 +61,7 @@ class Session:
         """Send a write with the session's cookie, its page's token and these headers."""
         csrf = hmac.digest(self.cookie.partition("=")[2].encode(), b"helen csrf", "sha256").hex()
         named = {"cookie": self.cookie, "x-helen-csrf": csrf, "origin": self.own} | headers
-        connection = http.client.HTTPConnection(self.web.host, int(self.web.port), timeout=20)
+        connection = http.client.HTTPConnection(self.web.host, int(self.web.port), timeout=60)
         try:
             connection.request(method, path, b"{}", {name: value for name, value in named.items() if value is not None})
             return Answer(connection.getresponse())

@@ -22,7 +22,7 @@ RST = struct.pack("ii", 1, 0)  # SO_LINGER of no time: close() sends a reset
 
 def call(helen: Running, source: str = "127.0.0.1") -> socket.socket:
     host, port = helen.run["agents"].split(":")
-    return socket.create_connection((host, int(port)), timeout=20, source_address=(source, 0))
+    return socket.create_connection((host, int(port)), timeout=60, source_address=(source, 0))
 
 
 def agents_of(helen: Running) -> list[socket.socket]:
@@ -93,7 +93,7 @@ def test_no_descriptor_is_left(start: Callable[..., Running]) -> None:
                 held.enter_context(call(helen, f"127.0.1.{number // 10 + 1}"))
             wait_until(lambda: len(os.listdir(f"/proc/{pid}/fd")) >= most - 1, "last descriptor")
             began, computed = time.monotonic(), cpu(helen)
-            honest.settimeout(40)
+            honest.settimeout(100)
             heard = b""
             while b"ping " not in heard:  # 20 s after hello: it is served all the while
                 heard += (more := honest.recv(65_536))

@@ -23,7 +23,7 @@ ROUNDS = 40  # of each protocol; 700 with other seeds were run by hand
 
 
 def streams(check: str) -> list[bytes]:
-    """What good servers send, from the recorded tests beside the check: each case as one stream."""
+    """Return what good servers send, from the recorded tests beside the check: each case as one stream."""
     found = []
     for case in read_cases(FILES.tests(check)):
         answers = [one.reply.get("value") or {} for one in case.answers.get("tcp", ())]

@@ -135,7 +135,7 @@ def test_digits_and_base64():
 
 
 def test_numbers_from_outside():
-    """What is none, or not finite, is nil: a metric must never be that."""
+    """A number that is none, or not finite, is nil: a metric must never be that."""
     source = b"""return { summary = "a test", args = { texts = { type = "list" } }, run = function(args, host)
       for _, text in ipairs(args.texts) do print((require("words").number(text))) end
       print((require("words").number(nil)))
@@ -232,7 +232,7 @@ def test_ber_that_is_made() -> None:
 
 
 def test_binary_texts_of_devices() -> None:
-    """What is printed of a value: a text without its end, digits of what is none."""
+    """A value is printed as a text without its end, digits of what is none."""
     source = b"""return { summary = "a test", args = { hex = { type = "list" } }, run = function(args, host)
       local snmp, bytes = require "snmp", require "bytes"
       for _, digits in ipairs(args.hex) do print(snmp.text({ type = "text", value = bytes.of(digits) })) end

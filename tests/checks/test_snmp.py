@@ -211,7 +211,7 @@ def test_a_column_by_name(sandbox: Sandbox) -> None:
     ],
 )  # fmt: skip
 def test_names_that_are_none(sandbox: Sandbox, name: str, words: str) -> None:
-    """What to write instead, and no datagram is sent."""
+    """The error says what to write instead, and no datagram is sent."""
     host = Host(sandbox, Device(switch(3)))
     found = host.run("snmp_value", oid=name)
     assert (found["status"], host.datagrams) == ("unknown", 0)

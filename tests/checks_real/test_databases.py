@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from attrs import frozen
 from conftest import Check
-from servers import Home, Server, certificate, free_port, program
+from ports import free_port
+from servers import Home, Server, certificate, program
 
 PASSWORD, WRONG = "correct horse battery", "another one"
 REDIS_PASSWORD = "correct-horse"  # a file of accounts has no quotes
@@ -208,7 +209,7 @@ def once_there_is_room(port: int, said: bytes, greeted: Callable[[bytes], bool])
     """Connect until the server lets one in: for a moment it counts clients that are gone."""
     deadline = time.monotonic() + 60.0
     while True:
-        connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+        connection = socket.create_connection(("127.0.0.1", port), timeout=60)
         connection.sendall(said)
         heard = b""
         while not greeted(heard):
@@ -306,7 +307,7 @@ def test_mariadb_that_is_full(up: dict[str, Up], check: Check) -> None:
         found = once_it_counts(9, "connections", lambda: check("mysql", **words))
         assert (found.status, found.metrics["connections"]) == ("warning", 9), found
         for _ in range(3):
-            assert stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)).recv(4)
+            assert stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)).recv(4)
         found = check("mysql", port=port, user="watch", password=GOOD)
         assert (found.status, found.summary) == ("critical", "the server refuses: Too many connections (1040)")
     assert once_it_counts(1, "connections", lambda: check("mysql", **words)).metrics["connections"] == 1
@@ -350,7 +351,7 @@ def test_a_query_of_ones_own(up: dict[str, Up], check: Check, server: str, name:
 
 
 def talk(port: int, said: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(said)
         return connection.recv(4096)
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from attrs import frozen
 from conftest import Check
-from servers import Home, Server, certificate, free_port, program
+from ports import free_port
+from servers import Home, Server, certificate, program
 
 PASSWORD = "correct horse battery"
 BASE = "dc=example,dc=org"

@@ -33,7 +33,7 @@ CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21  # linux/capability.h
 
 
 class Engine(Protocol):
-    """What the test does to it."""
+    """Starts and stops containers for the test."""
 
     socket: Path
     version: str

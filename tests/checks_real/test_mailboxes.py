@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from attrs import frozen
 from conftest import Check
-from servers import Home, Server, certificate, free_port, program, user
+from ports import free_port
+from servers import Home, Server, certificate, program, user
 
 PASSWORD = 'correct "horse" \\battery'
 PORTS = ("imap", "imaps", "pop3", "pop3s")

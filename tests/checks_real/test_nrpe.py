@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from attrs import frozen
 from conftest import Check
-from servers import Home, free_port, program
+from ports import free_port
+from servers import Home, program
 
 CONFIG = """server_port={port}
 server_address=127.0.0.1

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from attrs import frozen
 from conftest import Check, Outcome
-from servers import START_SECONDS, Home, Server, free_port, program
+from ports import free_port
+from servers import START_SECONDS, Home, Server, program
 
 PASSWORD = "correct horse battery"
 
@@ -152,7 +153,7 @@ def test_nats(up: dict[str, Up], check: Check) -> None:
     assert found.summary.startswith("version 2.")
     with ExitStack() as stack:
         for _ in range(4):
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
             client.sendall(b'CONNECT {"verbose":false}\r\nPING\r\n')
         found = until(lambda: check("nats", url=url), lambda found: found.metrics["connections"] == 4)
         assert (found.status, found.metrics["connections_used"]) == ("critical", 100), found
@@ -174,7 +175,7 @@ def test_mosquitto(up: dict[str, Up], check: Check) -> None:
     assert (found.status, found.summary.startswith("mosquitto version 2.")) == ("ok", True), found
     with ExitStack() as stack:
         for number in range(3):
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", where["port"]), timeout=10))
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", where["port"]), timeout=60))
             client.sendall(mqtt_login(f"reader-{number}"))
             assert client.recv(4) == b"\x20\x02\0\0"
         found = until(lambda: check("mqtt", **where), lambda found: found.metrics["clients"] >= 3)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from attrs import frozen
-from servers import Home, Server, free_port, program
+from ports import free_port
+from servers import Home, Server, program
 
 if TYPE_CHECKING:
     from conftest import Check

@@ -93,7 +93,7 @@ class Helen:
         self.equus.dataReceived(data)
 
     def hear(self):
-        """What the agent has said since the last time."""
+        """Return what the agent has said since the last time."""
         self.clock.advance(0)
         self.conversation.feed(self.transport.value())
         self.transport.clear()
@@ -319,7 +319,7 @@ class Authority:
         return Identity.of(certificate, key, self.pem, "test")
 
     def answer(self, csr, name=None, signing_keys=b""):
-        """What Helen answers to enrol."""
+        """Return Helen's answer to `enrol`."""
         request = x509.load_pem_x509_csr(csr.encode())
         sans = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         if name is not None:
@@ -343,5 +343,5 @@ def authority():
 
 @pytest.fixture(scope="session")
 def other_authority():
-    """Of the same name, as an attacker would have it."""
+    """Make an authority of the same name, as an attacker would have it."""
     return Authority()

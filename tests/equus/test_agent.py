@@ -228,7 +228,7 @@ def test_a_running_check_keeps_its_code(memory_agent, folder, runner):
 
 
 def test_an_update_makes_one_report_and_no_digest_of_the_policy(memory_agent, folder, monkeypatch):
-    """What `loaded` says is made once for each update, and the policy is hashed once for all of them."""
+    """The content of `loaded` is made once for each update, and the policy is hashed once for all of them."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(EMPTY)

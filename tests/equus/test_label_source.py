@@ -57,7 +57,7 @@ def program(tmp_path: Path, code: str) -> str:
 
 
 def test_a_file_and_a_program(tmp_path: Path) -> None:
-    """Those of `--label` come first; a file that may be executed is, and words behind it are its arguments."""
+    """Labels of `--label` come first; a file that may be executed is, and words behind it are its arguments."""
     file = tmp_path / "labels"
     file.write_text("zone=eu-1\nrack=8\n")
     source = LabelSource({"rack": "7"}, str(file))
@@ -90,7 +90,7 @@ def test_a_fault_leaves_what_was_read_before(tmp_path: Path) -> None:
      ("print('a=b' * 2_000_000)", "more than 65,536 bytes")],
 )  # fmt: skip
 def test_a_program_with_a_fault(tmp_path: Path, code: str, words: str) -> None:
-    """What it prints is bounded, and half of it is not believed."""
+    """Its output is bounded, and half of it is not believed."""
     source = LabelSource({}, program(tmp_path, code))
     source.read()
     assert source.labels == {}
@@ -129,7 +129,7 @@ def running(word: str) -> list[str]:
 
 
 def test_a_program_is_told_no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the environment it gets all but what opens something."""
+    """It gets all of the environment but what opens something."""
     monkeypatch.setenv("EQUUS_JOIN", "secret")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/run/credentials/equus.service")
     monkeypatch.setenv("REGION", "eu")

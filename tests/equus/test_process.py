@@ -109,6 +109,19 @@ def test_help_is_quick_and_brings_in_nothing():
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
+def test_lint_without_tests_brings_in_nothing_that_runs_checks(tmp_path):
+    """Helen waits for it with each save: no sandbox, and no Twisted, which would be half of what it takes."""
+    (tmp_path / "a.lua").write_text('return { summary = "a", run = function(args, host) return "ok", "a" end }')
+    code = (
+        "import sys; from click.testing import CliRunner; from equus.main import main;"
+        f"result = CliRunner().invoke(main, ['lint', '--no-tests', {str(tmp_path)!r}]);"
+        "assert result.exit_code == 0, result.output;"
+        "print([name for name in ('twisted', 'equus.sandbox.blocking') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
 @pytest.mark.parametrize(
     ("flags", "status", "sentence"),
     [
@@ -172,7 +185,7 @@ def test_once_says_whether_it_worked(start, helen):
 
 @pytest.mark.integration
 def test_kill_9_loses_no_report_and_sigterm_ends_it_cleanly(start, helen, tmp_path):
-    """What was not acked is sent again, byte for byte, by the next process; two at a time are refused."""
+    """A report that was not acked is sent again, byte for byte, by the next process; two at a time are refused."""
     first = start()
     helen.accept()
     helen.say(SCHEDULE)

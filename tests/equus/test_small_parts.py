@@ -1,4 +1,6 @@
-"""What is too small for a file of its own: log lines, the lock, learnt servers, facts, folders, the writer's thread."""
+"""Tests parts that are too small for a file of their own: log lines, the lock, learnt servers, facts, folders, the
+writer's thread.
+"""
 
 import errno
 import json
@@ -23,6 +25,7 @@ from equus.policy import file_ownership
 from equus.sandbox.state_store import StateStore
 from equus.sessions.session import encode_report
 from equus.settings import Server
+from equus.spool import spool_folders
 from equus.spool.memory_spool import MemorySpool
 from equus.spool.spool import Spool
 from equus.spool.spool_thread import MAX_WAITING, SpoolThread
@@ -177,7 +180,7 @@ def test_a_great_load_report_loses_its_errors_and_nothing_else():
 
 
 def test_a_document_writer_writes_one_at_a_time_and_the_newest_last(tmp_path):
-    """What was overtaken while it waited is never written."""
+    """A document that was overtaken while it waited is never written."""
     written, waiting = [], []
 
     def defer(call, path, data):
@@ -275,8 +278,8 @@ def test_a_disk_that_fails_is_replaced_by_memory(tmp_path, monkeypatch, step, co
     settle(reactor, writer, lambda: writer.state.last == 3)
     writer.acknowledge(old, 1)
     settle(reactor, writer, lambda: writer.state.first == 2)
-    method = {"acknowledge": "_write_cursor"}.get(step, step)
-    monkeypatch.setattr(spool, method, lambda *_: (_ for _ in ()).throw(OSError(code, os.strerror(code))))
+    place, name = (spool_folders, "write_cursor") if step == "acknowledge" else (spool, step)
+    monkeypatch.setattr(place, name, lambda *_, **__: (_ for _ in ()).throw(OSError(code, os.strerror(code))))
     if step == "read":
         writer.read(old, 1, 1000, lambda records: None)
     elif step == "acknowledge":

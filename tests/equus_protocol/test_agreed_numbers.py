@@ -13,6 +13,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "TURN_MESSAGES": 256, "TURN_BYTES": 256 * KIB,
     },
     "equus_protocol.freshness": {"LIFE": 86_400.0, "SKEW": 86_400.0},
+    "equus_protocol.long_text": {"PIECE": 64 * KIB},
     "equus_protocol.manifest": {
         "MAX_MANIFEST": 1 * MIB, "ROOM": 64 * KIB, "MAX_FILES": 5000, "MAX_FILE": 1 * MIB, "MAX_SIGNATURES": 16,
         "MAX_RINGS": 64,
@@ -25,7 +26,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "equus_protocol.plugin_text": {"MAX_WORDS": 4000, "MAX_DIGITS": 300},
     "equus_protocol.ranges": {"MAX_RANGE": 128},
     "equus_protocol.result_fields": {
-        "MAX_DEPTH": 64, "MAX_METRICS": 1000, "MAX_REASON": 64, "END_OF_TIME": 253_402_300_800.0,
+        "MAX_DEPTH": 64, "MAX_PARTS": 26_624, "MAX_METRICS": 1000, "MAX_REASON": 64, "END_OF_TIME": 253_402_300_800.0,
     },
     "equus_protocol.roots": {"MAX_ROOT": 8192, "MAX_ROOTS": 64},
 }  # fmt: skip

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from equus_protocol import messages as m
 from equus_protocol.codec import LENGTHS, STRINGS, Role
 from equus_protocol.conversation import Conversation
-from equus_protocol.errors import RemoteProtocolError
+from equus_protocol.errors import LocalProtocolError, RemoteProtocolError
 
 WORDS = [b"s", b"disk", b"load"]
 commands = st.sampled_from([b"report"] * 6 + [b"result"] * 6 + [b"loaded", b"ping", b"Report", b"error", b"", b"fetch"])
@@ -50,7 +50,7 @@ def known(is_short: bool) -> Conversation:
 
 
 def outcome(ours: Conversation, chunks: list[bytes], messages: int, octets: int) -> list[Any]:
-    """What each turn gave, and what is known of the conversation after it."""
+    """Return what each turn gave, and what is known of the conversation after it."""
     found: list[Any] = []
     for chunk in chunks:
         ours.feed(chunk)
@@ -78,6 +78,45 @@ def test_both_ways_give_the_same(stream: bytes, cuts: list[int], messages: int, 
     assert outcome(known(True), chunks, messages, octets) == outcome(known(False), chunks, messages, octets)
 
 
+def by_records(ours: Conversation, chunks: list[bytes]) -> list[Any]:
+    """The same as `outcome`, where each chunk that is one message of known words is taken as such."""
+    found: list[Any] = []
+    for chunk in chunks:
+        message = ours.take_known(chunk)
+        if message is None:
+            found += outcome(ours, [chunk], 256, 262_144)
+            if isinstance(found[-1], dict):
+                return found
+        else:
+            found += [message, *outcome(ours, [b""], 256, 262_144)]
+    return found
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(written(), max_size=6))
+def test_records_give_the_same(chunks: list[bytes]) -> None:
+    """Messages, faults, and what is known of the conversation, for records that are read by themselves."""
+    assert by_records(known(True), chunks) == outcome(known(False), chunks, 256, 262_144)
+
+
+@pytest.mark.parametrize("name", ["disk", "new", "ü", "", "a b", "w" * 256, "\ud800"])
+@pytest.mark.parametrize("message_id", [0, 1, 4, 2**31 - 1, 2**31, -1])
+@pytest.mark.parametrize("state", ["free", "full", "before hello"])
+def test_a_check_is_sent_the_same_way(name: str, message_id: int, state: str) -> None:
+    """The short way and `send` give the same bytes or the same error, and leave the same outstanding."""
+    found = []
+    for is_short in (True, False):
+        ours = Conversation(Role.HELEN) if state == "before hello" else known(True)
+        if state == "full":
+            ours.outstanding.update(dict.fromkeys(range(100, 161), "disk"))
+        try:
+            said: Any = ours.check(name, message_id, b"{}") if is_short else ours.send(m.Check(name, message_id, b"{}"))
+        except LocalProtocolError as error:
+            said = str(error)
+        found.append((said, dict(ours.outstanding)))
+    assert found[0] == found[1]
+
+
 def test_every_cut_of_good_ones() -> None:
     """In two and in three, with the owner's own message in between."""
     stream = b"report s 1 disk 2\n{}\nresult 2 load 3\na\nb\nreport s 2 load 0\n\nresult 1 disk 2\n{}\n"
@@ -90,7 +129,7 @@ def test_every_cut_of_good_ones() -> None:
 
 
 def test_a_result_asked_for_in_the_middle_of_a_turn() -> None:
-    """What the owner says while it hears counts at once: an answer to it may be in the same chunk."""
+    """The owner's words while it hears count at once: an answer to it may be in the same chunk."""
     ours = known(True)
     ours.feed(b"report s 1 disk 2\n{}\nresult 5 disk 2\n{}\n")
     heard = []

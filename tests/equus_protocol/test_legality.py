@@ -1,4 +1,4 @@
-"""Who may say what when: the table of docs/protocol.rst section 7, as it stands there, against the code."""
+"""Tests who may say what when: the table of docs/protocol.rst section 7, as it stands there, against the code."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_what_the_peer_may_say(role: Role, state: State, kind: type) -> None:
 
 
 def expected_slug(role: Role, state: State, kind: type) -> str:
-    """What is said for something illegal: docs/protocol.rst, sections 2 and 3."""
+    """Return the slug for something illegal: docs/protocol.rst, sections 2 and 3."""
     sender, newest = role.peer, 1 if state is State.READY_1 else 2
     if WORD[kind] not in {form.command for form in FORMS if form.sender is sender and form.version <= newest}:
         return "unknown-command"

@@ -54,7 +54,7 @@ def reason(envelope: bytes, **more: Any) -> str:
 
 
 def test_a_good_manifest_is_read_whole() -> None:
-    """What was built is what is read; the digest is that of the signed bytes."""
+    """The manifest that is read is the one that was built; the digest is that of the signed bytes."""
     rings, agent = [{"percent": 1}], {"version": "0.2.0", "files": {"equus/main.py": {"sha256": "a" * 64, "size": 5}}}
     text = build(FILES, 7, CREATED, EXPIRES, rings=rings, agent=agent)
     envelope = sign(text, [ANNA, BERT])
@@ -89,7 +89,7 @@ def test_keys_may_be_pinned_as_bytes() -> None:
 
 @pytest.mark.adversary(29)
 def test_arbitrary_software_attack() -> None:
-    """What without a signature is refused: no signature, a signature of other bytes, a changed byte."""
+    """A manifest without a good signature is refused: no signature, a signature of other bytes, a changed byte."""
     document = json.loads(signed())
     assert reason(json.dumps(document | {"signatures": []}).encode()) == "bad-signature"
     text = document["signed"]
@@ -124,7 +124,7 @@ def test_going_back_is_a_new_version() -> None:
 
 
 def test_freeze_attack() -> None:
-    """A Helen who holds back news can do so only until what she shows expires."""
+    """A Helen that holds back news can do so only until its manifest expires."""
     assert verify(signed(), PINNED, EXPIRES - 0.001)
     assert reason(signed(), now=EXPIRES) == "expired"
     assert reason(signed(), now=EXPIRES + 1, held=verify(signed(), PINNED, NOW)) == "expired"
@@ -323,7 +323,7 @@ def test_hostile_documents_raise_nothing_else() -> None:
     "", "x", "====", base64.b64encode(b"x" * 63).decode(), "é" * 64, "A" * 86 + "==", "A" * 10_000,
 ])  # fmt: skip
 def test_signatures_that_are_none(signature: str) -> None:
-    """What isn't base64, or of another length, is a bad signature like any other."""
+    """A signature that isn't base64, or of another length, is a bad signature like any other."""
     envelope = json.dumps({"signed": made().decode(),
                            "signatures": [{"key": key_id(ANNA.public_key()), "signature": signature}]})  # fmt: skip
     assert reason(envelope.encode()) == "bad-signature"

@@ -88,7 +88,7 @@ def manifest(**changes: Any) -> bytes:
     ({"agent": {"version": "1", "files": {"equus/main.py": {"sha256": "0" * 64, "size": 1}}}}, ""),
 ])  # fmt: skip
 def test_numbers_and_names(changes: dict[str, Any], said: str) -> None:
-    """What an agent would refuse can't be built, and the sentence names it."""
+    """A manifest that an agent would refuse can't be built, and the sentence names it."""
     if not said:
         assert verify(sign(manifest(**changes), [ANNA]), PINNED, 150.0).version == changes.get("version", 3)
         return

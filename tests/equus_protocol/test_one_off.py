@@ -38,7 +38,7 @@ def reason(blob: bytes, now: float = NOW + 1, threshold: int = 1) -> str:
 
 
 def test_an_order_is_read_whole() -> None:
-    """What was built is what is read, and a check beside its libraries."""
+    """The order that is read is the one that was built, and a check beside its libraries."""
     order = one_off.read(packed(ANNA, BERT), KEYS, 2, NOW + 1)
     assert (order.id, order.check, order.args, order.on) == (ID, "disk", {"path": "/"}, ("web-1",))
     assert (order.source, order.libraries) == (b"return 1", {"text": b"return 2"})
@@ -161,7 +161,7 @@ def test_noise(blob: bytes) -> None:
 
 @pytest.mark.parametrize("change", [{"args": []}, {"id": None}, {"on": "web-1"}, {"files": []}, {"expires": "soon"}])
 def test_a_signed_document_is_judged_all_the_same(change: dict[str, Any]) -> None:
-    """Who has the key can still write nonsense; it is refused, and does no harm."""
+    """A signer with the key can still write nonsense; it is refused, and does no harm."""
     document = json.loads(made()) | change
     envelope = sign(json.dumps(document).encode(), [ANNA])
     assert reason(one_off.pack(envelope, FILES)) == "malformed"

@@ -29,7 +29,7 @@ def transcripts() -> list[list[str]]:
 
 
 def sides(lines: list[str]) -> list[tuple[Role, bytes]]:
-    """Who sends what, in turns."""
+    """Return who sends what, in turns."""
     said = [line for line in lines if not line.startswith("#")]
     turns = groupby(said, key=lambda line: Role.EQUUS if line[0] == ">" else Role.HELEN)
     return [(role, "".join(line[2:] + "\n" for line in part).encode()) for role, part in turns]
@@ -49,7 +49,7 @@ def hear(ours: Conversation, data: bytes) -> tuple[list[m.Message], str | None]:
 
 @pytest.mark.parametrize("lines", transcripts(), ids=lambda lines: " / ".join(lines)[:60])
 def test_a_transcript_of_the_page(lines: list[str]) -> None:
-    """What each side says is heard by the other, and is what our code says itself."""
+    """Each side hears what the other says, and our code says the same."""
     ends = {role: Conversation(role) for role in Role}
     fault = None
     for role, data in sides(lines):

@@ -1,4 +1,5 @@
-"""What holds of every stream of bytes: any split gives the same, everything comes back, nothing unexpected is raised.
+"""Tests what holds of every stream of bytes: any split gives the same, everything comes back, nothing unexpected is
+raised.
 
 EQUUS_PROTOCOL_CASES sets the number of random streams (20,000 by default); by hand:
 
@@ -44,7 +45,7 @@ def agreed(role: Role) -> Conversation:
 
 
 def outcome(ours: Conversation, chunks: Iterable[bytes]) -> Outcome:
-    """All messages, and the slug of what was wrong in the end. What is held never exceeds one blob."""
+    """All messages, and the slug of what was wrong in the end. The held bytes never exceed one blob."""
     heard: list[m.Message] = []
     try:
         for chunk in chunks:
@@ -129,7 +130,7 @@ def messages_of(form: Form) -> st.SearchStrategy[m.Message]:
 @settings(max_examples=40, deadline=None, database=None)
 @given(data=st.data())
 def test_every_message_comes_back(form: Form, data: st.DataObject) -> None:
-    """What is encoded is decoded to the same value, whatever its fields, and takes one line and one blob."""
+    """A message is decoded to the same value, whatever its fields, and takes one line and one blob."""
     message = data.draw(messages_of(form))
     ours = Conversation(form.sender.peer)
     if form.message is m.Hello:
@@ -245,7 +246,7 @@ CHUNK = b"x" * 16_384
     ([b"report s 1 a 0\n\n" * 4_000] * 2, 2**18),
 ], ids=["great blob", "announced", "no LF", "half lines", "reports"])  # fmt: skip
 def test_what_a_peer_makes_us_hold(chunks: list[bytes], most: int) -> None:
-    """What is held is bounded by one blob and one chunk, whatever is sent."""
+    """The held bytes are bounded by one blob and one chunk, whatever is sent."""
     assert traced_peak(chunks) < most
 
 

@@ -316,7 +316,7 @@ def test_a_status_line_below_other_text_is_no_status() -> None:
     ("status ok x\nmetric a int 1\nmetric b int 12\n", [("a", 1.0), ("b", 12.0)], None), ("status ok x", [], None),
 ])  # fmt: skip
 def test_a_word_at_a_cut_is_no_figure(text: str, metrics: list[tuple[str, float]], number: int | None) -> None:
-    """What may go on behind the cut is left out, and counted (F21)."""
+    """A figure that may go on behind the cut is left out, and counted (F21)."""
     document = parse_plugin(text.encode(), 0, was_cut=True)
     assert [(each.name, each.value) for each in document.metrics] == metrics
     assert document.truncated.get("metrics") == number
@@ -406,7 +406,7 @@ SLOW = {
 @pytest.mark.adversary(18)
 @pytest.mark.parametrize("text", SLOW.values(), ids=SLOW)
 def test_a_megabyte_of_malice_takes_no_time(text: str) -> None:
-    """What is linear ends within some 50 ms of CPU, what is quadratic takes minutes: 2 s tell them apart anywhere."""
+    """A linear reader ends within some 50 ms of CPU, a quadratic one takes minutes: 2 s tell them apart anywhere."""
     began = time.process_time()
     parse(text.encode())
     parse_plugin(text.encode(), 0)
@@ -433,7 +433,7 @@ _DOCUMENTS = st.builds(
 @settings(max_examples=150, deadline=None, database=None)
 @given(_DOCUMENTS)
 def test_documents_come_back(document: ResultDocument) -> None:
-    """What to_json writes is what parse reads, and it is JSON that any reader takes."""
+    """parse reads what to_json writes, which is JSON that any reader takes."""
     text = json.dumps(to_json(document), allow_nan=False)
     assert parse(text.encode()) == document
     assert parse(json.dumps(to_json(document), ensure_ascii=False).encode()) == document
@@ -481,3 +481,16 @@ def test_mutated_documents_never_raise() -> None:
         for _ in range(rng.randrange(3)):
             text[rng.randrange(len(text))] = rng.choice(b'"{}[],:\\0\xff')
         assert is_sound(parse(bytes(text)))
+
+
+CROSSING = st.lists(
+    st.sampled_from([b"\xff", b"a", b"\xc3", b"\xa9", "é".encode(), "☃".encode(), "🐎".encode(), b"\xf0\x9f"])
+)
+
+
+@given(around=CROSSING.map(b"".join), back=st.integers(0, 40), pieces=st.integers(1, 2))
+@settings(deadline=None, max_examples=200)
+def test_bytes_that_are_no_text_are_read_in_pieces(around: bytes, back: int, pieces: int) -> None:
+    """Whatever stands where one piece ends and the next begins, the text is that of one call for all of it."""
+    blob = b"\xff" + b"z" * (pieces * 16 * 1024 - 1 - back) + around + b"z" * 50
+    assert parse(blob) == opaque(blob.decode("utf-8", "backslashreplace"))

@@ -71,7 +71,7 @@ def test_bare_keys_begin_where_they_signed() -> None:
 
 @pytest.mark.adversary(30)
 def test_root_with_only_the_new_keys_signature() -> None:
-    """Whoever has Helen can make a key and sign with it; the old key has not said so."""
+    """An attacker on Helen can make a key and sign with it; the old key has not said so."""
     assert reason(roots.follow_all, [root(2, [MALLORY], [MALLORY])], held(1, ANNA)) == "bad-signature"
     assert reason(roots.follow, root(2, [MALLORY], [MALLORY]), held(1, ANNA)) == "bad-signature"
 
@@ -144,7 +144,7 @@ def judged(statement: bytes | None, now: float = NOW, newest: float = 0.0) -> Fr
 
 
 def test_a_fresh_manifest() -> None:
-    """Of this manifest, by the online key, within the day; on both sides of the end of it."""
+    """It is of this manifest, by the online key, within the day; on both sides of the end of it."""
     assert judged(said()) == Freshness(7, DOCUMENT.digest, NOW)
     assert judged(said(), NOW + LIFE - 1).expires == NOW + LIFE
     assert reason(judged, said(), NOW + LIFE) == "frozen"
@@ -169,7 +169,9 @@ SEEN = [
 
 @pytest.mark.parametrize(("of", "newer", "refused"), SEEN)
 def test_an_older_statement(of: bytes, newer: float, refused: str | None) -> None:
-    """Of the same manifest it says the same: another Helen of the network made it. Of another it is held back. (J7)"""
+    """One of the same manifest says the same: another Helen of the network made it. One of another manifest is held
+    back. (J7)
+    """
     seen = Freshness(read_unverified(of).version, read_unverified(of).digest, NOW + newer)
 
     def verified() -> Freshness:
@@ -183,7 +185,7 @@ def test_an_older_statement(of: bytes, newer: float, refused: str | None) -> Non
 
 
 def test_freshness_of_another_manifest() -> None:
-    """What was said of another set, or under the same number."""
+    """A statement of another set is refused, also under the same number."""
     assert reason(judged, said(of=OTHER)) == "frozen"
     assert reason(judged, said(version=8)) == "frozen"
     assert reason(judged, said(digest="0" * 64)) == "frozen"
@@ -196,7 +198,7 @@ def test_freshness_by_a_wrong_key() -> None:
 
 
 def test_freshness_introduces_no_files() -> None:
-    """What the online key signs is no manifest and no root, whatever is written into it."""
+    """A document that the online key signs is no manifest and no root, whatever is written into it."""
     files = {"evil.lua": {"sha256": "a" * 64, "size": 1}}
     statement = said(files=files, expires=NOW + LIFE, threshold=1)
     assert reason(verify, statement, keys_of(ANNA), NOW) == "bad-signature"

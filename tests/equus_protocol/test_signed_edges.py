@@ -140,7 +140,7 @@ def test_how_long_an_envelope_is() -> None:
 
 
 def test_a_wrong_file() -> None:
-    """Of another name or with other bytes."""
+    """A file of another name or with other bytes is refused."""
     document = manifest.verify(a_manifest(files={"a.lua": {"sha256": entry(b"x").sha256, "size": 1}}), PINNED, NOW)
     assert refused(manifest.verify_file, document, "a.lua", b"x") is None
     for name, content in (("a.lua", b"y"), ("b.lua", b"x")):
@@ -215,7 +215,7 @@ def test_the_next_root(held: int, version: int, reason: str | None) -> None:
 
 
 def test_roots_in_a_row() -> None:
-    """Those up to the held one are passed over, and so are those that bare keys have not signed."""
+    """Roots up to the held one are passed over, and so are those that bare keys have not signed."""
     row = [a_root(version=version) for version in (1, 2, 3)]
     stranger = manifest.sign(roots.build(1, PUBLIC[3:4], 1, None), KEYS[3:4], roots.TYPE)
     bare = Root({key_id(PUBLIC[0]): PUBLIC[0]})

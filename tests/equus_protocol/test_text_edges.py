@@ -40,7 +40,7 @@ def of_json(**fields: Any) -> ResultDocument:
     ("inf", None),
 ])  # fmt: skip
 def test_decimals(text: str, value: float | None) -> None:
-    """What a float can hold, of three hundred characters."""
+    """A decimal that a float can hold is read, up to three hundred characters."""
     assert _decimal(text) == value
 
 
@@ -251,7 +251,7 @@ def test_how_many_figures_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None
     ("'a b'=1 'c", "'a b'=1 ", "'c"), ("x 'a b'=1", "x 'a ", "b'=1"), (" ", " ", ""),
 ])  # fmt: skip
 def test_whole_words(text: str, whole: str, cut: str) -> None:
-    """What stands before the place where the end is lost."""
+    """The words before the place where the end is lost are kept."""
     assert _whole_words(text) == (whole, cut)
 
 

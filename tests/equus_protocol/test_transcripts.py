@@ -262,7 +262,7 @@ def test_trace_reads_like_the_page() -> None:
 
 
 def test_outstanding_survives_the_end() -> None:
-    """Whoever waits for an answer can be told that none will come."""
+    """A caller that waits for an answer can be told that none will come."""
     stage = play(HELEN, HELLO_1, "> check a 1 # << {}", "> check b 2 # << {}")
     stage.ours.hang_up()
     assert stage.ours.outstanding == {1: "a", 2: "b"}

@@ -203,7 +203,7 @@ def test_what_waits_is_sent_before_the_end() -> None:
 
 
 def test_a_side_that_takes_nothing_allows_nothing() -> None:
-    """What comes is written all the same; when it takes again more is allowed."""
+    """Bytes that come are written all the same; when it takes again more is allowed."""
     one = One(granted=WINDOW)
     one.stream.attach(one.local)
     assert one.sent == []

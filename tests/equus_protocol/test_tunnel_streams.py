@@ -166,7 +166,7 @@ def test_when_a_connection_fills_up_in_the_middle_of_a_turn_the_others_are_first
 
 @pytest.mark.parametrize("ends", ["helen", "agent"])
 def test_a_stream_that_ends_is_sent_to_its_end(ends: str) -> None:
-    """What was read before the end arrives; then both close, the other local side ends, and the id is free."""
+    """Bytes that were read before the end arrive; then both close, the other local side ends, and the id is free."""
     stage = Stage()
     ours, theirs, here, there = stage.open()
     reasons: list[str] = []

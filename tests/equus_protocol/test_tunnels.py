@@ -271,7 +271,7 @@ def test_windows_are_few() -> None:
 
 
 def test_an_end_is_silent_once_either_side_has_closed() -> None:
-    """What waits is not sent any more, and nothing more is allowed."""
+    """Bytes that wait are not sent any more, and nothing more is allowed."""
     for closer in Role:
         pair = opened(window=MAX_FRAME, back=MAX_FRAME)
         end = TunnelEnd(7, pair.account(Role.EQUUS))

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from groundwork.atomic_write import Disk, remove_leftovers, sync_file, sync_folder, temporary_name, write_durably
+from groundwork.atomic_write import (
+    Disk,
+    remove_leftovers,
+    sync_file,
+    sync_folder,
+    temporary_name,
+    write_all_durably,
+    write_durably,
+)
 
 STEPS = ["remove", "create", "write", "sync", "rename", "sync_folder"]
 
@@ -64,6 +72,16 @@ def test_each_step_in_its_order(tmp_path: Path) -> None:
     disk = Failing()
     write_durably(tmp_path / "file", b"content", disk=disk)
     assert disk.calls == STEPS
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_many_files_of_a_folder(tmp_path: Path, count: int) -> None:
+    """Each content is durable before its name, and one sync of the folder is for all names."""
+    disk, contents = Failing(), {f"file-{number}": b"%d" % number for number in range(count)}
+    write_all_durably(tmp_path, contents, disk=disk)
+    assert disk.calls == STEPS[:-1] * count + STEPS[-1:]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == contents
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} <= {0o600}
 
 
 @pytest.mark.parametrize("step", STEPS[:-1])

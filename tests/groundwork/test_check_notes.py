@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,9 @@ GOOD: list[tuple[str, str]] = [
     ("runbook", "https://wiki.example.org/a?check={check}&on={agent}#x"),
     ("runbook", "https://[2001:db8::1]:8443/x"),
     ("runbook", "https://h/" + "x" * (MOST_URL - 10)),
+    ("runbook", "HTTPS://anna:x@h:065/?q"),
+    ("runbook", "https://h:?#"),
+    ("runbook", "https://h:65535"),
     ("owner", "Team Größe"),
     ("owner", "x" * MOST_OWNER),
     ("notes", "one\n\ttwo <script>"),
@@ -30,6 +35,13 @@ BAD: list[tuple[str, Any]] = [
     ("runbook", 'https://h/"onclick'),
     ("runbook", "https://h:x/"),
     ("runbook", "https://[h/"),
+    ("runbook", "https://[1]/"),
+    ("runbook", "https://[::1]x/"),
+    ("runbook", "https://h:65536/"),
+    ("runbook", "https://h:443:1/"),
+    ("runbook", "https://:443/"),
+    ("runbook", "https://anna@/x"),
+    ("runbook", "https:h/x"),
     ("runbook", "https://h/ü"),
     ("runbook", "https://h/\n"),
     ("runbook", "https://h/" + "x" * (MOST_URL - 9)),
@@ -82,3 +94,9 @@ def test_names_are_put_in_as_parts_of_an_address() -> None:
     notes = CheckNotes("https://h/{agent}/{check}?a={agent}")
     assert notes.of("../x", "{agent}").runbook == "https://h/..%2Fx/%7Bagent%7D?a=..%2Fx"
     assert NO_NOTES.of("a", "b") is NO_NOTES
+
+
+@given(st.text())
+def test_a_name_is_quoted_as_urllib_does_it(name: str) -> None:
+    with suppress(UnicodeEncodeError):
+        assert CheckNotes("https://h/{agent}").of(name, "x").runbook == f"https://h/{quote(name, safe='')}"

@@ -30,7 +30,7 @@ def test_the_verb_behind_it() -> None:
 
 
 def test_a_plural_of_its_own() -> None:
-    """Of nouns that don't follow the rule."""
+    """Nouns that don't follow the rule have one."""
     assert [count(number, "series", "series") for number in (1, 2)] == ["1 series", "2 series"]
 
 
@@ -49,7 +49,7 @@ OTHERS = {
     "len(paths)": "more than a limit", "len(names)": "more than a limit", "len(found)": "more than a limit",
     "len(listed)": "more than a limit", "len(listed) - len(refused)": "the words of NRDP",
     "most": "a quota that is used up", "len(rows)": "more than a limit",
-    "wrote.total()": "`3 of the 4`", "same": "`all 4 changes, flaps and decisions`",
+    "written": "`3 of the 4`", "same": "`all 4 changes, flaps and decisions`",
     "name": "who runs", "row.agent": "which runs", "job_id": "which runs", "self._parts.version": "which runs",
     "path": "which changes",
 }  # fmt: skip

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from groundwork.durations import LONGEST, parse_duration, words_of, write_duration
 
@@ -74,3 +77,15 @@ def test_written_and_read_again(seconds: float, text: str) -> None:
     """None is rounded, or has an exponent, however long it is."""
     assert write_duration(seconds) == text
     assert parse_duration(text) == seconds
+
+
+@given(st.from_regex(r"[0-9]{1,12}(\.[0-9]{1,9})?(ms|s|m|h|d)", fullmatch=True))
+def test_as_exact_as_decimal(text: str) -> None:
+    """It is the float that is nearest to the product, and refused beyond the bound by any digit at all."""
+    number, unit = text.rstrip("dhms"), text.lstrip("0123456789.")
+    exact = Decimal(number) * Decimal({"ms": "0.001", "s": "1", "m": "60", "h": "3600", "d": "86400"}[unit])
+    if exact > LONGEST:
+        with pytest.raises(ValueError, match="must be between"):
+            parse_duration(text)
+    else:
+        assert parse_duration(text) == float(exact)

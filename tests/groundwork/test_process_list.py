@@ -47,7 +47,9 @@ def test_what_the_next_start_gets() -> None:
     "words", [["--join", "s3cret", "x"], ["--token=s3cret"], ["x", "--join=s3cret", "--token", "s3cret"]]
 )
 def test_the_list_of_processes(words: list[str]) -> None:
-    """What other users read has no secret any more, and is as long as before; Python has its arguments still (F46)."""
+    """The text that other users read has no secret any more, and is as long as before; Python has its arguments still
+    (F46).
+    """
     root = Path(__file__).parents[2]
     said = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words], cwd=root, capture_output=True, text=True, check=True

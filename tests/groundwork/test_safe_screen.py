@@ -1,4 +1,4 @@
-"""What a recorded terminal may make of the one that plays it: it draws, and does nothing else, however it is cut."""
+"""Tests what a recorded terminal may do to the one that shows it: it draws, and no more, however it is cut."""
 
 from __future__ import annotations
 

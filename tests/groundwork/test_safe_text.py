@@ -57,7 +57,7 @@ def test_what_is_only_text(text: str) -> None:
 
 @given(st.text(alphabet=st.characters(codec=None)))
 def test_nothing_unsafe_is_left(text: str) -> None:
-    """Of no text at all; what is safe is not changed again; JSON means the same as before."""
+    """No text keeps anything unsafe; a safe one is not changed again; JSON means the same as before."""
     for made, keep in ((safe_line(text), ""), (safe_text(text), "\n\t"), (json_text([text]), "")):
         assert not [c for c in made if unicodedata.category(c) in UNSAFE and c not in keep]
     assert safe_line(safe_line(text)) == safe_line(text)

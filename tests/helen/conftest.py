@@ -34,10 +34,11 @@ def inbox() -> Inbox:
 
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What Helen does in a thread of the reactor's is done at once: there is no reactor here."""
+    """Do at once what Helen does in a thread of the reactor's: there is no reactor here."""
     for module in (
         "files.watched_file", "library.check_folder", "sessions.rollout_control", "sessions.session_service",
-        "library.library", "library.linter", "library.push_checks", "library.releases", "web.bodies",
+        "library.adopted_sets", "library.linter", "library.publisher", "library.push_checks", "library.pushes",
+        "library.releases", "library.ring_control", "library.set_builder", "web.bodies",
     ):  # fmt: skip
         monkeypatch.setattr(f"helen.{module}.deferToThread", maybeDeferred)
     yield

@@ -127,7 +127,9 @@ def test_one_that_enrols_and_never_comes(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize(("gone_for", "left"), [(0.0, DAY), (DAY / 2, DAY / 2), (5 * DAY, REACH_SECONDS), (-DAY, DAY)])
 def test_a_start_goes_on_from_what_was_known(fleet: Fleet, gone_for: float, left: float) -> None:
-    """Whoever was away for too long meanwhile has ten minutes to come back; a clock that was set back adds nothing."""
+    """An agent that was away for too long meanwhile has ten minutes to come back; a clock that was set back adds
+    nothing.
+    """
     fleet.agents["pod"].last_seen = WALL - gone_for
     looking = fleet.begun()
     fleet.steady += left - 1.0

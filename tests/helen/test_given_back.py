@@ -1,4 +1,6 @@
-"""What has ended is freed at once: megabytes that nobody read must not wait for the garbage collector."""
+"""Tests that the memory of an ended object is freed at once: megabytes that nobody read must not wait for the garbage
+collector.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ class Quiet(Protocol):
 
 
 class Buffering:
-    """What Twisted's transports keep of what the kernel doesn't take."""
+    """Keeps what the kernel doesn't take, as Twisted's transports do."""
 
     def __init__(self) -> None:
         self.dataBuffer, self.offset = b"x" * 100, 40
@@ -87,7 +89,7 @@ def test_what_was_not_sent() -> None:
 
 @pytest.mark.parametrize("hangs_up", [False, True])
 def test_a_question(hangs_up: bool) -> None:
-    """Who asked and what was asked hold each other; both are free when it has ended."""
+    """The caller and the question hold each other; both are free when it has ended."""
 
     class Asker:
         def __init__(self, runs: LiveQueries) -> None:

@@ -1,4 +1,6 @@
-"""What only real processes prove: signals, second starts, taken ports, systemd, daemons. Few, since each is a start."""
+"""Tests what only real processes prove: signals, second starts, taken ports, systemd, daemons. Few, since each is a
+start.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helen_running import TWIST, TWISTD, Program, Running, pulse, wait_until
+from helen_running import PATIENCE, TWIST, TWISTD, Program, Running, pulse, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -51,7 +53,9 @@ def manager(folder: Path) -> Iterator[tuple[dict[str, str], Callable[[], list[st
 
 
 def test_a_life_under_systemd(start: Callable[..., Running], tmp_path: Path) -> None:
-    """READY once she serves, a watchdog, SIGHUP that reads all again, SIGTERM: status 0 and nothing left behind."""
+    """It says READY once it serves, and has a watchdog, SIGHUP that reads all again, SIGTERM: status 0 and nothing left
+    behind.
+    """
     with manager(tmp_path) as (variables, heard):
         config = tmp_path / "helen.toml"
         config.write_text('minimum_equus = "1.0"\n')
@@ -73,20 +77,20 @@ def test_a_life_under_systemd(start: Callable[..., Running], tmp_path: Path) -> 
         assert told == ["signing_keys", "insecure_plaintext"]
 
         helen.signal(signal.SIGTERM)
-        assert helen.program.wait(20.0) == 0, helen.program.said
+        assert helen.program.wait() == 0, helen.program.said
         assert "STOPPING=1" in heard()
     assert {"run.json", "control.sock"} & {path.name for path in helen.state.iterdir()} == set()
     assert "Traceback" not in helen.program.said
 
 
 def test_sigterm_with_connections_of_all_kinds(start: Callable[..., Running]) -> None:
-    """Strangers that say nothing, and a client of the API in the middle of a question, don't hold her up."""
+    """Strangers that say nothing, and a client of the API in the middle of a question, don't hold it up."""
     helen = start().up()
     host, port = helen.run["agents"].split(":")
     strangers = [socket.create_connection((host, int(port))) for _ in range(50)]
     wait_until(lambda: helen.client.get("/api/v1/status")["agents"]["known"] == 0, "answer")
     helen.signal(signal.SIGTERM)
-    assert helen.program.wait(20.0) == 0, helen.program.said
+    assert helen.program.wait() == 0, helen.program.said
     for stranger in strangers:
         stranger.close()
     assert "Traceback" not in helen.program.said
@@ -123,7 +127,7 @@ def test_bad_options(tmp_path: Path) -> None:
 
 
 def test_sockets_of_systemd(start: Callable[..., Running]) -> None:
-    """Both ports are given, by name; she binds none herself, and what waits in them is served."""
+    """Both ports are given, by name; Helen binds none itself, and serves the connections that wait in them."""
     with socket.create_server(("127.0.0.1", 0)) as agents, socket.create_server(("127.0.0.1", 0)) as web:
         addresses = ["{}:{}".format(*each.getsockname()) for each in (agents, web)]
         early = socket.create_connection(web.getsockname())
@@ -135,7 +139,7 @@ def test_sockets_of_systemd(start: Callable[..., Running]) -> None:
             extra={"LISTEN_FDS": "2", "LISTEN_FDNAMES": "web:agents"},
         ).up()  # fmt: skip
         assert [helen.run["agents"], helen.run["web"]] == addresses
-        early.settimeout(20)
+        early.settimeout(PATIENCE)
         assert early.recv(100).startswith(b"HTTP/1.1 401 ")
         early.close()
 
@@ -145,7 +149,7 @@ def test_twist(start: Callable[..., Running]) -> None:
     helen = start(runner=TWIST).up()
     assert helen.client.get("/api/v1/status")["agents"]["known"] == 0
     helen.signal(signal.SIGTERM)
-    assert helen.program.wait(10.0) == 0, helen.program.said
+    assert helen.program.wait() == 0, helen.program.said
 
 
 def test_a_daemon(tmp_path: Path) -> None:
@@ -168,13 +172,13 @@ def test_a_daemon(tmp_path: Path) -> None:
         assert f"is in use by process {run['pid']}: stop that one" in (tmp_path / "e.log").read_text()
     finally:
         os.kill(run["pid"], signal.SIGTERM)
-    wait_until(lambda: not (tmp_path / "d.pid").exists(), "end of the daemon", 10.0)
+    wait_until(lambda: not (tmp_path / "d.pid").exists(), "end of the daemon")
     assert not (tmp_path / "state/run.json").exists()
 
 
 @pytest.mark.adversary(55)
 def test_kill_and_start_again(start: Callable[..., Running]) -> None:
-    """What a crash leaves behind (sockets, files half judged) hinders nobody; what was published is there at once."""
+    """The remains of a crash (sockets, files half judged) hinder nobody; the published set is there at once."""
     helen = start()
     (helen.checks / "pulse.lua").write_text(pulse())
     helen.up()
@@ -195,14 +199,14 @@ def test_a_saved_check_is_live_within_seconds(start: Callable[..., Running]) -> 
         return {check["name"] for check in helen.client.get("/api/v1/checks")["checks"]}
 
     (helen.checks / "one.lua").write_text(pulse())
-    wait_until(lambda: published() == {"one"}, "set", 20.0)
+    wait_until(lambda: published() == {"one"}, "set")
     (helen.checks / ".two.tmp").write_text(pulse())
     (helen.checks / ".two.tmp").rename(helen.checks / "two.lua")
-    wait_until(lambda: published() == {"one", "two"}, "set", 20.0)
+    wait_until(lambda: published() == {"one", "two"}, "set")
     helen.checks.rename(helen.folder / "old")
     helen.checks.mkdir()
     (helen.checks / "three.lua").write_text(pulse())
-    wait_until(lambda: published() == {"three"}, "set", 20.0)
+    wait_until(lambda: published() == {"three"}, "set")
 
 
 @pytest.mark.adversary(53)
@@ -219,7 +223,7 @@ def test_a_full_disk(start: Callable[..., Running]) -> None:
         wait_until(lambda: helen.client.get("/api/v1/status")["journal"]["trouble"], "trouble")
         assert helen.client.get("/api/v1/agents")["agents"][0]["connected"] is True
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        agent.settimeout(20.0)
+        agent.settimeout(PATIENCE)
         heard = b""
         while b"ack s 1\n" not in heard:
             heard += (more := agent.recv(65_536))

@@ -19,7 +19,7 @@ NEEDED = ("helen_self.lua", "certificate_self.lua", "lib")
 
 @pytest.fixture
 def helen(tmp_path: Path) -> Iterator[Running]:
-    """With the two checks, and web-1, which may use her socket and knows her token."""
+    """Start Helen with the two checks, and web-1, which may use its socket and knows its token."""
     checks = tmp_path / "checks"
     checks.mkdir()
     for name in NEEDED:
@@ -60,7 +60,9 @@ def ask(helen: Running, check: str, **args: Any) -> dict[str, Any]:
 
 
 def test_the_monitoring_looks_at_itself(helen: Running, tmp_path: Path) -> None:
-    """Helen by her API and by her socket, and the agent's own certificate: right figures; what is wrong is said."""
+    """Helen is looked at by its API and by its socket, and the agent's own certificate: right figures; what is wrong is
+    said.
+    """
     url, secret = f"http://{helen.run['web']}", (helen.state / "web.token").read_text().strip()
     for way in ({"url": url, "token": {"secret": "helen"}}, {"socket": f"{helen.state}/control.sock"}):
         found = ask(helen, "helen_self", **way)

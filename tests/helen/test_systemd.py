@@ -1,4 +1,4 @@
-"""What systemd tells a service, and what it is told."""
+"""Tests what systemd tells a service, and what it is told."""
 
 import os
 import socket

@@ -10,10 +10,12 @@ import shutil
 import time
 
 import pytest
+from patience import Patience
+from ports import free_port
 
 from equus.spool.spool import Spool
 from helen.cli.local import processes
-from helen.cli.local.processes import Local, address_of, listening
+from helen.cli.local.processes import Local
 from helen.journal.values import Ack
 from helen.journal.verify import check_history
 
@@ -28,8 +30,7 @@ class Mortals(Local):
 
     def __init__(self, folder):
         super().__init__(folder)
-        with listening("127.0.0.1", 0) as free:
-            self.listen = address_of(free)
+        self.listen = f"127.0.0.1:{free_port()}"
         checks = self.state / "checks"
         checks.mkdir(parents=True)
         (checks / "pulse.lua").write_text(PULSE)
@@ -45,7 +46,9 @@ class Mortals(Local):
             entry[1].wait()
 
     def acked(self, name):
-        """What this agent, which is dead, holds to be acknowledged; from a copy, for opening a spool repairs it."""
+        """Return what this agent, which is dead, holds to be acknowledged; from a copy, for opening a spool
+        repairs it.
+        """
         copy = self.folder / f"{name}-spool-copy"
         shutil.copytree(self.folder / name / "spool", copy)
         spool = Spool(copy)
@@ -61,9 +64,9 @@ class Mortals(Local):
 
 
 def wait_until(condition, seconds, what):
-    until = time.monotonic() + seconds
+    bound = Patience(seconds)
     while not condition():
-        assert time.monotonic() < until, f"not within {seconds:g} s: {what}"
+        assert bound.lasts(), f"not within {seconds:g} s: {what}"
         time.sleep(0.1)
 
 

@@ -39,7 +39,7 @@ def pids(state: Path) -> list[int]:
 def test_first_results_a_second_start_and_the_end(tmp_path: Path) -> None:
     """Results of three checks, then all others are there; who starts it again is told; nothing stays behind."""
     state = tmp_path / "state"
-    with quickstart(state, "--seconds", "60", "--listen", "localhost") as first:
+    with quickstart(state, "--seconds", "300", "--listen", "localhost") as first:
         assert first.stdout is not None
         shown, said = [], ""
         for line in first.stdout:
@@ -52,7 +52,7 @@ def test_first_results_a_second_start_and_the_end(tmp_path: Path) -> None:
         assert shown[:3] == ["load", "memory", "uptime"], said
         assert "Helen listens on localhost:" in said  # as she was asked to be called, and as her certificate says
         second = quickstart(state)
-        said, _ = second.communicate(timeout=30)
+        said, _ = second.communicate(timeout=60)
         assert second.returncode == 1
         assert said.startswith(f"Error: The state directory {state / 'helen'} is in use by process ")
         assert len(said.splitlines()) == 1

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from patience import Patience
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.epollreactor import EPollReactor
 from twisted.logger import LogEvent, globalLogPublisher
@@ -28,9 +29,9 @@ class Pump:
         self.reactor.startRunning(installSignalHandlers=False)
 
     def until(self, condition: Callable[[], Any], within: float = PATIENCE) -> Any:
-        deadline = time.monotonic() + within
+        bound = Patience(within)
         while not (found := condition()):
-            assert time.monotonic() < deadline, f"not within {within:g} s"
+            assert bound.lasts(), f"not within {within:g} s"
             self.reactor.iterate(0.02)
         return found
 
@@ -40,7 +41,7 @@ class Pump:
             self.reactor.iterate(0.01)
 
     def result(self, deferred: Any) -> Any:
-        """What a Deferred comes to; its failure is raised."""
+        """Return what a Deferred comes to; its failure is raised."""
         outcome: list[Any] = []
         deferred.addBoth(outcome.append)
         self.until(lambda: outcome)
@@ -111,7 +112,7 @@ def brokers(pump: Pump, tmp_path: Path) -> Iterator[Brokers]:
 
 @pytest.fixture
 def events() -> Iterator[list[LogEvent]]:
-    """What is logged while a case runs."""
+    """Return the list of events that are logged while a case runs."""
     found: list[LogEvent] = []
     globalLogPublisher.addObserver(found.append)
     yield found

@@ -10,7 +10,7 @@ import pytest
 from scale0.broker.sockets import Security
 from scale0.config.keys import AuthorizedKeys, KeyFault, Pair, text_of
 from scale0.endpoint import connection as connection_module
-from scale0.endpoint.negotiation import State, Target
+from scale0.endpoint.effects import State, Target
 from scale0.wire.reader import CurveClient, CurveServer, Kind, Network, new_keys
 from scale0.worker import Worker
 from zerotask.wire import links
@@ -122,7 +122,7 @@ def test_a_broker_that_the_network_names_without_a_key_is_not_called_under_curve
         connection._perform(connection.negotiation._take())
     pump.until(lambda: "group_config names no public_key of the broker x" in connection.trouble)
     assert connection.trouble.startswith(endpoint)
-    pump.until(lambda: worker.state is State.ACTIVE, 20)
+    pump.until(lambda: worker.state is State.ACTIVE)
     assert (connection.negotiation.target.endpoint, heard) == (given, [])
     worker.stopService()
     trap.close()
@@ -218,7 +218,9 @@ def serve(pump, pair: Pair, admitted: set[str], at: str = "tcp://127.0.0.1:*"):
 
 
 def test_a_link_of_zerotask_takes_new_keys_of_both_ends(pump, ring):
-    """Of the broker, and its own, which the broker did not know at first; the trouble is told meanwhile (F34)."""
+    """It takes those of the broker, and its own, which the broker did not know at first; the trouble is told meanwhile
+    (F34).
+    """
     pair, admitted = Pair(*new_keys()), set()
     socket, end, heard = serve(pump, pair, admitted)
     write_key(ring.folder, "b", pair.public)

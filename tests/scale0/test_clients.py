@@ -17,7 +17,7 @@ from scale0.broker.sockets import Security
 from scale0.client import Client, RequestFailed
 from scale0.config.keys import AuthorizedKeys, Pair, write_pair
 from scale0.endpoint.connection import Keys
-from scale0.endpoint.negotiation import State, Target
+from scale0.endpoint.effects import State, Target
 from scale0.wire.reader import new_keys
 from scale0.worker import Refused, Reply, Request, Worker
 
@@ -283,7 +283,7 @@ def test_when_its_broker_dies_a_client_finds_another(pump, brokers, peers):
     peers.active(worker, client, other)
     brokers.stop(a)
     assert list(pump.result(client.request("echo", b"still there")).body) == [b"still there"]
-    pump.until(lambda: worker.state is State.ACTIVE, 10)
+    pump.until(lambda: worker.state is State.ACTIVE)
     assert client.connection.negotiation.target.endpoint == b.sockets.endpoints["frontend"]
     assert worker.connection.negotiation.target.endpoint == b.sockets.endpoints["backend"]
 

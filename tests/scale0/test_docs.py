@@ -46,7 +46,7 @@ def test_the_first_configuration_is_one(brokers):
 
 
 def test_the_page_lists_each_command_of_scale0ctl():
-    """Those that ask a broker in a table, the others where they are needed."""
+    """The commands that ask a broker are in a table, the others where they are needed."""
     assert {name for name in main.commands if f"``{name}``" not in PAGE and f"scale0ctl {name}" not in PAGE} == set()
 
 
@@ -71,7 +71,10 @@ def test_a_peer_that_calls_again_under_its_own_routing_id_is_not_heard(brokers, 
                 socket.set(zmq.ROUTING_ID, name)
             socket.connect(end)
             socket.send_multipart([b"MDPC02", b"\1", b"mmi.service", b"tea"])
-            pump.sit(0.3)
+            if len(sockets) == 2:
+                pump.sit(0.3)  # in which it would be answered
+            else:
+                pump.until(lambda socket=socket: socket.poll(0))
             answered.append(bool(socket.poll(0)))
     finally:
         for socket in sockets:

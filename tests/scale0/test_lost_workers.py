@@ -12,7 +12,7 @@ import pytest
 from scale0 import client as client_module
 from scale0.client import Client
 from scale0.endpoint import requests as requests_module
-from scale0.endpoint.negotiation import State
+from scale0.endpoint.effects import State
 from scale0.wire import frames as wire
 from scale0.wire import options as opt
 from scale0.wire.frames import S0

@@ -31,12 +31,12 @@ def test_majortomos_worker_serves_our_client(pump, brokers):
         for number in range(3):
             parts: list[list[bytes]] = []
             asked = client.request("echo", b"%d" % number, b"", on_partial=lambda body, parts=parts: parts.append(body))
-            pump.until(lambda asked=asked: asked.called, 20)
+            pump.until(lambda asked=asked: asked.called)
             assert (list(pump.result(asked).body), [list(p) for p in parts]) == (
                 [b"re", b"%d" % number, b""],
                 [[b"part"]],
             )
-        pump.until(lambda: worker.poll() is not None, 10)
+        pump.until(lambda: worker.poll() is not None)
         pump.until(lambda: not broker.broker.routing.knows("echo"))
     finally:
         worker.kill()

@@ -11,7 +11,7 @@ from twisted.logger import LogEvent, formatEvent
 
 from scale0 import client as module
 from scale0.client import Client, Reply, RequestFailed
-from scale0.endpoint.negotiation import State
+from scale0.endpoint.effects import State
 from scale0.endpoint.requests import GRACE
 from scale0.wire import options as opt
 

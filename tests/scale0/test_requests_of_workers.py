@@ -8,7 +8,7 @@ import pytest
 from worker_stage import WorkerStage
 
 from scale0 import worker as module
-from scale0.endpoint.negotiation import State
+from scale0.endpoint.effects import State
 from scale0.wire import options as opt
 from scale0.worker import Holder, Refused, Reply
 

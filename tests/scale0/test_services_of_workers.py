@@ -10,7 +10,7 @@ from twisted.logger import LogEvent, LogLevel, formatEvent
 from worker_stage import WorkerStage
 
 from scale0 import worker as module
-from scale0.endpoint.negotiation import State
+from scale0.endpoint.effects import State
 from scale0.endpoint.requests import NotAnswered
 from scale0.wire import options as opt
 from scale0.worker import Refused, Reply

@@ -28,7 +28,7 @@ json.dump([{**render(values), "lint": helm.lint(sys.argv[1], values, strict=True
 
 @attrs.frozen
 class Rendered:
-    """What Helm makes of one set of values: objects by kind, or the error; and what lint says."""
+    """Holds what Helm makes of one set of values: objects by kind, or the error; and what lint says."""
 
     objects: dict[str, dict[str, Any]]
     notes: str

@@ -1,8 +1,8 @@
 """Plays a table of (time, input) -> events against a timeline, under a virtual clock.
 
 A row is `TIME INPUT | EVENT; EVENT`, and a line that begins with `|` goes on with it. An event of another check than
-a/c is written with its name, one at another time than the row's with `@TIME`. What the table leaves out didn't happen:
-the whole of it is compared.
+a/c is written with its name, one at another time than the row's with `@TIME`. Actions that the table leaves out didn't
+happen: the whole of it is compared.
 
     0    ok                      | -> ok
     60   critical                | -> critical soft 1; hold problem critical: soft; again 70

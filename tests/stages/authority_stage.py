@@ -75,7 +75,7 @@ class AuthorityStage:
         return agent(key, self.wait(self.authority.renew(identity, name, csr_of(key), "10.0.0.7", now)))
 
     def audit(self) -> list[tuple[str, str, str, str]]:
-        """Who did what to whom and how, the oldest first."""
+        """Return who did what to whom and how, the oldest first."""
         entries = reversed(self.wait(self.store.call(agent_rows.audit_page)))
         return [(one.actor, one.action, one.subject, one.detail) for one in entries]
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 AXE = Path(__file__).parents[1] / "helen" / "web" / "pages" / "vendor" / "axe.js"
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
+PATIENCE = 60_000  # milliseconds; on a busy machine a page may need more than the 5 s that `expect` waits by itself
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 
 
@@ -25,8 +26,11 @@ def a_browser() -> Iterator[Browser]:
     """Chromium, headless; it is started once for a process of tests."""
     program = shutil.which("chromium")
     assert program is not None, "chromium is missing: `sudo apt-get install --no-install-recommends chromium`"
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, headless=True, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=program, headless=True, args=["--no-sandbox"], timeout=2 * PATIENCE
+        )
         try:
             yield browser
         finally:
@@ -40,6 +44,7 @@ class Tab:
         self.origin, self.context = origin, context
         self.faults: list[str] = []
         self.expected: tuple[str, ...] = ()  # parts of console errors that a test provokes
+        context.set_default_timeout(PATIENCE)
         self.page: Page = context.new_page()
         self.page.on("console", lambda line: self._fault(f"console: {line.text}") if line.type == "error" else None)
         self.page.on("pageerror", lambda error: self._fault(f"script: {error}"))
@@ -59,7 +64,7 @@ class Tab:
         return self.page.goto(self.origin + path, wait_until="load")
 
     def violations(self) -> list[str]:
-        """What axe finds wrong with the page as it is now, a line for each place."""
+        """Return what axe finds wrong with the page as it is now, a line for each place."""
         self.page.evaluate(AXE.read_text() + "; null")
         found = self.page.evaluate("rules => axe.run(document, {runOnly: {type: 'tag', values: rules}})", list(RULES))[
             "violations"

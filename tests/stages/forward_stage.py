@@ -6,7 +6,6 @@ import gzip
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from attrs import frozen
 from cramjam import snappy
 from journal_running import Running
+from patience import Patience
 from telling import DirectStore, Pump
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
@@ -251,9 +251,9 @@ class Stage:
 
     def until(self, happened: Callable[[], Any], what: str) -> Any:
         """Let the reactor turn until something has happened; its value."""
-        deadline = time.monotonic() + PATIENCE
+        bound = Patience(PATIENCE)
         while not (found := happened()):
-            assert time.monotonic() < deadline, f"no {what}"
+            assert bound.lasts(), f"no {what}"
             self.pump.reactor.iterate(0.01)
         return found
 

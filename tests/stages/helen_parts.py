@@ -103,6 +103,9 @@ class Notebook:
         self.events.append(message)
         self.on_heard(connection, message)
 
+    report = result = heard
+    contested = ()
+
     def heard_from(self, connection: AgentConnection) -> None:
         pass
 
@@ -167,7 +170,7 @@ class Peer:
         self.connection.dataReceived(data)
 
     def hear(self) -> list[m.Message]:
-        """What Helen has said since the last time."""
+        """Return what Helen has said since the last time."""
         data = self.transport.value()
         self.transport.clear()
         self.conversation.feed(data)

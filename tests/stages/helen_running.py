@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from patience import Patience
+from ports import free_port
+
 from helen.cli.base.client import Client
 
 PATIENCE = 60.0  # seconds; a busy machine, and an interpreter that starts
@@ -54,10 +57,10 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def wait_until(look: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """What `look` returns once that is true."""
-    until = time.monotonic() + patience
+    """Return what `look` returns once that is true."""
+    bound = Patience(patience)
     while not (found := look()):
-        assert time.monotonic() < until, f"no {what} within {patience:g} s"
+        assert bound.lasts(), f"no {what} within {patience:g} s"
         time.sleep(0.02)
     return found
 
@@ -83,24 +86,25 @@ class Program:
         if self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(10.0)
+                self.process.wait(PATIENCE)
             self.process.kill()
             self.process.wait()
 
 
 class Running:
-    """A Helen on a state directory, with a folder of her own for checks."""
+    """Runs a Helen on a state directory, with a folder of its own for checks."""
 
     def __init__(self, folder: Path, *options: str, runner: list[str] | None = None, **more: Any) -> None:
         self.folder, self.state, self.checks = folder, folder / "state", folder / "checks"
         self.checks.mkdir(parents=True, exist_ok=True)
-        flags = ["--state", str(self.state), "--listen", "127.0.0.1:0", "--web", "127.0.0.1:0"]
+        listen, web = (f"127.0.0.1:{free_port()}" for _ in range(2))  # which it has again if it is started again
+        flags = ["--state", str(self.state), "--listen", listen, "--web", web]
         flags += ["--checks", str(self.checks), "--name", "localhost", *options]
         words = [*(runner or [*TWISTD, "-n", "--pidfile="]), "helen", *flags]
         self.program = Program(words, folder / "helen.log", **more)
 
     def up(self) -> Running:
-        """Once she accepts connections."""
+        """Wait until Helen accepts connections."""
         self.run = wait_until(self._run_file, "run.json")
         return self
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from attrs import define, field
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from patience import Patience
 from tls_talk import leaf
 from twisted.internet.address import IPv4Address
 from twisted.internet.interfaces import IHandshakeListener
@@ -132,6 +133,8 @@ class Recorder(Protocol):
         self.heard += data
         self.on_data(self, data)
 
+    recordReceived = dataReceived
+
     def connectionLost(self, reason: Any = None) -> None:
         self.events.append(f"lost: {reason.type.__name__}")
 
@@ -228,9 +231,9 @@ class Pair:
 
 def serve_until(hub: Any, clock: Clock, clients: list[Client], condition: Callable[[], bool]) -> None:
     """Give turns to a hub and to clients until something is true."""
-    until = time.monotonic() + PATIENCE
+    bound = Patience(PATIENCE)
     while not condition():
-        assert time.monotonic() < until, "it has not come to that"
+        assert bound.lasts(), "it has not come to that"
         if hub.fileno() >= 0 and select.select([hub.fileno()], [], [], 0)[0]:
             hub.doRead()
         clock.advance(0)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from patience import Patience
 
 from helen.journal.journal import Journal, inner_spool
 from helen.journal.values import Ack, Batch, Entry, Origin, Recovery, Trouble
@@ -30,32 +31,60 @@ def entry(
 
 def mark_of(journal: Journal, agent: str, spool: str) -> tuple[int, list[tuple[int, int]]]:
     """Return how far an agent's spool is counted without a hole, and the spans behind the first one."""
-    writer = journal._writer
-    assert writer is not None
-    marks = {(row[0], row[1]): (row[2], row[4]) for row in writer._marks.rows()}
+    numbering = journal._numbering
+    assert numbering is not None
+    marks = {(row[0], row[1]): (row[2], row[4]) for row in numbering.marks.rows()}
     return marks.get((agent, inner_spool(spool)), (0, []))
 
 
+class TurnedJournal(Journal):
+    """A journal that has its last batches handed over when it is closed, as a reactor does that still turns."""
+
+    turn: Callable[[], None]
+
+    def close(self) -> None:
+        super().close()
+        self.turn()
+
+
 class Running:
-    """A journal, and what it said."""
+    """A journal, and what it said. The caller's thread is that of the test: whatever asks for news has a turn first."""
 
     def __init__(self, state: Path, **options: Any) -> None:
         self.state = state
         self.history = state / "history"
         self.segments = state / "history" / "segments"
-        self.batches: list[Batch] = []
-        self.troubles: list[Trouble] = []
+        self._batches: list[Batch] = []
+        self._troubles: list[Trouble] = []
+        self._calls: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._news = threading.Condition()
         options.setdefault("clock", lambda: NOW)
-        self.journal = Journal(
-            state / "journal", state / "history", self._call, self.batches.append, self.troubles.append, **options
+        self.journal = TurnedJournal(
+            state / "journal", state / "history", self._call, self._batches.append, self._troubles.append, **options
         )
+        self.journal.turn = self.turn
         self.recovery = Recovery()
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         with self._news:
-            function(*arguments)
+            self._calls.append((function, arguments))
             self._news.notify_all()
+
+    def turn(self) -> None:
+        """Make the calls that the journal's threads have asked for."""
+        while self._calls:
+            function, arguments = self._calls.popleft()
+            function(*arguments)
+
+    @property
+    def batches(self) -> list[Batch]:
+        self.turn()
+        return self._batches
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        self.turn()
+        return self._troubles
 
     def open(self) -> Running:
         self.recovery = self.journal.open()
@@ -63,11 +92,13 @@ class Running:
 
     def until(self, happened: Callable[[], bool]) -> None:
         """Wait for the threads, at most PATIENCE."""
-        deadline = time.monotonic() + PATIENCE
-        with self._news:
-            while not happened():
-                self._news.wait(0.02)
-                assert time.monotonic() < deadline, f"nothing happened: {self.batches}, {self.troubles}"
+        bound = Patience(PATIENCE)
+        while not happened():
+            self.turn()
+            with self._news:
+                if not self._calls:
+                    self._news.wait(0.02)
+            assert bound.lasts(), f"nothing happened: {self.batches}, {self.troubles}"
 
     def until_records(self, count: int) -> None:
         self.until(lambda: sum(len(batch.records) for batch in self.batches) >= count)

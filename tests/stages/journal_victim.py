@@ -2,7 +2,8 @@
 
     journal_victim.py STATE SEED STEP COUNT
 
-Kills itself the COUNTth time that STEP is reached ("-": never; then its parent does). It goes on where its agents are:
+Kills itself the COUNTth time that STEP is reached ("-": never; then its parent does). STEP may be FIRST>STEP: only what
+comes after FIRST was reached counts. It goes on where its agents are:
 an agent sends again from its first unacked sequence, sometimes twice, and drops some of it with a gap record. Its check
 ids change from run to run, so that there are new series to be written.
 """
@@ -15,7 +16,10 @@ import random
 import signal
 import sys
 import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from journal_running import mark_of
 
@@ -32,11 +36,13 @@ class DeadlyDisk(Disk):
     """Kills the process at a named step."""
 
     def __init__(self, step: str, count: int) -> None:
-        self.step = step
+        self.first, _, self.step = step.rpartition(">")
         self.left = count
 
     def reached(self, step: str) -> None:
-        if step == self.step:
+        if self.first:
+            self.first = "" if step == self.first else self.first
+        elif step == self.step:
             self.left -= 1
             if self.left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -47,13 +53,15 @@ class Victim:
         self.acked = os.open(state / "acked", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.seed = seed
         self.random = random.Random(seed)
+        self.calls: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self.journal = Journal(
-            state / "journal", state / "history", lambda call, *arguments: call(*arguments), self.durable, self.trouble,
+            state / "journal", state / "history", lambda *call: self.calls.append((call[0], call[1:])), self.durable,
+            self.trouble,
             limits=Limits(results_per_segment=40, group_records=7, group_seconds=0.001), disk=disk,
         )  # fmt: skip
 
     def durable(self, batch: Batch) -> None:
-        """Called from the writer thread: a line of one write can't be torn by a kill."""
+        """Note what is acknowledged: a line of one write can't be torn by a kill."""
         lines = [self.line(ack) for ack in batch.acks]
         for record in batch.records:
             if isinstance(record, StoredResult) and record.entry.spool == OWN:
@@ -74,6 +82,13 @@ class Victim:
             for agent in AGENTS:
                 following[agent] = self.send(agent, following[agent])
             time.sleep(0.0005)
+            self.turn()
+
+    def turn(self) -> None:
+        """Make the calls that the journal's threads have asked for."""
+        while self.calls:
+            call, given = self.calls.popleft()
+            call(*given)
 
     def send(self, agent: str, sequence: int) -> int:
         if self.random.random() < 0.1:  # as after a reconnect
@@ -94,6 +109,7 @@ class Victim:
         entry = Entry(agent, check_id, None, "s1", sequence, Origin.SCHEDULED, time.time(), blob)
         while not self.journal.append(entry):
             time.sleep(0.001)
+            self.turn()
 
 
 if __name__ == "__main__":

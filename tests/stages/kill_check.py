@@ -2,7 +2,7 @@
 
     python kill_check.py FOLDER COUNT_PER_CLIENT
 
-Prints each fault, and exits with 1 if there is one. What must hold: every task that was acknowledged is in the
+Prints each fault, and exits with 1 if there is one. Checks what must hold: every task that was acknowledged is in the
 database; every task ended, in the way and with the result that its id demands; no client saw another outcome than the
 database has; no task finished that no node ran; none is left queued or held.
 """

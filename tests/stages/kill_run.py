@@ -13,11 +13,12 @@ import itertools
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from ports import free_port
 
 HERE = Path(__file__).parent
 STEP = 0.05  # seconds between looks at the progress
@@ -98,9 +99,7 @@ class Run:
 
 
 def _endpoint() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    return f"tcp://127.0.0.1:{free_port()}"
 
 
 def main() -> None:

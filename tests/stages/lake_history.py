@@ -18,7 +18,7 @@ HOUR, DAY = 3600.0, 86_400.0
 
 @define
 class Truth:
-    """What a correct history says: results by (agent, check, spool, sequence), and the states of each check."""
+    """Holds what a correct history says: results by (agent, check, spool, sequence), and the states of each check."""
 
     results: dict[tuple[str, str, str, int], dict[str, Any]] = field(factory=dict)
     states: dict[str, list[tuple[float, int]]] = field(factory=lambda: defaultdict(list))

@@ -48,7 +48,7 @@ class Fleet:
         wait_until(self.settled, "news of all agents at all three", PATIENCE)
 
     def helen(self, number: int, *options: str) -> Running:
-        """Her own broker first, the others when that one is gone."""
+        """Start a Helen that uses its own broker first, the others when that one is gone."""
         backends = [broker.run["backend"] for broker in self.brokers]
         calls = [word for end in backends[number:] + backends[:number] for word in ("--scale0", end)]
         name = f"h{number}"
@@ -98,7 +98,7 @@ class Fleet:
     # --------------------------------------------------------------------------------------- acting
 
     def leave_her(self, number: int, how: signal.Signals) -> float:
-        """A Helen is killed or ended; how long it takes until all of her agents report to others."""
+        """A Helen is killed or ended; return how long it takes until all of its agents report to others."""
         hers, since, began = self.members(number), time.time(), time.monotonic()
         self.moved[how] += len(hers)
         self.helens[number].signal(how)
@@ -106,7 +106,7 @@ class Fleet:
         return time.monotonic() - began
 
     def fill(self, number: int) -> None:
-        """Let a Helen have agents, if she has hardly any: who has the most lets half of them go."""
+        """Let a Helen have agents, if it has hardly any: who has the most lets half of them go."""
         if len(self.members(number)) >= AGENTS // 10:
             return
         count, most = max((len(self.members(each)), each) for each in range(3))

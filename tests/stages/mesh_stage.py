@@ -1,4 +1,4 @@
-"""What a test of this folder starts; all of it ends with the test."""
+"""Starts agents for a test of this folder; all of it ends with the test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def network_key(folder: Path) -> Path:
 
 
 class Stage:
-    """Whoever shares one may leave things on it for the tests: processes, peers."""
+    """Tests that share one may leave things on it for each other: processes, peers."""
 
     b: Broker
     h1: Running

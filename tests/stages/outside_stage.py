@@ -1,4 +1,6 @@
-"""A real Helen with an agent, and a receiver of what she tells, for the tests of this folder; curl, and commands."""
+"""Starts a real Helen with an agent, and a receiver of its messages, for the tests of this folder; curl, and
+commands.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ class Stage:
         return None
 
     def becomes(self, what: str, state: str) -> None:
-        wait_until(lambda: self.state(what) == state, f"{what} that is {state}", 20.0)
+        wait_until(lambda: self.state(what) == state, f"{what} that is {state}")
 
     def latest(self, what: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.command("status", what, "--output", "json"))

@@ -16,16 +16,20 @@ from typing import Any
 
 import zmq
 from helen_running import TWISTD, Program, wait_until
+from ports import free_port
 
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
 
+ENDS = ("frontend", "backend", "peer", "config_pub")  # of a broker, each with a port of its own
 PATIENCE = 60.0  # seconds; only what is broken comes near it
 DENIED = b'{"status": "unknown", "reason": "denied", "summary": "not on this machine"}'
 
 
 def answer(agent: str, args: bytes) -> bytes:
-    """Of the check `echo`: spaced as no encoder of ours does it, so that bytes which were written anew show."""
+    """Return the answer of the check `echo`: spaced as no encoder of ours does it, so that bytes which were written
+    anew show.
+    """
     return b'{ "status" : "ok",  "summary":"%s %s" }' % (agent.encode(), args.replace(b'"', b"'"))
 
 
@@ -99,6 +103,7 @@ class Broker:
         self.folder = folder
         self._file, self._run_file = folder / "broker.json", folder / "state" / "run.json"
         self._file.write_text(broker_config(folder.name, **config))
+        self.configure(**{f"{name}_port": free_port() for name in ENDS})
         self._start()
 
     def _start(self) -> None:
@@ -111,9 +116,7 @@ class Broker:
         return self
 
     def again(self) -> Broker:
-        """After its end. Its ports are in its configuration from now on."""
-        ends = ("frontend", "backend", "peer", "config_pub")
-        self.configure(**{f"{name}_port": int(self.run[name].rpartition(":")[2]) for name in ends})
+        """After its end, on the ports that it had."""
         self._start()
         return self.up()
 

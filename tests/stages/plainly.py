@@ -90,7 +90,7 @@ def refuse_once(monkeypatch: Any, lake: Lake, table: str) -> None:
 
 
 def until(where: str) -> Callable[[str], None]:
-    """What ends this process there."""
+    """Return what ends this process there."""
     point, _, times = where.partition(":")
     left = [int(times or 0)]
     if where and not times:

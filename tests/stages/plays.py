@@ -15,7 +15,7 @@ from equus_protocol.results import parse
 from groundwork.event import Event
 from helen.agents.roster import Agent
 from helen.jobs.fleet_tasks import FleetTasks
-from helen.queries.live_queries import MAX_QUERIES, LiveQueries, QueryRefused
+from helen.queries.live_queries import MAX_QUERIES, LiveQueries, QueryRefused, answered
 from zerotask.node.worker_processes import Work
 
 WALL = 1_800_000_000.0
@@ -75,7 +75,7 @@ class House:
         claim = self.queries.take_answer(self.agents[name].link, number)
         if claim is None or name not in claim.query.open:
             return False
-        self.queries.settle(claim, parse(b'{"status": "ok", "summary": "fine"}'))
+        self.queries.settle(claim, answered(claim.agent, parse(b'{"status": "ok", "summary": "fine"}'), b""))
         return True
 
 

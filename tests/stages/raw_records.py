@@ -1,7 +1,7 @@
-"""Writes records of TLS 1.3 by hand, as a peer of ours may that keeps to no habit of a library.
+"""Writes records of TLS by hand, as a peer of ours may that keeps to no habit of a library.
 
 `recorded` has the secrets of a connection written down while the standard library shakes hands; RawRecords goes on
-from there with records of any kind.
+from there with records of any kind in TLS 1.3, OldRecords in TLS 1.2.
 """
 
 from __future__ import annotations
@@ -57,3 +57,29 @@ class RawRecords:
         self._secret = self._expanded(b"traffic upd", self._hash().digest_size)
         self._begin()
         return made
+
+
+class OldRecords:
+    """The client's writing end in TLS 1.2 with AES-GCM; `heard` is what the server has sent in the handshake."""
+
+    def __init__(self, log: Path, cipher: str, heard: bytes) -> None:
+        words = [line.split() for line in log.read_text().splitlines()]
+        (found,) = [each for each in words if each[0] == "CLIENT_RANDOM"]
+        client, master, server = bytes.fromhex(found[1]), bytes.fromhex(found[2]), heard[11:43]
+        assert "GCM" in cipher and heard[0] == HANDSHAKE and heard[5] == 2  # its first message says server's random
+        kind, size = (hashlib.sha384, 32) if "SHA384" in cipher else (hashlib.sha256, 16)
+        seed = chain = b"key expansion" + server + client
+        block = b""
+        while len(block) < 2 * size + 8:
+            chain = hmac.digest(master, chain, kind)
+            block += hmac.digest(master, chain + seed, kind)
+        self._key, self._salt = AESGCM(block[:size]), block[2 * size : 2 * size + 4]
+        self._number = 1  # the end of the handshake was sealed, too
+
+    def record(self, data: bytes, kind: int = DATA) -> bytes:
+        """Return one record, of data if nothing else is said."""
+        number = self._number.to_bytes(8, "big")
+        head = bytes([kind, 3, 3])
+        sealed = self._key.encrypt(self._salt + number, data, number + head + len(data).to_bytes(2, "big"))
+        self._number += 1
+        return head + (len(sealed) + 8).to_bytes(2, "big") + number + sealed

@@ -12,15 +12,17 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from patience import Patience
+
 PATIENCE = 60.0
 
 Answer = tuple[int, dict[str, str], bytes]
 
 
 def wait_for(look: Callable[[], Any], what: str) -> Any:
-    until = time.monotonic() + PATIENCE
+    bound = Patience(PATIENCE)
     while not (found := look()):
-        assert time.monotonic() < until, f"no {what}"
+        assert bound.lasts(), f"no {what}"
         time.sleep(0.01)
     return found
 

@@ -36,7 +36,7 @@ class Running:
             self.deliveries.get(timeout=max(deadline - time.monotonic(), 0.001))()
 
     def run(self, *jobs, durable=True, reading=False):
-        """What the jobs come to: values, or codes of errors."""
+        """Run the jobs and return what they come to: values, or codes of errors."""
         told = [None] * len(jobs)
         for number, job in enumerate(jobs):
 

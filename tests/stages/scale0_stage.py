@@ -87,7 +87,7 @@ class Stage:
                 self.run(self.broker.tick(self.now, self.wall))
 
     def take(self, address: Address) -> list[list[bytes]]:
-        """What it was sent since the last time."""
+        """Return what it was sent since the last time."""
         sent, self.sent[address] = self.sent[address], []
         return sent
 
@@ -155,7 +155,7 @@ class Stage:
     # ------------------------------------------------------------------------------- invariants
 
     def check(self) -> None:
-        """What holds at every moment, whatever happened."""
+        """Check what holds at every moment, whatever happened."""
         routing, sessions = self.broker.routing, self.broker.sessions
         workers = {id(s.worker): s.worker for s in sessions.all.values() if s.worker is not None}
         queued = {request.token for service in routing.queues for request in routing.queues[service] or ()}

@@ -1,6 +1,6 @@
 """Debian's servers, started for a test on a free port of loopback, in a folder of their own, as an ordinary user.
 
-A server that is missing is a failure that says what to install. What a server prints lies in its folder and is told
+A server that is missing is a failure that says what to install. The output of a server lies in its folder and is told
 when it does not come up. All of them end with the test run, whatever happens.
 """
 
@@ -37,13 +37,6 @@ def program(name: str, package: str) -> str:
     found = shutil.which(name, path=os.pathsep.join((os.environ["PATH"], *PLACES)))
     assert found, f"{name} is missing: apt-get install {package} (./dev test installs all of them)"
     return found
-
-
-def free_port(kind: int = socket.SOCK_STREAM) -> int:
-    """One that nobody has at the moment."""
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def user() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import openssh
 from openssh import PATIENCE, keygen
+from patience import Patience
 
 from equus.shell import host_key
 from equus.shell.permits import Access
@@ -120,9 +121,9 @@ def gone(pid: int) -> bool:
 
 
 def wait_until_gone(pids: list[int]) -> None:
-    until = time.monotonic() + PATIENCE
+    bound = Patience(PATIENCE)
     while left := [pid for pid in pids if not gone(pid)]:
-        assert time.monotonic() < until, f"processes {left} are still there"
+        assert bound.lasts(), f"processes {left} are still there"
         time.sleep(0.05)
 
 

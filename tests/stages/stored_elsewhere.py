@@ -1,9 +1,9 @@
 """Starts servers of Azure's and Google's object stores on loopback, and passes requests on to them. Not a test.
 
-Azurite is Microsoft's own server for tests, from npm. Of Google's store no package index has a server with both of its
-interfaces whole: fake-gcs-server has that in JSON, which Arrow speaks. Of that in XML, which `deltalake` speaks, it
-lacks two things: it stores no object, and lists all of them instead of those after a name. So a PUT of XML is put into
-JSON's words here, and lists are cut. The server decides whether an object may be written that is there, in both.
+Azurite is Microsoft's own server for tests, from npm. No package index has a server for Google's store with both of its
+interfaces whole: fake-gcs-server has that in JSON, which Arrow speaks. It lacks two things of the one in XML, which
+`deltalake` speaks: it stores no object, and lists all of them instead of those after a name. So a PUT of XML is put
+into JSON's words here, and lists are cut. The server decides whether an object may be written that is there, in both.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""What the tests of notifications are made of: alerts in short, a store without a thread, a reactor that is pumped."""
+"""Holds what the tests of notifications are made of: alerts in short, a store without a thread, a reactor that is
+pumped.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from patience import Patience
 from twisted.internet.defer import Deferred, fail, maybeDeferred
 from twisted.internet.epollreactor import EPollReactor
 from twisted.internet.task import Clock
@@ -17,7 +19,8 @@ from helen.notify.attempt import SendFailed
 from helen.notify.channels.alertmanager import Alertmanager
 from helen.notify.channels.channel import Channel, ChannelKind
 from helen.notify.channels.webhook import Webhook
-from helen.notify.grouping import Groups, Limits, Note
+from helen.notify.group import Limits, Note
+from helen.notify.grouping import Groups
 from helen.notify.http_receiver import HttpReceiver
 from helen.notify.messages import Alert, Message, labels_of
 from helen.notify.routing import Destination, Timing
@@ -45,7 +48,7 @@ def an_api(url: Text) -> Alertmanager:
 
 
 class Scene:
-    """Groups under a clock. What comes out is written down in short: `10 hook: a/c+ b/c-` or `note action channel`."""
+    """Groups under a clock. The outcome is written down in short: `10 hook: a/c+ b/c-` or `note action channel`."""
 
     def __init__(self, timing: Timing = Timing(10.0, 60.0, 600.0), labelled: tuple[str, ...] = ()) -> None:  # noqa: B008
         self.groups, self.timing, self.labelled = Groups(), timing, labelled
@@ -117,9 +120,9 @@ class Pump:
         """Its value, or its exception."""
         got: list[Any] = []
         deferred.addBoth(got.append)
-        until = time.monotonic() + PATIENCE
+        bound = Patience(PATIENCE)
         while not got:
-            assert time.monotonic() < until, "it never came to an end"
+            assert bound.lasts(), "it never came to an end"
             self.reactor.iterate(0.01)
         return got[0]
 

@@ -76,7 +76,7 @@ def talk(server: Any, client: Any) -> Talk:
 
 
 def leaf(material: Material, since: float, until: float, usage: Any = ExtendedKeyUsageOID.CLIENT_AUTH) -> Any:
-    """What Helen's CA never signs: any time, any purpose."""
+    """Make a certificate that Helen's CA never signs: any time, any purpose."""
     key = ec.generate_private_key(ec.SECP256R1())
     made = certificates.agent_certificate(material.ca, material.ca_key, key.public_key(), "web-1", since)
     builder = x509.CertificateBuilder(made.issuer, made.subject, key.public_key(), 77)

@@ -26,7 +26,7 @@ class Answer:
 
     @property
     def problem(self) -> tuple[int, str, str]:
-        """What is wrong; the form of it is checked as well."""
+        """Return the fault; its form is checked as well."""
         assert self.kind == "application/problem+json"
         assert self.json["status"] == self.status
         assert self.json.keys() == {"type", "title", "status", "detail"}
@@ -41,7 +41,7 @@ class Web:
         self.token = (fleet.state / "web.token").read_text().strip()
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
-        connection = http.client.HTTPConnection(self.host, int(self.port), timeout=20)
+        connection = http.client.HTTPConnection(self.host, int(self.port), timeout=60)
         named = {"authorization": f"Bearer {self.token}"} | {k.replace("_", "-"): v for k, v in headers.items()}
         try:
             connection.request(method, path, body, named)
@@ -52,9 +52,9 @@ class Web:
 
 @contextlib.contextmanager
 def control(fleet: Running) -> Iterator[http.client.HTTPConnection]:
-    connection = http.client.HTTPConnection("localhost", timeout=20)
+    connection = http.client.HTTPConnection("localhost", timeout=60)
     connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.settimeout(20)
+    connection.sock.settimeout(60)
     connection.sock.connect(str(fleet.state / "control.sock"))
     try:
         yield connection

@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from scale0.endpoint.negotiation import State
+from scale0.endpoint.effects import State
 from scale0.wire import options as opt
 from scale0.worker import Request, Worker
 

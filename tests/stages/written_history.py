@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from helen.journal import segments
-from helen.journal.columns import Rows
 from helen.journal.document import read_document
+from helen.journal.rows import Rows
 from helen.journal.series import Series
 from helen.journal.values import Change, Entry, Origin, StoredChange, StoredResult
 

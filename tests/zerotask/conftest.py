@@ -82,7 +82,7 @@ class Bench:
     def receive(
         self, line: str, text: bytes, key: str = "", operator: bool = False, roles: tuple[str, ...] = ()
     ) -> list[Any]:
-        """What a connection says, and what it is sent because of that."""
+        """Hear what a connection says, and return what it is sent because of that."""
         before = len(self.sent.get(line, []))
         self.broker.receive(Caller(line, key, operator, roles=roles), text, self.now, self.now + self.wall_ahead)
         return self.sent.get(line, [])[before:]

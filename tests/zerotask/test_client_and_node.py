@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from patience import Patience
 from twisted.internet import defer
 from twisted.internet.epollreactor import EPollReactor
 
@@ -48,9 +49,9 @@ class World:
             return None
 
     def until(self, condition):
-        deadline = time.monotonic() + PATIENCE
+        bound = Patience(PATIENCE)
         while not (found := condition()):
-            assert time.monotonic() < deadline, "it does not come"
+            assert bound.lasts(), "it does not come"
             self.reactor.iterate(0.01)
         return found
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import zmq
 from click.testing import CliRunner
+from patience import Patience
+from ports import free_port
 
 from zerotask import errors
 from zerotask.cli import main
@@ -38,9 +40,9 @@ def dies(): os.kill(os.getpid(), 9)
 
 
 def eventually(check, within=PATIENCE):
-    deadline = time.monotonic() + within
+    bound = Patience(within)
     while not (found := check()):
-        assert time.monotonic() < deadline, "it does not come"
+        assert bound.lasts(), "it does not come"
         time.sleep(0.02)
     return found
 
@@ -50,7 +52,7 @@ class Installation:
 
     def __init__(self, folder):
         self.folder, self.state, self.processes = folder, folder / "state", []
-        self.context = zmq.Context()
+        self.context, self.listen = zmq.Context(), f"tcp://127.0.0.1:{free_port()}"
         (folder / "functions.py").write_text(FUNCTIONS)
         self.broker = self.start_broker()
 
@@ -62,8 +64,8 @@ class Installation:
         self.processes.append(process)
         return process
 
-    def start_broker(self, listen="tcp://127.0.0.1:0"):
-        ends = ["--listen", listen, "--publish", "tcp://127.0.0.1:0"]
+    def start_broker(self):
+        ends = ["--listen", self.listen, "--publish", "tcp://127.0.0.1:0"]
         process = self.start(str(BESIDE / "twistd"), "-n", "--pidfile=", "zerotask", "--state", str(self.state), *ends)
         self.run = eventually(lambda: self.run_file(process))
         return process
@@ -110,7 +112,7 @@ class Installation:
             if process.poll() is None:
                 process.terminate()
         for process in self.processes:
-            process.wait(10)
+            process.wait(PATIENCE)
         self.context.destroy(0)
 
 
@@ -193,7 +195,7 @@ def test_a_broker_killed_and_started_again_has_everything(installation, node):
     installation.submit("slow", "later", 0, delay=2)
     installation.broker.send_signal(signal.SIGKILL)
     installation.broker.wait()
-    installation.broker = installation.start_broker(installation.run["listen"])
+    installation.broker = installation.start_broker()
     assert installation.operate("task_result", task_id="later", wait=60) == 1
 
 
@@ -213,19 +215,43 @@ def test_a_schedule_has_the_options_of_its_tasks_and_says_when_it_is_next_due(in
 
 
 @pytest.mark.integration
-def test_a_node_may_wait_for_its_work_and_a_second_signal_ends_that(installation):
+def test_a_node_may_wait_for_its_work_and_a_second_signal_ends_that(installation, node):
     """With --stop-wait; the task is given back, and has lost no attempt (F62)."""
     process = installation.start_node("other", "--stop-wait", "1h")
     assert installation.operate("node_drain", node="n") is True
     installation.submit("slow", "deployed", 60, max_attempts=1)
     eventually(lambda: installation.operate("task", task_id="deployed")["node"] == "other")
     process.terminate()
+    said = "Node other claims no more. Running calls have 3600 s to end; a further signal ends that time."
+    eventually(lambda: said in (installation.folder / "log").read_text())
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(1.0)
     process.terminate()
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE) == 0
     assert installation.operate("task", task_id="deployed")["state"] == "queued"
     assert installation.operate("task_cancel", task_id="deployed") is True
+    assert installation.operate("node_drain", node="n", drain=False) is True
+
+
+@pytest.mark.integration
+def test_a_node_whose_output_nobody_reads_any_more_gives_its_work_back(installation, node):
+    """It can't say that it ends, and does it all the same: the broker need not find out that it is gone."""
+    words = [str(BESIDE / "zerotask"), "node", "--broker", installation.run["listen"], "--module", "functions"]
+    process = subprocess.Popen(
+        [*words, "--name", "unread", "--slots", "1", "--stop-wait", "100ms"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=installation.folder,
+    )  # fmt: skip
+    installation.processes.append(process)
+    assert process.stdout.readline() == b"Node unread serves add, dies, slow\n"
+    process.stdout.close()
+    assert installation.operate("node_drain", node="n") is True
+    installation.submit("slow", "unread", 60, max_attempts=1)
+    eventually(lambda: installation.operate("task", task_id="unread")["node"] == "unread")
+    process.terminate()
+    process.wait(PATIENCE)
+    task = installation.operate("task", task_id="unread")
+    assert (task["state"], task["node"]) == ("queued", None)
+    assert installation.operate("task_cancel", task_id="unread") is True
     assert installation.operate("node_drain", node="n", drain=False) is True
 
 
@@ -254,6 +280,6 @@ def test_sigterm_is_a_good_end(installation, node):
     assert children
     for process in (node, installation.broker):
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
     assert not (installation.state / "run.json").exists()
     assert [pid for pid in children if os.path.exists(f"/proc/{pid}")] == []

@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 
 from groundwork.authority import ALL
 from scale0.config.keys import Pair
-from scale0.endpoint.negotiation import Target
+from scale0.endpoint.effects import Target
 from scale0.wire.reader import Sent
 from scale0.wire.zap import Caller as Peer
 from scale0.wire.zap import Origin

@@ -24,7 +24,8 @@ from zerotask.storage.database import Recovery, Store
 from zerotask.storage.task_clock import KeptClock
 from zerotask.storage.task_table import QueuedTask, sql_table
 from zerotask.tasks.connections import BEAT, LEASE, Caller, Leases
-from zerotask.tasks.ledger import SWEEP, Ledger
+from zerotask.tasks.lease_ends import SWEEP
+from zerotask.tasks.ledger import Ledger
 from zerotask.tasks.task import FINISHED, LIVE, QUEUED, Notice, Task
 from zerotask.wire import jsonrpc, methods
 from zerotask.wire.jsonrpc import Call, Fault

@@ -20,7 +20,8 @@ from zerotask.errors import RpcError
 from zerotask.storage.database import Store
 from zerotask.storage.jobs import Job
 from zerotask.tasks.connections import CLIENTS, NODES, Caller, Leases, Names
-from zerotask.tasks.ledger import SWEEP, Ledger
+from zerotask.tasks.lease_ends import SWEEP
+from zerotask.tasks.ledger import Ledger
 from zerotask.tasks.task import ENDED, EXPIRED, Options, Task
 
 OWNERS_MOST = 50_000  # tasks with a remembered owner; some 20 MB

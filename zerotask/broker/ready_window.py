@@ -329,7 +329,8 @@ class ReadyWindow:
     def tasks_to_repeat(self) -> list[QueuedTask]:
         """Return tasks that are not offered to a node, within bounds; methods take turns.
 
-        Of each method half are its first ones, half are others in turn, so that each task is announced some time.
+        Half of the tasks of each method are its first ones, half are others in turn, so that each is announced some
+        time.
         """
         chosen: list[QueuedTask] = []
         for method in list(self._queues)[:REPEAT_METHODS]:

@@ -28,7 +28,7 @@ from groundwork.authority import ALL
 from scale0.client import Client as Scale0Client
 from scale0.client import RequestFailed
 from scale0.endpoint.connection import Keys
-from scale0.endpoint.negotiation import Target
+from scale0.endpoint.effects import Target
 from scale0.wire.zap import AS_CLIENT
 from scale0.worker import Request, Worker
 from zerotask import errors

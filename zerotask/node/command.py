@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import Any, cast
 
 import click
@@ -26,12 +27,16 @@ from zerotask.wire.links import SocketLink
 
 
 @click.command()
-@click.option("--broker", help="Endpoint of the broker; otherwise the one given before the command.")
+@click.option("--broker", metavar="ENDPOINT", help="The broker; default: the one given before the command.")
 @click.option(
-    "--module", "modules", multiple=True, help="Module with functions marked by @zerotask.functions.task; repeatable."
+    "--module",
+    "modules",
+    metavar="MODULE",
+    multiple=True,
+    help="Module with functions marked by @zerotask.functions.task; repeatable.",
 )
 @click.option("--entry-points", is_flag=True, help="Also serve the functions that installed packages offer.")
-@click.option("--name", help="The node's id; host and process id unless given, behind the name of its key.")
+@click.option("--name", metavar="NAME", help="The node's id; default: its key's name, host and process id.")
 @click.option(
     "--slots",
     type=click.IntRange(1, 1000),
@@ -56,7 +61,7 @@ def node(
     slots: int,
     stop_wait: float,
 ) -> None:
-    """Serve functions as a node, each call in a process of its own.
+    """Serve functions as a node. Each call runs in a process of its own.
 
     Runs until SIGTERM or SIGINT: then it claims no more, lets running calls end for --stop-wait, and gives back the
     others, which costs them no attempt. A second signal ends the wait. Exit status 1 if the functions cannot be loaded
@@ -87,7 +92,7 @@ async def _run(
     try:
         served = await processes.load()
         one = Node(link, reactor, name, served, processes.run, processes.cancel, slots)
-        one.on_connected.subscribe(lambda: echo(f"Node {name} serves {', '.join(sorted(served))}"))
+        one.on_connected.subscribe(lambda: _say(f"Node {name} serves {', '.join(sorted(served))}"))
         one.start()
     except (LoadError, SocketError) as error:
         echo(f"zerotask: {error}", err=True)
@@ -98,10 +103,19 @@ async def _run(
 
 
 def _leave(reactor: Any, one: Node, processes: WorkerProcesses, wait: float) -> Deferred[Any]:
-    """Stop the node, then its processes. From now on a further signal ends the wait for running calls."""
+    """Stop the node, then its processes. From now on a further signal ends the wait for running calls, and we say so:
+    two signals of which the first was not seen yet are one."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: reactor.callFromThread(one.stop_waiting))
+    if wait > 0 and one.is_working:
+        _say(f"Node {one.name} claims no more. Running calls have {wait:g} s to end; a further signal ends that time.")
     return one.stop(wait).addCallback(lambda _: processes.stop())
+
+
+def _say(text: str) -> None:
+    """Print a line, or nothing where the output is closed: the node still does its work and gives it back."""
+    with suppress(OSError):
+        echo(text)
 
 
 def _own_name(of_key: str) -> str:

@@ -92,6 +92,11 @@ class Node:
         """Return how many tasks this node holds."""
         return len(self._held)
 
+    @property
+    def is_working(self) -> bool:
+        """Return whether it runs a task or has asked for one: a `stop` waits for these."""
+        return bool(self._held or self._claiming)
+
     def stop(self, wait: float = STOP_WAIT) -> Deferred[None]:
         """Claim no more, wait up to `wait` seconds for running work, give back what is left, and disconnect."""
         self._stopping = True
@@ -105,7 +110,7 @@ class Node:
             waiting.callback(None)
 
     async def _stop(self, wait: float) -> None:
-        if wait > 0 and (self._held or self._claiming):
+        if wait > 0 and self.is_working:
             idle: Deferred[None] = Deferred()
             self._idle.append(idle)
             await idle.addTimeout(wait, self._reactor, lambda *_: None)

@@ -3,7 +3,7 @@
     python -m zerotask.node.worker_process --module NAME ...
 
 It reads work from descriptor 0 and writes answers to descriptor 3, each as a length and JSON, one piece of work at a
-time. What a function prints goes to the node's standard error. The process leads a process group of its own, so that
+time. A function's prints go to the node's standard error. The process leads a process group of its own, so that
 processes that a function started die with it. It ends when its node does, also in the middle of work.
 """
 

@@ -248,7 +248,7 @@ class Store:
             taken()
 
     def _read_all(self) -> None:
-        """Run the reader's thread. What meets damage is for the writer, which repairs it."""
+        """Run the reader's thread. A read that meets damage is left to the writer, which repairs it."""
         while (batch := self._reading.take(None)) is not None:
             taken = self._reading.wait_for_room()
             done = [pending for pending in batch if self._reader.run(pending)]

@@ -200,7 +200,7 @@ class _Copying:
 
     @property
     def is_uncertain(self) -> bool:
-        """True if rows may be lost that nothing else names: what the index of ids names is known."""
+        """Return True if rows may be lost that nothing else names: what the index of ids names is known."""
         return bool(self._broken - {ID_INDEX, "tasks", "params", "outcomes"}) or {ID_INDEX, "tasks"} <= self._broken
 
     def run(self) -> None:

@@ -53,7 +53,7 @@ class QueuedTask(Struct, frozen=True):
 
     @property
     def suspect(self) -> bool:
-        """True if a node was lost with it."""
+        """Return True if a node was lost with it."""
         return self.losses > 0
 
 

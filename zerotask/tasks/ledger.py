@@ -4,26 +4,26 @@
     assigned, running -> queued when the lease is lost, given back, or the attempt failed and may be repeated
 
 A task has `max_attempts` failures, and as many losses of its node: a node that dies says nothing of the other tasks
-that it held. What a node gives back in order counts as neither, RETURNS_FREE times.
+that it held. A task that a node gives back in order counts as neither, RETURNS_FREE times.
 
 Pure: no I/O and no clock. Tasks lie in a TaskTable, and `now`, task-clock seconds (storage/task_clock.py), comes with
 each call; only the stamp `updated` is unix seconds. `notices` collects the changes that the broker has to act on: a
 task waits, is taken, has ended. Every refusal is raised before the table is changed, so that a refused call leaves no
 trace.
 
-A lease is a number that the broker gives to one connection of a node. Beats renew it there and cost nothing here; when
-it lapses, all tasks under its number are queued again.
+lease_ends.py has the ends of leases and of results, task_changes.py what a task becomes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
 
 from zerotask import errors
 from zerotask.errors import RpcError
+from zerotask.tasks.lease_ends import LeaseEnds
 from zerotask.tasks.task import (
     ASSIGNED,
     ENDED,
@@ -32,41 +32,22 @@ from zerotask.tasks.task import (
     FINISHED,
     LIVE,
     QUEUED,
-    RETURNS_FREE,
     RUNNING,
     WATCH_SECONDS,
     Notice,
     Submission,
     Task,
-    TaskTable,
 )
 
-BACKOFF_FIRST = 1.0  # seconds before the second attempt; doubles with each
-BACKOFF_MOST = 300.0  # seconds: while a dependency is down, a task is tried every five minutes
-TOMBSTONE = 7 * 86_400.0  # seconds in which an expired id still says "expired" and cannot be taken again
-OVERRUN_GRACE = 7.5  # seconds beyond time_limit in which a node has to end the work and report it: one lease
 LOSSES_APART = 2  # after one, a node may take over all that another has lost; before the last of three it is decided
-SWEEP = 500  # tasks changed in one step of a sweep: some milliseconds of the writer's time
-
-Encode = Callable[[Any], bytes]
 
 
 class KeptApart(RpcError):
     """Refuses a claim for now: the task stays queued, for another node, or for this one later."""
 
 
-class Ledger:
-    """Applies the rules of a task's life to the tasks of one table. `now` is task-clock seconds in every method.
-
-    `unix_ahead`: unix seconds minus task-clock seconds, for stamps.
-    """
-
-    def __init__(self, table: TaskTable, chance: Callable[[], float], encode: Encode) -> None:
-        self.table = table
-        self.notices: list[Notice] = []
-        self.unix_ahead = 0.0
-        self._chance = chance  # 0 <= x < 1, for the jitter
-        self._encode = encode
+class Ledger(LeaseEnds):
+    """Applies the rules of a task's life to the tasks of one table. `now` is task-clock seconds in every method."""
 
     # ------------------------------------------------------------------------------------------- clients
 
@@ -230,80 +211,6 @@ class Ledger:
         found = [(task_id, self.table.find(task_id)) for task_id in tasks]
         return [task_id for task_id, task in found if task is None or not _holds(task, node)]
 
-    # ------------------------------------------------------------------------------------- leases and time
-
-    def release(self, lease: int, now: float) -> int:
-        """Queue what a node gives back, without backoff; return how many tasks. `now`: task-clock seconds.
-
-        It costs no attempt, RETURNS_FREE times. It is one step: call it again while it returns SWEEP.
-        """
-        tasks = list(self.table.under_lease(lease, SWEEP))
-        for task in tasks:
-            if task.returned < RETURNS_FREE:
-                self._requeue(replace(task, returned=task.returned + 1), 0.0, now)
-            elif task.failures < task.max_attempts:
-                self._requeue(task, 0.0, now)
-            else:
-                self._fail_as_lost(task, f"node {task.node} gave it back", now)
-        return len(tasks)
-
-    def lapse(self, lease: int, now: float) -> int:
-        """Queue what a silent or vanished node holds, with backoff; return how many tasks. `now`: task-clock seconds.
-
-        The node may still finish if it is the first to do so. It is one step: call it again while it returns SWEEP.
-        """
-        tasks = list(self.table.under_lease(lease, SWEEP))
-        for task in tasks:
-            lost = replace(task, losses=task.losses + 1, lost_by=_with_node(task.lost_by, task.node))
-            if lost.losses < task.max_attempts:
-                self._requeue(lost, self._backoff(task), now)
-            else:
-                self._fail_as_lost(replace(task, losses=lost.losses), f"node {task.node} was lost", now)
-        return len(tasks)
-
-    def overrun(self, now: float) -> int:
-        """Take tasks from nodes that exceeded the time limit and did not report it; return how many, at most SWEEP.
-
-        `now`: task-clock seconds.
-        """
-        tasks = list(self.table.overrun(now, OVERRUN_GRACE, SWEEP))
-        for task in tasks:
-            if task.failures < task.max_attempts:
-                late = replace(task, lost_by=_with_node(task.lost_by, task.node))
-                self._requeue(late, self._backoff(task), now, stop=True)
-            else:
-                message = f"no end within the time limit of {task.time_limit:g} s"
-                self._fail_for_good(task, errors.TIME_LIMIT, message, now)
-        return len(tasks)
-
-    def forgive(self, seconds: float) -> None:
-        """Move the time limits of all tasks that are held: for `seconds` the broker stood still and read no report."""
-        self.table.move_claims(seconds)
-
-    def expire(self, now: float) -> int:
-        """Delete results after their time, and ids TOMBSTONE later; return how many, at most SWEEP.
-
-        `now`: task-clock seconds.
-        """
-        tasks = list(self.table.expired(now, SWEEP))
-        for task in tasks:
-            if task.state == EXPIRED:
-                self.table.delete(task)
-            else:
-                self.table.save_expired(
-                    replace(
-                        task,
-                        state=EXPIRED,
-                        expires=now + TOMBSTONE,
-                        updated=now + self.unix_ahead,
-                        params=None,
-                        outcome=None,
-                    )
-                )
-        return len(tasks)
-
-    # --------------------------------------------------------------------------------------------- steps
-
     def _existing(self, task_id: str) -> Task:
         task = self.table.find(task_id)
         if task is not None:
@@ -312,38 +219,6 @@ class Ledger:
             message = f"task {task_id} was lost when the broker's database was damaged; submit it again"
             raise RpcError(errors.TASK_UNKNOWN, message)
         raise _unknown(task_id)
-
-    def _backoff(self, task: Task) -> float:
-        """Return between half and all of 1 s, 2 s, 4 s ..., so that tasks that failed together spread out."""
-        whole = min(BACKOFF_FIRST * 2.0 ** min(task.attempts - 1, 32), BACKOFF_MOST)
-        return whole * (1.0 - self._chance() / 2)
-
-    def _fail_as_lost(self, task: Task, why: str, now: float) -> None:
-        """End a task whose node went away too often; the sentence says how often it was claimed and lost."""
-        message = (
-            f"{why} in attempt {task.attempts}; {task.losses} lost with their node, max_attempts {task.max_attempts}"
-        )
-        self._fail_for_good(task, errors.NODE_LOST, message, now)
-
-    def _requeue(self, task: Task, wait: float, now: float, stop: bool = False) -> None:
-        queued = replace(task, state=QUEUED, node=None, lease=0, due=now + wait, updated=now + self.unix_ahead)
-        self._save(queued, task.node, stop)
-
-    def _save(self, task: Task, holder: str | None, stop: bool = False) -> None:
-        self.table.save(task)
-        self.notices.append(Notice(task, holder, stop))
-
-    def _fail_for_good(self, task: Task, code: int, message: str, now: float) -> None:
-        outcome = self._encode({"code": code, "message": message})
-        self._end(task, FAILED, task.node, outcome, now, stop=task.state in LIVE)
-
-    def _end(self, task: Task, state: str, node: str | None, outcome: bytes, now: float, stop: bool = False) -> None:
-        expires = now + task.result_ttl
-        ended = replace(
-            task, state=state, node=node, lease=0, updated=now + self.unix_ahead, expires=expires, outcome=outcome
-        )
-        self.table.save_ended(ended)
-        self.notices.append(Notice(ended, task.node, stop or task.node not in (None, node)))
 
 
 def _new_task(submission: Submission, now: float, updated: float) -> Task:
@@ -384,10 +259,6 @@ def _holds(task: Task, node: str) -> bool:
 
 def _is_lost_by(task: Task, node: str) -> bool:
     return f" {node} " in task.lost_by
-
-
-def _with_node(lost_by: str, node: str | None) -> str:
-    return lost_by if node is None or f" {node} " in lost_by else f"{lost_by or ' '}{node} "
 
 
 def _is_past(task: Task, now: float) -> bool:

@@ -82,7 +82,7 @@ class Task(Struct, frozen=True):
 
     @property
     def failures(self) -> int:
-        """The claims that count for max_attempts: neither given back nor lost. The present one is among them."""
+        """Return the claims that count for max_attempts: neither given back nor lost. The present one is among them."""
         return self.attempts - self.returned - self.losses
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from equus.capabilities.calls import CallFailed, Context
+from equus.capabilities.calls import CallFailed, Context, demand_descriptor
 
 # Names of a folder that are looked at: an answer must stay small on any machine.
 MOST_NAMES = 4096
@@ -21,10 +21,11 @@ def number_of(context: Context, path: str) -> int | None:
 
 
 def names_in(context: Context, folder: str) -> list[str]:
-    """Return the names in a folder, sorted; none if there is no such folder."""
+    """Return the names in a folder, sorted; none if there is no such folder. Raises CallFailed."""
     try:
         return sorted(os.listdir(context.path(folder)))[:MOST_NAMES]
-    except OSError:
+    except OSError as fault:
+        demand_descriptor(folder, fault)
         return []
 
 

@@ -30,7 +30,9 @@ SAFER = (
 @click.option("--uses", default=1, show_default=True, help="Number of agents that may use the token.")
 @click.option("--labels", multiple=True, metavar="KEY=VALUE,...", help="Labels of the agents, which steer what runs.")
 @click.option("--ephemeral", metavar="DURATION", help="Forget an agent that is away for longer, without an alarm.")
-@click.option("--ttl", "--expires", default="1h", show_default=True, help="Time for which the token is valid.")
+@click.option(
+    "--ttl", "--expires", metavar="DURATION", default="1h", show_default=True, help="Time for which the token is valid."
+)
 @output
 @for_a_helen
 def token(

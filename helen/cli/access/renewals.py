@@ -13,10 +13,10 @@ from groundwork.counts import count
 from groundwork.durations import parse_duration
 from groundwork.terminal import echo
 from helen.cli.access.join_tokens import SAFER
+from helen.cli.base.ages import ago
 from helen.cli.base.client import Client
 from helen.cli.base.options import for_a_helen, output, plain, print_json, table
 from helen.cli.downtimes import moment
-from helen.cli.show import ago
 
 NEXT = {"good": "it renews it by itself", "grace": "renewed when it comes, until", "over": "it needs a token"}
 
@@ -24,7 +24,7 @@ NEXT = {"good": "it renews it by itself", "grace": "renewed when it comes, until
 @click.command()
 @click.option("--grace", metavar="DURATION", help="Renew certificates for so long after their end: 90d; `off`: never.")
 @click.option("--tokens", "patterns", multiple=True, metavar="AGENTS", help="Print for each the line to enrol again.")
-@click.option("--ttl", default="1h", show_default=True, help="Time for which the tokens are valid.")
+@click.option("--ttl", metavar="DURATION", default="1h", show_default=True, help="Time for which the tokens are valid.")
 @click.option("--all", "everyone", is_flag=True, help="All agents, and not only those that need help within a day.")
 @click.option("--dry-run", is_flag=True, help="Check the grace, or list for which agents there would be tokens.")
 @output

@@ -1,6 +1,6 @@
 """Keep the host keys of agents for OpenSSH: a key is written down once somebody vouches for it, and must stay the same.
 
-Those can vouch for it: the CA of a Helen on this machine, or of a file that the caller has; a fingerprint that somebody
+Three can vouch for it: the CA of a Helen on this machine, or of a file that the caller has; a fingerprint that somebody
 has read on the machine; or the caller, who is asked. A Helen behind a URL alone can't.
 """
 

@@ -23,7 +23,7 @@ File = TypeVar("File")
 
 
 class ListenerFileError(Exception):
-    """The file of a listener can't be used; the text lists every fault, each with its place."""
+    """Says that the file of a listener can't be used; the text lists every fault, each with its place."""
 
 
 class Listens(Protocol):

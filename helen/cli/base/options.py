@@ -20,9 +20,18 @@ STATE_FOLDER = click.Path(path_type=Path, readable=False)
 
 def which_helen(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --state, --url and --token to a command."""
-    state = click.option("--state", type=STATE_FOLDER, envvar="HELEN_STATE", help="Helen's state directory.")
-    url = click.option("--url", envvar="HELEN_URL", help="Instead: Helen's HTTP API, e.g. http://127.0.0.1:4167.")
-    token = click.option("--token", envvar="HELEN_TOKEN", help="With --url: a token, such as that of STATE/web.token.")
+    state = click.option(
+        "--state", type=STATE_FOLDER, metavar="DIR", envvar="HELEN_STATE",
+        help="Helen's state directory, on this machine; default: HELEN_STATE.",
+    )  # fmt: skip
+    url = click.option(
+        "--url", metavar="URL", envvar="HELEN_URL",
+        help="Instead of --state: Helen's HTTP API, such as http://127.0.0.1:4167; default: HELEN_URL.",
+    )  # fmt: skip
+    token = click.option(
+        "--token", metavar="TOKEN", envvar="HELEN_TOKEN",
+        help="With --url: a token, such as that in STATE/web.token; default: HELEN_TOKEN.",
+    )  # fmt: skip
     return state(url(token(command)))
 
 

@@ -35,13 +35,15 @@ class Which:
 def ssh_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --known-hosts, --ca and --fingerprint to a command."""
     known = click.option(
-        "--known-hosts", type=click.Path(path_type=Path, dir_okay=False), help="The file of host keys."
+        "--known-hosts",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The file of host keys; default: ~/.local/state/helen/known_hosts.",
     )
     ca = click.option(
         "--ca", type=click.Path(path_type=Path, dir_okay=False), help="A copy of Helen's STATE/ca/ca.pem."
     )
     wanted = click.option(
-        "--fingerprint", "wanted", help="Of the host key, SHA256:..., as somebody has read it on the machine."
+        "--fingerprint", "wanted", metavar="SHA256:...", help="The host key's, as somebody has read it on the machine."
     )
     return known(ca(wanted(command)))
 

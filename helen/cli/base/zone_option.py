@@ -9,7 +9,7 @@ import click
 
 
 class ZoneOption(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """The type of an option whose value is a zone of the time zone database; the command gets a ZoneInfo."""
+    """Reads an option whose value is a zone of the time zone database; the command gets a ZoneInfo."""
 
     name = "zone"
 

@@ -14,13 +14,14 @@ from groundwork.counts import count
 from groundwork.terminal import echo
 from helen.assignments.assignments_text import read
 from helen.assignments.schedule import Assignments, AssignmentsError, CheckTable, schedule
-from helen.cli.apply import CHANGES, Plan, carry_out, confirm, document_change, rehearse, show, shown
 from helen.cli.assigned_values import tables_of
 from helen.cli.base.client import Client
 from helen.cli.base.declared_files import DOCUMENTS, Declared
 from helen.cli.base.failures import Failed
 from helen.cli.base.one_off_source import body_of, spelled_out
 from helen.cli.base.options import for_a_helen, output, plain, print_json
+from helen.cli.declared.plan import CHANGES, Plan, carry_out, confirm, rehearse, show, shown
+from helen.cli.declared.plan_steps import document_change
 from helen.cli.push import read_key
 from helen.cli.run import PATIENCE, read_timeout
 from helen.discovery import answers
@@ -60,9 +61,13 @@ class Looked:
 
 
 @click.command()
-@click.option("--on", multiple=True, default=("*",), help="Agents by pattern (web*), or by label (role=web); else all.")
+@click.option(
+    "--on", metavar="AGENTS", multiple=True, default=("*",), help="A pattern (web*) or a label (role=web); else all."
+)
 @click.option("--check", "only", multiple=True, metavar="PATTERN", help="Propose these checks alone, such as tcp.")
-@click.option("--timeout", default="60", show_default=True, help="Longest time that an answer may take.")
+@click.option(
+    "--timeout", metavar="DURATION", default="60s", show_default=True, help="Longest time that an answer may take."
+)
 @click.option(
     "--key", "keys", type=click.Path(path_type=Path), multiple=True,
     help="Sign with this private key, which Helen doesn't hold; repeat it where two must sign.",

@@ -65,10 +65,7 @@ return check
 @click.option("--seconds", type=float, default=WATCHED, show_default=True, help="Seconds of results before the push.")
 @click.option("--spark", is_flag=True, help="Fail if the history on Spark, at the end, can't be shown.")
 def demo(folder: Path | None, seconds: float, spark: bool) -> None:
-    """Start Helen and three agents on this machine: results come in, and a changed check goes live.
-
-    `seconds` of results are shown before the push.
-    """
+    """Start Helen and three agents on this machine: results come in, and a changed check goes live."""
     with tempfile.TemporaryDirectory(prefix="helen-demo-") as temporary:
         local = Local(folder or Path(temporary))
         with until_stopped():

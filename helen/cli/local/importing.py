@@ -36,9 +36,18 @@ READERS: dict[str, Callable[[Path, Path | None, str], Found]] = {
 @click.argument("system", type=click.Choice(list(READERS)))
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="The folder to write.")
-@click.option("--agent", default="core", help="The agent beside the old core, which runs its plugins; default: core.")
-@click.option("--resources", type=click.Path(path_type=Path, dir_okay=False), help="nagios: the file that sets $USERn$")
-@click.option("--programs", default=PROGRAMS, help=f"sensu: the folder of programs; default: {PROGRAMS}.")
+@click.option(
+    "--agent",
+    metavar="NAME",
+    default="core",
+    help="The agent beside the old core, which runs its plugins; default: core.",
+)
+@click.option(
+    "--resources", type=click.Path(path_type=Path, dir_okay=False), help="nagios: the file that sets $USERn$."
+)
+@click.option(
+    "--programs", metavar="DIR", default=PROGRAMS, help=f"sensu: the folder of programs; default: {PROGRAMS}."
+)
 def import_(system: str, source: Path, out: Path, agent: str, resources: Path | None, programs: str) -> None:
     """Make a folder for `helen apply` of what another monitoring system has in effect.
 

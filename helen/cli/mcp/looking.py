@@ -1,4 +1,4 @@
-"""The six tools that only look: status, problems, agents, explain, history and query."""
+"""Offer the six tools that only look: status, problems, agents, explain, history and query."""
 
 from __future__ import annotations
 

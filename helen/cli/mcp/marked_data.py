@@ -46,7 +46,7 @@ class Whole:
 
 
 class _TooMuch(Exception):
-    """More is kept than one answer may have: it is given up at once, however long the document is."""
+    """Says that more is kept than one answer may have: it is given up at once, however long the document is."""
 
 
 @define

@@ -1,6 +1,6 @@
-"""The two tools that write: `plan` has Helen run a change dry and gives it an id, and `confirm` does what has the id.
+"""Offer the two tools that write: `plan` has Helen run a change dry, `confirm` does the one with the plan's id.
 
-What is confirmed is what was planned, byte for byte: the id stands for the whole request, which is kept here, and a
+The confirmed change is the planned one, byte for byte: the id stands for the whole request, which is kept here, and a
 call of `confirm` has nothing but the id. It is done once, and may be confirmed again until it is known to be done or
 refused: the id of a POST is its Idempotency-Key, and an assignment, a PUT, is bound to the ETag of the file that it
 replaces.

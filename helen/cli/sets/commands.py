@@ -17,7 +17,7 @@ from helen.cli.base.options import chosen_helen, output, plain, print_json, tabl
 from helen.cli.push import read_key
 from helen.cli.sets.assigned import assigned
 from helen.cli.sets.shown import next_step, show_plan
-from helen.cli.show import show_checks
+from helen.cli.shown.check_list import show_checks
 from helen.sets.check_set import SET_FILE, read_set, sign_set
 from helen.sets.installing import files_to_push, install, locked, uninstall
 from helen.sets.pins import Pins, read_pins
@@ -70,10 +70,10 @@ def checks(ctx: click.Context, state: Path | None, url: str | None, token: str |
 @_DRY_RUN
 @_YES
 def add(source: str, folder: Path, author: str | None, older: bool, dry_run: bool, yes: bool) -> None:
-    """Add a set of checks to a folder, or bring it to another version.
+    """Add a set of checks to a folder, or change its version.
 
-    SOURCE is FILE.tar, or git+file:///FOLDER@TAG of a repository on this machine. What it needs of hosts is shown
-    before, and its recorded tests must pass. Nothing is published: `helen push` does that.
+    SOURCE is FILE.tar, or git+file:///FOLDER@TAG of a repository on this machine. The rights that it needs on hosts are
+    shown before, and its recorded tests must pass. Nothing is published: `helen push` does that.
 
     Exit status 1: it is refused, or the answer was no.
     """
@@ -137,7 +137,7 @@ def remove(
 
 def judge_removable(name: str, pins: Pins, client: Client | None) -> None:
     """Raise Failed if a file of this set was changed here, or is in use."""
-    changed = [f"{each} was changed" for each in pins.changed(name)]
+    changed = [f"{each} was changed" for each in pins.worked_on(name)]
     if changed:
         raise Failed(f"{', '.join(changed)} since it was added: keep yours under another name first")
     judge_unused(name, pins, client)
@@ -176,7 +176,7 @@ def confirm(question: str, yes: bool) -> None:
 @_FOLDER
 @output
 def list_(folder: Path, as_json: bool) -> None:
-    """List the sets of a folder, and hold each of their files against its pinned hash.
+    """List the sets of a folder. Each of their files is held against its pinned hash.
 
     Exit status 1: a file was changed, or is gone.
     """
@@ -194,7 +194,9 @@ def list_(folder: Path, as_json: bool) -> None:
 @_FOLDER
 @output
 def outdated(folder: Path, as_json: bool) -> None:
-    """Look for newer versions of the sets of a folder, where each came from; of a repository, its highest tag.
+    """Look for newer versions of the sets of a folder.
+
+    It looks where each came from; in a repository, for the highest tag.
 
     A branch or a commit is looked at itself. Exit status 1: there is a newer version, or only an older one, or a set
     can't be looked at.
@@ -225,7 +227,7 @@ def _row(name: str, pins: Pins, state: str) -> list[Any]:
 @click.option("--key", type=click.Path(path_type=Path), required=True, help="The author's private key, Ed25519.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the archive here, to hand on.")
 def sign(folder: Path, key: Path, out: Path | None) -> None:
-    """Sign the set in FOLDER as its author: set.toml gets the key and the signature.
+    """Sign the set in FOLDER as its author; set.toml gets both.
 
     Its checks must pass `equus lint`, with their tests. Exit status 1: they don't, or a file can't be written.
     """

@@ -12,11 +12,11 @@ from urllib.parse import quote
 from groundwork.durations import parse_duration
 from groundwork.figures import figure
 from helen.cli import explain
+from helen.cli.base.ages import ago
 from helen.cli.base.client import Client, Failed
 from helen.cli.base.metric_rows import HEADINGS, metric_rows
 from helen.cli.base.options import plain
 from helen.cli.downtimes import caller_name, moment
-from helen.cli.show import ago
 from helen.web.rows.row import LINK, Row
 
 RUN_SECONDS = 30.0  # that a check may take which is run now

@@ -1,7 +1,7 @@
-"""Run `helen top` on the screen: keys, the lines above and below the rows, and actions. Textual is an extra.
+"""Run `helen top` on the screen: what each key and command does. Textual is an extra.
 
-rows.py orders and filters rows, view.py draws them, feed.py and actions.py call Helen. Calls that block run in threads
-that end with the program.
+rows.py orders and filters rows, view.py draws them, status_lines.py writes the lines above and below them, page.py
+shows pages over them, feed.py and actions.py call Helen. Calls that block run in threads that end with the program.
 """
 
 from __future__ import annotations
@@ -19,36 +19,21 @@ import click
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from helen.cli.base.client import Client
 from helen.cli.base.options import plain
-from helen.cli.show import ago
 from helen.cli.top import actions
-from helen.cli.top.feed import Lost, News, Streaming, Tell
+from helen.cli.top.feed import Lost, Streaming, Tell
+from helen.cli.top.messages import ActionDone, FeedMessage
+from helen.cli.top.page import HELP, KEYS, Page
 from helen.cli.top.rows import Rows
-from helen.cli.top.view import HEAD, STYLES, RowsView, head_of, line_of
+from helen.cli.top.status_lines import Standing, foot_line, head_line
+from helen.cli.top.view import HEAD, RowsView, head_of, line_of
 from helen.web.rows.filters import read_filter
-from helen.web.rows.row import LETTERS, SORTS, Row
+from helen.web.rows.row import SORTS, Row
 
-KEYS = "jk move  Enter more  e why  r run  a ack  d downtime  / find  s sort  ? help  q"  # fits into 80 columns
-HELP = """\
-j k g G arrows PageUp PageDown   move            Enter   the check with its figures
-e   why this state, and who was told             r       run it now
-a   acknowledge the problem                      d       a downtime: 30m, or 2h COMMENT
-/   filter: state:crit agent:web-* check:disk role=web since:1h is:open text
-    state: ok warning critical unknown problem   is: open soft acked held flapping stale away
-s   sort by problems, agent, check, since, heard
-w   wide rows          p   pause          :   command          q   end
-
-OK WA CR UN   ok, warning, critical, unknown     1/3     not confirmed yet
-A   acknowledged       D   downtime       S   silence
-P   a check that it depends on is bad     F   flapping
-
-: filter TEXT | sort KEY | run | ack COMMENT | downtime 30m | why | reload | quit"""
 COMMAND_OF_KEY = {"a": "ack", "d": "downtime", "/": "filter", ":": ""}  # keys that open a line to write on
 
 
@@ -60,40 +45,6 @@ class Source(Protocol):
     def stop(self) -> None: ...
 
     def refresh(self, whole: bool = False) -> None: ...
-
-
-class FeedMessage(Message):
-    """Bring something from the feed's thread into the app's own."""
-
-    def __init__(self, news: News) -> None:
-        super().__init__()
-        self.news = news
-
-
-class ActionDone(Message):
-    """Bring the outcome of an action into the app's own thread."""
-
-    def __init__(self, title: str, lines: list[str], is_page: bool) -> None:
-        super().__init__()
-        self.title, self.lines, self.is_page = title, lines, is_page
-
-
-class Page(ModalScreen[None]):
-    """Show a page of text over the rows."""
-
-    BINDINGS = [Binding("escape,q,enter", "close", "Back", show=False)]
-
-    def __init__(self, title: str, lines: list[str]) -> None:
-        super().__init__()
-        self._title, self.lines = title, lines
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Static(Text(self._title, style=HEAD))
-            yield Static(Text("\n".join(["", *self.lines, "", "Esc leads back"])))
-
-    def action_close(self) -> None:
-        self.dismiss()
 
 
 class Top(App[None]):
@@ -132,12 +83,8 @@ class Top(App[None]):
         self.rows = Rows()
         self.filter_text, self.sort_by = filter_text, sort
         self._fits = read_filter(filter_text)
-        self.is_paused = self.is_live = False
-        self.lost: tuple[float, str] | None = None
-        self._has_news = False
-        self.notice = ""
+        self.standing = Standing()
         self._writing = ""  # the key that opened the line
-        self._prompt = ""  # what is written there, and for which check
         self._before = ""  # the filter when the line was opened
         self._row: Row | None = None  # the row for which the line was opened
 
@@ -176,14 +123,14 @@ class Top(App[None]):
         """Take an update into the rows, or note that Helen or its stream is gone or back."""
         news = message.news
         if isinstance(news, Streaming):
-            self.is_live = news.on
+            self.standing.is_live = news.on
         elif isinstance(news, Lost):
-            self.lost = self.lost or (time.time(), "")
-            self.lost = (self.lost[0], news.why)
+            since = time.time() if self.standing.lost is None else self.standing.lost[0]
+            self.standing.lost = since, news.why
         else:
-            self.lost, self._has_news = None, True
+            self.standing.lost, self.standing.has_news = None, True
             self.rows.take(news)
-            if not self.is_paused:
+            if not self.standing.is_paused:
                 self._arrange()
         self._draw()
 
@@ -200,7 +147,7 @@ class Top(App[None]):
         self.view.show_rows(self.rows.view(self._fits, self.sort_by, time.time()), is_own_order)
 
     def _notify_user(self, text: str) -> None:
-        self.notice = text
+        self.standing.notice = text
         self._draw()
 
     # ---------------------------------------------------------------------------------------------- drawing
@@ -208,46 +155,13 @@ class Top(App[None]):
     def _draw(self) -> None:
         if not self.is_mounted or not self.query("#head"):
             return
-        self.query_one("#head", Static).update(self._head())
+        about, fit = (self.rows, self.standing), len(self.view.rows)
+        self.query_one("#head", Static).update(head_line(*about, self.sort_by, self.filter_text, fit))
         self.query_one("#columns", Static).update(
             Text(line_of(head_of(self.view.is_wide), max(1, self.size.width)), style=HEAD, no_wrap=True)
         )
-        self.query_one("#notice", Static).update(Text(self._below()))
+        self.query_one("#notice", Static).update(Text(foot_line(*about, self.filter_text, fit)))
         self.view.refresh()
-
-    def _head(self) -> Text:
-        """Return the head line: the count of each status, then order, stream and filter."""
-        head = Text(no_wrap=True, overflow="ellipsis")
-        status, counts = self.rows.status, self.rows.counts()
-        if not self._has_news:
-            return head.append("asking Helen ..." if self.lost is None else "waiting for Helen")
-        for name in ("critical", "unknown", "warning", "ok"):
-            head.append(f"{counts[name]} {LETTERS[name]} ", STYLES[name] if counts[name] else "")
-        agents = status["agents"]
-        head.append(f" {agents['connected']}/{agents['known']} agents  by {self.sort_by}")
-        head.append("  PAUSED" if self.is_paused else "  live" if self.is_live else "")
-        if self.filter_text:
-            head.append(f"  {len(self.view.rows)} fit {self.filter_text}")
-        return head
-
-    def _below(self) -> str:
-        """Return the line below the rows: what is asked, a trouble, the last outcome, or the reason for no rows."""
-        if self._prompt:
-            return plain(self._prompt)
-        if self.lost is not None:
-            since, why = self.lost
-            return f"no answer from Helen for {ago(time.time(), since)}, trying again: {plain(why)}"
-        for part in ("journal", "store"):
-            trouble = (self.rows.status.get(part) or {}).get("trouble")
-            if trouble:
-                return f"{part}: {plain(trouble)}"
-        if self.notice:
-            return plain(self.notice)
-        if self._has_news and not self.view.rows:
-            if self.filter_text:
-                return "no row fits the filter; / changes it"
-            return "No checks yet. `helen token` prints the command that makes a machine an agent."
-        return ""
 
     # ---------------------------------------------------------------------------------------------- keys
 
@@ -309,8 +223,8 @@ class Top(App[None]):
 
     def action_pause(self) -> None:
         """Keep the rows in place, or let them move again."""
-        self.is_paused = not self.is_paused
-        if not self.is_paused:
+        self.standing.is_paused = not self.standing.is_paused
+        if not self.standing.is_paused:
             self._arrange()
         self._draw()
 
@@ -326,7 +240,7 @@ class Top(App[None]):
             self._notify_user(self.view.why_none)
             return
         name = "" if self._row is None else self._row.name
-        self._prompt = {
+        self.standing.prompt = {
             "a": f"acknowledge {name}: a comment, or empty", "d": f"downtime for {name}: 30m, or 2h COMMENT",
             "/": "filter", ":": f"command for {name}" if name else "command",
         }[key]  # fmt: skip
@@ -345,7 +259,7 @@ class Top(App[None]):
             self._filter(self._before)
 
     def _close_line(self) -> None:
-        self._writing = self._prompt = ""
+        self._writing = self.standing.prompt = ""
         self.query_one(Input).display = False
         self.view.focus()
         self._draw()

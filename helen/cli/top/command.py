@@ -16,7 +16,13 @@ from helen.web.rows.row import SORTS
 
 
 @click.command()
-@click.option("--filter", "filter_text", default="", help="Only rows that fit, as / filters: state:crit agent:web-*")
+@click.option(
+    "--filter",
+    "filter_text",
+    metavar="TEXT",
+    default="",
+    help="Only rows that fit, as / filters: state:crit agent:web-*.",
+)
 @click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True, help="Order of the rows.")
 @click.option(
     "--interval", type=DurationOption(0.5, 3600), default="2s", show_default=True,
@@ -24,7 +30,7 @@ from helen.web.rows.row import SORTS
 )  # fmt: skip
 @for_a_helen
 def top(client: Client, filter_text: str, sort: str, interval: float) -> None:
-    """Show all checks live in the terminal; ? lists the keys. `interval` is in seconds."""
+    """Show all checks live in the terminal; ? lists the keys."""
     try:
         read_filter(filter_text)
     except ValueError as error:

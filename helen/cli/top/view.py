@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from helen.cli.base.ages import ago
 from helen.cli.base.options import plain
-from helen.cli.show import ago
 from helen.web.rows.row import LETTERS, Key, Row, shown_check
 
 STYLES = {
@@ -87,7 +87,7 @@ class RowsView(ScrollView, can_focus=True):
 
     @property
     def _own(self) -> Row | None:
-        """The row of the cursor's check, if it is in the list."""
+        """Return the row of the cursor's check, if it is in the list."""
         row = self.rows[self.cursor] if self.cursor < len(self.rows) else None
         return row if row is not None and row.key == self._key else None
 
@@ -97,7 +97,7 @@ class RowsView(ScrollView, can_focus=True):
 
     @property
     def why_none(self) -> str:
-        """The reason for which no row is chosen."""
+        """Return the reason for which no row is chosen."""
         if self._key is None:
             return "no row is chosen"
         agent, check = self._key

@@ -12,7 +12,7 @@ MOST_NUMBER_BYTES = 9  # 64 bits without a sign, behind a zero
 
 
 class BrokenBer(ValueError):
-    """The bytes break the rules of BER; the text says how."""
+    """Says that the bytes break the rules of BER; the text says how."""
 
 
 @define

@@ -1,7 +1,8 @@
 """Listen for notifications, and hand those that mean something to Helen, one after the other, in the order they came.
 
-One thread receives and decides, another posts: a Helen that is slow or away holds up no socket. What waits is bounded,
-what is left out is counted and told once a minute. An inform is confirmed once Helen has its result on disk.
+One thread receives and decides, another posts: a Helen that is slow or away holds up no socket. The queue is bounded;
+notifications that are left out are counted and told once a minute. An inform is confirmed once Helen has its result on
+disk.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ MOST_DOUBTS = 4
 
 @frozen
 class Waiting:
-    """A result for Helen, the address that it came from, and how its inform is confirmed."""
+    """Describes a result for Helen, the address that it came from, and how its inform is confirmed."""
 
     address: str
     body: dict[str, Any] = field(repr=False)

@@ -32,7 +32,10 @@ WORDS = {
 
 
 class NotTaken(Exception):
-    """A message is no notification that can be trusted. `reply` is what its sender is told, empty for nothing."""
+    """Says that a message is no notification that can be trusted.
+
+    `reply` is what its sender is told, empty for nothing.
+    """
 
     def __init__(self, why: str, reply: bytes = b"") -> None:
         super().__init__(why)
@@ -41,7 +44,7 @@ class NotTaken(Exception):
 
 @frozen
 class Opened:
-    """A notification, and the message that confirms it: empty where none is wanted."""
+    """Describes a notification, and the message that confirms it: empty where none is wanted."""
 
     notification: Notification
     confirmation: bytes = field(default=b"", repr=False)
@@ -49,7 +52,7 @@ class Opened:
 
 @frozen
 class _Head:
-    """The fields of a message of version 3, and the places of its proof and data."""
+    """Holds the fields of a message of version 3, and the places of its proof and data."""
 
     id: bytes
     flags: int

@@ -24,7 +24,7 @@ LARGEST = 2**31 - 1
 
 
 class SendersUnreadable(Exception):
-    """The file of senders is damaged or can't be read; the text says how, and what follows."""
+    """Says that the file of senders is damaged or can't be read; the text says how, and what follows."""
 
 
 class _Kept(msgspec.Struct, array_like=True):

@@ -40,7 +40,10 @@ WORDS = ("host", "address", "agent", "trap")
 
 @frozen
 class Source:
-    """Addresses that may report, and the host that their traps are about; it may hold `{address}` and `{agent}`."""
+    """Holds addresses that may report, and the host that their traps are about.
+
+    It may hold `{address}` and `{agent}`.
+    """
 
     networks: tuple[Network, ...]
     host: str
@@ -67,7 +70,7 @@ class Meaning:
 
 @frozen
 class TrapFile:
-    """All that the file says."""
+    """Holds all that the file says."""
 
     listen: tuple[tuple[str, int], ...]
     communities: frozenset[bytes] = field(repr=False)

@@ -38,7 +38,7 @@ def key_of(digest: str, password: bytes) -> bytes:
 
 @define
 class User:
-    """One user: what it proves and encrypts by. Without an `auth_password` it does neither."""
+    """Describes one user: what it proves and encrypts by. Without an `auth_password` it does neither."""
 
     name: bytes
     auth: str = "sha"

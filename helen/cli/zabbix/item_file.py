@@ -35,7 +35,7 @@ NUMBER = re.compile(r"\s*[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3
 
 @frozen
 class Source:
-    """Addresses that may report, and patterns of the hosts for which they may."""
+    """Holds addresses that may report, and patterns of the hosts for which they may."""
 
     networks: tuple[Network, ...]
     hosts: tuple[str, ...]
@@ -70,7 +70,7 @@ class Item:
 
 @frozen
 class ItemFile:
-    """All that the file says."""
+    """Holds all that the file says."""
 
     listen: tuple[tuple[str, int], ...]
     sources: tuple[Source, ...]

@@ -1,7 +1,8 @@
 """Listen for `zabbix_sender`, and report its values to Helen while it waits for the answer.
 
-What Helen has not taken, the sender is told of: it is the one who sends again. So nothing waits here, and nothing is
-lost with this process. Each connection has a thread of its own, of which there are few, and a time in which to say all.
+The sender is told which values Helen has not taken: it is the one who sends again. So nothing waits here, and nothing
+is lost with this process. Each connection has a thread of its own, of which there are few, and a time in which to say
+all.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ LATEST = 4e9  # unix seconds
 
 
 class BadPacket(ValueError):
-    """The bytes are no packet that is taken; the text says why."""
+    """Says that the bytes are no packet that is taken; the text says why."""
 
 
 @frozen

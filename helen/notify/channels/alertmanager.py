@@ -1,4 +1,4 @@
-"""The channel `alertmanager`: Alertmanager itself, by version 2 of its API."""
+"""Implement the channel `alertmanager`: it posts to Alertmanager itself, by version 2 of its API."""
 
 from __future__ import annotations
 

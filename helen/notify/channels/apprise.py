@@ -1,4 +1,4 @@
-"""The channel `apprise`: any of the services that Apprise knows, each by a URL that holds its secrets.
+"""Implement the channel `apprise`: it sends to any service that Apprise knows, each by a URL with its secrets.
 
 Apprise runs in a program of its own (apprise_child.py), so that none of its code is ever in Helen's process.
 """
@@ -26,7 +26,7 @@ MAX_URLS = 20  # of one channel: they are sent to one after the other, within it
 
 @frozen
 class Apprise(ChannelKind):
-    """Each of `urls` gets a title and a text."""
+    """Sends a title and a text to each of `urls`."""
 
     type_name: ClassVar[str] = "apprise"
     default_timeout: ClassVar[float] = 30.0

@@ -16,7 +16,7 @@ from helen.notify.attempt import Attempt
 
 
 class ChannelKind(ABC):
-    """The settings of one channel. A subclass is a kind of channel, a frozen attrs class; see webhook.py."""
+    """Holds the settings of one channel. A subclass is a kind of channel, a frozen attrs class; see webhook.py."""
 
     type_name: ClassVar[str]  # `type` in notifications.toml
     default_timeout: ClassVar[float] = 10.0  # seconds for the whole of one attempt
@@ -38,13 +38,16 @@ class ChannelKind(ABC):
 
     @property
     def knows_labels(self) -> bool:
-        """True if the receiver knows an alert by its labels, so that an alert with other labels is another alert."""
+        """Return True if the receiver knows an alert by its labels, so that one with other labels is another alert."""
         return False
 
 
 @frozen
 class Channel:
-    """One [channels.NAME]. `timeout`: seconds. `rate`: at most so many messages in so many seconds; None: no limit."""
+    """Describes one [channels.NAME].
+
+    `timeout`: seconds. `rate`: at most so many messages in so many seconds; None: no limit.
+    """
 
     name: str
     settings: ChannelKind

@@ -1,4 +1,4 @@
-"""The channel `command`: runs a program without a shell, with the message as JSON on its standard input."""
+"""Implement the channel `command`: it runs a program, no shell, with the message as JSON on standard input."""
 
 from __future__ import annotations
 

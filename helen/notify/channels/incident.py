@@ -1,6 +1,6 @@
-"""The channel `incident`: opens and ends incidents at PagerDuty, Opsgenie or Splunk On-Call, one for each check.
+"""Implement the channel `incident`: it opens and ends incidents at PagerDuty, Opsgenie or Splunk On-Call.
 
-Each alert is a message of its own, so that one event that is refused holds up no other.
+Each check has an incident, and each alert is a message of its own: an event that is refused holds up no other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The channel `smtp`: sends a mail.
+"""Implement the channel `smtp`: it sends a mail.
 
 It runs in a thread of its own: smtplib blocks, and a mail server may take its time. A thread that is given up has its
 socket shut, so that it ends; one that hangs in a name look-up ends when that does.
@@ -97,7 +97,7 @@ class Smtp(ChannelKind):
 
 @frozen
 class Mail:
-    """One mail, and the login at the server that takes it."""
+    """Describes one mail, and the login at the server that takes it."""
 
     settings: Smtp
     content: bytes = field(repr=False)

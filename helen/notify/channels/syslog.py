@@ -1,4 +1,4 @@
-"""The channel `syslog`: sends alerts to a log server after RFC 5424, by UDP, TCP, TLS or a socket of this machine."""
+"""Implement the channel `syslog`: it sends alerts to a log server after RFC 5424, by UDP, TCP, TLS or a Unix socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The channel `webhook`: posts JSON to a URL, in Helen's own shape or in that of Alertmanager's webhooks."""
+"""Implement the channel `webhook`: it posts JSON to a URL, in Helen's shape or that of Alertmanager's webhooks."""
 
 from __future__ import annotations
 

@@ -29,16 +29,18 @@ from helen.pipeline.ingest.earlier_segments import list_earlier
 from helen.pipeline.ingest.histories import History
 from helen.pipeline.ingest.series_names import SeriesNames
 from helen.pipeline.ingest.taken import READMITTED, as_rows, taken_of
-from helen.pipeline.ingest.task import BAD, Place, Task
+from helen.pipeline.ingest.task import BAD, LACK, Place, Task
 from helen.pipeline.lake.day_files import write_days
-from helen.pipeline.lake.errors import BadSegment, NoSuchSeries
+from helen.pipeline.lake.errors import BadSegment, NoSuchSeries, OutOfResources
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.places import read_columns
+from helen.pipeline.lake.read_errors import READ_ERRORS, segment_error
 from helen.pipeline.lake.schema import CHANGES, RESULTS, SEGMENTS, SOURCE, SUMS, TAKEN, WRITTEN
 from helen.pipeline.rollup.counters import Counters
 from helen.pipeline.rollup.overlaps import OF_RESULTS, OF_SUMS
 from helen.pipeline.rollup.segment_rows import micros, rows_of, sums_of
 from helen.pipeline.rollup.steps import COLUMNS
+from helen.pipeline.worker_memory import GivingBack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,7 +90,7 @@ class Sink:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that results go into, in the order in which they are published."""
+        """Return the tables that results go into, in the order in which they are published."""
         return IN_ORDER
 
     def transaction(self, helen: int, kind: str) -> str:
@@ -142,10 +144,12 @@ class Sink:
         carry = None if little is None else self._counters.carried
         task = Task({t: str(path) for t, path in staged.items()}, done, self._numbers_of(mapping), dropped, carry)
         if little is None:
-            written = batch.mapInArrow(task, WRITTEN.ddl).toArrow().to_pylist()
+            written = batch.mapInArrow(GivingBack(task), WRITTEN.ddl).toArrow().to_pylist()
         else:
             written = [row for made in task(little.to_batches()) for row in made.to_pylist()]
         for row in written:
+            if row["table"] == LACK:
+                raise OutOfResources(row["path"])
             if row["table"] == BAD:
                 raise self._bad(row["helen"], histories.RESULTS, row["segment"], row["path"])
         self._reached("written")
@@ -182,7 +186,8 @@ class Sink:
                 sums = [read_columns(path, _OF_COUNTERS) for path in files]
                 steps = self._counters.carried(sums, lambda: [read_columns(path, OF_RESULTS) for path in results])
             more = self._lake.stage_rows(SUMS.name, steps) if steps.num_rows else []
-            count = self._lake.publish(SUMS.name, [*files, *more], transactions)
+            new = [*files, *more]
+            count = self._lake.publish(SUMS.name, new, transactions, adding={*new})
         except BaseException:
             self._counters.forget()
             raise
@@ -244,11 +249,12 @@ class Sink:
     def _read_changes(self, helen: int, number: int, mapping: pa.Table) -> pa.Table:
         try:
             return read_changes(self.histories[helen], helen, number, mapping)
-        except (OSError, pa.ArrowException) as error:
-            raise self._bad(helen, histories.CHANGES, number, error) from error
+        except READ_ERRORS as error:
+            path = self.histories[helen].path(histories.CHANGES, number)
+            raise segment_error(helen, histories.CHANGES, number, path, error) from error
 
     def take_again(self, place: History, helen: int, kind: str, number: int) -> None:
-        """Publish one segment that was set aside, from this place. Raises BadSegment, FileNotFoundError."""
+        """Publish one segment that was set aside, from this place. Raises BadSegment, OSError."""
         mapping, path = self._names.map(self.histories), place.path(kind, number)
         path.stat()
         name = f"again:{kind}:{number}:{self._ids[helen]}"
@@ -282,11 +288,11 @@ class Sink:
                                   "state": READMITTED, "why": None, **note}])  # fmt: skip
                 return {CHANGES.name: rows, TAKEN.name: noted}
             stored = pq.read_table(place.path(kind, number), schema=SOURCE.stored)
-            dropped = {}
-            if len(self.histories) > 1:
-                dropped = self._deduplicator.duplicates([(helen, number)], {helen: place}, mapping)
-        except (OSError, pa.ArrowException) as error:
-            raise BadSegment(helen, kind, number, place.path(kind, number), error) from error
+        except READ_ERRORS as error:
+            raise segment_error(helen, kind, number, place.path(kind, number), error) from error
+        dropped = {}
+        if len(self.histories) > 1:
+            dropped = self._deduplicator.duplicates([(helen, number)], {helen: place}, mapping)
         numbers = self._numbers_of(mapping)[helen]
         rows = rows_of(stored, helen, number, numbers, dropped.get((helen, number), frozenset()))
         noted = taken_of(stored, rows, helen, number, READMITTED)

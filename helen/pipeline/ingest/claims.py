@@ -13,6 +13,7 @@ import uuid
 from pathlib import Path
 
 from groundwork.atomic_write import PUBLIC, write_durably
+from groundwork.presence import read_if_there
 from helen.pipeline.ingest.histories import History
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.places import read_bytes, write_bytes
@@ -31,10 +32,20 @@ def identity_of(lake: Path) -> str:
 
 
 def claim(history: History, lake: Path) -> None:
-    """Have this history belong to this lake. Raises PipelineError if another lake has it that is still there."""
-    identity, path = identity_of(lake), history.folder / CLAIM
-    other = _read_claim(path)
-    if other is not None and other[0] != identity and _read_identity(Path(other[1])) == other[0]:
+    """Have this history belong to this lake. Raises PipelineError if another lake has it that is still there.
+
+    So it does if that can't be told: a claim that is written over is lost.
+    """
+    path = history.folder / CLAIM
+    try:
+        identity, other = identity_of(lake), _read_claim(path)
+        is_taken = other is not None and other[0] != identity and _read_identity(Path(other[1])) == other[0]
+    except OSError as error:
+        raise PipelineError(
+            f"It can't be told whether {history.folder} goes into another lake already ({error}): make readable {path},"
+            f" and the {IDENTITY} of {lake} and of the lake that is named there."
+        ) from error
+    if other is not None and is_taken:
         raise PipelineError(
             f"{history.folder} goes into the lake {other[1]} already, and Helen deletes what that one has: a second"
             f" lake would miss it. To go on with {lake} instead, delete {path}."
@@ -44,7 +55,10 @@ def claim(history: History, lake: Path) -> None:
 
 
 def check_claim(history: History, lake: Path) -> None:
-    """Raise PipelineError if another lake has claimed this history since this one did."""
+    """Raise PipelineError if another lake has claimed this history since this one did.
+
+    Raises OSError if that can't be told.
+    """
     other = _read_claim(history.folder / CLAIM)
     if other is not None and other[0] != _read_identity(lake):
         raise PipelineError(
@@ -53,16 +67,21 @@ def check_claim(history: History, lake: Path) -> None:
 
 
 def _read_identity(lake: Path) -> str | None:
+    """Return the id of a lake; None where there is none, or no text. Raises OSError if it can't be read."""
     try:
         return read_bytes(lake / IDENTITY).decode("ascii").strip() or None
-    except (OSError, UnicodeDecodeError):
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return None
 
 
 def _read_claim(path: Path) -> tuple[str, str] | None:
-    """Return the id and the folder of the lake; None where there is no claim, or none that can be read."""
+    """Return the id and the folder of the lake; None where there is no claim, or its content is none.
+
+    Raises OSError if it can't be read.
+    """
+    data = read_if_there(path)
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(data or b"null")
         return str(found["lake"]), str(found["folder"])
-    except (OSError, ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         return None

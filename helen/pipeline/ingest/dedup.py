@@ -8,7 +8,7 @@ lake is searched only for results that are not above them, which happens just af
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -21,14 +21,17 @@ from helen.pipeline.ingest.histories import RESULTS, History
 from helen.pipeline.ingest.series_names import OWN_SPOOL, SeriesNames
 from helen.pipeline.ingest.task import Place
 from helen.pipeline.lake import schema
-from helen.pipeline.lake.errors import BadSegment, NoSuchSeries
+from helen.pipeline.lake.damaged_files import pass_over
+from helen.pipeline.lake.errors import LakeDamaged, NoSuchSeries
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, held
 from helen.pipeline.lake.local_days import date_of
+from helen.pipeline.lake.read_errors import READ_ERRORS, segment_error
 from helen.pipeline.rollup.segment_rows import coded, micros
 
 # A spool keeps 7 days, and a result may count by a clock that is 8 days behind (segment_rows.BELIEVED).
 LOOK_BACK = timedelta(days=16)
+UNTOLD = "it can't be told which results of agents that have moved the lake has already, so none is taken in"
 
 Array = Any  # of numpy
 Spool = tuple[str, str]  # agent, spool
@@ -82,7 +85,7 @@ class Deduplicator:
         wanted = pc.field("spool").isin(spools) & pc.field("sequence").isin(sequences)
         agents = self._names.agents()
         seen = set()
-        for batch in batches(schema.RESULTS, self._paths(_since(suspects)), ["series", "spool", "sequence"], wanted):
+        for batch in self._batches(_since(suspects), ["series", "spool", "sequence"], wanted):
             for series, spool, sequence in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 seen.add((agents[series], spool, sequence))
         return seen
@@ -92,27 +95,37 @@ class Deduplicator:
         agents = pa.array(self._names.agents(), pa.string())
         found: dict[Spool, dict[int, int]] = {}
         columns, wanted = ["helen", "series", "spool", "sequence"], pc.field("spool") != OWN_SPOOL
-        for batch in batches(schema.RESULTS, self._paths(since), columns, wanted):
+        for batch in self._batches(since, columns, wanted):
             if batch.num_rows:
                 helen, series, spool, sequence = batch.columns
                 _, groups, highest = _by_spool(helen, agents.take(series), spool, sequence)
                 _raise(found, groups, highest)
         return found
 
-    def _paths(self, since: date) -> list[str]:
+    def _batches(self, since: date, columns: Sequence[str], wanted: Any) -> Iterator[pa.RecordBatch]:
+        """Yield rows of results since a day.
+
+        Raises LakeDamaged for a file that can't be read: whether the lake has its results already can't be told then,
+        and to go on would count them twice. Raises OSError if it may be read with the next try.
+        """
         table = schema.RESULTS.name
-        return [file.path for file in held(self._lake, table, self._lake.files(table, (since, date.max)))]
+        for file in held(self._lake, table, self._lake.files(table, (since, date.max))):
+            try:
+                yield from batches(schema.RESULTS, [file.path], columns, wanted)
+            except READ_ERRORS as error:
+                sentence = pass_over(self._lake, table, file.path, error)
+                raise LakeDamaged(f"{sentence} Until then {UNTOLD}.") from error
 
 
 def _read(place: Place, history: History, mapping: pa.Table) -> pa.Table:
-    """Return the columns of a segment that concern spools. Raises BadSegment, NoSuchSeries."""
+    """Return the columns of a segment that concern spools. Raises BadSegment, OutOfResources, NoSuchSeries."""
     helen, segment = place
     columns = ["at", "received", "series_id", "spool", "sequence"]
     path = history.path(RESULTS, segment)
     try:
         stored = pq.read_table(path, columns=columns).drop_null()
-    except (OSError, pa.ArrowException) as error:
-        raise BadSegment(helen, RESULTS, segment, path, error) from error
+    except READ_ERRORS as error:
+        raise segment_error(helen, RESULTS, segment, path, error) from error
     stored = stored.filter(pc.not_equal(stored["spool"], OWN_SPOOL))
     ours = mapping.filter(pc.equal(mapping["helen"], helen))
     found = pc.index_in(stored["series_id"], ours["series_id"].combine_chunks()).combine_chunks()

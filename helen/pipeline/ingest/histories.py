@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from groundwork.atomic_write import PUBLIC, write_durably
+from groundwork.presence import is_there, read_if_there
 from helen.pipeline.lake.errors import PipelineError
 
 RESULTS, CHANGES = "seg", "chg"
@@ -60,13 +61,13 @@ class History:
         where the next one is missing does it matter whether Helen hasn't written it yet, or has deleted it.
         """
         first = number + 1
-        if not self.path(kind, first).exists():
+        if not is_there(self.path(kind, first)):
             later = [each for each in self.numbers(kind) if each > number]
             if not later:
                 return None
             first = later[0]
         last = first
-        while last - first + 1 < most and self.path(kind, last + 1).exists():
+        while last - first + 1 < most and is_there(self.path(kind, last + 1)):
             last += 1
         return first, last
 
@@ -76,10 +77,10 @@ class History:
         Helen deletes what was committed, and before there is a pipeline whatever is old: neither is a hole.
         """
         first = number + 1
-        if self.path(kind, first).exists():
+        if is_there(self.path(kind, first)):
             return None
         later = next((each for each in self.numbers(kind) if each > number), None)
-        if later is None or self.path(kind, first).exists():
+        if later is None or is_there(self.path(kind, first)):
             return None
         told = self.committed(kind)
         if later - 1 <= told or (not number and not told):
@@ -87,12 +88,12 @@ class History:
         return max(first, told + 1), later - 1
 
     def committed(self, kind: str) -> int:
-        """Return the number that Helen was told; 0: none yet, or a text that is no number."""
-        try:
-            text = (self.folder / _COMMITTED[kind]).read_text("ascii").strip()
-        except (OSError, UnicodeDecodeError):
-            return 0
-        return int(text) if re.fullmatch("[0-9]{1,18}", text) else 0
+        """Return the number that Helen was told; 0: none yet, or a text that is no number.
+
+        Raises OSError if that can't be told: a number taken for none would be written over by a lower one.
+        """
+        text = (read_if_there(self.folder / _COMMITTED[kind]) or b"").strip()
+        return int(text) if re.fullmatch(b"[0-9]{1,18}", text) else 0
 
     def commit(self, kind: str, number: int) -> None:
         """Tell Helen that everything up to this number is published. It never takes a step back. Raises OSError."""
@@ -130,7 +131,7 @@ class History:
     def series(self) -> list[tuple[int, str, str, str | None]]:
         """Return (series_id, agent, check_id, check) of all series; empty before the first segment."""
         path = self.folder / SERIES
-        if not path.exists():
+        if not is_there(path):
             return []
         columns = pq.read_table(path, columns=["series_id", "agent", "check_id", "check"]).to_pydict()
         return list(zip(*columns.values(), strict=True))
@@ -139,8 +140,14 @@ class History:
 def open_history(folder: Path) -> History:
     """Return the history in STATE/history, or in the folder itself. Raises PipelineError if there is none."""
     for candidate in (folder / "history", folder):
-        if (candidate / "segments").is_dir():
-            return History(candidate.resolve())
+        try:
+            if is_there(candidate / "segments") and (candidate / "segments").is_dir():
+                return History(candidate.resolve())
+        except OSError as error:
+            raise PipelineError(
+                f"{candidate}/segments can't be opened ({error.strerror}): run the pipeline as the user that Helen runs"
+                " as."
+            ) from error
     raise PipelineError(
         f"There is no history in {folder}: neither {folder}/history/segments nor {folder}/segments exists. Give the"
         " state folder of a Helen that has run, or its history folder."

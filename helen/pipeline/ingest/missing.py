@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from groundwork.presence import is_there
 from helen.pipeline.ingest.histories import CHANGES, RESULTS, History
 from helen.pipeline.lake.errors import MissingSegments
 
@@ -36,7 +37,7 @@ def behind(history: History, results: Mapping[str, int]) -> tuple[int, int] | No
     """Return the first and last segment that one table has, another needs next, and the history keeps no more."""
     first, most = min(results.values()) + 1, max(results.values())
     last = first - 1
-    while last < most and not history.path(RESULTS, last + 1).exists():
+    while last < most and not is_there(history.path(RESULTS, last + 1)):
         last += 1
     return (first, last) if last >= first else None
 

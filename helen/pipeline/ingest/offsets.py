@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
+from groundwork.presence import is_there
 from helen.pipeline.ingest.histories import CHANGES, RESULTS, History
 from helen.pipeline.lake.schema import SEGMENTS, SOURCE
 
@@ -81,7 +82,7 @@ def ranges(options: Options, start: Offset, end: Offset) -> list[Part]:
     for helen, folder in options.histories.items():
         first = start.get(helen, {}).get(RESULTS, 0) + 1
         last = end.get(helen, {}).get(RESULTS, 0)
-        if first <= last and not History(Path(folder)).path(RESULTS, first).exists():
+        if first <= last and not is_there(History(Path(folder)).path(RESULTS, first)):
             there = [number for number in History(Path(folder)).numbers(RESULTS) if first <= number <= last]
             first = there[0] if there else last + 1
         for lowest in range(first, last + 1, options.per_task):

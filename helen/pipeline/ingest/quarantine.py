@@ -16,16 +16,22 @@ from typing import Any
 import pyarrow.compute as pc
 
 from groundwork.atomic_write import sync_folder
+from groundwork.counts import count
+from groundwork.presence import is_there
+from groundwork.read_errors import Cause, cause_of
 from helen.pipeline.ingest.batch import Sink
 from helen.pipeline.ingest.histories import History
 from helen.pipeline.ingest.losses import advance
 from helen.pipeline.ingest.taken import QUARANTINED, READMITTED, SOUND
-from helen.pipeline.lake.errors import BadSegment
+from helen.pipeline.lake.errors import BadSegment, PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import held, read
 from helen.pipeline.lake.schema import TAKEN
 
 FOLDER = "quarantine"
+# Segments that follow each other and whose disk or rights don't let them be read, before a run ends: then nothing is
+# wrong with the files, and to set more of them aside would put the whole history there.
+DISK_SEGMENTS = 3
 
 
 def set_aside(lake: Lake, sink: Sink, bad: BadSegment) -> Path:
@@ -33,7 +39,7 @@ def set_aside(lake: Lake, sink: Sink, bad: BadSegment) -> Path:
     history = sink.histories[bad.helen]
     source, kept = history.path(bad.kind, bad.number), aside(history).path(bad.kind, bad.number)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    if not kept.exists() and source.exists():
+    if not is_there(kept) and is_there(source):
         try:
             os.link(source, kept)
         except OSError:  # a file system without links
@@ -41,6 +47,28 @@ def set_aside(lake: Lake, sink: Sink, bad: BadSegment) -> Path:
     sync_folder(kept.parent)
     advance(lake, sink, bad.helen, bad.kind, (bad.number, bad.number), QUARANTINED, bad.reason)
     return kept
+
+
+def disk_fault(lake: Lake, bad: BadSegment) -> str | None:
+    """Return the sentence with which a run ends, if the disk has given none of DISK_SEGMENTS in a row.
+
+    This segment is the last of them, and is not set aside: so it is tried first when the disk is mended.
+    """
+    before = {row["segment"]: row["why"] for row in waiting(lake) if _kind_of(row) == (bad.helen, bad.kind)}
+    first = bad.number
+    while _is_of_disk(before.get(first - 1)):
+        first -= 1
+    if not _is_of_disk(bad.reason) or bad.number - first < DISK_SEGMENTS - 1:
+        return None
+    before_it = count(bad.number - first, "segment")
+    return (
+        f"The disk does not give files: {bad}, and neither could the {before_it} before it. Mend the"
+        " disk, or the rights of its files, then start this again, and `helen pipeline readmit` takes those in."
+    )
+
+
+def _is_of_disk(reason: str | None) -> bool:
+    return reason is not None and cause_of(PipelineError(reason)) in (Cause.DISK, Cause.REFUSED)
 
 
 def aside(history: History) -> History:
@@ -56,8 +84,12 @@ def waiting(lake: Lake) -> list[dict[str, Any]]:
     return sorted((row for row in rows if row["state"] == QUARANTINED and _key(row) not in back), key=_key)
 
 
+def _kind_of(row: dict[str, Any]) -> tuple[int, str]:
+    return row["helen"], row["kind"]
+
+
 def _key(row: dict[str, Any]) -> tuple[int, str, int]:
-    return row["helen"], row["kind"], row["segment"]
+    return *_kind_of(row), row["segment"]
 
 
 def readmit(lake: Lake, sink: Sink) -> list[str]:

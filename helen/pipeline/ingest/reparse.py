@@ -33,6 +33,7 @@ from helen.pipeline.lake.schema import RESULTS
 from helen.pipeline.lake.stored_frames import frame_of
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import check_even, days_behind, rebuild_sums, sum_again
+from helen.pipeline.worker_memory import GivingBack
 
 USUAL = "equus_protocol.results:parse"
 # Columns that come from the blob, and their types.
@@ -110,7 +111,7 @@ def reparse(
         if not files:
             continue
         before = lake.frame(spark, "results", files)
-        after = before.mapInArrow(Task(parser), RESULTS.ddl)
+        after = before.mapInArrow(GivingBack(Task(parser)), RESULTS.ddl)
         staged = lake.stage("results", after)
         base = staged[0].parents[1]
         read = frame_of(spark, RESULTS, base, staged)

@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import field, frozen
 
 from helen.pipeline.ingest import histories
 from helen.pipeline.ingest.histories import History
+from helen.pipeline.ingest.segment_columns import read_for_sums, read_whole
 from helen.pipeline.ingest.taken import taken_of
 from helen.pipeline.lake.day_files import write_days
-from helen.pipeline.lake.schema import RESULTS, SOURCE, SUMS, TABLES, TAKEN, WRITTEN
+from helen.pipeline.lake.read_errors import READ_ERRORS, first_line, is_of_file, lack_of
+from helen.pipeline.lake.schema import RESULTS, SUMS, TABLES, TAKEN, WRITTEN
 from helen.pipeline.rollup.segment_rows import rows_of, sums_of
 
 Place = tuple[int, int]  # Helen, segment
 Carry = Callable[[Sequence[pa.Table], Callable[[], Sequence[pa.Table]]], pa.Table]
 BAD = "bad"  # in place of a table's name: a segment that can't be read, with the reason in place of the path
+LACK = "lack"  # the same for one that may be sound: descriptors or memory are short
 
 
 @frozen
@@ -44,8 +46,10 @@ class Task:
             for helen, segment, folder in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 try:
                     self._read_segment(helen, segment, folder, rows)
-                except (OSError, pa.ArrowException) as error:  # told as a row: Spark would make pages of it
-                    read.append((BAD, str(error), helen, segment, folder))
+                except READ_ERRORS as error:  # told as a row: Spark would make pages of it
+                    path = History(Path(folder)).path(histories.RESULTS, segment)
+                    told = (BAD, first_line(error)) if is_of_file(error, path) else (LACK, lack_of(path, error))
+                    read.append((*told, helen, segment, folder))
                 else:
                     read.append((None, None, helen, segment, folder))
         for table, parts in rows.items():
@@ -68,7 +72,8 @@ class Task:
         wanted = [table for table, done in self.done.items() if segment > done[helen]]
         if not wanted:
             return
-        stored = pq.read_table(History(Path(folder)).path(histories.RESULTS, segment), schema=SOURCE.stored)
+        path = History(Path(folder)).path(histories.RESULTS, segment)
+        stored = read_for_sums(path) if wanted == [SUMS.name] else read_whole(path)
         dropped = self.dropped.get((helen, segment), frozenset())
         results = rows_of(stored, helen, segment, self.numbers[helen], dropped)
         for table in wanted:

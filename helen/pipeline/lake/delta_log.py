@@ -20,7 +20,9 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from groundwork.counts import count
-from helen.pipeline.lake.errors import LakeDamaged, PipelineError, StoreUnreachable
+from groundwork.read_errors import Cause, cause_of
+from helen.pipeline.lake.errors import LakeDamaged, OutOfResources, PipelineError, StoreUnreachable
+from helen.pipeline.lake.log_entries import ADDED, COMPACTED
 from helen.pipeline.lake.places import files_below, read_bytes
 from helen.pipeline.lake.schema import Table
 from helen.pipeline.lake.stores import is_stored, options_of, url_of
@@ -30,11 +32,11 @@ LOG = "_delta_log"
 FAULTS = (PipelineError, DeltaError, pa.ArrowException, OSError)
 # Of the columns of all tables, in the description of each one, since a Delta table has no place for a program's own
 # numbers. 1 is every lake without a description; 2 has counters that gain across the edges of buckets; 3 has no rows in
-# files that count which don't count themselves.
-FORMAT = LIVE = 3
+# files that count which don't count themselves; 4 may have several rows of one bucket in each level, which add up.
+FORMAT, LIVE = 4, 3
 _DESCRIPTION = re.compile(r"lake of Helen, format ([0-9]{1,6})")
 _READER = 1  # version of Delta's protocol that is read: later ones may hide rows of a file from who doesn't know them
-_OURS = re.compile(r"([bc])([0-9]{10})-[0-9]{4,}-[0-9a-f]{8}\.parquet")
+_OURS = re.compile(r"([abc])([0-9]{10})-[0-9]{4,}-[0-9a-f]{8}\.parquet")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ENTRY = re.compile(r"([0-9]{20})\.json")
 
@@ -82,8 +84,9 @@ def follow(folder: Path, opened: DeltaTable) -> None:
 def bring_up(folder: Path, table: Table) -> None:
     """Add the columns and the description that an older version's table lacks. Only the writer may call it.
 
-    A level that follows another one keeps its older description until its rows are live (rollup/following.py). Raises
-    LakeDamaged, also for a table whose log is gone while its files are there: to begin anew would lose them.
+    A level that follows another one keeps a description from before LIVE until its rows are live: see
+    rollup/following.py. Raises LakeDamaged, also for a table whose log is gone while its files are there: to begin
+    anew would lose them.
     """
     opened = open_table(folder)
     if opened is None:
@@ -93,7 +96,7 @@ def bring_up(folder: Path, table: Table) -> None:
     missing = pa.schema([column for column in table.arrow if column.name not in known])
     if len(missing):
         opened.alter.add_columns(Schema.from_arrow(missing).fields)
-    if table.level is None or table.level.source is None:
+    if table.level is None or table.level.source is None or format_of(opened) >= LIVE:
         note_format(opened)
 
 
@@ -105,16 +108,17 @@ def note_format(opened: DeltaTable) -> None:
 
 @frozen
 class Origin:
-    """Says in which version of the table a file was named first, and whether its rows were new then."""
+    """Says in which version of the table a file was named first, and whether its rows were new then, or only added."""
 
     version: int
     fresh: bool
+    adds: bool = False
 
 
 def of_name(name: str) -> Origin | None:
     """Return what the name of a file says; None for a name that another program gave."""
     match = _OURS.fullmatch(name)
-    return None if match is None else Origin(int(match[2]), match[1] == "b")
+    return None if match is None else Origin(int(match[2]), match[1] != COMPACTED, match[1] == ADDED)
 
 
 def of_log(folder: Path) -> Mapping[str, Origin]:
@@ -178,6 +182,8 @@ def _explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except DeltaError as error:
+        if cause_of(error) is Cause.SCARCE:
+            raise OutOfResources(f"{folder / LOG} could not be read ({error}) and may be sound") from error
         raise _unreadable(folder, error) from error
     except OSError as error:
         raise _unreachable(folder, error) from error

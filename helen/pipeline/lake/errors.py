@@ -13,6 +13,18 @@ class StoreUnreachable(OSError):
     """Says that an object store refuses, or gives no answer. It may be over with the next try."""
 
 
+class OutOfResources(OSError):
+    """Says that a file could not be read for a reason that is not its own. It may be over with the next try."""
+
+
+class LakeFileUnread(OSError):
+    """Says that the disk or the rights of a file of the lake let it not be read. It may be over with the next try."""
+
+    def __init__(self, path: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.path = path
+
+
 class LakeBusy(PipelineError):
     """Says that another process is the writer."""
 

@@ -48,6 +48,17 @@ def held(lake: Lake, table: str, files: Iterable[File]) -> list[Held]:
     return found
 
 
+def may_repeat(files: Sequence[Held]) -> bool:
+    """Return True if two of these files may have rows of one bucket: of series and times in both. One has none."""
+    open_ones: list[Held] = []
+    for file in sorted(files, key=lambda each: each.lowest):
+        open_ones = [each for each in open_ones if each.highest >= file.lowest]
+        if any(each.begin <= file.end and each.end >= file.begin for each in open_ones):
+            return True
+        open_ones.append(file)
+    return False
+
+
 def between(lowest: int, highest: int) -> Any:
     """Return the condition for rows of these series."""
     return (pc.field("series") >= lowest) & (pc.field("series") <= highest)

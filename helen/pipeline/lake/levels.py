@@ -25,7 +25,7 @@ Micros = Any  # an integer, or a numpy array of them
 
 @frozen
 class Level:
-    """One row of the table.
+    """Describes one level of rollups, a row of LEVELS.
 
     `seconds` is the length of a bucket: a part of a day, or whole days. `begins` is the beginning of any of the
     buckets, in seconds since 1970. The table keeps `keep_days`, None for ever, and is brought up to its source every
@@ -44,12 +44,12 @@ class Level:
 
     @property
     def step(self) -> int:
-        """The length of a bucket, microseconds."""
+        """Return the length of a bucket of this level, microseconds."""
         return self.seconds * MICROS
 
     @property
     def days(self) -> int:
-        """How many UTC days, and so partitions of its source, a bucket has a part in."""
+        """Return the number of UTC days, and so of partitions of its source, that a bucket has a part in."""
         return -(-self.seconds // DAY_SECONDS)
 
     def place(self, micros: Micros) -> Micros:

@@ -13,12 +13,17 @@ import pyarrow.parquet as pq
 from attrs import frozen
 from deltalake.transaction import AddAction, RemoveAction
 
-FRESH, COMPACTED = "b", "c"  # first letter of a file's name: new rows, or rows that were there before
+# First letter of a file's name: new rows that only add to those of their buckets; new rows, in place of others perhaps;
+# rows that were there before.
+ADDED, FRESH, COMPACTED = "a", "b", "c"
 
 
 @frozen
 class File:
-    """Describes a file that counts. `version` is that of the entry which named it first, or an earlier one."""
+    """Describes a file that counts. `version` is that of the entry which named it first, or an earlier one.
+
+    `adds` says that its rows only add to those that were there: its entry took no row of their buckets away.
+    """
 
     path: str
     size: int
@@ -28,6 +33,7 @@ class File:
     fresh: bool
     lowest: dict[str, Any]
     highest: dict[str, Any]
+    adds: bool = False
 
 
 @frozen

@@ -7,6 +7,7 @@ renamed there; a store has a file whole or not at all, and needs neither. stores
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -97,6 +98,22 @@ def files_below(folder: Path, suffix: str, recursive: bool = False) -> Iterator[
     for info in store.get_file_info(selector):
         if info.type == pafs.FileType.File and info.path.endswith(suffix):
             yield folder / info.path[len(name) :].lstrip("/")
+
+
+def names_in(folder: Path) -> set[str]:
+    """Return the names of the files and folders in a folder; none where it is missing. Raises OSError.
+
+    A store has no empty folder; a file system may.
+    """
+    store, name = filesystem(folder)
+    return {info.base_name for info in store.get_file_info(pafs.FileSelector(name, allow_not_found=True))}
+
+
+def remove_empty(folder: Path) -> None:
+    """Delete a folder if nothing is in it; else, and in a store, nothing happens."""
+    if not is_stored(folder):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def remove_tree(folder: Path) -> None:

@@ -63,7 +63,7 @@ class Source:
 
     @property
     def ddl(self) -> str:
-        """The columns as Spark writes them."""
+        """Return the columns as Spark writes them."""
         return ddl(self.arrow)
 
 
@@ -85,12 +85,12 @@ class Table:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The columns that a reader sees."""
+        """Return the columns that a reader of the table sees."""
         return self.columns.append(pa.field("day", pa.date32())) if self.by_day else self.columns
 
     @property
     def ddl(self) -> str:
-        """The columns as Spark writes them."""
+        """Return the columns as Spark writes them."""
         return ddl(self.arrow)
 
     @property
@@ -112,7 +112,7 @@ RESULTS = _table(
     "results",
     [("helen", pa.int32()), ("segment", pa.int64()), ("series", pa.int32()), ("time", TIME),
      *[column for column in _FROM_HELEN if column[0] != "series_id"]],
-    sort=("series", "time"), statistics=("series", "time"),
+    sort=("series", "time"), statistics=("series", "time"), rows_per_group=1 << 17,
 )  # fmt: skip
 CHANGES = _table(
     "changes",
@@ -135,8 +135,8 @@ _FIGURES = [
 def rollup(level: Level) -> Table:
     """Return the table of a level.
 
-    Rows of the level that is made from results add up: a bucket may have several. Of the others the row with the
-    highest `version` counts.
+    Rows add up: a bucket may have several. Of levels that follow another one `version` says what of their source a row
+    has seen.
     """
     version = [] if level.source is None else [("version", pa.int64())]
     return _table(

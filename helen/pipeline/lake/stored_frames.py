@@ -19,6 +19,7 @@ from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.places import parquet_file
 from helen.pipeline.lake.schema import WRITTEN, Table
 from helen.pipeline.lake.stores import is_stored
+from helen.pipeline.worker_memory import GivingBack
 
 if TYPE_CHECKING:  # a process that only reads needs no Spark
     from pyspark.sql import DataFrame, SparkSession
@@ -78,14 +79,15 @@ def frame_of(spark: SparkSession, table: Table, base: Path, paths: Sequence[Path
         reader = spark.read.schema(table.ddl).option("basePath", str(base))
         return reader.parquet(*map(str, paths))
     named = spark.createDataFrame([(str(path),) for path in paths], "path string")
-    return named.repartition(min(len(paths), MOST_TASKS)).mapInArrow(ReadTask(table), table.ddl)
+    return named.repartition(min(len(paths), MOST_TASKS)).mapInArrow(GivingBack(ReadTask(table)), table.ddl)
 
 
 def write_frame(frame: DataFrame, table: Table, target: Path) -> list[Path]:
     """Have Spark write a frame below a folder, and return the files."""
     shaped = frame.select(*table.arrow.names)
     if is_stored(target):
-        rows = shaped.mapInArrow(WriteTask(table, str(target)), WRITTEN.ddl).toArrow().to_pylist()
+        task = GivingBack(WriteTask(table, str(target)))
+        rows = shaped.mapInArrow(task, WRITTEN.ddl).toArrow().to_pylist()
         return sorted(Path(row["path"]) for row in rows)
     writer = shaped.write.partitionBy(*table.partitions) if table.by_day else shaped.write
     writer.parquet(str(target))

@@ -10,12 +10,11 @@ its results are taken instead: each counts as confirmed, for three times the usu
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,11 +25,11 @@ from helen.pipeline.lake.lake_files import Held, batches, between, held, instant
 from helen.pipeline.lake.local_days import MICROS, Day, date_of
 from helen.pipeline.lake.recorded_changes import FLEET_KINDS, TRANSITION
 from helen.pipeline.lake.schema import ASKED, CHANGES, HELENS, RESULTS, SUMS
-from helen.pipeline.reports.availability_math import CheckInputs, Moment, Run, Span, union
-from helen.pipeline.reports.downtimes import away, downtimes, in_common
+from helen.pipeline.reports.check_columns import KNOWN_REASONS, Checks, Runs, Spans, begins_anew, has_rows
+from helen.pipeline.reports.downtimes import Span, away, downtimes
 from helen.pipeline.reports.forgotten_results import oldest_day, sums_as_results
-from helen.pipeline.reports.presence import Heard, Presence, absences_for, heard_by
-from helen.pipeline.reports.transitions import CONFIRMED, Placed, transition_of
+from helen.pipeline.reports.presence import Heard, Presence, absences_for
+from helen.pipeline.reports.transitions import CONFIRMED, Transitions
 from helen.pipeline.rollup.segment_rows import micros
 from helen.pipeline.standing import changes_for
 
@@ -40,6 +39,9 @@ USUAL_TIMES = 3  # distances between results that one is good for
 LEAST_GOOD, MOST_GOOD, GOOD_ALONE = 60 * MICROS, 6 * 3600 * MICROS, 900 * MICROS
 ROWS_PER_PART = 4_000_000  # of results, if all series are alike: 200 MB in a worker
 CHANGES_PER_PART = 500_000  # 200 MB as well, if all of them lie in the days of the report
+CHECK_DAYS_PER_PART = 20_000  # rows of the report, 2 MB: the driver gets those of several parts at a time
+CHECK_DAYS = 100_000  # that are computed at once: 50 MB in a worker
+_OF_FLEET = ["helen", "at", "received", "kind", "document"]
 _OF_CHANGES = ["series", "at", "document", "helen", "received"]
 
 Array = Any  # of numpy
@@ -58,96 +60,83 @@ class Plan:
     sums: Sequence[Held]  # of five minutes, of days whose results are forgotten
     changes: Sequence[Held]
     parts: Sequence[Array]
-    downtimes: Mapping[int, Sequence[Span]]
+    downtimes: Mapping[int, Sequence[Span]]  # in any order, and overlapping
     away: Mapping[int, Sequence[Span]]  # the times in which each Helen was away
     several: bool  # Helens in this lake: then it matters which one had an agent
     counted: str = CONFIRMED
 
-    def inputs(self, part: int) -> Iterator[tuple[int, CheckInputs]]:
-        """Yield the inputs of each check of this part, empty ones included."""
-        series = self.parts[part]
-        heard: dict[int, list[Heard]] = {}
-        moments = self._moments(series, heard)
-        runs = self._runs(series, moments.keys(), heard)
-        common = in_common(self.away, (self.begin, self.end))
-        for number in series.tolist():
-            on = self.downtimes.get(number, ())
-            by = heard.get(number)
-            absent = common if by is None else absences_for(by, self.away, (self.begin, self.end))
-            yield number, CheckInputs(moments.get(number, ()), runs.get(number, ()), on, absent)
+    def work(self, days: int) -> int:
+        """Return how many rows the files have of which something may be read, and check-days there are to compute."""
+        rows = sum(file.rows for files in (self.results, self.sums, self.changes) for file in files)
+        return rows + sum(map(len, self.parts)) * days
 
-    def _moments(self, series: Array, heard: dict[int, list[Heard]]) -> dict[int, list[Moment]]:
-        """Return the transitions of each check that count, and the last one before `begin`.
+    def inputs(self, part: int, days: int) -> Iterator[tuple[Array, Checks]]:
+        """Yield the checks of this part, those without any input too, some at a time: their series, and what is known.
 
-        If none came before, the list begins with what was known before the first transition of any kind: a problem
-        that was confirmed later was none yet, and its own `was` is only the soft state in between. `heard` gets the
-        Helens that wrote them, for series that have no results.
+        `days` is how many days of each are to be computed: at most CHECK_DAYS come at once.
         """
+        series = self.parts[part]
+        codes: dict[str | None, int] = {reason: code for code, reason in enumerate(KNOWN_REASONS)}
+        transitions, wrote = self._transitions(series, codes)
+        moments = transitions.moments(self.begin, self.counted)
+        runs, heard = self._runs(series, has_rows(transitions.of, len(series)), wrote)
+        downtimes = [(of, *span) for of in self._covered(series) for span in self.downtimes[int(series[of])]]
+        on = Spans.union(*np.array(downtimes, np.int64).reshape(len(downtimes), 3).T)
+        absent = absences_for(heard, len(series), self.away, (self.begin, self.end))
+        checks = Checks(len(series), moments, runs, on, absent, list(codes))
+        size = max(1, CHECK_DAYS // days)
+        for begin in range(0, len(series), size):
+            end = min(begin + size, len(series))
+            yield series[begin:end], checks.part(begin, end)
+
+    def _covered(self, series: Array) -> list[int]:
+        """Return the places of the checks that downtimes cover."""
+        covered = np.fromiter(self.downtimes, np.int64, len(self.downtimes))
+        return np.flatnonzero(np.isin(series, covered)).tolist()
+
+    def _transitions(self, series: Array, codes: dict[str | None, int]) -> tuple[Transitions, Heard]:
+        """Return the transitions of each check before `end`, in order, and the Helens that wrote them."""
         wanted = between(int(series[0]), int(series[-1])) & (pc.field("kind") == TRANSITION)
-        within: dict[int, list[Placed]] = defaultdict(list)
-        before: dict[int, Placed] = {}  # the last one of each; earlier ones, perhaps years of them, are not needed
-        first: dict[int, Placed] = {}  # of any kind
+        found: list[Transitions] = [Transitions()]
         written: list[list[Array]] = []
         for batch in batches(CHANGES, _that_hold(self.changes, series), _OF_CHANGES, wanted):
-            ours = batch.filter(pa.array(np.isin(batch["series"].to_numpy(), series, kind="table")))
+            ours = _ours(batch, series)
+            of = np.searchsorted(series, ours["series"].to_numpy())
             if self.several:
-                written.append([ours["series"].to_numpy(), micros(ours["received"]), ours["helen"].to_numpy()])
-            columns = (ours[name].to_pylist() for name in _OF_CHANGES[:3])
-            for number, at, document in zip(*columns, strict=True):
-                transition = transition_of(msgspec.json.decode(document))
-                if transition is None or transition.moment.at >= self.end:
-                    continue
-                known = transition.moment.at, at, transition
-                if number not in first or known[:2] < first[number][:2]:
-                    first[number] = known
-                if not transition.counts(self.counted):
-                    continue
-                if known[0] > self.begin:
-                    within[number].append(known)
-                elif number not in before or before[number][:2] < known[:2]:
-                    before[number] = known
-        if written:
-            heard |= heard_by(*(np.concatenate(column) for column in zip(*written, strict=True)))
-        return {
-            number: [
-                *([] if number in before else first[number][2].earlier()),
-                *(each.moment for _, _, each in sorted([*_some(before.get(number)), *within[number]], key=_in_order)),
-            ]
-            for number in first
-        }
+                written.append([of, micros(ours["received"]), ours["helen"].to_numpy()])
+            found.append(
+                Transitions.of_documents(of, ours["at"].to_numpy(), ours["document"].to_pylist(), codes)
+            )  # fmt: skip
+        whole = Transitions.joined(found)
+        columns = [np.concatenate(column) for column in zip(*written, strict=True)]
+        return whole.take(whole.time < self.end).in_order(), Heard.of_results(*columns) if columns else Heard()
 
-    def _runs(self, series: Array, judged: Collection[int], heard: dict[int, list[Heard]]) -> dict[int, list[Run]]:
+    def _runs(self, series: Array, is_judged: Array, wrote: Heard) -> tuple[Runs, Heard]:
         """Return the runs of results: of all if a check has no transitions, else of late ones.
 
-        `heard` gets the Helens that the results came to.
+        With the Helens that the results came to; for checks without results those that `wrote` of them.
         """
         wanted = between(int(series[0]), int(series[-1])) & (pc.field("origin") != ASKED)
         wanted &= pc.field("time") < instant(self.end)
         columns = ["series", "time", "received", "status", "at", *(["helen"] if self.several else [])]
         rows = read(RESULTS, _that_hold(self.results, series), columns, wanted)
-        number, time, at = rows["series"].to_numpy(), micros(rows["time"]), rows["at"].to_numpy()
-        chosen = np.isin(number, series, kind="table")
-        if self.several:
-            heard |= heard_by(number[chosen], micros(rows["received"])[chosen], rows["helen"].to_numpy()[chosen])
-        if judged:
-            by_helen = np.isin(number, np.array(sorted(judged), np.int32), kind="table")
-            chosen &= ~by_helen | (time < micros(rows["received"]))
-        kept = np.flatnonzero(chosen)
-        columns_of = [number[kept], time[kept], at[kept], rows["status"].to_numpy()[kept]]
-        earlier = sums_as_results(_that_hold(self.sums, series), series, judged)
+        rows = _ours(rows, series)
+        of, time = np.searchsorted(series, rows["series"].to_numpy()), micros(rows["time"])
+        received = micros(rows["received"])
+        heard = Heard.of_results(of, received, rows["helen"].to_numpy()) if self.several else Heard()
+        others = wrote.take(~np.isin(wrote.of, heard.of))
+        chosen = ~is_judged[of] | (time < received)
+        columns_of = [of[chosen], time[chosen], *(rows[name].to_numpy()[chosen] for name in ("at", "status"))]
+        earlier = sums_as_results(_that_hold(self.sums, series), series, is_judged)
         found = runs_of(*(np.concatenate(column) for column in zip(earlier, columns_of, strict=True)))
-        runs: dict[int, list[Run]] = defaultdict(list)
-        for of, *run in zip(*(column.tolist() for column in found), strict=True):
-            runs[of].append(Run(*run))
-        return runs
+        return Runs(*found), Heard.joined([heard, others])
 
 
-def _some(known: Any) -> list[Any]:
-    return [] if known is None else [known]
-
-
-def _in_order(known: Placed) -> tuple[int, int]:
-    return known[:2]
+def _ours(rows: Any, series: Array) -> Any:
+    """Return the rows of these series, of a batch or table with rows from the first to the last of them."""
+    if int(series[-1]) - int(series[0]) + 1 == len(series):
+        return rows
+    return rows.filter(pa.array(np.isin(rows["series"].to_numpy(), series, kind="table")))
 
 
 def runs_of(series: Array, time: Array, at: Array, status: Array) -> tuple[Array, Array, Array, Array, Array]:
@@ -159,10 +148,10 @@ def runs_of(series: Array, time: Array, at: Array, status: Array) -> tuple[Array
         return series, time, time, status, time
     order = _ordered(series, time, at)
     series, time, status = series[order], time[order], status[order]
-    is_first = np.concatenate([[True], series[1:] != series[:-1]])
+    is_first = begins_anew(series)
     gap = np.diff(time, prepend=time[0])
     good = _good_for(gap, is_first)[np.cumsum(is_first) - 1]
-    begins = is_first | np.concatenate([[True], status[1:] != status[:-1]]) | (gap > good)
+    begins = begins_anew(series, status) | (gap > good)
     starts = np.flatnonzero(begins)
     ends = np.append(starts[1:], len(series)) - 1
     return series[starts], time[starts], time[ends], status[starts], good[starts]
@@ -173,6 +162,8 @@ def _ordered(series: Array, time: Array, at: Array) -> Array:
     place, span = series.astype(np.int64) - int(series.min()), int(time.max() - time.min()) + 1
     if (int(place.max()) + 1) * span < 2**63:
         key = place * span + (time - time.min())
+        if (key[1:] > key[:-1]).all():  # days that are over lie in this order
+            return np.arange(len(key))
         order = np.argsort(key)
         ordered = key[order]
         if not (ordered[1:] == ordered[:-1]).any():
@@ -211,6 +202,7 @@ def plan(
     sums = held(lake, SUMS.name, lake.files(SUMS.name, forgotten)) if forgotten[0] <= forgotten[1] else []
     count = max(at_least, -(-sum(file.rows for file in results) // ROWS_PER_PART))
     count = max(count, -(-sum(file.rows for file in changes_in) // CHANGES_PER_PART))
+    count = max(count, -(-len(series) * len(days) // CHECK_DAYS_PER_PART))
     parts = np.array_split(np.array(sorted(series), np.int32), min(count, len(series)))
     results_in = held(lake, RESULTS.name, results)
     found = _fleet_changes(changes_in)
@@ -220,10 +212,27 @@ def plan(
 
 
 def _fleet_changes(files: Sequence[Held]) -> list[dict[str, Any]]:
-    columns = ["helen", "at", "received", "kind", "document"]
-    found = read(CHANGES, [file.path for file in files], columns, pc.field("kind").isin(FLEET_KINDS))
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return sorted(rows, key=lambda row: (row["received"], row["at"]))
+    """Return the downtimes, the starts and stops of Helens, and the last rules of each agent, in order.
+
+    Rules are read piece by piece: they are as many as agents were assigned anew, and only the last labels count.
+    """
+    found: list[dict[str, Any]] = []
+    last: dict[str, dict[str, Any]] = {}
+    for batch in batches(CHANGES, [file.path for file in files], _OF_FLEET, pc.field("kind").isin(FLEET_KINDS)):
+        for row in batch.to_pylist():
+            if row["kind"] != "rule":
+                found.append(row)
+                continue
+            document = json.loads(row["document"])
+            agent = document.get("agent")
+            if agent is not None and (agent not in last or _place(last[agent]) <= _place(row)):
+                kept = {"agent": agent, "labels": document.get("labels", {})}
+                last[agent] = {**row, "document": json.dumps(kept)}
+    return sorted([*found, *last.values()], key=_place)
+
+
+def _place(change: Mapping[str, Any]) -> tuple[Any, int]:
+    return change["received"], change["at"]
 
 
 def _downtime_spans(
@@ -231,7 +240,7 @@ def _downtime_spans(
 ) -> dict[int, list[Span]]:
     windows, found = downtimes(changes, span), {}
     for number, name in series.items() if windows else ():
-        spans = union(on for each in windows if each.covers(*name) for on in each.spans)
+        spans = [on for each in windows if each.covers(*name) for on in each.spans]
         if spans:
             found[number] = spans
     return found

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pyarrow as pa
 from attrs import evolve, fields, frozen
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,15 +23,14 @@ from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS, date_of
 from helen.pipeline.lake.schema import ASKED, ddl
-from helen.pipeline.reports.report_formats import Report
 from helen.pipeline.rollup.frames import moment
+from helen.pipeline.worker_memory import GivingBack
 from helen.states.agent_rules import AgentRules
 from helen.states.events import Decision, Flapping, Transition
 from helen.states.fleet_states import CheckEvent, run
-from helen.states.fleet_timeline import RESERVED, Timeline
+from helen.states.fleet_timeline import Timeline
 from helen.states.inputs import Result
-from helen.states.model import LINK, Rule
-from helen.states.rollout_trials import ROLLOUT_KEY
+from helen.states.model import Rule
 
 WARM_UP = 86_400 * MICROS  # of results before the days that count, so that states are known when these begin
 GROUPS = 64  # more than any machine of this size has cores; a timeline of its own for each costs little
@@ -44,8 +42,8 @@ EVENTS = pa.schema(
     [("side", pa.string()), ("agent", pa.string()), ("check_id", pa.string()), ("kind", pa.string()),
      ("what", pa.string()), ("at", pa.float64()), ("delay", pa.float64())]
 )  # fmt: skip
+PAIRS = pa.schema([("agent", pa.string()), ("parent", pa.string())])
 Overrides = Sequence[tuple[str, Mapping[str, Any]]]
-EventKey = tuple[str, str, str, str, float]  # agent, check_id, kind, what, when
 
 
 def read_overrides(path: Path) -> Overrides:
@@ -157,10 +155,11 @@ class Replay:
         return found
 
 
-def backtest(
-    spark: SparkSession, lake: Lake, begin: int, end: int, overrides: Overrides
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Return events of both sides between two moments, in microseconds since 1970."""
+def backtest(spark: SparkSession, lake: Lake, begin: int, end: int, overrides: Overrides) -> DataFrame:
+    """Return events of both sides between two moments, in microseconds since 1970.
+
+    They are as many as there were changes, so Spark keeps them on its disks: call `unpersist` behind the last look.
+    """
     changes = lake.frame(spark, "changes").where(~F.col("kind").isin(*OUTPUTS) & (F.col("received") < moment(end)))
     names = lake.rows("series")
     groups = groups_of({row["agent"] for row in names}, _parents(changes))
@@ -189,8 +188,7 @@ def backtest(
     )
     ordered = everything.repartition("agent_group").sortWithinPartitions("agent_group", "helen", "at")
     task = Task(begin / MICROS, overrides)
-    found: list[dict[str, Any]] = ordered.mapInArrow(task, ddl(EVENTS)).toArrow().to_pylist()
-    return found
+    return ordered.mapInArrow(GivingBack(task), ddl(EVENTS)).persist(StorageLevel.DISK_ONLY)
 
 
 def groups_of(agents: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
@@ -211,90 +209,26 @@ def groups_of(agents: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[s
     return {agent: numbers[top(agent)] for agent in leader}
 
 
-def recorded_events(lake: Lake, spark: SparkSession, begin: int, end: int) -> Counter[EventKey]:
-    """Count the events that Helen itself wrote between two moments, in microseconds since 1970."""
-    names = {row["series"]: (row["agent"], row["check_id"]) for row in lake.rows("series")}
-    rows = lake.frame(spark, "changes").where(F.col("kind").isin(*STATE_KINDS) & F.col("series").isNotNull())
-    late = 3600 * MICROS  # a deadline is written some seconds after its own time
-    rows = rows.where(F.col("received").between(moment(begin), moment(end + late)))
-    found: Counter[EventKey] = Counter()
-    for row in rows.select("series", "kind", "document").collect():
-        document = json.loads(row.document)
-        what = _what(row.kind, document)
-        if what is not None and begin <= document["at"] * MICROS < end and _is_of_a_check(*names[row.series]):
-            found[(*names[row.series], row.kind, what, round(document["at"], 3))] += 1
-    return found
-
-
-def _is_of_a_check(agent: str, check: str) -> bool:
-    """Return False for what Helen tells without a state: of a rollout, of a quota."""
-    return (agent, check) != ROLLOUT_KEY and (check == LINK or not check.startswith(RESERVED))
-
-
-def comparison(events: Iterable[Mapping[str, Any]], wrote: Counter[EventKey]) -> str:
-    """Return a sentence for the report: does the replay by the recorded rules give the events that Helen wrote?"""
-    again = Counter(
-        (event["agent"], event["check_id"], event["kind"], event["what"], round(event["at"], 3))
-        for event in events if event["side"] == RECORDED
-    )  # fmt: skip
-    same = (again & wrote).total()
-    if same == wrote.total() == again.total():
-        return f"The replay by the recorded rules gave all {same} changes, flaps and decisions that Helen wrote."
-    return (
-        f"The replay by the recorded rules gave {same} of the {wrote.total()} changes, flaps and decisions that Helen"
-        f" wrote, and {again.total() - same} others: states from before the first replayed day aren't known to it."
-    )
-
-
-def _what(kind: str, document: Mapping[str, Any]) -> str | None:
-    """Return the word that an event of a replay has for a change; None for one that is no alert."""
-    if kind == "transition":
-        return "soft" if document["now"]["attempt"] else "hard"
-    if kind == "flap":
-        return "begun" if document["on"] else "ended"
-    return f"{document['action']} {document['what']}" if "what" in document else None  # the end of an ack is no alert
-
-
-def summary(events: Iterable[Mapping[str, Any]], begin: int, end: int, notes: Sequence[str] = ()) -> Report:
-    """Return a report with both sides beside each other, for each check id and in all."""
-    sides: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: {RECORDED: [], TRIED: []})
-    for event in events:
-        for name in (event["check_id"], "(all)"):
-            sides[name][event["side"]].append(event)
-    rows = []
-    for name in sorted(sides, key=lambda name: (name == "(all)", name)):
-        before, after = (_figures(sides[name][side]) for side in (RECORDED, TRIED))
-        row: dict[str, Any] = {"check": name}
-        for figure in before:
-            row[figure], row[f"{figure}_tried"] = before[figure], after[figure]
-        rows.append(row)
-    columns = list(rows[-1]) if rows else ["check"]
-    days = (end - begin) / MICROS / 86_400
-    return Report(f"Back-test over {days:g} days", columns, rows, notes if rows else ["Nothing would have happened."])
-
-
-def _figures(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    delays = [event["delay"] for event in events if event["delay"] is not None]
-    return {
-        "alerts": sum(event["what"].startswith("notify") and event["what"] != "notify recovery" for event in events),
-        "recoveries": sum(event["what"] == "notify recovery" for event in events),
-        "held": sum(event["what"].startswith("hold") for event in events),
-        "flaps": sum(event["kind"] == "flap" and event["what"] == "begun" for event in events),
-        "changes": sum(event["what"] == "hard" for event in events),
-        "delay_s": round(median(delays), 1) if delays else None,
-    }
-
-
 def _parents(changes: DataFrame) -> list[tuple[str, str]]:
-    """Return the pairs of agents of which the first depends on the second, by all rules ever recorded."""
-    pairs = set()
-    for row in changes.where(F.col("kind") == "rule").select("document").collect():
-        document = json.loads(row.document)
-        for rule in document.get("checks", {}).values():
-            for parent in rule.get("depends", ()):
-                if "/" in parent and "agent" in document:
-                    pairs.add((document["agent"], parent.partition("/")[0]))
-    return sorted(pairs)
+    """Return the pairs of agents of which the first depends on the second, by all rules ever recorded, each once."""
+    rules = changes.where(F.col("kind") == "rule").select("document")
+    pairs = rules.mapInArrow(GivingBack(pairs_of_rules), ddl(PAIRS)).distinct()
+    return sorted((row["agent"], row["parent"]) for row in pairs.collect())
+
+
+def pairs_of_rules(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the agents of rules with those that their checks depend on, each pair once for each batch."""
+    for batch in batches:
+        pairs = {
+            (document["agent"], parent.partition("/")[0])
+            for document in map(json.loads, batch.column(0).to_pylist())
+            if "agent" in document
+            for rule in document.get("checks", {}).values()
+            for parent in rule.get("depends", ())
+            if "/" in parent
+        }
+        rows = [{"agent": agent, "parent": parent} for agent, parent in sorted(pairs)]
+        yield pa.RecordBatch.from_pylist(rows, schema=PAIRS)
 
 
 def _changes(spark: SparkSession, changes: DataFrame, known: DataFrame, groups: Mapping[str, int]) -> DataFrame:

@@ -232,11 +232,11 @@ def _rollup(source: _SeriesFiles, request: HistoryRequest) -> Row:
     if request.metrics:
         wanted &= pc.field("metric").isin([CHECK, *request.metrics])  # the check's own row has the newest version
     columns = source.lake.tables[source.table].columns.names
-    points: list[Row] = []
+    is_live, points = source.lake.is_live(source.table), list[Row]()
     for lot in source.lots(begin, request.end, level):
         if not request.metrics:
             _check_metrics(request, source.batches(lot, ["metric"], wanted))
-        found = _condensed(source.read(lot, columns, wanted), level)
+        found = _condensed(source.read(lot, columns, wanted), level, is_live)
         points += [row for row in found if not request.metrics or row["metric"] in request.metrics]
         if len(points) > request.limit:
             break
@@ -261,12 +261,12 @@ def _check_metrics(request: HistoryRequest, batches: Iterable[pa.RecordBatch]) -
             )
 
 
-def _condensed(rows: pa.Table, level: Level) -> list[Row]:
-    """Return one row for each bucket and metric, in their order: what adds up is added, else the newest counts.
+def _condensed(rows: pa.Table, level: Level, is_live: bool = True) -> list[Row]:
+    """Return one row for each bucket and metric, in their order: rows of a bucket add up.
 
-    A level of an older format may have several versions of a bucket.
+    A level of an older format is not live: of several versions of a bucket the newest counts.
     """
-    whole = merge(rows, level) if level.source is None else newest(rows)
+    whole = merge(rows, level) if is_live else newest(rows)
     found: list[Row] = whole.to_pylist()
     return sorted(found, key=lambda row: (row["bucket"], row["metric"], row["unit"], row["kind"]))
 

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import functools
-import json
+import io
 import os
+import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
+import pyarrow as pa
 from attrs import evolve
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from groundwork.terminal import echo, echo_json
-from helen.pipeline.driver import first_line
+from groundwork.atomic_write import temporary_name
+from groundwork.read_errors import advice_for
+from groundwork.terminal import echo
 from helen.pipeline.engine import AUTO, ENGINES, SETTING
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS, Day, local_days, local_today, parse_day
+from helen.pipeline.lake.read_errors import PROGRAM, READ_ERRORS, first_line, with_advice
 from helen.pipeline.lake.stores import check_place, is_stored, url_of
 from helen.pipeline.progress import progress
-from helen.pipeline.reports.report_formats import FORMATS, render
+from helen.pipeline.reports.report_formats import FORMATS, Report, pieces
 from helen.pipeline.spark import start_spark
 
 Command = Callable[..., Any]
+PRINTED_AT_ONCE = 1 << 16  # characters
+SPARK_ERRORS = (PySparkException, Py4JError)  # of a task that fails comes the latter, with pages of Java
 
 
 class CommonOptions:
@@ -139,14 +147,77 @@ def command(function: Command) -> Command:
             return function(CommonOptions(state, lake, master, engine, conf), **rest)
         except PipelineError as error:
             raise click.ClickException(str(error)) from error
-        except PySparkException as error:
-            raise click.ClickException(f"Spark: {first_line(error)}") from error
-        except OSError as error:
-            if lake is None or not is_stored(lake):
+        except SPARK_ERRORS as error:
+            raise click.ClickException(advised(f"Spark: {first_line(error)}", error)) from error
+        except READ_ERRORS as error:
+            is_lake_stored = lake is not None and is_stored(lake)
+            if is_damage(error):
+                raise click.ClickException(
+                    f"{first_line(error)} `helen pipeline verify` names each such file."
+                ) from error
+            if not is_lake_stored and not advice_for(error, PROGRAM):
                 raise
-            raise click.ClickException(f"{url_of(lake)}: {first_line(error)}") from error
+            text = f"{url_of(lake)}: {first_line(error)}" if lake and is_lake_stored else first_line(error)
+            raise click.ClickException(with_advice(text, error)) from error
 
     return wrapped  # fmt: skip
+
+
+def write_report(report: Report, output: str, out: Path | None) -> None:
+    """Print a report, or write it to a file, as it is made: its rows may be more than there is memory for."""
+    if out is not None:
+        with whole_file(out) as file:
+            file.writelines(pieces(report, output))
+        return
+    held = io.StringIO()
+    for piece in pieces(report, output, only_ascii=sys.stdout.isatty()):
+        held.write(piece)
+        if held.tell() > PRINTED_AT_ONCE:
+            echo(held.getvalue(), nl=False)
+            held = io.StringIO()
+    echo(held.getvalue(), nl=False)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return True if a file of the lake is cut or corrupt: Arrow says so at once, when it opens one."""
+    return isinstance(error, pa.ArrowInvalid) and str(error).startswith("Could not open Parquet input source")
+
+
+def advised(text: str, error: BaseException) -> str:
+    """Return a text on an error of Spark, with what to do about it. One that quotes a statement gets no advice."""
+    return text if isinstance(error, AnalysisException) else with_advice(text, error)
+
+
+@contextmanager
+def whole_path(path: Path) -> Iterator[Path]:
+    """Give the path under which to write a file that takes the place of an older one only once it is whole.
+
+    So a report that ends in an error, on a full disk say, leaves the older file as it was. A path that is no regular
+    file, such as a pipe, is written to as it is. Raises PipelineError, which names the path that was given.
+    """
+    place = path.resolve()
+    is_direct = place.exists() and not place.is_file()
+    coming = place if is_direct else temporary_name(place)
+    try:
+        yield coming
+        if place.is_file():
+            coming.chmod(stat.S_IMODE(place.stat().st_mode))
+        if not is_direct:
+            coming.replace(place)
+    except OSError as error:
+        if error.filename not in (None, str(coming)):  # of what is read for the report
+            raise
+        raise PipelineError(f"{path} can't be written: {error.strerror}") from error
+    finally:
+        if not is_direct:
+            coming.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """Open a file for text that takes the place of an older one only once it is whole. Raises PipelineError."""
+    with whole_path(path) as coming, coming.open("w", encoding="utf-8") as file:
+        yield file
 
 
 def printed(function: Command) -> Command:
@@ -157,13 +228,7 @@ def printed(function: Command) -> Command:
     @functools.wraps(function)
     def wrapped(*args: Any, output: str, out: Path | None, **rest: Any) -> None:
         """Print the report, or write it to a file."""
-        text = render(function(*args, **rest), output)
-        if out is None and output == "json":
-            echo_json(json.loads(text), indent=2)
-        elif out is None:
-            echo(text, nl=False)
-        else:
-            out.write_text(text, encoding="utf-8")
+        write_report(function(*args, **rest), output, out)
 
     return wrapped
 

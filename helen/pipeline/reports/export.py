@@ -126,14 +126,14 @@ def _rows(lake: Lake, table: Table, files: Sequence[File], names: Names) -> Iter
     paths = [file.path for file in sources]
     if table is AVAILABILITY:
         yield names.in_front(newest_version(read(table, paths, columns, wanted)))
-    elif table.level is None or (table.level.source is not None and lake.is_live(table.name)):
+    elif table.level is None:
         for batch in batches(table, paths, columns, wanted):
             yield names.in_front(pa.Table.from_batches([batch]))
     else:
         for lowest, highest in bounds_of(table, sources, -(-sum(file.rows for file in files) // PART_ROWS)):
             within = between(lowest, highest) if wanted is None else between(lowest, highest) & wanted
             rows = read(table, [file.path for file in sources if file.may_hold(lowest, highest)], columns, within)
-            made = merge(rows, table.level) if table.level.source is None else newest(rows)
+            made = merge(rows, table.level) if lake.is_live(table.name) else newest(rows)
             yield names.in_front(made.select(columns))
 
 

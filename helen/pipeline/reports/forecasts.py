@@ -6,6 +6,7 @@ One task has all hours of a series and metric, in order, and puts them through t
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -14,18 +15,20 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 from attrs import frozen
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import H1
 from helen.pipeline.lake.local_days import MICROS, Day, date_of
 from helen.pipeline.lake.schema import CHECK, COUNTER, ddl
+from helen.pipeline.reports.answer_files import PIECE_ROWS, AnswerRows, answer
 from helen.pipeline.reports.forgotten_results import oldest_day
 from helen.pipeline.reports.report_formats import Report, Row, line
 from helen.pipeline.reports.sql_views import view
 from helen.pipeline.reports.trends import limit_of, reach, strange, thinned, trend
 from helen.pipeline.rollup.frames import metric_name, moment
+from helen.pipeline.worker_memory import GivingBack
 
 HOUR = H1.step
 MONDAY = 4 * 24  # hours from 1970-01-01, a Thursday, to the first Monday
@@ -53,14 +56,12 @@ class Task:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found: list[dict[str, Any]] = []
-        held: Hours = []
-        for batch in batches:
-            for row in batch.to_pylist():
-                if held and (row["series"], row["metric"]) != (held[0]["series"], held[0]["metric"]):
-                    found += self.rows(held)
-                    held = []
-                held.append(row)
-        found += self.rows(held) if held else []
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for _, hours in itertools.groupby(rows, lambda row: (row["series"], row["metric"])):
+            found += self.rows([*hours])
+            if len(found) >= PIECE_ROWS:
+                yield pa.RecordBatch.from_pylist(found, schema=self.schema)
+                found = []
         yield pa.RecordBatch.from_pylist(found, schema=self.schema)
 
 
@@ -132,8 +133,8 @@ def capacity(
     """Return the metrics that will run into their limit `within` so many days of 86,400 s, the soonest first."""
     hours = _hours(spark, lake, days[0].begin, days[-1].end)
     limited = hours.join(F.broadcast(_limits(spark, lake, days[-1])), ["series", "metric"])
-    rows = _run(limited, Task(Forecast(within), CAPACITY), series)
-    rows.sort(key=lambda row: (row["days"], row["check"], row["metric"]))
+    task = Task(Forecast(within), CAPACITY)
+    rows = _run(spark, lake, limited, task, series, [F.col("days"), F.col("check"), F.col("metric")])
     columns = ["check", "metric", "unit", "now", "per_day", "limit", "days", "earliest", "latest"]
     title = f"Capacity, trends of {days[0].date} to {days[-1].date}"
     return Report(title, columns, rows, (), _curve, hidden=frozenset(("unit",)))
@@ -146,17 +147,25 @@ def anomalies(
     """Return the hours of these days that were not as usual, the strangest first. Weeks are those of the zone."""
     begin = days[0].begin
     hours = _hours(spark, lake, begin - WEEKS * 7 * 24 * HOUR, days[-1].end)
-    rows = _run(hours, Task(Strange(begin // HOUR, threshold, zone), ANOMALIES), series)
-    rows.sort(key=lambda row: (-abs(row["score"]), row["check"], row["metric"]))
+    task = Task(Strange(begin // HOUR, threshold, zone), ANOMALIES)
+    order = [F.abs("score").desc(), F.col("check"), F.col("metric"), F.col("hour")]
+    rows = _run(spark, lake, hours, task, series, order)
     columns = ["check", "metric", "unit", "hour", "value", "usual", "score"]
     title = f"Anomalies, {days[0].date} to {days[-1].date}"
     return Report(title, columns, rows, hidden=frozenset(("unit",)))
 
 
-def _run(hours: DataFrame, task: Task, series: Names) -> list[dict[str, Any]]:
+def _run(
+    spark: SparkSession, lake: Lake, hours: DataFrame, task: Task, series: Names, order: Sequence[Column]
+) -> AnswerRows:
+    """Return what a task makes of each metric of these checks, in this order. Spark sorts; the rows stay in files."""
+    named = [(number, "/".join(name)) for number, name in series.items()]
+    names = F.broadcast(spark.createDataFrame(named, "series int, check string"))
     ordered = hours.repartition("series").sortWithinPartitions("series", "metric", "hour")
-    found = ordered.mapInArrow(task, ddl(task.schema)).toArrow().to_pylist()
-    return [{**row, "check": "/".join(series[row["series"]])} for row in found if row["series"] in series]
+    found = ordered.mapInArrow(GivingBack(task), ddl(task.schema)).join(names, "series")
+    # One task sorts, on the disk if need be: to sort by ranges Spark would run the tasks before it twice.
+    rows = found.select(*task.schema.names, "check").repartition(1).sortWithinPartitions(*order)
+    return answer(spark, lake, rows, task.schema.append(pa.field("check", pa.string())))
 
 
 def _hours(spark: SparkSession, lake: Lake, begin: int, end: int) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -35,10 +35,11 @@ def note_on(lake: Lake, days: Sequence[Day]) -> list[str]:
     ]
 
 
-def sums_as_results(paths: Sequence[str], series: Array, judged: Collection[int]) -> tuple[Array, Array, Array, Array]:
-    """Return series, time, `at` and status of results, one for each five minutes of a check, as bad as the worst one.
+def sums_as_results(paths: Sequence[str], series: Array, is_judged: Array) -> tuple[Array, Array, Array, Array]:
+    """Return place, time, `at` and status of results, one for each five minutes of a check, as bad as the worst one.
 
-    `judged` are series that have transitions, and need none. The time is the beginning of the five minutes.
+    Checks that have transitions, `is_judged`, need none. The time is the beginning of the five minutes, the place that
+    of the check among `series`.
     """
     wanted = between(int(series[0]), int(series[-1])) & (pc.field("metric") == CHECK)
     rows = read(SUMS, paths, ["series", "bucket", *STATUSES], wanted)
@@ -46,7 +47,6 @@ def sums_as_results(paths: Sequence[str], series: Array, judged: Collection[int]
     status = np.full(len(number), _WORST[0])
     for each in _WORST[1:]:
         status[rows[STATUSES[each]].to_numpy() > 0] = each
-    unjudged = np.setdiff1d(series, np.array(sorted(judged), np.int32))
-    kept = np.isin(number, unjudged) & (np.add.reduce([rows[word].to_numpy() for word in STATUSES]) > 0)
+    kept = np.isin(number, series[~is_judged]) & (np.add.reduce([rows[word].to_numpy() for word in STATUSES]) > 0)
     time = micros(rows["bucket"])[kept]
-    return number[kept], time, np.zeros(len(time), np.int64), status[kept]
+    return np.searchsorted(series, number[kept]), time, np.zeros(len(time), np.int64), status[kept]

@@ -19,12 +19,12 @@ from helen.pipeline.ingest.taken import READMITTED, SOUND
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, held, read
 from helen.pipeline.lake.schema import CHANGES, RESULTS, TAKEN, Table
-from helen.pipeline.reports.downtimes import Span
+from helen.pipeline.reports.check_columns import EMPTY, Columns, Spans, begins_anew, spread
+from helen.pipeline.reports.downtimes import Span, in_common
 from helen.pipeline.rollup.segment_rows import micros
 
 _COLUMNS = ["helen", "segment", "first", "last", "begin", "end"]
 Array = Any  # of numpy
-Heard = tuple[int, int]  # when a result came, microseconds, and the Helen that got it
 
 
 @frozen(eq=False)
@@ -87,24 +87,42 @@ def _last_received(paths: Sequence[str], table: Table, wanted: Any = None) -> di
 # ------------------------------------------------------------------------------------------------ whose agent
 
 
-def heard_by(series: Array, received: Array, helen: Array) -> dict[int, list[Heard]]:
-    """Return for each series when its results began to come to another Helen, the first one included."""
-    if not len(series):
-        return {}
-    order = np.lexsort((received, series))
-    series, received, helen = series[order], received[order], helen[order]
-    is_new = np.concatenate([[True], (series[1:] != series[:-1]) | (helen[1:] != helen[:-1])])
-    found: dict[int, list[Heard]] = {}
-    for number, time, of in zip(*(column[is_new].tolist() for column in (series, received, helen)), strict=True):
-        found.setdefault(number, []).append((time, of))
-    return found
+@frozen(eq=False)
+class Heard(Columns):
+    """Says when results of a check began to come to another Helen, the first one included; in order."""
+
+    time: Array = EMPTY
+    helen: Array = EMPTY
+
+    @classmethod
+    def of_results(cls, of: Array, received: Array, helen: Array) -> Heard:
+        """Return the same for results in any order."""
+        order = np.lexsort((received, of))
+        of, received, helen = of[order], received[order], helen[order]
+        is_new = begins_anew(of, helen)
+        return cls(of[is_new], received[is_new], helen[is_new])
 
 
-def absences_for(heard: Sequence[Heard], away: Mapping[int, Sequence[Span]], span: Span) -> list[Span]:
-    """Return the times in which the Helen that had the agent of a check was away. The first one had it before, too."""
-    found = []
-    for place, (time, helen) in enumerate(heard):
-        begin = span[0] if place == 0 else max(span[0], time)
-        end = min(span[1], heard[place + 1][0]) if place + 1 < len(heard) else span[1]
-        found += [(max(a, begin), min(b, end)) for a, b in away.get(helen, ()) if max(a, begin) < min(b, end)]
-    return found
+def absences_for(heard: Heard, count: int, away: Mapping[int, Sequence[Span]], span: Span) -> Spans:
+    """Return the times in which the Helen that had the agent of each check was away. The first one had it before, too.
+
+    Of a check that nobody has heard of, those in which no Helen ran.
+    """
+    of, begin, end = heard.of, np.maximum(heard.time, span[0]), np.full(len(heard), span[1])
+    goes_on = of[1:] == of[:-1]
+    end[:-1][goes_on] = np.minimum(span[1], heard.time[1:][goes_on])
+    begin[np.unique(of, return_index=True)[1]] = span[0]
+    silent = np.setdiff1d(np.arange(count), of)
+    common = in_common(away, span)
+    found = [_crossed(silent, np.full(len(silent), span[0]), np.full(len(silent), span[1]), common)]
+    for helen, spans in away.items():
+        ours = heard.helen == helen
+        found.append(_crossed(of[ours], begin[ours], end[ours], spans))
+    return Spans.union(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def _crossed(of: Array, begin: Array, end: Array, spans: Sequence[Span]) -> tuple[Array, Array, Array]:
+    """Return what each row has in common with each of the spans; some are empty."""
+    a, b = np.array(spans, np.int64).reshape(len(spans), 2).T
+    row, each = spread(np.full(len(of), len(spans)))
+    return of[row], np.maximum(begin[row], a[each]), np.minimum(end[row], b[each])

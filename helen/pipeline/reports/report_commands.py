@@ -14,9 +14,10 @@ from groundwork.counts import count
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import Day
 from helen.pipeline.reports import forecasts, report_jobs
-from helen.pipeline.reports.availability import availability, choose, store
+from helen.pipeline.reports.availability import choose, day_rows, store
 from helen.pipeline.reports.availability_math import PROFILES
 from helen.pipeline.reports.command_options import Command, CommonOptions, command, days_of, printed, say
+from helen.pipeline.reports.flapping import flapping
 from helen.pipeline.reports.forgotten_results import note_on
 from helen.pipeline.reports.report_formats import Report
 from helen.pipeline.reports.report_jobs import Names
@@ -79,7 +80,7 @@ def report_availability(
     """Divide the days of each check into ok, bad, planned, unknown and no data, to the second."""
     if stored and counted != CONFIRMED:
         raise click.UsageError("--store keeps days of confirmed states: leave --counted out")
-    rows = availability(context.spark, context.lake, context.days, profile, context.zone, context.series, counted)
+    rows = day_rows(context.spark, context.lake, context.days, profile, context.zone, context.series, counted)
     if stored:
         say(f"{count(store(context.lake, rows), 'day is new or has', 'days are new or have')} changed")
     return report_jobs.availability_report(rows, context.series, each_day, target)
@@ -108,7 +109,7 @@ def report_offenders(context: ReportContext, top: int) -> Report:
 @of_checks
 def report_flapping(context: ReportContext, top: int) -> Report:
     """List the checks that flapped: how often, for how long, and how often their status changed."""
-    return report_jobs.flapping(context.spark, context.lake, context.days, context.series, top)
+    return flapping(context.spark, context.lake, context.days, context.series, top)
 
 
 @report.command("cost")

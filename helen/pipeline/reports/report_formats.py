@@ -1,18 +1,22 @@
-"""Renders a report as a table for people, as JSON, as CSV, or as one HTML page that needs nothing else. Pure."""
+"""Renders a report as a table for people, as JSON, as CSV, or as one HTML page that needs nothing else.
+
+Rows may be more than the memory has room for: each format reads them once."""
 
 from __future__ import annotations
 
 import csv
 import html
 import io
+import itertools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import IO, Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from groundwork.figures import figure
 from groundwork.safe_text import json_text, safe_line, safe_text
@@ -23,6 +27,7 @@ FORMATS = ("text", "json", "csv", "html")
 # or a tab, with blanks and quotes before it. Signs are full-width and small as well, and the minus of mathematics.
 _SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"
 _FORMULA = re.compile(rf'\A(?=[\t\n])|(?:\A|(?<=[;\t\n]))(?=[ "]*[{_SIGNS}])')
+CELLS_IN_MEMORY = 8 << 20
 _FIGURES = (int, float, Decimal, date)  # and what is made of them: text of nobody
 Row = Mapping[str, Any]
 # What a word of a column's name says of its unit, and the columns that are in the unit of the row's metric.
@@ -67,6 +72,16 @@ class Report:
 
 def render(report: Report, form: str) -> str:
     """Return the report in one of FORMATS, ending with a newline. Raises PipelineError for any other format."""
+    return "".join(pieces(report, form))
+
+
+def pieces(report: Report, form: str, only_ascii: bool = False) -> Iterator[str]:
+    """Yield the same text in pieces, so that rows which are made one by one are never all in memory.
+
+    `only_ascii`: JSON for a terminal. Raises PipelineError for a format that is none of FORMATS.
+    """
+    if form == "json":
+        return _json(report, only_ascii)
     if form not in _RENDERED:
         raise PipelineError(f"There is no format {form!r}: {', '.join(FORMATS)}.")
     return _RENDERED[form](report)
@@ -125,33 +140,71 @@ def line(values: Sequence[float], width: int = 240, height: int = 40) -> str:
     return f'<svg width="{width}" height="{height}" role="img">{title}{curve}</svg>'
 
 
-def _text(report: Report) -> str:
-    cells = [[report.cell(row, name) for name in report.shown] for row in report.rows]
-    heads = [heading(name) for name in report.shown]
-    widths = [max(len(row[at]) for row in [heads, *cells]) for at in range(len(heads))]
-    right = _right(report)
-    lines = [
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in [heads, *cells]
-    ]  # fmt: skip
-    return "\n".join([*lines, *report.notes]) + "\n"
+@frozen
+class _Cells:
+    """Holds the cells of a report for people in a file, since columns are as wide as the widest of all rows."""
+
+    file: IO[bytes]
+    widths: Sequence[int]
+    right: Sequence[bool]  # for each column: it holds numbers
+
+    @classmethod
+    def of(cls, report: Report) -> _Cells:
+        """Write the cells; up to CELLS_IN_MEMORY bytes stay in memory."""
+        names = report.shown
+        file: IO[bytes] = tempfile.SpooledTemporaryFile(CELLS_IN_MEMORY)  # noqa: SIM115 - it is gone with its reader
+        widths = [len(heading(name)) for name in names]
+        some, all_of = [False] * len(names), [True] * len(names)
+        for row in report.rows:
+            cells = [report.cell(row, name) for name in names]
+            for at, name in enumerate(names):
+                value = row.get(name)
+                widths[at] = max(widths[at], len(cells[at]))
+                some[at] |= isinstance(value, int | float)
+                all_of[at] &= isinstance(value, int | float | None)
+            drawn = [report.plot(row)] if report.plot else []
+            file.write(json.dumps([*cells, *drawn]).encode() + b"\n")
+        file.seek(0)
+        return cls(file, widths, [one and other for one, other in zip(some, all_of, strict=True)])
+
+    def rows(self) -> Iterator[list[str]]:
+        """Yield the cells of each row, and its plot behind them if there is one. Once."""
+        with self.file:
+            yield from map(json.loads, self.file)
 
 
-def _json(report: Report) -> str:
-    document = {"title": report.title, "rows": [dict(row) for row in report.rows], "notes": list(report.notes)}
-    return json_text(document, indent=2, default=str) + "\n"
+def _text(report: Report) -> Iterator[str]:
+    names, cells = report.shown, _Cells.of(evolve(report, plot=None))
+    for row in itertools.chain([[heading(name) for name in names]], cells.rows()):
+        columns = zip(row, cells.widths, cells.right, strict=True)
+        yield "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in columns
+        ).rstrip() + "\n"  # fmt: skip
+    yield from (f"{note}\n" for note in report.notes)
 
 
-def _csv(report: Report) -> str:
+def _json(report: Report, only_ascii: bool) -> Iterator[str]:
+    """Yield what json.dumps makes of the whole document, row by row."""
+
+    def told(value: Any, indent: str) -> str:
+        return json_text(value, only_ascii, indent=2, default=str).replace("\n", f"\n{indent}")
+
+    yield f'{{\n  "title": {told(report.title, "  ")},\n  "rows": ['
+    is_first = True
+    for row in report.rows:
+        yield f"{'' if is_first else ','}\n    {told(dict(row), '    ')}"
+        is_first = False
+    yield f'{"" if is_first else f"{chr(10)}  "}],\n  "notes": {told(list(report.notes), "  ")}\n}}\n'
+
+
+def _csv(report: Report) -> Iterator[str]:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(cell, report.columns))
-    for row in report.rows:
-        writer.writerow([cell(row.get(name)) for name in report.columns])
-    return out.getvalue()
+    for row in itertools.chain([report.columns], ([row.get(name) for name in report.columns] for row in report.rows)):
+        writer.writerow(map(cell, row))
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
 
 
 def cell(value: Any) -> Any:
@@ -166,31 +219,22 @@ def cell(value: Any) -> Any:
     return _FORMULA.sub("'", safe_text(text))
 
 
-def _html(report: Report) -> str:
-    right = _right(report)
+def _html(report: Report) -> Iterator[str]:
+    cells = _Cells.of(report)
     names = [*report.shown, *([""] if report.plot else [])]
-    kinds = [*(' class="n"' if each else "" for each in right), *([""] if report.plot else [])]
+    kinds = [*(' class="n"' if each else "" for each in cells.right), *([""] if report.plot else [])]
     head = "".join(f"<th{kind}>{html.escape(heading(name))}</th>" for name, kind in zip(names, kinds, strict=True))
-    body = []
-    for row in report.rows:
-        cells = [html.escape(report.cell(row, name)) for name in report.shown]
-        cells += [report.plot(row)] if report.plot else []
-        body.append("<tr>" + "".join(f"<td{k}>{c}</td>" for k, c in zip(kinds, cells, strict=True)) + "</tr>")
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in report.notes)
     title = html.escape(report.title)
-    return (
+    yield (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-        f"<h1>{title}</h1>{notes}<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></html>\n"
+        f"<h1>{title}</h1>{notes}<table><thead><tr>{head}</tr></thead><tbody>"
     )
+    count = len(report.shown)
+    for row in cells.rows():
+        escaped = [*map(html.escape, row[:count]), *row[count:]]
+        yield "<tr>" + "".join(f"<td{k}>{c}</td>" for k, c in zip(kinds, escaped, strict=True)) + "</tr>"
+    yield "</tbody></table></html>\n"
 
 
-def _right(report: Report) -> list[bool]:
-    """Return for each column True if it holds numbers."""
-    return [
-        any(isinstance(row.get(name), int | float) for row in report.rows)
-        and all(isinstance(row.get(name), int | float | None) for row in report.rows)
-        for name in report.shown
-    ]
-
-
-_RENDERED: Mapping[str, Callable[[Report], str]] = {"text": _text, "json": _json, "csv": _csv, "html": _html}
+_RENDERED: Mapping[str, Callable[[Report], Iterator[str]]] = {"text": _text, "csv": _csv, "html": _html}

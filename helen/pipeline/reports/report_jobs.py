@@ -16,6 +16,7 @@ from helen.pipeline.lake.levels import M5
 from helen.pipeline.lake.local_days import MICROS, Day, date_of
 from helen.pipeline.lake.schema import ASKED, CHECK, STATUSES
 from helen.pipeline.reports import availability_math
+from helen.pipeline.reports.day_rows import DayRows, RowsAnew
 from helen.pipeline.reports.report_formats import AVAILABILITY, Report, Row, bars
 from helen.pipeline.reports.sql_views import view
 from helen.pipeline.rollup.frames import moment
@@ -38,24 +39,47 @@ def wanted(series: Names, names: Sequence[str]) -> Names:
     return series
 
 
-def availability_report(
-    rows: Iterable[Mapping[str, Any]], series: Names, each_day: bool, target: float | None
-) -> Report:
-    """Report on rows of availability_daily, one by one or added up per check."""
-    daily = [dict(row) | {"why": json.loads(row["why"])} for row in rows]
-    shown = daily if each_day else added_up(daily)
-    for row in shown:
+def availability_report(rows: DayRows | Sequence[Row], series: Names, each_day: bool, target: float | None) -> Report:
+    """Report on rows of availability_daily, in order of names and days, one by one or added up per check.
+
+    One by one they are made when they are read, so those of DayRows stay in their file; added up they are as many as
+    there are checks.
+    """
+
+    def shown(row: dict[str, Any]) -> dict[str, Any]:
         row["check"] = "/".join(series[row.pop("series")])
         row["mttr"] = row["bad"] / row["outages"] if row["outages"] else None
         if target is not None:
             row["budget_left"] = budget_left(row, target)
-    profile = shown[0]["profile"] if shown else ""
-    span = f"{daily[0]['date']} to {daily[-1]['date']}, {daily[0]['zone']}" if daily else "no checks"
+        return row
+
+    first, last = _ends(rows)
+    made: Sequence[Row]
+    if each_day:
+        made = RowsAnew(lambda: (shown({**row, "why": json.loads(row["why"])}) for row in rows), len(rows))
+    else:
+        made = [shown(row) for row in added_up({**row, "why": json.loads(row["why"])} for row in rows)]
+    span = f"{first['date']} to {last['date']}, {first['zone']}" if first else "no checks"
     columns = ["check", *(["date"] if each_day else []), "percent", *ACCOUNTS, "outages", "mttr", "why"]
     columns += ["budget_left"] if target is not None else []
-    missed = sum(row["percent"] is not None and row["percent"] < target for row in shown) if target is not None else 0
-    notes = [f"{missed} of {len(shown)} miss {target:g} %."] if target is not None else []
-    return Report(f"Availability ({profile}), {span}", columns, shown, notes, _bar, _UNITS)
+    notes = []
+    if target is not None:
+        in_file = rows.missing(target) if each_day and isinstance(rows, DayRows) else None
+        missed = _missing(made, target) if in_file is None else in_file
+        notes = [f"{missed} of {len(made)} miss {target:g} %."]
+    return Report(f"Availability ({first.get('profile', '')}), {span}", columns, made, notes, _bar, _UNITS)
+
+
+def _ends(rows: DayRows | Sequence[Row]) -> tuple[Row, Row]:
+    """Return the first and the last row; all checks have the same days."""
+    first = next(iter(rows), {})
+    if isinstance(rows, DayRows):
+        return first, first and {"date": rows.days[-1].date}
+    return first, rows[-1] if first else {}
+
+
+def _missing(rows: Iterable[Row], target: float) -> int:
+    return sum(row["percent"] is not None and row["percent"] < target for row in rows)
 
 
 def added_up(daily: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -103,13 +127,13 @@ def offenders(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Name
          "bad_percent": round(100 * (1 - row["ok"] / row["results"]), 2)}
         for row in bad.toArrow().to_pylist() if row["series"] in series and row["results"] > row["ok"]
     ]  # fmt: skip
-    flips, alerts = _flips(spark, lake, days), _alerts(spark, lake, days)
+    flips, alerts = flips_of(spark, lake, days), _alerts(spark, lake, days)
     for row in rows:
         number = row.pop("series")
         row |= {"changes": flips.get(number, 0), **alerts.get(number, NO_ALERTS)}
     rows.sort(key=lambda row: (-(row["results"] - row["ok"]), -row["changes"], row["check"]))
     columns = ["check", "bad_percent", "changes", "alerts", "messages", "results", *STATUSES]
-    return Report(f"Top offenders, {_span(days)}", columns, rows[:top], (), _result_bar)
+    return Report(f"Top offenders, {span_of(days)}", columns, rows[:top], (), _result_bar)
 
 
 def cost(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Names, top: int) -> Report:
@@ -139,67 +163,7 @@ def cost(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Names, to
     ]  # fmt: skip
     rows.sort(key=lambda row: (-(row["cpu_seconds"] or 0.0), row["check"]))
     columns = ["check", "agents", "runs", "cpu_seconds", "cpu_ms_per_run", "mean_ms", "slowest_ms", "peak_kib"]
-    return Report(f"Cost of checks, {_span(days)}", columns, rows[:top])
-
-
-def flapping(spark: SparkSession, lake: Lake, days: Sequence[Day], series: Names, top: int) -> Report:
-    """Report the checks that flapped, by Helen's own records, and how often their status changed."""
-    begin, end = days[0].begin, days[-1].end
-    found = flapped(_flaps(spark, lake, begin, end), begin, end)
-    flips = _flips(spark, lake, days)
-    rows = [
-        {"check": "/".join(series[number]), **figures, "changes": flips.get(number, 0)}
-        for number, figures in found.items() if number in series
-    ]  # fmt: skip
-    rows.sort(key=lambda row: (-row["seconds"], -row["changes"], row["check"]))
-    columns = ["check", "times", "seconds", "percent_of_time", "worst_percent", "changes"]
-    return Report(f"Flapping, {_span(days)}", columns, rows[:top])
-
-
-def _flaps(spark: SparkSession, lake: Lake, begin: int, end: int) -> list[dict[str, Any]]:
-    """Return the recorded flaps of a time, and the last one of each check before it, in order."""
-    flaps = lake.frame(spark, "changes").where(
-        (F.col("kind") == "flap") & F.col("series").isNotNull() & (F.col("received") < moment(end))
-    ).select("series", "received", "at", "document")  # fmt: skip
-    is_before = F.col("received") < moment(begin)
-    last = [F.max_by(name, F.struct("received", "at")).alias(name) for name in ("received", "at", "document")]
-    before = flaps.where(is_before).groupBy("series").agg(*last)
-    chosen = before.unionByName(flaps.where(~is_before)).orderBy("received", "at")
-    return [
-        row.asDict() for row in chosen.select("series", F.unix_micros("received").alias("at"), "document").collect()
-    ]
-
-
-def flapped(flaps: Iterable[Mapping[str, Any]], begin: int, end: int) -> dict[int, dict[str, Any]]:
-    """Return {SERIES: {"times", "seconds", "worst_percent", "percent_of_time"}} of those that flapped in a time.
-
-    The rows are changes of kind `flap`, in order; `begin` and `end` are microseconds since 1970.
-    """
-    since: dict[int, int] = {}
-    found: dict[int, dict[str, Any]] = {}
-
-    def add(number: int, until: int) -> None:
-        """Count flapping that ends at a time."""
-        lasted, percent = min(until, end) - max(since.pop(number), begin), worst.pop(number)
-        if lasted > 0:
-            figures = found.setdefault(number, {"times": 0, "seconds": 0.0, "worst_percent": 0.0})
-            figures["times"] += 1
-            figures["seconds"] += lasted / MICROS
-            figures["worst_percent"] = max(figures["worst_percent"], percent)
-
-    worst: dict[int, float] = {}  # of the flapping that goes on
-    for row in flaps:
-        document, number = json.loads(row["document"]), row["series"]
-        if document.get("on"):
-            since.setdefault(number, row["at"])
-            worst[number] = max(worst.get(number, 0.0), float(document.get("percent", 0.0)))
-        elif number in since:
-            add(number, row["at"])
-    for number in list(since):
-        add(number, end)
-    for figures in found.values():
-        figures["percent_of_time"] = round(100 * figures["seconds"] * MICROS / (end - begin), 2)
-    return found
+    return Report(f"Cost of checks, {span_of(days)}", columns, rows[:top])
 
 
 def _cpu_runs() -> Column:
@@ -216,7 +180,7 @@ def _checks(spark: SparkSession, lake: Lake, days: Sequence[Day]) -> DataFrame:
     return rows.where((F.col("bucket") >= moment(begin)) & (F.col("bucket") < moment(end)))
 
 
-def _flips(spark: SparkSession, lake: Lake, days: Sequence[Day]) -> dict[int, int]:
+def flips_of(spark: SparkSession, lake: Lake, days: Sequence[Day]) -> dict[int, int]:
     """Return how often the status of each series was another than the one before.
 
     The last result of LOOK_BACK before these days says what it was when they began.
@@ -243,7 +207,7 @@ def _alerts(spark: SparkSession, lake: Lake, days: Sequence[Day]) -> dict[int, d
     return {row["series"]: {"alerts": row["alerts"], "messages": row["messages"]} for row in found.collect()}
 
 
-def _span(days: Sequence[Day]) -> str:
+def span_of(days: Sequence[Day]) -> str:
     first: date = days[0].date
     return f"{first} to {days[-1].date}"
 

@@ -12,23 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import SparkSession
 
+from helen.pipeline.engine import run_parts
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS, Day
 from helen.pipeline.lake.schema import ddl
-from helen.pipeline.reports.availability import parts, plan_for
+from helen.pipeline.reports.availability import LITTLE_ROWS, plan_for
 from helen.pipeline.reports.availability_inputs import Plan
 from helen.pipeline.reports.availability_math import (
-    CheckInputs,
-    DayAccount,
+    BAD,
+    NEVER,
+    Accounts,
     accounts_of,
-    check_sums,
     first_known,
     percent_of,
-    without_result,
+    percents,
 )
 from helen.pipeline.reports.report_formats import AVAILABILITY, Report, Row, bars
 from helen.pipeline.reports.transitions import CONFIRMED
@@ -44,6 +46,8 @@ _ROW = pa.schema(
      ("since", pa.int64()), *((name, pa.float64()) for name in WINDOWS)]
 )  # fmt: skip
 
+Array = Any  # of numpy
+
 
 @frozen
 class Task:
@@ -55,40 +59,39 @@ class Task:
     profile: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        every = [*self.days, *self.windows.values()]
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist(list(self._part(part)), schema=_ROW)
+                for series, checks in self.plan.inputs(part, len(every)):
+                    yield self._figures(series, accounts_of(checks, every, self.profile))
 
-    def _part(self, part: int) -> Iterator[dict[str, Any]]:
-        for series, inputs in self.plan.inputs(part):
-            accounts = accounts_of(inputs, [*self.days, *self.windows.values()], self.profile)
-            check_sums(accounts)
-            yield {"series": series, **self._figures(accounts, inputs)}
-
-    def _figures(self, accounts: Sequence[DayAccount], inputs: CheckInputs) -> dict[str, Any]:
-        """Return the figures of a check: its time counts from its first result on, until it was retired."""
-        since = first_known(inputs)
-        counted = [self._counted(each, inputs, since) for each in accounts]
-        days, windows = counted[: len(self.days)], counted[len(self.days) :]
-        known = [(percent_of(*each), day.date) for each, day in zip(days, self.days, strict=True) if each[1] > 0]
-        worst = min(known, default=(None, None))
-        shares = {name: _bad_share(*each) for name, each in zip(self.windows, windows, strict=True)}
-        return {
-            "good": sum(good for good, _ in days), "counted": sum(each for _, each in days),
-            "bad": sum(each.bad for each in accounts[: len(self.days)]),
-            "outages": sum(each.outages for each in accounts[: len(self.days)]),
-            "worst_day": worst[1], "worst_percent": worst[0],
-            "since": since if since is not None and since > self.days[0].begin else None, **shares,
+    def _figures(self, series: Array, made: Accounts) -> pa.RecordBatch:
+        """Return the figures of each check: its time counts from its first result on, until it was retired."""
+        shape, days = (len(series), len(made.days)), len(self.days)
+        since = first_known(made.checks)
+        good, counted = made.counted()
+        if self.profile == "strict":
+            counted = counted - made.without_result(since)
+        good, counted = good.reshape(shape), counted.reshape(shape)
+        bad, outages = (each.reshape(shape)[:, :days].sum(axis=1) for each in (made.totals[BAD], made.outages))
+        columns = {
+            "series": pa.array(series), "good": good[:, :days].sum(axis=1), "counted": counted[:, :days].sum(axis=1),
+            "bad": bad, "outages": outages, **self._worst(good[:, :days], counted[:, :days]),
+            "since": pa.array(since, mask=(since <= self.days[0].begin) | (since == NEVER)),
         }  # fmt: skip
+        for at, name in enumerate(self.windows, days):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = (counted[:, at] - good[:, at]) / counted[:, at]
+            columns[name] = pa.array(share, mask=counted[:, at] == 0)
+        return pa.RecordBatch.from_pydict(columns, schema=_ROW)
 
-    def _counted(self, account: DayAccount, inputs: CheckInputs, since: int | None) -> tuple[int, int]:
-        """Return the good time of a day, and the time that counts, microseconds."""
-        good, counted = account.counted(self.profile)
-        return good, counted - (without_result(account, inputs, since) if self.profile == "strict" else 0)
-
-
-def _bad_share(good: int, counted: int) -> float | None:
-    return (counted - good) / counted if counted else None
+    def _worst(self, good: Array, counted: Array) -> dict[str, pa.Array]:
+        """Return the day with the lowest per cent, the first of several, and its per cent."""
+        shares = np.nan_to_num(percents(good.ravel(), counted.ravel()), nan=np.inf).reshape(good.shape)
+        worst = shares.argmin(axis=1)
+        percent = shares[np.arange(len(worst)), worst]
+        dates = pa.array([day.date for day in self.days]).take(pa.array(worst, mask=percent == np.inf))
+        return {"worst_day": dates, "worst_percent": pa.array(percent, mask=percent == np.inf)}
 
 
 def sla(
@@ -103,7 +106,9 @@ def sla(
         found = []
     else:
         plan = plan_for(spark, lake, [whole], series, counted)
-        found = parts(spark, plan).mapInArrow(Task(plan, days, windows, profile), ddl(_ROW)).toArrow().to_pylist()
+        task = Task(plan, days, windows, profile)
+        work = plan.work(len(days) + len(windows))
+        found = run_parts(spark, task, len(plan.parts), work, LITTLE_ROWS, ddl(_ROW))
     rows = [{"check": "/".join(series[row["series"]]), **judged(row, target)} for row in found]
     rows.sort(key=lambda row: (row["left_s"] is None, row["left_s"], row["check"]))
     missed = sum(row["met"] is False for row in rows)

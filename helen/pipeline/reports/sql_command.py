@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 
-from groundwork.terminal import echo, echo_json
-from helen.pipeline.driver import first_line
+from groundwork.terminal import echo
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.levels import LEVELS
-from helen.pipeline.reports.command_options import CommonOptions, command
-from helen.pipeline.reports.report_formats import FORMATS, render
+from helen.pipeline.lake.read_errors import first_line
+from helen.pipeline.reports.command_options import (
+    SPARK_ERRORS,
+    CommonOptions,
+    advised,
+    command,
+    whole_path,
+    write_report,
+)
+from helen.pipeline.reports.report_formats import FORMATS
 from helen.pipeline.reports.sql_statements import MOST_ROWS, Answer, Questions, is_whole, statements
 
 with contextlib.suppress(ImportError):
@@ -25,6 +31,7 @@ with contextlib.suppress(ImportError):
 
 PROMPT, MORE = "helen> ", "   ..> "
 PARQUET = "parquet"
+GROUP_BYTES = 64 << 20
 
 
 @click.command(
@@ -54,23 +61,32 @@ def sql_command(common: CommonOptions, statement: str | None, limit: int, output
         for each in given:
             try:
                 show(questions.ask(each), output, out)
-            except (PipelineError, PySparkException) as error:
+            except (PipelineError, *SPARK_ERRORS) as error:
                 if not prompt:
                     raise
-                echo(f"error: {first_line(error)}", err=True)
+                echo(advised(f"error: {first_line(error)}", error), err=True)
 
 
 def show(answer: Answer, output: str, out: Path | None) -> None:
     """Print an answer, or write it to a file."""
     if output == PARQUET:
         assert out is not None
-        pq.write_table(answer.rows, out, compression="zstd")
-    elif out is not None:
-        out.write_text(render(answer.report, output), encoding="utf-8")
-    elif output == "json":
-        echo_json(json.loads(render(answer.report, output)), indent=2)
+        write_parquet(answer, out)
     else:
-        echo(render(answer.report, output), nl=False)
+        write_report(answer.report, output, out)
+
+
+def write_parquet(answer: Answer, out: Path) -> None:
+    """Write the rows with their types, GROUP_BYTES of them at a time. Raises PipelineError."""
+    with whole_path(out) as coming, pq.ParquetWriter(coming, answer.schema, compression="zstd") as writer:
+        held: list[pa.RecordBatch] = []
+        for piece in answer.pieces():
+            held.append(piece)
+            if sum(each.nbytes for each in held) >= GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(held))
+                held = []
+        if held:
+            writer.write_table(pa.Table.from_batches(held))
 
 
 def typed() -> Iterator[str]:

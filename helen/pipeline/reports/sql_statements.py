@@ -14,6 +14,7 @@ from groundwork.counts import count
 from helen.pipeline.lake import schema
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
+from helen.pipeline.reports.answer_files import answer
 from helen.pipeline.reports.report_formats import Report
 from helen.pipeline.reports.sql_views import CHANGES, register
 
@@ -34,10 +35,11 @@ _END = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.
 
 @frozen
 class Answer:
-    """Holds an answer for people, and the same rows with their types."""
+    """Holds an answer for people, and a function that yields the same rows with their types, piece by piece."""
 
     report: Report
-    rows: pa.Table
+    schema: pa.Schema
+    pieces: Callable[[], Iterator[pa.RecordBatch]]
 
 
 def statements(text: str) -> Iterator[str]:
@@ -75,19 +77,30 @@ class Questions:
             self._spark = self._start()
             register(self._spark, self._lake)
         frame = self._spark.sql(statement)
-        rows = (frame.limit(self._limit + 1) if self._limit else frame).toArrow()
-        notes = []
-        if self._limit and rows.num_rows > self._limit:
-            rows = rows.slice(0, self._limit)
-            notes = [f"Only the first {count(self._limit, 'row')}: --limit gives more."]
-        rows = rows.rename_columns(distinct(rows.column_names))
-        return Answer(Report("SQL", rows.column_names, rows.to_pylist(), notes), rows)
+        frame = frame.toDF(*distinct(frame.columns))
+        return self._short(frame) if 0 < self._limit <= MOST_ROWS else self._long(frame)
+
+    def _short(self, frame: Any) -> Answer:
+        """Return an answer that fits into memory."""
+        rows = frame.limit(self._limit + 1).toArrow()
+        notes = self._notes(rows.num_rows)
+        return _answer("SQL", rows.slice(0, self._limit), notes)
+
+    def _long(self, frame: Any) -> Answer:
+        """Return an answer that tasks have written into files: it may be as large as the lake."""
+        chosen = frame.limit(self._limit + 1) if self._limit else frame
+        rows = answer(self._spark, self._lake, chosen, most=self._limit or None)
+        return Answer(Report("SQL", rows.schema.names, rows, self._notes(rows.whole)), rows.schema, rows.pieces)
+
+    def _notes(self, count_of: int) -> list[str]:
+        is_cut = self._limit and count_of > self._limit
+        return [f"Only the first {count(self._limit, 'row')}: --limit gives more."] if is_cut else []
 
     def _dotted(self, words: Sequence[str]) -> Answer:
         if words == [".tables"]:
-            return _answer("Tables", list(tables(self._lake)))
+            return _answer("Tables", pa.Table.from_pylist([*tables(self._lake)]))
         if words[0] == ".schema" and len(words) == 2:
-            return _answer(f"Columns of {words[1]}", list(columns(self._lake, words[1])))
+            return _answer(f"Columns of {words[1]}", pa.Table.from_pylist([*columns(self._lake, words[1])]))
         raise PipelineError(f"{words[0]} is neither .tables nor .schema TABLE; SQL has no dot in front.")
 
 
@@ -140,5 +153,6 @@ def columns(lake: Lake, name: str) -> Iterator[dict[str, Any]]:
         yield {"column": column, "type": kind.replace("`", "")}
 
 
-def _answer(title: str, rows: list[dict[str, Any]]) -> Answer:
-    return Answer(Report(title, list(rows[0]), rows), pa.Table.from_pylist(rows))
+def _answer(title: str, rows: pa.Table, notes: Sequence[str] = ()) -> Answer:
+    report = Report(title, rows.column_names, rows.to_pylist(), notes)
+    return Answer(report, rows.schema, lambda: iter(rows.to_batches()))

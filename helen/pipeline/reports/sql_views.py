@@ -6,12 +6,15 @@ all others are in `document`, for `get_json_object`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.lake_files import held, may_repeat
 from helen.pipeline.lake.log_entries import File
 from helen.pipeline.upkeep import condensed
 
@@ -45,8 +48,22 @@ def register(spark: SparkSession, lake: Lake) -> None:
 
 
 def view(spark: SparkSession, lake: Lake, name: str, files: list[File] | None = None) -> DataFrame:
-    """Return the rows of a table that count, of these files or of all."""
-    return condensed(lake.frame(spark, name, files), lake.tables[name], lake.is_live(name))
+    """Return the rows of a table that count, of these files or of all.
+
+    Of levels that follow another one few days have several rows of a bucket, and only these are grouped.
+    """
+    chosen, table, is_live = lake.files(name) if files is None else files, lake.tables[name], lake.is_live(name)
+    if table.level is None or table.level.source is None or not is_live:
+        return condensed(lake.frame(spark, name, chosen), table, is_live)
+    by_day: dict[Any, list[File]] = defaultdict(list)
+    for file in chosen:
+        by_day[file.day].append(file)
+    again = {day for day, of in by_day.items() if may_repeat(held(lake, name, of))}
+    once = lake.frame(spark, name, [file for file in chosen if file.day not in again])
+    if not again:
+        return once
+    several = lake.frame(spark, name, [file for file in chosen if file.day in again])
+    return once.unionByName(condensed(several, table), allowMissingColumns=True)
 
 
 def changes(spark: SparkSession, lake: Lake, name: str) -> DataFrame:

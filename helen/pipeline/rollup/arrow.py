@@ -16,7 +16,8 @@ from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.lake.merging import Merging, columns_of
 from helen.pipeline.lake.schema import SUMS
-from helen.pipeline.rollup.segment_rows import Coded, Groups, coded, floats, micros, moments, sum_of_some
+from helen.pipeline.rollup.groups import Groups
+from helen.pipeline.rollup.segment_rows import Coded, coded, floats, micros, moments, sum_of_some
 
 _NEVER = 2**63 - 1
 _FEW_CODES = 1_024  # so many times the series and the buckets of years fit into 63 bits
@@ -26,11 +27,12 @@ Array = Any  # of numpy
 def merge(rows: pa.Table, level: Level) -> pa.Table:
     """Return one row for each series, metric and bucket of a level, in this order, with the columns of m5 and `day`.
 
-    Columns that the rows do not have, beside the keys and `last_at`, are left out.
+    Columns that the rows do not have, beside the keys and `last_at`, are left out. The highest `version` comes last.
     """
-    if not rows.num_rows:
-        return SUMS.arrow.empty_table()
     has = frozenset(rows.column_names)
+    if not rows.num_rows:
+        nothing = SUMS.arrow.empty_table()
+        return nothing.append_column("version", pa.array([], pa.int64())) if "version" in has else nothing
     series, name, unit, kind = rows["series"].to_numpy(), *(coded(rows[each]) for each in ("metric", "unit", "kind"))
     place = level.place(micros(rows["bucket"]))
     bucket = level.time(place)
@@ -56,14 +58,17 @@ def merge(rows: pa.Table, level: Level) -> pa.Table:
     if "last" in has:
         columns["last"] = pa.array(floats(rows["last"])[last], mask=~known_last)
     columns["day"] = pc.cast(columns["bucket"], pa.date32(), safe=False)
-    return pa.table([columns[each.name] for each in SUMS.arrow if each.name in columns],
+    made = pa.table([columns[each.name] for each in SUMS.arrow if each.name in columns],
                     schema=pa.schema([each for each in SUMS.arrow if each.name in columns]))  # fmt: skip
+    if "version" not in has:
+        return made
+    return made.append_column("version", pa.array(groups.most(rows["version"].fill_null(0).to_numpy())))
 
 
 def newest(rows: pa.Table) -> pa.Table:
-    """Return the rows that count: those with the highest `version` of each series and bucket.
+    """Return the rows that count in a table of an older format: those with the highest `version` of series and bucket.
 
-    A bucket is always written whole, so a metric that the highest version lacks is not there any more.
+    There a bucket was written whole, so a metric that the highest version lacks is not there any more.
     """
     if not rows.num_rows:
         return rows

@@ -15,10 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from helen.pipeline.lake.damaged_files import pass_over
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import between, held, instant, read
 from helen.pipeline.lake.levels import M5
 from helen.pipeline.lake.local_days import MICROS, date_of
+from helen.pipeline.lake.read_errors import READ_ERRORS
 from helen.pipeline.lake.schema import COUNTER, SUMS
 from helen.pipeline.rollup.overlaps import Overlap, made_exact, overlapping
 from helen.pipeline.rollup.steps import (
@@ -34,6 +36,8 @@ from helen.pipeline.rollup.steps import (
     stretches,
 )
 
+_COLUMNS = [*COLUMNS, "kind"]
+
 
 class Counters:
     """Keeps the last value of each counter, for the writer of m5.
@@ -45,6 +49,7 @@ class Counters:
         self._lake = lake
         self._last: dict[Key, Stretch] | None = None
         self._next: dict[Key, Stretch] = {}
+        self._without: set[str] = set()  # files that could not be read when these were
         self._known_from = 0  # a counter without a last value has none from here on; before, the lake is asked
 
     def carried(self, sums: Sequence[pa.Table], results: Callable[[], Sequence[pa.Table]] = lambda: ()) -> pa.Table:
@@ -85,14 +90,17 @@ class Counters:
         self._last, self._next = None, {}
 
     def _load(self) -> dict[Key, Stretch]:
-        if self._last is None:
+        """Return the last values. They are read again when a file that they lacked was restored, or counts no more."""
+        if self._last is None or not self._without <= self._lake.unread.keys():
             files = [file for file in self._lake.files(SUMS.name) if file.day is not None]
             newest = max((file.day for file in files if file.day is not None), default=date.min + DAYS)
-            self._last = {}
-            for file in held(self._lake, SUMS.name, [f for f in files if f.day is not None and f.day >= newest - DAYS]):
-                for key, rows in stretches(_read([file.path], None)).items():
-                    known = self._last.get(key)
-                    self._last[key] = last_of([*([known] if known is not None else []), *rows])
+            found: dict[Key, Stretch] = {}  # kept once it is whole: a read that fails is begun anew
+            near = held(self._lake, SUMS.name, [f for f in files if f.day is not None and f.day >= newest - DAYS])
+            for file in near:
+                for key, rows in stretches(_read(self._lake, file.path, None)).items():
+                    known = found.get(key)
+                    found[key] = last_of([*([known] if known is not None else []), *rows])
+            self._last, self._without = found, {file.path for file in near} & self._lake.unread.keys()
             if files:
                 self._known_from = (newest - DAYS - date(1970, 1, 1)).days * 86_400 * MICROS + CARRIED
         return self._last
@@ -137,14 +145,17 @@ def rows_near(lake: Lake, series: Sequence[int], begin: int, end: int) -> dict[K
     paths = [file.path for file in files if file.may_hold(series[0], series[-1])]
     wanted = between(series[0], series[-1]) & pc.field("series").isin(series)
     wanted &= (pc.field("bucket") >= instant(M5.start(begin))) & (pc.field("bucket") <= instant(end))
-    return stretches(pa.concat_tables([_read([], None), *(_read([path], wanted) for path in paths)]))
+    return stretches(pa.concat_tables([read(SUMS, [], _COLUMNS, None), *(_read(lake, path, wanted) for path in paths)]))
 
 
-def _read(paths: Sequence[str], wanted: Any) -> pa.Table:
-    """Return rows of counters. A damaged file has none: new results come in, and its day is made anew some time."""
+def _read(lake: Lake, path: str, wanted: Any) -> pa.Table:
+    """Return rows of counters. A damaged file has none: new results come in, and its day is made anew some time.
+
+    Raises OSError if a file may be sound: without its rows, gains would be wrong for ever.
+    """
     counters = pc.field("kind") == COUNTER
-    columns = [*COLUMNS, "kind"]
     try:
-        return read(SUMS, paths, columns, counters if wanted is None else counters & wanted)
-    except (OSError, pa.ArrowException):
-        return read(SUMS, [], columns, None)
+        return read(SUMS, [path], _COLUMNS, counters if wanted is None else counters & wanted)
+    except READ_ERRORS as error:
+        pass_over(lake, SUMS.name, path, error)
+        return read(SUMS, [], _COLUMNS, None)

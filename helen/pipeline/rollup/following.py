@@ -1,9 +1,9 @@
 """Brings each level of the rollups up to its source: `cascade` makes the buckets anew that new rows have touched.
 
 A level notes in each entry of its log how far it has seen its source. Replaced rows leave the files that count in the
-same entry, so every reader sees each bucket once. A file of the level that can't be read is no reason to stop: its day
-is made anew as a whole, as long as the source has it. A level of an older format is brought up once all of its
-rows count.
+same entry, so anybody's sum is right; late rows of a large day are only added (adding.py). A file of the level that
+can't be read is no reason to stop: its day is made anew as a whole, as long as the source has it. A level of an older
+format is brought up once all of its rows count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
-from itertools import pairwise
 
 from attrs import frozen
 from pyspark.sql import SparkSession
@@ -19,9 +18,10 @@ from pyspark.sql import SparkSession
 from helen.pipeline.lake.damaged_files import Damage, unreadable
 from helen.pipeline.lake.delta_log import note_format
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.lake_files import held
+from helen.pipeline.lake.lake_files import held, may_repeat
 from helen.pipeline.lake.levels import Level, derived
 from helen.pipeline.lake.log_entries import File, Kept
+from helen.pipeline.rollup.adding import choose
 from helen.pipeline.rollup.job import Made, make, stage
 
 Say = Callable[[str], None]
@@ -57,19 +57,13 @@ def make_live(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say
             by_day[file.day or date.min].append(file)
     is_whole = True
     for day, files in sorted(by_day.items()):
-        if _may_repeat(lake, level, files):
+        if may_repeat(held(lake, level.name, files)):
             say(f"{level.name} {day}: rows that don't count any more are taken out")
             done = damage.without(lake, level.name, files, lambda found: _put_together(spark, lake, level, found))
             is_whole = is_whole and done is not None
     if is_whole:
         with lake.turn:
             note_format(opened)
-
-
-def _may_repeat(lake: Lake, level: Level, files: Iterable[File]) -> bool:
-    """Return True if two files of a day may have rows of one bucket: they have series in common. One file has none."""
-    ranges = sorted((file.lowest, file.highest) for file in held(lake, level.name, files))
-    return any(lowest <= highest for (_, highest), (lowest, _) in pairwise(ranges))
 
 
 def _put_together(spark: SparkSession, lake: Lake, level: Level, files: Sequence[File]) -> int:
@@ -87,7 +81,10 @@ def _is_ready(lake: Lake, level: Level) -> bool:
 
 @frozen
 class _Step:
-    """Holds what a level has to do for new files of its source: `near` ones share buckets with them, as `old` do."""
+    """Holds what a level has to do for new files of its source: `near` ones share buckets with them, as `old` do.
+
+    `newest` is the highest time that the source has.
+    """
 
     spark: SparkSession
     lake: Lake
@@ -97,13 +94,15 @@ class _Step:
     fresh: Sequence[File]
     near: Sequence[File]
     old: Sequence[File]
+    newest: int
 
     def make(self, sound: Sequence[File], lost: Collection[date] = ()) -> Made:
         """Stage the level's rows from these files of its source; of days that are lost everything is made anew."""
         paths = {file.path for file in sound}
         new = [file for file in self.near if file.path in paths and (file in self.fresh or self._begins(file) in lost)]
         old = [file for file in self.old if file.day not in lost]
-        return make(self.spark, self.lake, self.source, self.level.name, sound, new, self.version, old)
+        adding = choose(self.level, self.fresh, self.newest, old)
+        return make(self.spark, self.lake, self.source, self.level.name, sound, new, self.version, old, adding)
 
     def make_sound(self, damage: Damage) -> Made:
         """Do it with all files of the source that can be read; the others are noted."""
@@ -143,7 +142,9 @@ class _Step:
         rest = [(path, by_path[of]) for path, of in made.kept if path is not None]
         kept = [Kept(path, is_unseen(self.lake, self.level, file)) for path, file in rest]
         transactions = {f"cascade:{self.source}": self.version}
-        return self.lake.publish(self.level.name, made.paths, transactions, [*replaced.values()], kept=kept)
+        return self.lake.publish(
+            self.level.name, made.paths, transactions, [*replaced.values()], kept=kept, adding=made.adding
+        )
 
 
 def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: Say) -> int:
@@ -158,7 +159,7 @@ def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: 
     with lake.turn:
         old = [file for file in lake.files(level.name) if file.day in begins]
     version, near = max(file.version for file in fresh) + 1, [file for file in files if file.day in days]
-    step = _Step(spark, lake, level, level.source, version, fresh, near, old)
+    step = _Step(spark, lake, level, level.source, version, fresh, near, old, _newest(lake, level.source, files))
     try:
         return step.publish(step.make_sound(damage), set())
     except Exception:
@@ -166,6 +167,17 @@ def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: 
             raise
     anew = step.make_anew(damage, say)
     return 0 if anew is None else step.publish(*anew)
+
+
+def _newest(lake: Lake, table: str, files: Sequence[File]) -> int:
+    """Return the highest time in these files of a rollup, microseconds since 1970."""
+    last = max(file.day or date.min for file in files)
+    return max(file.end for file in held(lake, table, [file for file in files if (file.day or date.min) == last]))
+
+
+def is_to_be_added(lake: Lake, level: Level, file: File) -> bool:
+    """Return True if rows of a source only add to a level, which has not seen them: the next cascade adds them."""
+    return file.adds and file.version + 1 > lake.done(level.name, f"cascade:{level.source}")
 
 
 def is_unseen(lake: Lake, level: Level, file: File) -> bool:

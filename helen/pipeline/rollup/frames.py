@@ -41,7 +41,8 @@ def metric_name(metric: str = "m") -> Column:
 def merged(rows: DataFrame, level: Level) -> DataFrame:
     """Return one row for each series, metric and bucket of a level, from rows of a finer one or of its own."""
     longer = rows.withColumn("bucket", bucket(F.col("bucket"), level))
-    return with_day(longer.groupBy(*KEY).agg(*_sums()))
+    versions = [F.max("version").alias("version")] if "version" in rows.columns else []
+    return with_day(longer.groupBy(*KEY).agg(*_sums(), *versions))
 
 
 def newest(rows: DataFrame) -> DataFrame:

@@ -29,8 +29,10 @@ from helen.pipeline.lake.lake_files import MOST, Held, between, held, instant, r
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import WRITTEN, Table
+from helen.pipeline.rollup.adding import NOWHERE, Adding, only_added
 from helen.pipeline.rollup.arrow import merge, newest
 from helen.pipeline.rollup.live_rows import Buckets, count_gone, write_rest
+from helen.pipeline.rollup.segment_rows import micros
 
 ROWS_PER_PART = 1_000_000  # of the finer table: 500 MB in a worker while they are sorted
 LITTLE_ROWS = 400_000  # that are put together in the driver: 200 MB
@@ -47,7 +49,8 @@ class Task:
 
     Where `target` is the source itself its rows are put together. `fresh`: only buckets that these files touch, with
     this `version`; what the files `old` have of them goes. An old file without any of them is left alone, unless there
-    are several parts: then each rewrites its series of `every` one.
+    are several parts: then each rewrites its series of `every` one. Where rows are only added (`adding`), those of the
+    new files are all that is read. A source of an older format `has_old_rows`, which don't count.
     """
 
     source: Table
@@ -58,10 +61,12 @@ class Task:
     fresh: Sequence[Held] | None = None
     version: int | None = None
     old: Sequence[Held] = ()
+    adding: Adding = NOWHERE
+    has_old_rows: bool = False
 
     @property
     def level(self) -> Level:
-        """The level of the target."""
+        """Return the level that the job writes."""
         return level_of(self.target)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,13 +79,10 @@ class Task:
         if self.fresh is None:
             rows = self._read(files, between(lowest, highest))
         else:
-            dirty = self._dirty(lowest, highest)
-            rows = self.source.columns.empty_table() if dirty is None else self._touched(files, dirty, lowest, highest)
-        made = newest(rows) if self.version is None and has_versions(rows) else merge(rows, self.level)
-        if "day" not in made.schema.names:
-            made = made.append_column("day", pc.cast(made["bucket"], pa.date32(), safe=False))
-        if self.version is not None:
-            made = made.append_column("version", pa.repeat(pa.scalar(self.version, pa.int64()), made.num_rows))
+            dirty, rows = self._dirty(lowest, highest), self._added(lowest, highest)
+            if dirty is not None:
+                rows = pa.concat_tables([rows, self._touched(dirty)])
+        made = self._made(rows)
         target = Path(self.staged) / uuid.uuid4().hex
         for path in write_days(self.target, made, target, is_final=self.fresh is None):
             yield _row(self.target.name, str(path))
@@ -88,18 +90,39 @@ class Task:
             if old.may_hold(lowest, highest):
                 yield from self._rest(old, dirty, between(lowest, highest))
 
+    def _made(self, rows: pa.Table) -> pa.Table:
+        """Return these rows of the source as rows of the target."""
+        is_same = self.version is None
+        made = newest(rows) if is_same and self.has_old_rows else merge(rows, self.level)
+        if "day" not in made.schema.names:
+            made = made.append_column("day", pc.cast(made["bucket"], pa.date32(), safe=False))
+        if is_same:
+            return made
+        made = made.drop_columns(["version"]) if "version" in made.schema.names else made
+        return made.append_column("version", pa.repeat(pa.scalar(self.version, pa.int64()), made.num_rows))
+
     def _dirty(self, lowest: int, highest: int) -> Buckets | None:
-        """Return the buckets in which the new files have anything of these series; None if there is nothing."""
+        """Return the buckets to make anew: those in which the new files have anything of these series; None: none."""
         assert self.fresh is not None
         fresh = [file.path for file in self.fresh if file.may_hold(lowest, highest)]
         new = read(self.source, fresh, ["series", "bucket"], between(lowest, highest))
+        if self.adding.spans:
+            new = new.filter(pa.array(~self.adding.hold(micros(new["bucket"]))))
         return Buckets.of(new, self.level) if new.num_rows else None
 
-    def _touched(self, files: Sequence[Held], dirty: Buckets, lowest: int, highest: int) -> pa.Table:
+    def _added(self, lowest: int, highest: int) -> pa.Table:
+        """Return the rows of the new files that are only added."""
+        if self.fresh is None or not self.adding.spans:
+            return self.source.columns.empty_table()
+        fresh = [file for file in self.fresh if file.may_hold(lowest, highest) and self.adding.touches(file)]
+        return self._read(fresh, between(lowest, highest) & self.adding.wanted())
+
+    def _touched(self, dirty: Buckets) -> pa.Table:
         """Return everything that the source has of these buckets."""
-        wanted = between(lowest, highest) & _within(dirty.places, self.level)
-        rows = self._read([file for file in files if file.begin < dirty.end and file.end >= dirty.begin], wanted)
-        rows = newest(rows) if has_versions(rows) else rows
+        wanted = between(dirty.lowest, dirty.highest) & _within(dirty.places, self.level)
+        near = [file for file in self.files if file.begin < dirty.end and file.end >= dirty.begin]
+        rows = self._read([file for file in near if file.may_hold(dirty.lowest, dirty.highest)], wanted)
+        rows = newest(rows) if self.has_old_rows else rows
         return rows.filter(pa.array(dirty.hold(rows)))
 
     def _rest(self, old: Held, dirty: Buckets | None, wanted: Any) -> Iterator[dict[str, Any]]:
@@ -129,11 +152,6 @@ def nothing(rows: pa.RecordBatch) -> Array:
     return np.zeros(rows.num_rows, bool)
 
 
-def has_versions(rows: pa.Table) -> bool:
-    """Return True for rows of which only the newest of each bucket counts; others add up."""
-    return "version" in rows.schema.names
-
-
 def level_of(table: Table) -> Level:
     """Return the level of a rollup's table."""
     assert table.level is not None, f"{table.name} is no rollup"
@@ -157,10 +175,14 @@ def _within(places: Array, level: Level) -> Any:
 
 @frozen
 class Made:
-    """Holds staged files: new ones, and (file or None, whole path of an old one) for what stays of each old one."""
+    """Holds staged files: new ones, and (file or None, whole path of an old one) for what stays of each old one.
+
+    The rows of `adding` files take the place of no others.
+    """
 
     paths: list[Path]
     kept: list[tuple[Path | None, str]]
+    adding: frozenset[Path] = frozenset()
 
 
 def stage(
@@ -173,31 +195,47 @@ def stage(
 
 def make(
     spark: SparkSession, lake: Lake, source: str, target: str, files: Sequence[File],
-    fresh: Sequence[File] | None = None, version: int | None = None, old: Sequence[File] = (),
+    fresh: Sequence[File] | None = None, version: int | None = None, old: Sequence[File] = (), adding: Adding = NOWHERE,
 ) -> Made:  # fmt: skip
-    """Do the same, and take the buckets that are made out of the files `old` of the target."""
+    """Do the same, and take the buckets that are made anew out of the files `old` of the target.
+
+    Where rows are only `adding`, they take nothing out.
+    """
     new = None if fresh is None else held(lake, source, fresh)
     if new == []:
         return Made([], [])
     sources, to = held(lake, source, files), lake.tables[target]
     before = held(lake, target, old)
     if new is not None:
-        begin, end = _span(new, level_of(to))
-        sources, before = _within_span(sources, begin, end), _within_span(before, begin, end)
+        sources, before = _near(sources, before, new, adding, level_of(to))
+    with lake.turn:
+        has_old_rows = not lake.is_live(source)
     rows, of = sum(file.rows for file in sources), lake.tables[source]
     bounds = bounds_of(of, sources, -(-rows // ROWS_PER_PART))
-    task = Task(of, to, sources, bounds, str(lake.staging(target)), new, version, before)
+    staged = str(lake.staging(target))
+    task = Task(of, to, sources, bounds, staged, new, version, before, adding, has_old_rows)
     rows += sum(file.rows for file in before)
     written = run_parts(spark, task, len(bounds), rows, LITTLE_ROWS)
     paths = sorted(Path(row["path"]) for row in written if row["table"] == target)
     kept = [(Path(row["path"]) if row["path"] else None, row["folder"]) for row in written if row["table"] == KEPT]
-    return Made(paths, kept)
+    return Made(paths, kept, frozenset(only_added(paths, adding)))
 
 
-def _span(fresh: Sequence[Held], level: Level) -> tuple[int, int]:
-    """Return when the first bucket begins that the new files touch, and when the last one ends."""
-    begin = level.start(min(file.begin for file in fresh))
-    return begin, level.start(max(file.end for file in fresh)) + level.step
+def _near(
+    sources: Sequence[Held], old: Sequence[Held], fresh: Sequence[Held], adding: Adding, level: Level
+) -> tuple[list[Held], list[Held]]:
+    """Return the files of a source and of the target that share buckets to be made anew with the new files.
+
+    New files of which all rows are added are among the first ones.
+    """
+    rests = [rest for file in fresh if (rest := adding.rest(file)) is not None]
+    paths, near, before = {file.path for file in fresh}, list[Held](), list[Held]()
+    if rests:
+        begin = level.start(min(first for first, _ in rests))
+        end = level.start(max(last for _, last in rests)) + level.step
+        near, before = _within_span(sources, begin, end), _within_span(old, begin, end)
+    there = {file.path for file in near}
+    return [*near, *(file for file in sources if file.path in paths - there)], before
 
 
 def _within_span(files: Sequence[Held], begin: int, end: int) -> list[Held]:

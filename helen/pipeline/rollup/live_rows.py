@@ -28,27 +28,33 @@ Gone = Callable[[pa.RecordBatch], Array]
 
 @frozen(eq=False)
 class Buckets:
-    """Holds buckets of series: which ones are to be made anew. `places` are the numbers of all buckets, rising."""
+    """Holds buckets of series: which ones are to be made anew. `places` are the numbers of all buckets, rising.
+
+    `lowest` and `highest` are the first and the last series.
+    """
 
     level: Level
     places: Array
     keys: Array
+    lowest: int
+    highest: int
 
     @classmethod
     def of(cls, rows: pa.Table, level: Level) -> Buckets:
         """Return the buckets of a level into which these rows (series, bucket) fall."""
         pairs = np.unique(np.stack([rows["series"].to_numpy(), level.place(micros(rows["bucket"]))]), axis=1)
         places = np.unique(pairs[1])
-        return cls(level, places, np.sort(_key(pairs[0], pairs[1], places)))
+        keys = np.sort(_key(pairs[0], pairs[1], places))
+        return cls(level, places, keys, int(pairs[0][0]), int(pairs[0][-1]))
 
     @property
     def begin(self) -> int:
-        """When the first of them begins, microseconds since 1970."""
+        """Return the time at which the first of the rows begins, microseconds since 1970."""
         return int(self.level.time(int(self.places[0])))
 
     @property
     def end(self) -> int:
-        """When the last of them ends, microseconds since 1970."""
+        """Return the time at which the last of the rows ends, microseconds since 1970."""
         return int(self.level.time(int(self.places[-1]) + 1))
 
     def hold(self, rows: pa.Table | pa.RecordBatch) -> Array:

@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from helen.pipeline.lake.damaged_files import pass_over
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, between, held
 from helen.pipeline.lake.levels import M5
 from helen.pipeline.lake.local_days import date_of, micros_of
+from helen.pipeline.lake.read_errors import READ_ERRORS
 from helen.pipeline.lake.schema import COUNTER, RESULTS, SUMS, Table
 from helen.pipeline.rollup.segment_rows import micros, sums_of
 from helen.pipeline.rollup.steps import Key, Step, Stretch, steps_between
@@ -118,7 +120,7 @@ def made_exact(
     found = {}
     for key, (exact, buckets) in wanted.items():
         ours, theirs = raw.get(key, {}), said.get(key, {})
-        if all(bucket in ours and ours[bucket].values == theirs[bucket].values for bucket in buckets):
+        if all(each in ours and each in theirs and ours[each].values == theirs[each].values for each in buckets):
             found[key] = _exact(overlaps[key].rows, exact, {bucket: ours[bucket] for bucket in buckets}, theirs)
     return found
 
@@ -158,15 +160,20 @@ def _of_sums(lake: Lake, more: Sequence[pa.Table], series: Sequence[int], bucket
 def _stored(
     lake: Lake, table: Table, columns: list[str], time: str, series: Sequence[int], buckets: set[int]
 ) -> Iterator[pa.Table]:
-    """Yield rows of a table piece by piece. A file that can't be read ends them: then counts show that some lack."""
+    """Yield rows of a table piece by piece. A damaged file ends them: then counts show that some lack.
+
+    Raises OSError if a file may be sound.
+    """
     files = held(lake, table.name, lake.files(table.name, (date_of(min(buckets)), date_of(max(buckets)))))
     paths = [file.path for file in files if file.may_hold(series[0], series[-1])]
     wanted = between(series[0], series[-1]) & pc.field("series").isin(series)
-    try:
-        for batch in batches(table, paths, columns, wanted):
-            yield _chosen(pa.Table.from_batches([batch]), time, series, buckets)
-    except (OSError, pa.ArrowException):
-        return
+    for path in paths:
+        try:
+            for batch in batches(table, [path], columns, wanted):
+                yield _chosen(pa.Table.from_batches([batch]), time, series, buckets)
+        except READ_ERRORS as error:
+            pass_over(lake, table.name, path, error)
+            return
 
 
 def _chosen(rows: pa.Table, time: str, series: Sequence[int], buckets: set[int]) -> pa.Table:

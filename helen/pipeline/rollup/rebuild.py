@@ -24,7 +24,7 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, between, held, read
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.schema import HELENS, RESULTS, SUMS, WRITTEN
-from helen.pipeline.rollup.following import cascade
+from helen.pipeline.rollup.following import cascade, is_to_be_added
 from helen.pipeline.rollup.job import bounds_of, stage
 from helen.pipeline.rollup.overlaps import OF_RESULTS
 from helen.pipeline.rollup.segment_rows import sums_of
@@ -134,10 +134,11 @@ def check_kept(lake: Lake, source: str, days: Sequence[date]) -> None:
 
 
 def _rebuild_level(spark: SparkSession, lake: Lake, level: Level, day: date) -> int:
-    """Replace a day of a level that follows another one."""
+    """Replace a day of a level that follows another one, as far as it has followed: what is added comes later, once."""
     assert level.source is not None
     last = day + timedelta(days=level.days - 1)
     old, sources = lake.files(level.name, (day, day)), lake.files(level.source, (day, last))
+    sources = [file for file in sources if not is_to_be_added(lake, level, file)]
     version = max((file.version for file in lake.files(level.source)), default=0) + 1
     if not sources:
         return lake.publish(level.name, [], {}, old)

@@ -18,6 +18,7 @@ from helen.pipeline.lake.errors import NoSuchSeries
 from helen.pipeline.lake.levels import M5
 from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.lake.schema import ASKED, CHECK, COUNTER, RESULTS, STATUSES, SUMS, TIME
+from helen.pipeline.rollup.groups import Groups
 
 # A result that took longer than this to arrive was kept in a spool: it counts when it ended, by the agent's clock less
 # what Helen had measured that this one is ahead.
@@ -27,7 +28,7 @@ PROMPT = 120 * MICROS
 BELIEVED = 8 * 86_400 * MICROS
 LONGEST = 366 * 86_400 * MICROS  # a run time beyond it, or an infinite one, says nothing about when a check ended
 MOST_AHEAD_MS = 10**12  # of a clock: no product of it overflows
-_NEEDED = ["series", "time", "status", "origin", "took_ms", "cpu_ms", "peak_kib", "metrics"]
+NEEDED = ["series", "time", "status", "origin", "took_ms", "cpu_ms", "peak_kib", "metrics"]
 
 Array = Any  # of numpy
 
@@ -35,7 +36,7 @@ Array = Any  # of numpy
 def rows_of(
     stored: pa.Table, helen: int, segment: int, numbers: Array, dropped: frozenset[int] = frozenset()
 ) -> pa.Table:
-    """Return a segment as rows of `results`, `day` included.
+    """Return a segment as rows of `results`, `day` included. Columns that `stored` lacks are left out.
 
     `numbers` is series_id -> series; `dropped` are the `at` of results to leave out. Raises NoSuchSeries.
     """
@@ -49,7 +50,10 @@ def rows_of(
         "time": time,
         "day": pc.cast(time, pa.date32(), safe=False),
     }
-    return pa.table([columns[name] for name in RESULTS.arrow.names], schema=RESULTS.arrow)
+    chosen = [column for column in RESULTS.arrow if column.name in columns]
+    if len(chosen) < len(RESULTS.arrow):  # read for sums alone: words of metrics are codes
+        chosen = [column.with_type(columns[column.name].type) for column in chosen]
+    return pa.table([columns[column.name] for column in chosen], schema=pa.schema(chosen))
 
 
 def _series_of(ids: Array, numbers: Array, segment: int) -> Array:
@@ -74,7 +78,7 @@ def times(stored: pa.Table) -> Array:
 
 def sums_of(results: pa.Table) -> pa.Table:
     """Return rows of m5 from rows of `results`, `day` included, in the order of series, metric and bucket."""
-    counted = results.select(_NEEDED)  # a filter copies what it keeps, and the blobs are most of a row
+    counted = results.select(NEEDED)  # a filter copies what it keeps, and the blobs are most of a row
     if pc.any(pc.equal(counted["origin"], ASKED)).as_py():
         counted = counted.filter(pc.not_equal(counted["origin"], ASKED))
     if not counted.num_rows:
@@ -92,67 +96,18 @@ def floats(column: pa.ChunkedArray) -> Array:
     return column.cast(pa.float64()).to_numpy()
 
 
-@frozen(eq=False)
-class Groups:
-    """Holds rows in the order of their keys and times, and where each key begins."""
-
-    order: Array
-    starts: Array
-
-    @classmethod
-    def of(cls, keys: Array, time: Array) -> Groups:
-        """Return the groups of rows with these keys, each in the order of time."""
-        order = np.argsort(time, kind="stable")
-        order = order[np.argsort(keys[order], kind="stable")]
-        ordered = keys[order]
-        return cls(order, np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])))
-
-    def first(self, values: Array) -> Array:
-        """Return the first value of each group."""
-        return values[self.order][self.starts]
-
-    def last(self, values: Array) -> Array:
-        """Return the last value of each group."""
-        ends = np.append(self.starts[1:], len(self.order)) - 1
-        return values[self.order][ends]
-
-    def total(self, values: Array) -> Array:
-        """Return the sum of each group: infinite if it is beyond the largest number."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.add.reduceat(values[self.order], self.starts)
-
-    def squares(self, values: Array) -> Array:
-        """Return the sum of the squares of each group."""
-        with np.errstate(over="ignore"):
-            return self.total(values * values)
-
-    def least(self, values: Array) -> Array:
-        return np.fmin.reduceat(values[self.order], self.starts)
-
-    def most(self, values: Array) -> Array:
-        return np.fmax.reduceat(values[self.order], self.starts)
-
-    def gains(self, values: Array) -> Array:
-        """Return the gain of a counter in each group; a value below the one before it began again at 0."""
-        ordered = values[self.order]
-        with np.errstate(invalid="ignore"):  # of two infinite values
-            step = np.diff(ordered, prepend=0.0)
-        step = np.where(step < 0, ordered, step)
-        step[self.starts] = 0.0
-        return np.add.reduceat(np.where(np.isfinite(step), step, 0.0), self.starts)
-
-
 def _of_checks(rows: pa.Table) -> pa.Table:
     series, time, status = rows["series"].to_numpy(), micros(rows["time"]), rows["status"].to_numpy()
-    bucket = M5.start(time)
-    groups = Groups.of(_joined(series, bucket), time)
-    took, cpu, peak = (floats(rows[name]) for name in ("took_ms", "cpu_ms", "peak_kib"))
-    columns = _counts(groups, series, bucket, status) | _spread_of_some(groups, took, time)
+    groups = Groups.of(_joined(series, M5.place(time)), time)
+    figures = (floats(rows[name]) for name in ("took_ms", "cpu_ms", "peak_kib"))
+    series, time, status, took, cpu, peak = (each[groups.order] for each in (series, time, status, *figures))
+    groups = groups.in_order()
+    columns = _counts(groups, series, time, status) | _spread_of_some(groups, took, time)
     count = len(groups.starts)
     columns |= {
         "metric": pa.repeat(CHECK, count), "unit": pa.repeat("ms", count), "kind": pa.repeat("gauge", count),
         "increase": pa.nulls(count, pa.float64()), "increase_s": pa.nulls(count, pa.float64()),
-        "cpu_ms": sum_of_some(groups, cpu), "cpu_runs": pa.array(groups.total((~np.isnan(cpu)).astype(np.int64))),
+        "cpu_ms": sum_of_some(groups, cpu), "cpu_runs": pa.array(groups.count_of(~np.isnan(cpu))),
         "peak_kib": _nullable(groups.most(peak)),
     }  # fmt: skip
     return _table(columns)
@@ -165,21 +120,24 @@ def _of_metrics(rows: pa.Table) -> list[pa.Table]:
     known = np.flatnonzero(~np.isnan(value))
     if not len(known):
         return []
-    place = pc.list_parent_indices(lists).to_numpy()[known]
+    row = pc.list_parent_indices(lists).to_numpy()[known]
     taken = pa.array(known)
     words = (metric_names(flat), flat.field("unit"), flat.field("kind"))
-    name, unit, kind = (coded(each.take(taken)) for each in words)
-    series, time = rows["series"].to_numpy()[place], micros(rows["time"])[place]
-    status, bucket, value = rows["status"].to_numpy()[place], M5.start(time), value[known]
+    name, unit, kind = (coded(each if len(known) == len(value) else each.take(taken)) for each in words)
+    series, time = rows["series"].to_numpy()[row], micros(rows["time"])[row]
     code = (name.codes * len(unit.words) + unit.codes) * len(kind.words) + kind.codes
-    groups = Groups.of(_joined(series, bucket, code), time)
-    columns = _counts(groups, series, bucket, status) | _spread(groups, value, time)
-    kinds = groups.first(kind.codes)
+    groups = Groups.of(_joined(series, M5.place(time), code), time)
+    status, value = rows["status"].to_numpy()[row[groups.order]], value[known[groups.order]]
+    series, time = series[groups.order], time[groups.order]
+    first = groups.order[groups.starts]
+    groups = groups.in_order()
+    columns = _counts(groups, series, time, status) | _spread(groups, value, time)
+    kinds = kind.codes[first]
     is_counter = np.array([word == COUNTER for word in kind.words.to_pylist()])[kinds]
     count = len(groups.starts)
     columns |= {
-        "metric": name.words.take(pa.array(groups.first(name.codes))),
-        "unit": unit.words.take(pa.array(groups.first(unit.codes))), "kind": kind.words.take(pa.array(kinds)),
+        "metric": name.words.take(pa.array(name.codes[first])),
+        "unit": unit.words.take(pa.array(unit.codes[first])), "kind": kind.words.take(pa.array(kinds)),
         "increase": pa.array(groups.gains(value), mask=~is_counter),
         "increase_s": pa.array((groups.last(time) - groups.first(time)) / MICROS, mask=~is_counter),
         "cpu_ms": pa.nulls(count, pa.float64()), "cpu_runs": pa.array(np.zeros(count, np.int64)),
@@ -226,26 +184,26 @@ def coded(column: pa.Array | pa.ChunkedArray) -> Coded:
     return Coded(encoded.dictionary, encoded.indices.to_numpy().astype(np.int64))
 
 
-def _joined(series: Array, bucket: Array, code: Array | None = None) -> Array:
-    """Return one integer for each key, in the order of series, metric, bucket."""
-    place = (bucket - bucket.min()) // M5.step
-    width = int(place.max()) + 1
+def _joined(series: Array, place: Array, code: Array | None = None) -> Array:
+    """Return one integer for each key, in the order of series, metric and bucket; `place` is that of the bucket."""
+    least = int(place.min())
+    width = int(place.max()) - least + 1
     key = series.astype(np.int64)
     if code is not None:
         key = key * (int(code.max()) + 1) + code
-    return key * width + place
+    return key * width + (place - least)
 
 
-def _counts(groups: Groups, series: Array, bucket: Array, status: Array) -> dict[str, pa.Array]:
-    each = {word: groups.total((status == number).astype(np.int64)) for number, word in enumerate(STATUSES)}
-    counts = {"n": groups.total(np.ones(len(status), np.int64))} | each
-    keys = {"series": pa.array(groups.first(series), pa.int32()), "bucket": moments(groups.first(bucket))}
+def _counts(groups: Groups, series: Array, time: Array, status: Array) -> dict[str, pa.Array]:
+    each = {word: groups.count_of(status == number) for number, word in enumerate(STATUSES)}
+    counts = {"n": groups.sizes()} | each
+    keys = {"series": pa.array(groups.first(series), pa.int32()), "bucket": moments(M5.start(groups.first(time)))}
     return keys | {name: pa.array(values) for name, values in counts.items()}
 
 
 def _spread(groups: Groups, value: Array, time: Array) -> dict[str, pa.Array]:
     return {
-        "values": pa.array(groups.total(np.ones(len(value), np.int64))), "sum": pa.array(groups.total(value)),
+        "values": pa.array(groups.sizes()), "sum": pa.array(groups.total(value)),
         "sumsq": pa.array(groups.squares(value)), "min": pa.array(groups.least(value)),
         "max": pa.array(groups.most(value)), "first": pa.array(groups.first(value)),
         "first_at": moments(groups.first(time)), "last": pa.array(groups.last(value)),
@@ -254,12 +212,10 @@ def _spread(groups: Groups, value: Array, time: Array) -> dict[str, pa.Array]:
 
 
 def _spread_of_some(groups: Groups, value: Array, time: Array) -> dict[str, pa.Array]:
-    """Return the same figures where some rows have no value: those of rows that have one, beside all groups."""
+    """Return the same figures of rows in order, of which some have no value: those that have one, by all groups."""
     if not np.isnan(value).any():
         return _spread(groups, value, time)
-    group = np.zeros(len(groups.order), np.int64)
-    group[groups.starts[1:]] = 1
-    group = np.cumsum(group)
+    group = np.repeat(np.arange(len(groups.starts)), groups.sizes())
     known = np.flatnonzero(~np.isnan(value[groups.order]))
     count = len(groups.starts)
     if not len(known):
@@ -267,8 +223,8 @@ def _spread_of_some(groups: Groups, value: Array, time: Array) -> dict[str, pa.A
         return {name: pa.nulls(count, kind) for name, kind in types.items()} | {
             "values": pa.array(np.zeros(count, int))
         }
-    rows = groups.order[known]
-    inner = Groups(rows, np.flatnonzero(np.concatenate([[True], np.diff(group[known]) > 0])))
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(group[known]) > 0]))
+    inner = Groups(known, starts, len(known))
     places = np.full(count, -1)
     places[np.unique(group[known])] = np.arange(len(inner.starts))
     chosen = pa.array(places, mask=places < 0)
@@ -281,7 +237,7 @@ _SPREAD = ("values", "sum", "sumsq", "min", "max", "first", "first_at", "last", 
 
 def sum_of_some(groups: Groups, value: Array) -> pa.Array:
     """Return the sum of each group without its NaN; null where a group has nothing else."""
-    none = groups.total((~np.isnan(value)).astype(np.int64)) == 0
+    none = groups.count_of(~np.isnan(value)) == 0
     return pa.array(groups.total(np.where(np.isnan(value), 0.0, value)), mask=none)  # infinity stays what it is
 
 

@@ -37,7 +37,7 @@ class Stretch:
 
     @property
     def bucket(self) -> int:
-        """Where the bucket begins that the row belongs to."""
+        """Return the beginning of the bucket that the row belongs to."""
         start: int = M5.start(self.first_at)
         return start
 

@@ -169,7 +169,7 @@ def _show_terms(terms: Terms) -> JoinTokenTerms:
 async def issue_certificate(parts: Parts, request: ApiRequest, body: IssueCertificate) -> bytes:
     """Sign a certificate for an agent that was not there to enrol by itself."""
     if body.dry_run:
-        await parts.authority.check_issue(body.name, body.csr, time.time())
+        await parts.authority.enrolment.check_issue(body.name, body.csr, time.time())
         dry: CertificateJson = {"certificate": None, "renew_after": None, **_pinned(parts)}
         return write_json(request, dry)
     enrolled = await parts.authority.issue(body.name, body.csr, time.time(), request.caller.actor)

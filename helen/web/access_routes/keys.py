@@ -64,7 +64,7 @@ async def rotate_keys(parts: Parts, request: ApiRequest, body: RotateKeys) -> by
 def show_keys(parts: Parts) -> KeysJson:
     """Return the newest root (KeysJson has the keys)."""
     keys, library = parts.keys, parts.library
-    root, here = keys.root, {key_id(key.public_key()) for key in library.private}
+    root, here = keys.root, {key_id(key.public_key()) for key in library.keys.private}
     return {
         "version": root.version,
         "threshold": root.threshold,

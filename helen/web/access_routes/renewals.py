@@ -87,7 +87,7 @@ class MakeAgentTokens(Body, frozen=True, kw_only=True):
 
 @frozen
 class _Row:
-    """An agent, and how long its certificate is good."""
+    """Holds an agent, and for how long its certificate is valid."""
 
     agent: Agent
     renewal: Renewal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable
 from typing import Any
 
@@ -15,7 +14,8 @@ from helen.states.downtimes import WindowRefused
 from helen.states.linear_regex import BadExpression
 from helen.states.matchers import Matcher, read_matchers
 from helen.web.answers import set_headers, write_json
-from helen.web.problems import Problem, bad_request, problem_of
+from helen.web.bodies import json_value
+from helen.web.problems import Problem, problem_of
 from helen.web.query import texts
 from helen.web.request import ApiRequest
 
@@ -36,11 +36,8 @@ async def answer_plainly(request: ApiRequest, answer: Awaitable[bytes]) -> bytes
 
 
 async def read_json_value(request: ApiRequest) -> Any:
-    """Return the JSON of a body. Raises Problem for anything else."""
-    try:
-        return await deferToThread(json.loads, request.body())
-    except (ValueError, RecursionError) as error:
-        raise bad_request(f"the body is no JSON: {error}") from error
+    """Return the JSON of a body. Raises Problem for anything else, and for too many parts."""
+    return await deferToThread(json_value, request.body())
 
 
 async def read_json_list(request: ApiRequest) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IPushProducer
 from twisted.internet.task import CooperativeTask
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from helen.web.answers import Document
@@ -99,17 +100,21 @@ def write_pieces(
     if not whole:
         request.registerProducer(pace, True)
 
-    def finish(_: object) -> bytes:
+    def leave(result: T) -> T:
+        """Let go of the connection, also after a failure: nothing cuts it later."""
         pace.end()
-        if packing is not None and not gone:
+        if packing is not None and not gone and not isinstance(result, Failure):
             send(packing.end())
         if not whole and not gone:
             request.unregisterProducer()
+        return result
+
+    def finish(_: object) -> bytes:
         body = b"".join(kept)
         return b"" if whole and not gone and answer_known(request, tag_of(body)) else body
 
     done: Deferred[bytes] = Deferred()
-    task.whenDone().addCallback(finish).addCallbacks(done.callback, done.errback)
+    task.whenDone().addBoth(leave).addCallback(finish).addCallbacks(done.callback, done.errback)
     return done
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 
 from twisted.internet.task import CooperativeTask, Cooperator
 
+from helen import garbage_looks
+
 TURN_SECONDS = 0.003  # of the reactor's time; a step is begun before they are over, so a step has to be short
 ROWS_A_STEP = 50  # of some 20 us each
 
@@ -17,6 +19,7 @@ ROWS_A_STEP = 50  # of some 20 us each
 def budget(now: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
     """Return the test that is True once a turn that begins now is over. `now` returns monotonic seconds."""
     until = now() + TURN_SECONDS
+    garbage_looks.look()
     return lambda: now() >= until
 
 

@@ -25,7 +25,7 @@ def demand_upgrade(request: ApiRequest) -> None:
 
 
 class UpgradedClient:
-    """The client's side of a tunnel: a `Stream` of equus_protocol.tunnel_streams."""
+    """Joins the client's side of a tunnel to the stream: a `Stream` of equus_protocol.tunnel_streams."""
 
     def __init__(self, request: ApiRequest, stream: Tunnel, reactor: Any) -> None:
         self._request, self._stream, self._reactor = request, stream, reactor

@@ -15,11 +15,11 @@ from twisted.logger import Logger
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import implementer
 
-from groundwork.tls_records import CarefulConnection
+from groundwork.tls_records import CarefulConnection, refuse_renegotiation
 from helen.files.state_dir import StateError
 
 CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"  # of TLS 1.2: forward secrecy and AEAD only; those of 1.3 all have both
-OPTIONS = SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE
+OPTIONS = SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE
 HSTS = "max-age=31536000"  # a year, in which browsers ask this name over HTTPS alone
 
 Files = tuple[Path, Path]  # certificate with those between it and its root, and key: PEM
@@ -77,6 +77,7 @@ def read(files: Files) -> tuple[Signature, SSL.Context]:
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
     context.set_options(OPTIONS)
+    refuse_renegotiation(context)
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_cipher_list(CIPHERS)
     try:

@@ -1,7 +1,7 @@
 """Makes families of the metrics of checks that entries export, for /metrics/checks. Pure: values in, families out.
 
-A metric `used` in `%` is the family `check_used_percent`: OpenMetrics wants units to end names. What can't be one
-series beside the others is left out, and counted: a second kind of one name, names that differ in odd letters alone,
+A metric `used` in `%` is the family `check_used_percent`: OpenMetrics wants units to end names. A sample that can't be
+a series beside the others is left out, and counted: a second kind of one name, names that differ in odd letters alone,
 and all of them if they are more than MOST_EXPORTED together.
 """
 

@@ -17,6 +17,7 @@ from helen.agents.sight import Sight
 from helen.jobs.pipeline_status import PipelineReport
 from helen.parts import Parts
 from helen.states.model import LINK, Key, State
+from helen.telemetry import Telemetry
 from helen.web.figures.exposition import Family, Sample, by_word, histogram, one
 from helen.web.figures.fleet_figures import FleetFigures, single_families
 from helen.web.figures.forward_families import forward_families
@@ -108,8 +109,8 @@ def _of_process(parts: Parts, process: ProcessFigures) -> Iterator[Family]:
 
 
 def _of_disk(parts: Parts) -> Iterator[Family]:
-    journal, store, lag = parts.journal, parts.store, parts.telemetry.loop_lag
-    yield histogram("helen_event_loop_lag_seconds", "How late a call of the reactor came that was due.", lag)
+    journal, store = parts.journal, parts.store
+    yield from reactor_families(parts.telemetry)
     yield histogram("helen_store_write_seconds", "Transactions of the store, the disk included.", store.write_seconds)
     yield one("helen_store_trouble", "gauge", "1 while the store can't write.", store.trouble is not None)
     trouble = parts.live.trouble is not None
@@ -117,6 +118,17 @@ def _of_disk(parts: Parts) -> Iterator[Family]:
     yield one("helen_journal_backlog_bytes", "gauge", "Results that wait for the disk.", journal.backlog_bytes)
     yield one("helen_journal_segment", "gauge", "Number of the newest segment of the history.", journal.segment)
     yield one("helen_journal_refused", "counter", "Results whose sequence can't be counted.", journal.refused)
+
+
+def reactor_families(telemetry: Telemetry) -> Iterator[Family]:
+    """Yield how late the reactor is, and what of that Helen held it, if the kernel tells that."""
+    said = "How late a call of the reactor came that was due."
+    yield histogram("helen_event_loop_lag_seconds", said, telemetry.loop_lag)
+    if telemetry.processor_wait is not None:
+        said = "That lag without the time in which the reactor's thread waited for a processor: what Helen held it."
+        yield histogram("helen_event_loop_held_seconds", said, telemetry.loop_held)
+        said = "How long the reactor's thread has waited for a processor."
+        yield one("helen_event_loop_processor_wait_seconds", "counter", said, telemetry.processor_wait)
 
 
 def _of_agents(parts: Parts, fleet: FleetFigures) -> Iterator[Family]:

@@ -73,7 +73,7 @@ async def submit_alerts(parts: WebParts, request: ApiRequest) -> bytes:
 
 
 async def _alerts(parts: Parts, request: ApiRequest, grouped: bool) -> bytes:
-    wanted, seen, sight = _wanted(request), _view(parts, request), parts.visible(request.caller)
+    wanted, seen, sight = _wanted(request), await _view(parts, request), parts.visible(request.caller)
 
     def made() -> bytes:
         keys = seen.states if sight is None else seen_keys(seen.states, sight)
@@ -88,11 +88,11 @@ async def _alerts(parts: Parts, request: ApiRequest, grouped: bool) -> bytes:
     return answer
 
 
-def _view(parts: Parts, request: ApiRequest) -> View:
+async def _view(parts: Parts, request: ApiRequest) -> View:
     def facts(key: Key) -> Facts:
         return Facts(*parts.sessions.facts_of(*key))
 
-    states, config = dict(parts.evaluator.timeline.states), parts.notifier.config_file.config
+    states, config = await deferToThread(parts.evaluator.timeline.copied), parts.notifier.config_file.config
     return View(states, facts, config, time.time(), parts.visible(request.caller))
 
 

@@ -79,10 +79,11 @@ async def _list(parts: Parts, request: ApiRequest) -> bytes:
 async def _silences(parts: Parts, request: ApiRequest) -> list[dict[str, Any]]:
     """Return all silences: those in force, those to come, and those that have ended lately."""
     timeline, now = parts.evaluator.timeline, time.time()
-    windows, ended, states = dict(timeline.windows), list(timeline.ended), dict(timeline.states)
+    windows, ended = dict(timeline.windows), list(timeline.ended)
     sight = parts.visible(request.caller)
 
     def made() -> list[dict[str, Any]]:
+        states = timeline.copied()
         here, over = windows, {window.id: (window, at) for window, at in ended if window.id not in windows}
         acked = [key for key, state in states.items() if state.ack is not None]
         if sight is not None:
@@ -168,7 +169,7 @@ async def _expire(parts: Parts, request: ApiRequest, name: str) -> bytes:
         demand_within(request, window, sight)
         await parts.commands.write(window.kind, {"action": "cancel", "id": window.id, "author": actor})
         return write_json(request, {})
-    key = await deferToThread(_acknowledged, dict(timeline.states), name)
+    key = await deferToThread(lambda: _acknowledged(timeline.copied(), name))
     is_acked = key is not None and (now := timeline.states.get(key)) is not None and now.ack is not None
     if key is None or not is_acked or (sight is not None and not sight(key[0])):
         raise Problem(404, "not found", f"no silence {name} is in force")

@@ -14,7 +14,7 @@ from helen.passive.foreign_formats import read_icinga, read_nrdp_json, read_nrdp
 from helen.passive.sensu_events import read_event
 from helen.passive.submission import NoSubmission, NotReported, Submission
 from helen.web.answers import set_headers, write_json
-from helen.web.bodies import read_json
+from helen.web.bodies import read_in_time, read_json
 from helen.web.forms import decoded, read_raw_form
 from helen.web.problems import Problem, problem_of
 from helen.web.request import ApiRequest, credential
@@ -43,7 +43,8 @@ async def process_check_result(parts: WebParts, request: ApiRequest) -> bytes:
 async def _take_icinga(parts: WebParts, request: ApiRequest) -> bytes:
     body = {name.decode("utf-8", "replace"): values[0].decode("utf-8", "replace")
             for name, values in request.args.items() if b"{" not in name}  # fmt: skip
-    read = read_icinga(body | await read_json(request), given_id(request))
+    body |= await read_json(request)
+    read = await read_in_time(request, read_icinga, body, given_id(request))
     demand_submitter(parts, request, read.submission.host, credential(request))
     await parts.passive.submit(read.submission)
     said = f"Successfully processed check result for object '{read.target}'."
@@ -57,7 +58,8 @@ async def _take_icinga(parts: WebParts, request: ApiRequest) -> bytes:
 async def take_event(parts: WebParts, request: ApiRequest) -> bytes:
     """Take an event as Sensu's agents do, which answer 202."""
     whose = request.args.get(b"entity", [b""])[0].decode("utf-8", "replace")
-    submission = read_event(await read_json(request), whose or None, given_id(request))
+    event = await read_json(request)
+    submission = await read_in_time(request, read_event, event, whose or None, given_id(request))
     demand_submitter(parts, request, submission.host, credential(request))
     is_new = await parts.passive.submit(submission)
     return write_json(request, {"duplicate": not is_new}, 202)

@@ -1,4 +1,4 @@
-"""The page about this Helen: what runs, what it lacks, and the command for each."""
+"""Serves the page about this Helen: what runs, what it lacks, and the command for each."""
 
 from __future__ import annotations
 

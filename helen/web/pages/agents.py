@@ -1,4 +1,4 @@
-"""The pages of agents: the list, and one of them with its link, checks, schedule and files.
+"""Serves the pages of agents: the list, and one of them with its link, checks, schedule and files.
 
 They show the documents of GET /api/v1/agents and /api/v1/agents/NAME. static/agents.js keeps them live, makes join
 lines, and shuts an agent out.

@@ -1,4 +1,5 @@
-"""The page that asks agents: a published check or code of one's own, now, or as a job that waits for agents away.
+"""Serves the page that asks agents: a published check or code of one's own, now, or as a job that waits for agents
+away.
 
 static/ask.js asks and follows the answers; without it the page lists the checks with their arguments, and the jobs.
 """

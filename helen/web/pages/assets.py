@@ -1,7 +1,7 @@
 """Serves the styles and scripts of pages under names that change with what is in them, so that browsers keep them.
 
 An address is /s/BUILD/NAME; BUILD is of the sum over all assets. Imports between scripts stay relative, and an asset
-never changes under its address.
+never changes under its address. Scripts that pages load together are served as one file as well (joined_scripts.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from attrs import frozen
+
+from helen.web.pages.joined_scripts import joined
 
 STATIC = Path(__file__).parent / "static"
 KINDS = MappingProxyType(
@@ -46,12 +48,17 @@ class Assets:
 
 @cache
 def assets() -> Assets:
-    """Return the assets of this installation. Reads and packs some 0.6 MB: call it at start, not in a request."""
+    """Return the assets of this installation. Reads and packs some 0.6 MB: call it at start, not in a request.
+
+    Raises NotJoinable if a script is not there, or not as joined_scripts.py wants it.
+    """
     found = {
         str(path.relative_to(STATIC)): path.read_bytes()
         for path in sorted(STATIC.rglob("*"))
         if path.suffix in KINDS and path.is_file()
     }
+    own = {name: body.decode() for name, body in found.items() if name.endswith(".js") and "/" not in name}
+    found |= {name: text.encode() for name, text in joined(own).items()}
     total = hashlib.sha256()
     for name, body in found.items():
         total.update(f"{name} {len(body)}\n".encode() + body)

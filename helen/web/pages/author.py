@@ -1,4 +1,5 @@
-"""The page of one file of a check: written, judged as it is typed, tried on agents, pushed, watched and taken back.
+"""Serves the page of one file of a check: written, judged as it is typed, tried on agents, pushed, watched and taken
+back.
 
 static/author.js does all that by routes of the API; without a script the text is shown to read.
 """
@@ -73,7 +74,7 @@ async def author(parts: WebParts, request: ApiRequest, name: str) -> bytes:
         parts, request, "author", of=name, file=file,
         is_library=name.startswith(LIBRARY), published=published,
         at_version=library.published and library.published.version,
-        problems=library.problems.get(name, ()), can_sign=bool(library.private),
+        problems=library.problems.get(name, ()), can_sign=bool(library.keys.private),
         has_rollout=library.releases.last is not None,
         refused=[each for each in library.releases.refused if name in each.files], rings=write_rings(plan.rings),
         gates=plan.limits, gate_names=NAMES, targets=await _targets(parts),

@@ -1,4 +1,4 @@
-"""The board: one row for each check that needs a look, the worst first, readable without a script.
+"""Serves the board: one row for each check that needs a look, the worst first, readable without a script.
 
 static/board.js takes the rows over, keeps them live, and shows all 10,000 of a fleet; the first HTML holds
 FIRST_ROWS, since more of them cost the reader's first sight of the page.
@@ -28,7 +28,7 @@ from helen.web.rows.selection import Wanted, place_of
 from helen.web.web_parts import WebParts
 
 routes = Routes()
-FIRST_ROWS = 32  # what a screen shows and a little more: style and layout of each took a millisecond of a first sight
+FIRST_ROWS = 24  # what a screen shows and a little more: style and layout of each took a millisecond of a first sight
 MOST_TILES = 60  # groups that are shown
 
 

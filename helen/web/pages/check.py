@@ -1,4 +1,5 @@
-"""The page of one check: its state, why it is so, its figures over an hour up to a year, its runs and its changes.
+"""Serves the page of one check: its state, why it is so, its figures over an hour up to a year, its runs and its
+changes.
 
 static/check.js draws the plots; without it the figures of the last result and the last runs are there to read.
 """

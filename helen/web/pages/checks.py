@@ -1,4 +1,6 @@
-"""The page of all checks: those that are published, what is wrong with files, what was taken back, and a new one."""
+"""Serves the page of all checks: those that are published, what is wrong with files, what was taken back, and a new
+one.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -36,6 +37,7 @@ def environment() -> Environment:
     )  # fmt: skip
     made.filters.update(
         moment=moment,
+        made_at=made_at,
         ago=ago,
         span=span,
         state=state,
@@ -48,6 +50,7 @@ def environment() -> Environment:
         local=local,
         words=words,
         shortened=shortened,
+        digest=digest,
     )
     made.globals.update(asset=assets().path)
     return made
@@ -82,6 +85,17 @@ def moment(at: float | None, missing: str = "never") -> Markup:
     written = datetime.fromtimestamp(at, UTC)
     return Markup('<time datetime="{}" data-at="{:.3f}">{}</time>').format(
         written.strftime("%Y-%m-%dT%H:%M:%SZ"), at, written.strftime("%Y-%m-%d %H:%M:%S UTC")
+    )
+
+
+def made_at(at: float) -> Markup:
+    """Return when a page was made (unix seconds); its day is shown to readers without scripts alone.
+
+    So it is as wide as what a script writes in its place, and nothing beside it moves, or goes to another line.
+    """
+    written = datetime.fromtimestamp(at, UTC)
+    return Markup('<time datetime="{}"><span class="day">{} </span>{} UTC</time>').format(
+        written.strftime("%Y-%m-%dT%H:%M:%SZ"), written.strftime("%Y-%m-%d"), written.strftime("%H:%M:%S")
     )
 
 
@@ -128,6 +142,11 @@ def query(fields: dict[str, object]) -> str:
     """Return the fields that are set as a query with its `?`; empty for none."""
     given = {name: value for name, value in fields.items() if value not in (None, "", False)}
     return f"?{urlencode(given, doseq=True)}" if given else ""
+
+
+def digest(text: str) -> str:
+    """Return what tells a text from any other: a script leaves a part with the same one as it is."""
+    return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def shortened(text: str, most: int) -> str:

@@ -8,6 +8,7 @@ from helen.web.answers import set_headers
 from helen.web.login.browser import set_page_headers
 from helen.web.pages.assets import assets
 from helen.web.pages.environment import environment
+from helen.web.pages.preferences import preferences_of
 from helen.web.problems import Problem
 from helen.web.request import ApiRequest
 
@@ -23,5 +24,5 @@ def refuse_page(request: ApiRequest, problem: Problem) -> bytes:
     request.setResponseCode(problem.status)
     onward = f"/login?to={quote(request.uri.decode('latin-1'), safe='')}" if problem.status == 401 else None
     template = environment().get_template("error.html")
-    page = template.render(problem=problem, onward=onward, build=assets().build)
+    page = template.render(problem=problem, onward=onward, build=assets().build, preferences=preferences_of(request))
     return page.encode("utf-8", "replace")

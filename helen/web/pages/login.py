@@ -1,4 +1,4 @@
-"""The page that a browser signs in at: the key of `helen open` stands behind the # of its address, or is typed."""
+"""Serves the page at which a browser logs in: the key of `helen open` follows the # of its address, or is typed."""
 
 from __future__ import annotations
 

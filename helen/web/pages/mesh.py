@@ -1,4 +1,4 @@
-"""The page of meshes: agents that check each other, and who sees whom, one mesh at a time.
+"""Serves the page of meshes: agents that check each other, and who sees whom, one mesh at a time.
 
 It shows the document of GET /api/v1/mesh as a table with a link to the check behind each cell; static/live.js makes it
 again when a state of the mesh or a link changes.
@@ -7,14 +7,17 @@ again when a state of the mesh or a link changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from attrs import evolve, frozen
+from markupsafe import Markup
 
 from equus_protocol.results import STATUS_WORDS
 from helen.assignments.mesh_schedule import MOST_MEMBERS
 from helen.parts import Parts
 from helen.web.pages.answer import write_page
+from helen.web.pages.environment import environment
 from helen.web.problems import Problem
 from helen.web.query import first_text
 from helen.web.request import ApiRequest
@@ -26,6 +29,7 @@ routes = Routes()
 BAD = "bad"  # of `which`: agents that see somebody badly, or are seen so
 MOST_IN_WORDS = 8  # agents of a mesh whose cells have words beside shapes, where there is room
 OK, WARNING, CRITICAL, UNKNOWN = STATUS_WORDS
+MOST_KEPT = 500  # rows of tables, those shown last: ten meshes of 50 agents, some 6 MB
 WORST_FIRST = (CRITICAL, UNKNOWN, WARNING)
 
 
@@ -54,7 +58,7 @@ class Line:
     name: str
     address: str
     is_away: bool
-    cells: Sequence[Cell | None]
+    cells: tuple[Cell | None, ...]
 
 
 @frozen
@@ -80,8 +84,19 @@ async def mesh_page(parts: WebParts, request: ApiRequest) -> bytes:
     values: dict[str, Any] = {"lines": [], "badly": [], "tally": {}} if chosen is None else _shown(parts, chosen, which)
     return await write_page(
         parts, request, "mesh", meshes=meshes, chosen=chosen, which=which, is_limited=sight is not None,
-        most=MOST_MEMBERS, most_in_words=MOST_IN_WORDS, **values,
+        most=MOST_MEMBERS, most_in_words=MOST_IN_WORDS, cells_of=cells_of, **values,
     )  # fmt: skip
+
+
+@lru_cache(MOST_KEPT)
+def cells_of(mesh: str, line: Line) -> Markup:
+    """Return the cells of an agent as text; of 50 it takes 2 ms to make.
+
+    A page of a mesh is read again each second that it changes, and mostly one row does: all others are kept, for all
+    tabs and callers. Nothing but these values may be in the text.
+    """
+    made: Markup = environment().get_template("partials/mesh_cells.html").module.mesh_cells(mesh, line)  # type: ignore[attr-defined]
+    return made
 
 
 def _shown(parts: Parts, mesh: MeshInSight, which: str) -> dict[str, Any]:
@@ -95,10 +110,10 @@ def lines_of(mesh: MeshInSight, seen: list[list[str | None]], away: set[str]) ->
     """Return the rows of the table; 50 agents take a few hundred microseconds."""
     names, found = list(mesh.members), list[Line]()
     for number, (name, statuses) in enumerate(zip(names, seen, strict=True), 1):
-        cells = [
+        cells = tuple(
             None if peer == name else Cell(peer, status or "none", name in away and status is not None)
             for peer, status in zip(names, statuses, strict=True)
-        ]
+        )
         found.append(Line(number, name, mesh.members[name], name in away, cells))
     return found
 
@@ -137,4 +152,4 @@ def bad_lines(lines: Sequence[Line]) -> list[Line]:
         at for at, line in enumerate(lines)
         if any(map(is_bad, line.cells)) or any(is_bad(each.cells[at]) for each in lines)
     ]  # fmt: skip
-    return [evolve(lines[at], cells=[lines[at].cells[column] for column in kept]) for at in kept]
+    return [evolve(lines[at], cells=tuple(lines[at].cells[column] for column in kept)) for at in kept]

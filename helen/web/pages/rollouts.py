@@ -1,4 +1,5 @@
-"""The pages of rollouts: the newest one with its rings and figures, those before, and one of them by its version.
+"""Serves the pages of rollouts: the newest one with its rings and figures, those before, and one of them by its
+version.
 
 They show the documents of GET /api/v1/rollouts and /rollouts/current. static/rollouts.js keeps them live, and pauses,
 resumes and takes back.

@@ -1,4 +1,5 @@
-"""The page that says why a check is in its state, and which messages went out or did not, now or at a past moment.
+"""Serves the page that says why a check is in its state, and which messages went out or did not, now or at a past
+moment.
 
 It shows the document of GET /api/v1/explain/AGENT/CHECK as it is, the transitions around that moment to step through,
 and where an alert of the check would go now. Nothing is worked out here.
@@ -114,7 +115,8 @@ async def steps_around(parts: WebParts, agent: str, check: str, at: float | None
 
 def _step(received: float, said: dict[str, Any]) -> Step:
     at = math.ceil(received * 1_000) / 1_000
-    return Step(at, said["was"]["status"], said["now"]["status"], str(said.get("why", "")))
+    status = said["now"]["status"]
+    return Step(at, said["was"]["status"], status, str(said.get("why", "")).removeprefix(f"{status}, "))
 
 
 def would_be_told(parts: Parts, agent: str, check: str, state: dict[str, Any] | None) -> dict[str, Any] | None:

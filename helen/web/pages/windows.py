@@ -1,4 +1,5 @@
-"""The pages of downtimes and silences: those that are on, those to come, those that have ended, and the form for one.
+"""Serves the pages of downtimes and silences: those that are on, those to come, those that have ended, and the form for
+one.
 
 static/windows.js shows a preview while the form is filled in, and what an end tells at once; without it all of this is
 there to read.

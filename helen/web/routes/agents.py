@@ -143,7 +143,7 @@ async def revoke_agent(parts: Parts, request: ApiRequest, body: Body, name: str)
     """Revoke all certificates of an agent, and forget what its checks said."""
     now = time.time()
     if body.dry_run:
-        count = await parts.authority.check_revoke(name, now)
+        count = await parts.authority.revocation.check_revoke(name, now)
     else:
         count = await parts.authority.revoke(name, now, request.caller.actor)
         parts.evaluator.forget(name)

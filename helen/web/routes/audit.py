@@ -1,4 +1,4 @@
-"""The route of the audit: the commands that came through the API. docs/api.rst has it."""
+"""Serves the route of the audit: the commands that came through the API. docs/api.rst has it."""
 
 from __future__ import annotations
 

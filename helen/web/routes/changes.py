@@ -1,4 +1,4 @@
-"""The route of past changes, a page at a time; the stream of those to come is in events.py. docs/api.rst has it."""
+"""Serves the route of past changes, a page at a time; events.py has the stream of new ones. docs/api.rst has it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from attrs import evolve
 
 from helen.agents.roster import Agent
 from helen.evaluation.event_log import Line, TooOld
+from helen.journal.unread import HistoryUnread
 from helen.parts import Parts
 from helen.queries.past_changes import Page, PastChanges, Question
 from helen.states.downtimes import planned_window
@@ -94,7 +95,7 @@ def covering(parts: Parts, key: Key, lines: Iterable[Line]) -> list[Line]:
 
 
 async def past_changes(parts: WebParts, question: Question) -> Page:
-    """Return the changes that a question asks for. Raises Problem while some are in no segment yet."""
+    """Return the changes that a question asks for. Raises Problem while some are not sealed or unreadable."""
     events = parts.events
     if not events.is_sealed():
         raise Problem(503, "not sealed yet", "the newest changes are not in a segment yet; ask again in a second")
@@ -103,7 +104,10 @@ async def past_changes(parts: WebParts, question: Question) -> Page:
         history, LakeChanges(parts.pipeline.lake, history), events.kept_above(events.floor), events.floor,
         events.line_of,
     )  # fmt: skip
-    return await parts.lake_reads.ask(past.page, question)
+    try:
+        return await parts.lake_reads.ask(past.page, question)
+    except HistoryUnread as error:
+        raise Problem(503, "the history can't be read", str(error)) from error
 
 
 async def _labels(parts: WebParts, request: ApiRequest) -> dict[str, dict[str, str]]:

@@ -1,4 +1,6 @@
-"""The route of events: what changes, as server-sent events, which helen/web/streams.py serves. docs/api.rst has it."""
+"""Serves the route of events: what changes, as server-sent events, which helen/web/streams.py serves. docs/api.rst has
+it.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from groundwork.authority import decide
 from groundwork.counts import count
 from helen.actions import DETAILS
 from helen.parts import Parts
+from helen.telemetry import Look
 from helen.web.access import Caller
 from helen.web.json_types import words
 from helen.web.problems import PROBLEM_JSON
@@ -25,6 +26,7 @@ from helen.web.route import PLAIN, Query, Routes
 routes = Routes()
 PASS, WARN, FAIL = "pass", "warn", "fail"
 HEALTH_JSON = "application/health+json"
+LATE = 0.05  # seconds of lag, from which on people wait for pages: docs/performance.rst, "Add another Helen"
 VERBOSE = (Query("verbose", str, "every part"),)
 
 
@@ -65,7 +67,7 @@ def readyz(parts: Parts, request: ApiRequest) -> bytes:
 def examine(parts: Parts, now: float) -> list[Finding]:
     """Return how every part is that results need on their way to the disk. `now` is in unix seconds."""
     rest = [_manifest(parts, now), _assignments(parts), _notifications(parts), _forwards(parts), _drain(parts)]
-    return [_life(parts), _journal(parts), _store(parts), *rest]
+    return [_life(parts), _reactor(parts), _journal(parts), _store(parts), *rest]
 
 
 def _life(parts: Parts) -> Finding:
@@ -74,6 +76,25 @@ def _life(parts: Parts) -> Finding:
     if not parts.live.is_serving:
         return Finding("life", FAIL, "Helen is starting: agents are not accepted yet")
     return Finding("life")
+
+
+def _reactor(parts: Parts) -> Finding:
+    """Tell the latest look of the last minute, if it was late enough to be felt: that may be the machine or Helen."""
+    worst = max(parts.telemetry.looks, key=lambda look: look.lag, default=None)
+    return Finding("reactor") if worst is None or worst.lag <= LATE else Finding("reactor", PASS, lag_words(worst))
+
+
+def lag_words(look: Look) -> str:
+    """Return how late a look of the reactor came, and whether the machine or Helen is to be looked at for that."""
+    late = f"the reactor was {look.lag * 1_000:,.0f} ms late within the last minute"
+    if look.held is None:
+        return f"{late}; the kernel does not tell how much of that it waited for a processor"
+    waited = look.lag - look.held
+    parts = f"{waited * 1_000:,.0f} ms it waited for a processor, {look.held * 1_000:,.0f} ms Helen held it"
+    advice = (
+        "this machine has too little CPU for all that it runs" if waited > look.held else "Helen has too much to do"
+    )
+    return f"{late}: {parts}; {advice}"
 
 
 def _journal(parts: Parts) -> Finding:

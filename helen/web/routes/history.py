@@ -1,4 +1,4 @@
-"""The route of the history: what the lake has of a check. docs/api.rst has it."""
+"""Serves the route of the history: what the lake has of a check. docs/api.rst has it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ import msgspec
 
 from groundwork.authority import decide
 from helen.actions import ONCE
-from helen.jobs.jobs import Job, Jobs, unknown_job
+from helen.jobs.job import Job, unknown_job
+from helen.jobs.jobs import Jobs
 from helen.parts import Parts
 from helen.queries.job_request import order_life
 from helen.queries.one_off_code import Code

@@ -33,8 +33,8 @@ async def get_metrics(parts: WebParts, request: ApiRequest) -> bytes:
     """Answer with all figures, in pieces between other work; single checks are those of agents of `?on=`."""
     is_open = b"application/openmetrics-text" in (request.getHeader(b"accept") or b"")
     process = await deferToThread(look_at_process)
-    states, sight = dict(parts.evaluator.timeline.states), parts.visible(request.caller)
-    counts = await deferToThread(count_states, states, sight)
+    timeline, sight = parts.evaluator.timeline, parts.visible(request.caller)
+    counts = await deferToThread(lambda: count_states(timeline.copied(), sight))
     request.setHeader("content-type", OPEN_METRICS if is_open else TEXT)
     gone: list[object] = []
     request.notifyFinish().addErrback(gone.append)

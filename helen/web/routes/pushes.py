@@ -230,7 +230,7 @@ async def undo_push(parts: Parts, request: ApiRequest, body: Body) -> bytes:
     """Publish the set before the newest one again."""
     library = parts.library
     if body.dry_run:
-        return write_json(request, {"version": library.releases.way_back().version})
+        return write_json(request, {"version": library.way_back.document.version})
     version = await library.undo(request.caller.actor)
     request.subject = f"version {version}"
     return write_json(request, {"version": version}, 201)
@@ -253,7 +253,7 @@ async def show_push(library: Library, connected: list[Agent]) -> dict[str, Any]:
     `connected` are the agents of version 2; they are counted in short turns.
     """
     progress = await progress_of(library, connected)
-    shown: dict[str, Any] = {"version": None, "staged": None, "can_sign": bool(library.private)}
+    shown: dict[str, Any] = {"version": None, "staged": None, "can_sign": bool(library.keys.private)}
     shown |= {"agents": len(connected), "loaded": 0, "kept_old": {}, "agent": None, "upgrade": None}
     if progress is not None:
         newest = progress.published

@@ -1,4 +1,6 @@
-"""The route of a check's newest results, out of memory and segments: it works without a lake. docs/api.rst has it."""
+"""Serves the route of a check's newest results, out of memory and segments: it works without a lake. docs/api.rst has
+it.
+"""
 
 from __future__ import annotations
 

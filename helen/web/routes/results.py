@@ -1,4 +1,4 @@
-"""The route of the latest results of all agents. docs/api.rst has it."""
+"""Serves the route of the latest results of all agents. docs/api.rst has it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from helen.agents.roster import Agent
 from helen.agents.sight import Sight
 from helen.library.published import PushRefused
 from helen.parts import Parts
-from helen.rollout.rollout import OPEN, Rollout, show_ring
+from helen.rollout.ring import show_ring
+from helen.rollout.rollout import OPEN, Rollout
 from helen.storage import publication_rows
 from helen.web.answers import write_json
 from helen.web.bodies import Body

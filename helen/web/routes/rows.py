@@ -110,8 +110,8 @@ async def selected(parts: WebParts, wanted: Wanted, now: float) -> Selection:
     if not order.is_whole:
         await take_turns(order.build(feed.rows))
     if choice.takes_all:
-        return Selection(list(order.rows), dict(order.counts), ())
-    await take_turns(choice.steps(list(order.rows)))
+        return Selection(order.rows, dict(order.counts), ())
+    await take_turns(choice.steps(order.rows))
     return await deferToThread(choice.selection) if choice.has_many_groups else choice.selection()
 
 

@@ -165,7 +165,7 @@ class LiveQuery:
         return self._done
 
     def _tell(self, target: Target) -> None:
-        self._lines.write(target.to_json())
+        self._lines.write_line(target.to_line())
 
     def _end(self) -> None:
         if not self._done.called:

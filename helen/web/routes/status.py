@@ -1,4 +1,4 @@
-"""The route of Helen's state as a whole. docs/api.rst has it."""
+"""Serves the route of Helen's state as a whole. docs/api.rst has it."""
 
 from __future__ import annotations
 

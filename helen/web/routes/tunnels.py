@@ -1,4 +1,4 @@
-"""The route of tunnels: a stream of bytes to a program at an agent. docs/api.rst lists it."""
+"""Serves the route of tunnels: a stream of bytes to a program at an agent. docs/api.rst lists it."""
 
 from __future__ import annotations
 

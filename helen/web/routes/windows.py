@@ -11,10 +11,11 @@ from secrets import token_hex
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import UNSET, Meta, UnsetType
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from groundwork.globs import why_too_much
+from groundwork.one_by_one import OneByOne
 from helen.agents.sight import Sight
 from helen.evaluation.evaluator import Evaluator
 from helen.parts import Parts
@@ -41,7 +42,7 @@ MAX_AUTHOR = 200  # characters of an author's name that are kept
 PREVIEW_SPANS = 10  # of a recurring window
 PREVIEW_CHECKS = 200  # names of checks that a preview lists; all of them are counted
 LONGEST_PAST = 30 * 86_400.0  # seconds that a preview looks back
-ONE_BY_ONE = DeferredLock()  # one command about windows at a time, from its look at what is there to the disk
+ONE_BY_ONE = OneByOne()  # one command about windows at a time, from its look at what is there to the disk
 UNKNOWN = {404: "no such window"}
 
 
@@ -215,7 +216,7 @@ async def _open(
     demand(request, None if held is None else window_tag(held), f"the window {window.id!r}")
     if len(timeline.windows) >= MAX_WINDOWS and held is None:
         raise Problem(409, "too many", f"there are {MAX_WINDOWS} downtimes and silences: cancel some")
-    shown: dict[str, Any] = await deferToThread(_preview, parts.evaluator, dict(timeline.states), window, now, sight)
+    shown: dict[str, Any] = await deferToThread(_preview, parts.evaluator, window, now, sight)
     if not dry_run:
         await parts.commands.write(window.kind, {"action": "add", **window.to_json()})
     request.setHeader("etag", window_tag(window))
@@ -259,11 +260,13 @@ def demand_within(request: ApiRequest, window: Window, sight: Sight | None) -> N
 
 
 async def states_in_sight(parts: Parts, request: ApiRequest) -> dict[Key, State]:
-    """Return a copy of the states of agents that the caller sees; a thread picks those of a limit."""
-    states, sight = dict(parts.evaluator.timeline.states), parts.visible(request.caller)
-    if sight is None:
-        return states
-    return await deferToThread(lambda: {key: states[key] for key in seen_keys(states, sight)})
+    """Return a copy of the states of agents that the caller sees; a thread makes it."""
+    return await deferToThread(_seen_states, parts.evaluator, parts.visible(request.caller))
+
+
+def _seen_states(evaluator: Evaluator, sight: Sight | None) -> dict[Key, State]:
+    states = evaluator.timeline.copied()
+    return states if sight is None else {key: states[key] for key in seen_keys(states, sight)}
 
 
 async def windows_in_sight(parts: Parts, request: ApiRequest, windows: dict[str, Window]) -> dict[str, Window]:
@@ -274,7 +277,7 @@ async def windows_in_sight(parts: Parts, request: ApiRequest, windows: dict[str,
 
 def seen_windows(evaluator: Evaluator, windows: dict[str, Window], sight: Sight) -> dict[str, Window]:
     """Return the windows that hold a check of visible agents, each with that part of its scope. Blocks: in a thread."""
-    keys = seen_keys(list(evaluator.timeline.states), sight)
+    keys = seen_keys(evaluator.timeline.copied(), sight)
     covers = evaluator.timeline.covers
     found = ((name, seen_window(window, sight, keys, covers)) for name, window in windows.items())
     return {name: window for name, window in found if window is not None}
@@ -299,11 +302,10 @@ def window_tag(window: Window) -> str:
 
 
 def _preview(
-    evaluator: Evaluator, states: dict[Key, State], window: Window, now: float, sight: Sight | None
+    evaluator: Evaluator, window: Window, now: float, sight: Sight | None
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what a window would cover now, and when it would be on. In a thread, on a copy of the states."""
-    if sight is not None:
-        states = {key: states[key] for key in seen_keys(states, sight)}
+    """Return what a window would cover now, and when it would be on. In a thread."""
+    states = _seen_states(evaluator, sight)
     covered = [key for key in states if evaluator.timeline.covers(window, key)]
     broken = [key for key in covered if not is_well(states[key])]
     return {

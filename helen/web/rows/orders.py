@@ -1,17 +1,16 @@
 """Keeps rows in the orders of boards as they come, change and go, so that no answer has to sort them. Pure.
 
-A change costs two searches and two moves in a list, some 10 us for 10,000 rows; to sort them all for each page held the
-reactor for many milliseconds, in a thread as well, since threads share one interpreter.
+A change costs two searches and two moves in a short list (helen/web/rows/sorted_blocks.py); to sort them all for each
+page held the reactor for many milliseconds, in a thread as well, since threads share one interpreter.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from equus_protocol.results import STATUS_WORDS
 from helen.web.rows.row import SORT_KEYS, Key, Row, is_unwell
+from helen.web.rows.sorted_blocks import SortedBlocks
 
 ALWAYS = "problems"  # the order that is kept from the start; others from when they are asked for
 UNUSED_SECONDS = 600.0  # after which another order is kept no more
@@ -25,13 +24,17 @@ class Order:
     """
 
     def __init__(self, sort: str, is_narrow: bool, is_whole: bool) -> None:
-        self.rows: list[Row] = []
         self.counts = dict.fromkeys(STATUS_WORDS, 0)
         self.is_whole = is_whole
         self.used_at = 0.0  # monotonic seconds
-        self._places: list[tuple[Any, ...]] = []  # of each row
+        self._sorted = SortedBlocks()
         self._place_of = SORT_KEYS[sort]
         self._is_narrow = is_narrow
+
+    @property
+    def rows(self) -> list[Row]:
+        """Return the rows in their order, as they are at this moment."""
+        return self._sorted.rows()
 
     def build(self, rows: Mapping[Key, Row]) -> Iterator[None]:
         """Add all rows, some a step. Rows may change between two steps, and another build may be on its way."""
@@ -54,22 +57,15 @@ class Order:
         return not self._is_narrow or is_unwell(row)
 
     def _add(self, row: Row) -> None:
-        place = self._place_of(row)
-        at = bisect_left(self._places, place)
-        if at < len(self._places) and self._places[at] == place:
-            self.counts[self.rows[at].status] -= 1
-            self.rows[at] = row
-        else:
-            self._places.insert(at, place)
-            self.rows.insert(at, row)
+        before = self._sorted.put(self._place_of(row), row)
+        if before is not None:
+            self.counts[before.status] -= 1
         self.counts[row.status] += 1
 
     def _drop(self, row: Row) -> None:
-        place = self._place_of(row)
-        at = bisect_left(self._places, place)
-        if at < len(self._places) and self._places[at] == place:
-            del self._places[at]
-            self.counts[self.rows.pop(at).status] -= 1
+        gone = self._sorted.drop(self._place_of(row))
+        if gone is not None:
+            self.counts[gone.status] -= 1
 
 
 class Orders:

@@ -95,10 +95,17 @@ def marks_of(state: Mapping[str, Any]) -> str:
     return "".join(marks)
 
 
+def shown_time(at: float) -> float:
+    """Return a moment (unix seconds) as rows show it: orders are of what is shown, or a page would order rows anew."""
+    return round(at, 3)
+
+
 SORT_KEYS: dict[str, Callable[[Row], Any]] = {
-    "problems": lambda row: (ORDER[row.status], row.marks[:1] in tuple("ADSP"), -row.since, row.agent, row.check),
+    "problems": lambda row: (
+        ORDER[row.status], row.marks[:1] in tuple("ADSP"), -shown_time(row.since), row.agent, row.check
+    ),
     "agent": lambda row: (row.agent, row.check),
     "check": lambda row: (row.check, row.agent),
-    "since": lambda row: (-row.since, row.agent, row.check),
-    "heard": lambda row: (row.heard or 0.0, row.agent, row.check),
-}
+    "since": lambda row: (-shown_time(row.since), row.agent, row.check),
+    "heard": lambda row: (shown_time(row.heard or 0.0), row.agent, row.check),
+}  # fmt: skip

@@ -29,7 +29,7 @@ from helen.web.rows.tallies import Tallies
 
 T = TypeVar("T")
 TICK_SECONDS = 0.25  # between two looks for changes: four frames a second at most
-SLICE_SECONDS = 0.003  # of the reactor's time for a look
+SLICE_SECONDS = 0.001  # of the reactor's time for a look
 SLICE_KEYS = 50  # rows between two looks at the clock
 SUMMARY_SECONDS = 10.0  # between two changes of a row that only its summary makes
 GONE_SECONDS = 600.0  # for which the name of a row that is gone is kept

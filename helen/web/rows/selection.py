@@ -15,7 +15,7 @@ from equus_protocol.results import STATUS_WORDS
 from helen.agents.sight import Sight
 from helen.web.rows.filters import read_filter
 from helen.web.rows.orders import ROWS_A_STEP
-from helen.web.rows.row import SORT_KEYS, Row, is_unwell
+from helen.web.rows.row import SORT_KEYS, Row, is_unwell, shown_time
 
 FIELDS = ("agent", "check_id", "status", "since", "heard", "summary", "reason", "soft", "marks", "at")
 SUMMARY_LETTERS = 200
@@ -135,8 +135,8 @@ def group_of(row: Row, key: str) -> str:
 def values_of(row: Row) -> list[Any]:
     """Return the values of a row in the order of FIELDS, for JSON."""
     return [
-        row.agent, row.check, NUMBERS[row.status], round(row.since, 3),
-        None if row.heard is None else round(row.heard, 3), row.summary[:SUMMARY_LETTERS], row.reason, row.soft,
+        row.agent, row.check, NUMBERS[row.status], shown_time(row.since),
+        None if row.heard is None else shown_time(row.heard), row.summary[:SUMMARY_LETTERS], row.reason, row.soft,
         row.marks, row.at,
     ]  # fmt: skip
 

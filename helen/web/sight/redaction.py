@@ -1,7 +1,7 @@
 """Takes agents that are out of a limited caller's sight out of documents and sentences that Helen has written.
 
-A check on another agent is written as `AGENT/CHECK`. What people and agents write of their own (comments, summaries) is
-shown as it is. Whether an agent is known makes no difference: else a caller could try out which names there are.
+A check on another agent is written as `AGENT/CHECK`. Texts of people and agents (comments, summaries) are shown as they
+are. Whether an agent is known makes no difference: else a caller could try out which names there are.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def test_run_of_a_file_with_state_kept(folder, tmp_path):
 
 
 def test_test(folder):
-    """What fails is told with expected and actual; the exit status says whether any did."""
+    """A case that fails is told with expected and actual; the exit status says whether any did."""
     done = equus("test", "worried", "--checks", str(folder))
     assert (done.exit_code, done.stdout) == (0, "1 of 1 tests of 1 check pass\n")
     done = equus("test", "--checks", str(folder))

@@ -1,4 +1,4 @@
-"""What the linter finds, where it says so, and that no file makes it stumble."""
+"""The linter finds these faults and says where; no file makes it stumble."""
 
 import json
 

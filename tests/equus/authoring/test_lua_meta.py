@@ -66,7 +66,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """What the sandbox itself says of its libraries, a line for each name."""
+    """Return what the sandbox itself says of its libraries, a line for each name."""
     absent = [name for name in json.loads(settings_text())["runtime.builtin"] if "." not in name]
     files = {"tells.lua": TELLS.encode()}
     files |= {f"lib/{name}.lua": (helen_checks.FOLDER / "lib" / f"{name}.lua").read_bytes() for name in LIBRARIES}
@@ -234,7 +234,7 @@ def test_a_file_of_somebody_else_stays(tmp_path: Path) -> None:
 
 
 def test_other_settings_stay(tmp_path: Path) -> None:
-    """What is needed in them is printed."""
+    """The lines that they need are printed."""
     (tmp_path / ".luarc.json").write_text('{"hint.enable": true}')
     result = lua_meta(tmp_path)
     assert result.exit_code == 0

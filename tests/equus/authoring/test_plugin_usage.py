@@ -1,4 +1,4 @@
-"""What is proposed for plugins by their usage, and for Debian's by what they say themselves."""
+"""Permissions are proposed for plugins by their usage, and for Debian's by what they say themselves."""
 
 from __future__ import annotations
 

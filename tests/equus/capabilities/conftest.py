@@ -25,7 +25,7 @@ SERVER_SECONDS = 60.0
 
 @pytest.fixture
 def policy() -> Policy:
-    """What a host grants that has no policy file: its own figures, and loopback."""
+    """Return the policy of a host that has no policy file: its own figures, and loopback."""
     return Policy.parse(b"", None)
 
 

@@ -21,7 +21,7 @@ tmpfs /run tmpfs rw 0 0
 
 
 def test_mounts_are_read_with_their_escapes_and_the_last_on_a_path_counts(call, plant):
-    """What is mounted over something else hides it."""
+    """A mount over another one hides it."""
     assert call("mounts", root=plant({"/proc/self/mounts": MOUNTS})) == [
         {"path": "/proc", "device": "proc", "type": "proc", "options": ["rw", "relatime"], "pseudo": True},
         {"path": "/", "device": "/dev/vda", "type": "ext4", "options": ["rw", "relatime"], "pseudo": False},

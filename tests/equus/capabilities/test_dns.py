@@ -284,7 +284,7 @@ def test_a_bad_answer_over_tcp(failure, name_server, stream):
 
 
 def test_the_servers_of_the_host(call, plant, name_server):
-    """Of resolv.conf, one after the other; those that the policy does not grant are passed over."""
+    """The servers of resolv.conf are asked in turn; one that the policy does not grant is passed over."""
     port = name_server(lambda query: [answer_to(query, record(POINTER, 1, bytes([192, 0, 2, 1])))])
     root = plant({"/etc/resolv.conf": "# x\nnameserver 192.0.2.53\nnameserver fe80::1%eth0\nnameserver 127.0.0.1\n"})
     assert call("dns", {"name": "www.example", "port": port}, root=root)["server"] == "127.0.0.1"

@@ -35,7 +35,7 @@ def granted(root):
 
 
 def test_stat(call, root, granted):
-    """What lstat says; of a link the link itself."""
+    """It returns what lstat says, for a link of the link itself."""
     (root / "a").write_bytes(b"12345")
     os.chmod(root / "a", 0o640)
     os.symlink("a", root / "link")

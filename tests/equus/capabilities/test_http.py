@@ -388,7 +388,7 @@ BODIES = {
 
 @pytest.mark.parametrize(("header", "data", "text"), BODIES.values(), ids=BODIES)
 def test_bodies_are_unpacked_and_decoded(call, serve, header, data, text):
-    """What people read in a browser is what a check reads (F14)."""
+    """A check reads what people read in a browser (F14)."""
     head = f"HTTP/1.1 200 OK\r\n{header}\r\ncontent-length: {len(data)}\r\n\r\n".encode()
     answer = get(call, serve(answering(head + data)))
     assert (answer["body"], answer["body_bytes"], answer.get("body_fault", "")) == (text, len(data), "")
@@ -433,7 +433,7 @@ def test_an_empty_body_needs_no_unpacking(call, serve, method):
 
 
 def test_a_body_of_very_many_members_takes_no_long_time(monkeypatch):
-    """What zlib gets and copies is counted: it grows with the body, and not with its square."""
+    """The bytes that zlib gets and copies are counted: it grows with the body, and not with its square."""
     moved = []
 
     class Counting:
@@ -624,7 +624,7 @@ def test_how_bytes_are_split_changes_nothing(beginning, noise, steps):
 @pytest.mark.parametrize("unit", [b"x", b"x: y\r\n", b"\r\n", b"1", b"1;", b"1\r\nx\r\n", b"HTTP/1.1 103\r\n\r\n"])
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_what_never_ends_is_held_in_bounds(beginning, unit):
-    """Of an endless answer the reader holds at most what it must see whole, and what one read brought."""
+    """The reader holds at most the part of an endless answer that it must see whole, and what one read brought."""
     size, sent, most = 4096, 0, 4 * 1024 * 1024
     piece = (unit * size)[: size - size % len(unit)]
     assert size <= RECEIVE_BYTES

@@ -1,5 +1,7 @@
 """Figures of the kernel, from recorded files of real machines, and from files that say nothing or something else."""
 
+import errno
+import os
 import re
 
 import pytest
@@ -102,7 +104,7 @@ REST = "00000000:00000000 00:00000000 00000000"
 
 
 def test_listeners(call, plant, monkeypatch):
-    """Those that wait for anybody, of both families; connections and UDP clients are nobody's business."""
+    """It lists those that wait for anybody, of both families; connections and UDP clients are nobody's business."""
     monkeypatch.setattr("equus.capabilities.kernel.network._LITTLE", True)
     tcp6 = "0" * 24 + "01000000"
     mapped = "0000000000000000FFFF00000100007F"
@@ -332,3 +334,18 @@ def test_the_real_machine(call):
     assert sockets["used"] > 0
     assert call("kernel.vmstat")["pgfault"] > 0
     assert re.match(r"\d+\.\d+", call("kernel.reboot_required")["running"])
+
+
+@pytest.mark.parametrize("name", ["kernel.pressure", "procs", "users"])
+def test_without_a_descriptor(call, monkeypatch, name):
+    """Nothing is said of the host: no such file, no process and no user are answers, and would be wrong."""
+    full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def refused(*_):
+        raise full
+
+    monkeypatch.setattr("builtins.open", refused)
+    monkeypatch.setattr("os.listdir", refused)
+    with pytest.raises(CallFailed, match="Too many open files") as caught:
+        call(name)
+    assert caught.value.code == "failed"

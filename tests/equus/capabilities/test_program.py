@@ -32,7 +32,7 @@ DEVICE = '[programs.tool.slots.device]\ntype = "path"\npaths = ["/dev"]\n'
 
 
 def test_text(call, named):
-    """What it writes, on both outputs, and its exit status, which is no failure."""
+    """The result has both outputs, and the exit status, which is no failure."""
     policy = named('echo "of $2: ü"; echo trouble >&2; exit 64', DEVICE, ', "--all", "{device}"')
     answer = call("program", {"name": "tool", "args": {"device": "/dev/sda"}}, policy=policy)
     assert answer.pop("seconds") > 0

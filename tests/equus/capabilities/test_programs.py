@@ -102,7 +102,7 @@ def test_units_need_a_grant(failure, call, script, monkeypatch):
 
 
 def test_services_that_run(call, script, monkeypatch):
-    """Those that the policy lets checks see, by name."""
+    """The services that the policy lets checks see are listed by name."""
     listed = "nginx.service loaded active running Web\nssh.service loaded active running OpenBSD\n"
     text = f"""[ "$*" = "list-units --type=service --state=running --plain --no-legend --full" ] && printf '{listed}'"""
     monkeypatch.setattr(systemd, "SYSTEMCTL", script(text))

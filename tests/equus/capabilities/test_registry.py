@@ -26,7 +26,7 @@ def test_names_and_calls_are_the_same():
 
 
 def test_capabilities_are_those_of_the_policy():
-    """What a check can need, a policy can grant."""
+    """A policy can grant each capability that a check can need."""
     assert set(CAPABILITIES) == set(policy_text.CAPABILITIES)
 
 

@@ -97,7 +97,7 @@ def test_a_server_that_is_silent(failure, serve):
 
 
 def test_a_server_that_hangs_up(call, serve):
-    """What came is answered, and that it ended."""
+    """The bytes that came are returned, and that the stream has ended."""
     port = serve(lambda connection: connection.sendall(b"bye"))
     answer = call("tcp", {"host": "127.0.0.1", "port": port, "until": "\n"})
     assert (answer["received"], answer["closed"]) == ("bye", True)

@@ -40,7 +40,7 @@ def certificate(folder, days: int = 30, name: str = "service.example"):
 
 
 def tls_server(path: str, before=lambda connection: None):
-    """What a connection is answered with: a few words, then a handshake."""
+    """Answer a connection with a few words, then a handshake."""
     settings = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     settings.load_cert_chain(path)
 

@@ -3,12 +3,14 @@
 import io
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,32 @@ def wheel(version, **changes):
                 files[f"{root.name}/{path.relative_to(root)}"] = path.read_bytes()
     files |= {f"equus/{name}.py": text for name, text in changes.items()}
     return zipped(files)
+
+
+# ---------------------------------------------------------------------------------------------------- installed
+
+
+def test_the_metadata_is_read_again_after_an_installation_alone(tmp_path, monkeypatch):
+    """An agent asks with each set of checks, and nearly always nothing was installed meanwhile. "0" may pass."""
+    read = []
+    monkeypatch.setattr(launcher, "version", lambda name: read.append(name) or metadata.version(name))
+    monkeypatch.setattr(launcher, "_read_at", ((), "0"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "missing.zip")])
+
+    def install(version, at):
+        for old in tmp_path.glob("*.dist-info"):
+            shutil.rmtree(old)
+        folder = tmp_path / f"helen_equus-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: helen-equus\nVersion: {version}\n")
+        os.utime(tmp_path, (at, at))  # two installations in one tick of the clock of files are not what is tested
+
+    assert [launcher.installed_version() for _ in range(2)] == ["0", "0"]
+    install("0.7.1", 1_000)
+    assert [launcher.installed_version() for _ in range(3)] == ["0.7.1"] * 3
+    install("0.7.2", 2_000)
+    assert [launcher.installed_version() for _ in range(3)] == ["0.7.2"] * 3
+    assert len(read) == 4
 
 
 # ---------------------------------------------------------------------------------------------------- on disk
@@ -178,6 +206,26 @@ def test_a_proven_version_that_does_not_come_up(tmp_path, monkeypatch, capsys):
     assert "99.0 is given up" in capsys.readouterr().err
 
 
+def test_what_is_known_cannot_be_read(tmp_path, monkeypatch, capsys):
+    """The installed version runs, and nothing is written over what is proven or has failed."""
+    versions, became = AgentVersions(tmp_path), []
+    versions.install("99.0", {NAME.format("99.0"): zipped({})})
+    versions.confirm("99.0")
+    versions.mark_failed("99.1", "no good")
+    known = tmp_path / "upgrade" / "state.json"
+    kept = known.rename(known.with_name("kept"))
+    known.symlink_to(known.name)  # can't be opened, by root neither
+    monkeypatch.setattr(launcher, "_exec", lambda words, environment: became.append(environment["EQUUS_RUNS"]))
+    launcher.start_current_version(tmp_path, True, [])
+    assert became == []
+    assert "so the installed one runs: mend the disk, then restart it" in capsys.readouterr().err
+    for write in (versions.count_start, versions.reset_starts, lambda: versions.mark_failed("99.0", "no good")):
+        with pytest.raises(OSError, match="Too many levels"):
+            write()
+    kept.rename(known)
+    assert versions.state() == UpgradeState("99.0", 0, "99.1", "no good")
+
+
 # ---------------------------------------------------------------------------------------------------- whether to
 
 
@@ -186,7 +234,7 @@ def at_once(call, *arguments):
 
 
 def considered(tmp_path, version="0.2.0", policy="[upgrade]\nallow = true\n", content=None, fetch=None):
-    """What becomes of an offer: the version that is tried, or the trouble."""
+    """Return the outcome of an offer: the version that is tried, or the trouble."""
     begun = []
     found = PolicyInForce(Policy.parse(policy.encode(), "p.toml"))
     upgrader = Upgrader(AgentVersions(tmp_path), "0.1.0", found, at_once)

@@ -71,7 +71,7 @@ class Helen:
 
 
 def self_report(agent):
-    """What the agent says of itself now, as the check `equus`."""
+    """Return what the agent says of itself now, as the check `equus`."""
     return health.document(agent.agent._health(), 0.0)
 
 

@@ -1,11 +1,13 @@
 """Pushed code: signed, fetched, tried, swapped whole, and kept; one test per attack on the way."""
 
+import errno
 import json
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from equus.code import library
 from equus.code.library import hash_of
 from equus_protocol import messages as m
 from equus_protocol.manifest import build, entry, read_unverified, sign
@@ -78,7 +80,7 @@ def test_the_first_contact_brings_the_whole_set(pinned, runner):
 
 
 def test_a_stop_in_the_middle(pinned, runner):
-    """What was not tried is not kept as bad: the next start takes the whole set, and all of it is active."""
+    """A set that was not tried is not kept as bad: the next start takes the whole set, and all of it is active."""
     push = Push(pinned)
     runner.stopped = True
     push.push(FIRST, 1, first=EMPTY)
@@ -121,6 +123,34 @@ def test_a_damaged_set_is_not_used_and_the_one_before_is(pinned, memory_agent):
     (pinned.state / "library" / "objects" / hash_of(b"return { load 2 }")).write_bytes(b"tampered")
     again = memory_agent()
     assert again.updater.checks.check("load").content == LOAD
+
+
+def test_a_new_set_that_cannot_be_written_leaves_the_one_before(pinned, memory_agent, monkeypatch):
+    """On a full disk, or by a crash at that moment: the set in use is found again under its other name."""
+    push, write = Push(pinned), library.write_durably
+    push.push(FIRST, 1, first=EMPTY)
+    envelope = (pinned.state / "library" / "current").read_bytes()
+
+    def fail(path, content):
+        if path.name == "current":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, content)
+
+    monkeypatch.setattr(library, "write_durably", fail)
+    push.push(FIRST | {"load.lua": b"return { load 2 }"}, 2)
+    assert pinned.updater.trouble["reason"] == "disk"
+    assert pinned.updater.checks.check("load").content == LOAD
+    monkeypatch.undo()
+    names = {path.name for path in (pinned.state / "library").iterdir()}
+    assert names == {"objects", "previous"}
+    assert (pinned.state / "library" / "previous").read_bytes() == envelope
+    pinned.close()
+    again = memory_agent()
+    assert again.updater.checks.check("load").content == LOAD
+    push = Push(again)
+    push.push(FIRST | {"load.lua": b"return { load 3 }"}, 3, first=EMPTY)
+    assert again.updater.checks.check("load").content == b"return { load 3 }"
+    assert (again.state / "library" / "previous").read_bytes() == envelope
 
 
 def test_what_no_set_needs_is_removed_from_disk(pinned):

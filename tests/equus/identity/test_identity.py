@@ -113,7 +113,7 @@ def test_a_certificate_out_of_its_time_has_a_sentence(authority):
 
 
 def test_renewal_is_due_at_two_thirds_with_a_tenth_of_jitter(authority):
-    """Of the certificate's own life."""
+    """The two thirds are of the certificate's own life."""
     identity = authority.identity("web-1", start=-DAY, end=6 * DAY)
     life = identity.not_after - identity.not_before
     parts = [(identity.renew_at(jitter) - identity.not_before) / life for jitter in (-1, 0, 1)]
@@ -128,7 +128,7 @@ def test_what_is_no_token_is_told(text):
 
 
 def test_a_token_keeps_its_secret_out_of_logs():
-    """Whoever prints it prints the hash."""
+    """Printing it prints the hash."""
     assert "secret" not in repr(Token.parse("A" * 64 + ".secret"))
 
 

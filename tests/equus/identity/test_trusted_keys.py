@@ -1,4 +1,6 @@
-"""Whose code an agent runs over time: roots that follow each other, a word of freshness, and what it does without."""
+"""Tests whose code an agent runs over time: roots that follow each other, a word of freshness, and what it does
+without.
+"""
 
 import json
 
@@ -30,7 +32,7 @@ def root(version, keys, signers, threshold=1):
 
 
 class Helen:
-    """Has sets, roots and an online key, and serves them as she likes."""
+    """Has sets, roots and an online key, and serves them as it likes."""
 
     def __init__(self, memory_agent, chain):
         self.memory_agent, self.chain = memory_agent, list(chain)
@@ -129,7 +131,7 @@ def test_keys_are_rotated_over_the_connection(agent, memory_agent):
     ],
 )
 def test_a_root_that_the_old_keys_did_not_sign(agent, chain):
-    """Whoever has taken Helen over gets nothing in, and the set in use stays."""
+    """An attacker who has taken Helen over gets nothing in, and the set in use stays."""
     helen = Helen(agent, [root(1, [ANNA], [ANNA])])
     helen.deliver(FIRST, 1, [ANNA], EMPTY)
     helen.chain += chain

@@ -221,7 +221,7 @@ def test_args_of_unanswered_checks_are_bounded(meet, ear):
 
 
 def test_a_helen_that_does_not_read_is_dropped_at_last(meet, ear):
-    """What waits for her is bounded; before that, it is only kept."""
+    """The data that waits for it is bounded; before that, it is only kept."""
     helen = meet(ear, version=1)
     helen.hear()
     for message_id in range(70):

@@ -23,7 +23,7 @@ class Longest(random.Random):
 
 
 class Caller:
-    """What agent.py does with a link, and no more."""
+    """Does what agent.py does with a link, and no more."""
 
     def __init__(self, ear, trust=lambda server: None):
         self.reactor = MemoryReactorClock()

@@ -140,7 +140,7 @@ def test_all_forms_of_the_language(line):
 
 @pytest.mark.parametrize("source", SHIPPED, ids=range(len(SHIPPED)))
 def test_shipped_sources(source):
-    """What is installed compiles and parses."""
+    """Each installed source compiles and parses."""
     assert COMPILER.fault(source.encode()) is None
     assert accepted(source)
 

@@ -1,4 +1,4 @@
-"""What is answered from the newest results, and when there is none that is good."""
+"""Tests the answers from the newest results, and those when there is no good one."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def served(*files: Path) -> Iterator[str]:
 
 
 def ask(port: str, *options: object) -> tuple[int, str]:
-    """What check_nrpe says, and its exit status."""
+    """Return what check_nrpe says, and its exit status."""
     assert CHECK_NRPE.exists(), "apt-get install nagios-nrpe-plugin"
     words = [CHECK_NRPE, "-t", "25", "-H", "127.0.0.1", "-p", port, *options]
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)

@@ -77,7 +77,7 @@ def test_a_command_line() -> None:
     ],
 )
 def test_sentences(values: dict[str, object], sentence: str) -> None:
-    """What is wrong, by name."""
+    """Each fault is named."""
     with pytest.raises(ValueError) as fault:
         Plugin("p", ("/p", "{host}"), {"host": HOST}).argv(values)
     assert str(fault.value) == sentence

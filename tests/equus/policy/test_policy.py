@@ -136,7 +136,7 @@ def test_refusals_say_what_to_write() -> None:
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_the_advice_for_each_capability_works(capability: str) -> None:
-    """Whoever follows the sentence has granted the capability."""
+    """A policy that follows the sentence grants the capability."""
     section, _, line = DEFAULT.missing(capability).partition("section ")[2].partition(": ")
     assert policy(f"{section}\n{line}\n").granted(capability)
 
@@ -316,7 +316,7 @@ def test_who_may_write_it(file: Path, mode: int, trusted: bool) -> None:
 
 
 def test_a_folder_that_others_can_write(file: Path) -> None:
-    """Who can rename the file can replace it."""
+    """A user who can rename the file can replace it."""
     file.parent.chmod(0o777)
     with pytest.raises(PolicyError, match=f"{file.parent} can be written by others"):
         Policy.load(file)

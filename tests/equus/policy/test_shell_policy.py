@@ -23,7 +23,7 @@ def test_nobody_is_let_in_unless_it_is_said(text: str) -> None:
 
 
 def test_all_settings() -> None:
-    """What is left out has the default of docs/shell.rst."""
+    """A setting that is left out has the default of docs/shell.rst."""
     assert shell(GOOD) == ShellPolicy(
         ("ops",), "/etc/equus/keys", None, False, (), 2, 900.0, 28_800.0, False, 2_592_000.0, 1024
     )

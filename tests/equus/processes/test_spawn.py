@@ -78,7 +78,7 @@ DESCENDANTS = {
 @pytest.mark.adversary(42)
 @pytest.mark.parametrize("name", DESCENDANTS)
 def test_no_descendant_is_left(name: str) -> None:
-    """Whoever daemonises is killed with the program that started it, and holds nothing up."""
+    """A process that daemonises is killed with the program that started it, and holds nothing up."""
     number = f"{list(DESCENDANTS).index(name)}{os.getpid()}"
     done = shell(DESCENDANTS[name].replace("{n}", number))
     assert (done.exit_status, done.timed_out, done.stdout) == (0, False, b"started\n")

@@ -10,9 +10,9 @@ import signal
 import socket
 
 from equus.processes.accounts import worker_user
+from equus.sandbox.confinement import Confinement, confine
 from equus.sandbox.interpreter import Interpreter
 from equus.sandbox.seccomp import Filter
-from equus.sandbox.worker import Confinement, confine
 from equus.sandbox.zygote import address_space, drop_privileges
 
 LIBC = ctypes.CDLL(None, use_errno=True)

@@ -146,7 +146,7 @@ CLAIMS = {
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_refusals_are_errors(outcome: Outcome, name: str) -> None:
-    """What is taken away says so where it is used."""
+    """A function that is taken away says so where it is used."""
     body, text = CLAIMS[name]
     document = outcome(body)
     assert document["reason"] == "crashed"
@@ -174,7 +174,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_lua_still_works(outcome: Outcome, name: str) -> None:
-    """What is wrapped behaves as in the manual."""
+    """A function that is wrapped behaves as in the manual."""
     body, text = ANSWERS[name]
     assert outcome(body) == {"status": "ok", "summary": text}
 

@@ -18,7 +18,7 @@ from equus.sandbox import processes
 from equus.sandbox.audit import AUDIT_BYTES, AuditLog
 from equus.sandbox.broker import PROGRAMS, AttachedRun, Broker, Usage
 from equus.sandbox.frames import CALL
-from equus.sandbox.state_store import STATE_LIMIT, StateError, StateStore
+from equus.sandbox.state_store import STATE_LIMIT, StateError, StateStore, StateUnread
 from equus.sandbox.value_codec import decode, encode
 
 SEEN: list[tuple[list[Any], Context]] = []
@@ -67,7 +67,7 @@ def test_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_worker_cannot_lengthen_its_deadline(tmp_path: Path) -> None:
-    """What the agent said is the most."""
+    """The agent's deadline is the longest."""
     SEEN.clear()
     ask(broker(tmp_path), "figure", deadline=1e12)
     assert SEEN[0][1].deadline - time.monotonic() <= 10
@@ -182,11 +182,11 @@ def test_state(tmp_path: Path) -> None:
     assert StateStore(tmp_path / "s").get("b", "k") is None
 
 
-@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EACCES, errno.ENOMEM])
 def test_a_state_that_cannot_be_opened_now_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """Without a descriptor a check would begin anew, and write over what it had: it fails with a sentence instead."""
+    """The check would begin anew, and write over what it had: it gets a sentence, and that run stores nothing."""
     StateStore(tmp_path / "s").put("a", "k", 7)
     again, of = StateStore(tmp_path / "s"), broker(tmp_path)
     of.state = again
@@ -197,10 +197,29 @@ def test_a_state_that_cannot_be_opened_now_is_not_replaced(
     with monkeypatch.context() as without:
         without.setattr(Path, "read_bytes", no_descriptor)
         for act in (lambda: again.get("a", "k"), lambda: again.put("a", "other", 1)):
-            with pytest.raises(StateError, match=f"host.state cannot be read: {os.strerror(code)}"):
+            with pytest.raises(StateUnread, match=f"host.state cannot be read: {os.strerror(code)}"):
                 act()
-        assert ask(of, "state.get", "k")["text"] == f"host.state cannot be read: {os.strerror(code)}"
+        usage = Usage()
+        refused = {"code": "failed", "text": f"host.state cannot be read: {os.strerror(code)}"}
+        assert ask(of, "state.get", "k", usage=usage) == refused
+    assert ask(of, "state.put", "k", 1, usage=usage) == refused
     assert (again.get("a", "k"), again.get("a", "other")) == (7, None)
+
+
+def test_a_state_on_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks go on without what they had, in memory; the file is left as it is, for a start after the repair."""
+    StateStore(tmp_path / "s").put("a", "k", 7)
+    again = StateStore(tmp_path / "s")
+
+    def failing(path: Path) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "read_bytes", failing)
+        assert again.get("a", "k") is None
+    again.put("a", "k", 8)
+    assert again.get("a", "k") == 8
+    assert StateStore(tmp_path / "s").get("a", "k") == 7
 
 
 def test_a_state_that_ends_with_its_run(tmp_path: Path) -> None:

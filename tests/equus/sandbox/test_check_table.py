@@ -45,7 +45,7 @@ TYPES = [
 
 @pytest.mark.parametrize(("kind", "value", "seen"), TYPES)
 def test_types(kind: str, value: Any, seen: Any) -> None:
-    """What is accepted of each type and what run() sees of it; None here means refused."""
+    """Each type accepts these values, and run() sees them so; None here means refused."""
     if seen is None:
         with pytest.raises(ValueError, match=r"^must (not )?be"):
             Argument(kind).read(value)
@@ -163,7 +163,7 @@ def test_bad_blobs(blob: bytes) -> None:
 
 
 def test_the_document_of_a_table() -> None:
-    """What tools are told is JSON, times in seconds."""
+    """Tools get JSON, with times in seconds."""
     document = TABLE.document()
     assert json.loads(json.dumps(document)) == {
         "summary": "s",

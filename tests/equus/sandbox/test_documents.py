@@ -183,5 +183,5 @@ def test_reasons_are_known_to_helen() -> None:
     ],
 )
 def test_endings(status: int, peak: int, reason: str) -> None:
-    """What a wait status means when there is no result."""
+    """A wait status means this when there is no result."""
     assert exit_reason(status, peak, 64)[0] == reason

@@ -24,7 +24,7 @@ PATIENCE = 60.0  # seconds for anything on a busy machine
 
 
 class Ends:
-    """What the Runner asks of Processes: here both control sockets end in the test."""
+    """Stands in for Processes: here both control sockets end in the test."""
 
     def __init__(self) -> None:
         self.restarted: list[str] = []
@@ -194,7 +194,7 @@ def test_sayings_that_no_worker_says(stage: Stage, name: str, monkeypatch: pytes
     "part", [b"", b"[1]", b"{}", b"no", b'{"status":"ok"', b'{"a":"' + b"x" * (BLOB_LIMIT - 8) + b'"}']
 )
 def test_results_that_are_none(stage: Stage, part: bytes) -> None:
-    """What is no document of ours, or leaves no room for the agent's words, is `crashed`."""
+    """A result that is no document of ours, or leaves no room for the agent's words, is `crashed`."""
     stage.launch()
     stage.runner._live[1].link._in += frame(frames.RESULT, part)  # more than a socket may hold at once
     stage.runner._live[1].link._take_frames()

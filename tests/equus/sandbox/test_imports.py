@@ -9,9 +9,17 @@ import pytest
 AUTHORS = ("equus.lua", "equus.authoring")
 
 
-def loaded_by(module: str) -> list[str]:
-    """Return the names of all modules that a new interpreter holds after it has imported this one."""
-    code = f"import sys, {module}; print(*sys.modules)"
+# Each brings hundreds of KiB of which no worker uses anything, and each fork of the zygote would copy them.
+LARGE = ("attr", "inspect", "ast", "dis", "decimal", "pathlib", "urllib.parse", "ipaddress", "platform", "subprocess",
+         "logging", "unicodedata", "equus_protocol.results", "equus_protocol.result_fields")  # fmt: skip
+
+
+def loaded_by(module: str, before: str = "pass") -> list[str]:
+    """Return the names of all modules that a new interpreter holds after it has imported this one.
+
+    before: what it runs first.
+    """
+    code = f"import sys; {before}; import {module}; print(*sys.modules)"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
 
 
@@ -30,8 +38,15 @@ def test_the_running_agent_reads_no_lua(module):
 
 @pytest.mark.parametrize("module", ["equus.sandbox.zygote", "equus.sandbox.worker"])
 def test_a_worker_carries_no_capability(module):
-    """What the broker performs, and h11 that it reads HTTP with, is never loaded where a check runs."""
+    """The broker's capabilities, and h11 that it reads HTTP with, are never loaded where a check runs."""
     assert below(loaded_by(module), *AUTHORS, "equus.capabilities", "h11", "twisted") == []
+
+
+def test_the_zygote_is_small():
+    """It stays without the modules that are large; the same modules in another process have them, through attrs."""
+    modules = loaded_by("equus.sandbox.zygote", "from equus.processes.forking import prepare; prepare()")
+    assert below(modules, *LARGE) == []
+    assert below(loaded_by("equus.sandbox.zygote"), "attr", "inspect")
 
 
 def test_the_broker_reads_no_lua():

@@ -51,7 +51,9 @@ def test_bad_metrics(name: Any, value: Any, options: Any) -> None:
 
 
 def test_the_json_of_a_metric() -> None:
-    """What isn't said is left out; a value that JSON has no word for is kept as text; label values are cut and clean."""
+    """A field without a value is left out; a value that JSON has no word for is kept as text; label values are cut and
+    clean.
+    """
     metric = read_metric(
         "m.a-b_c", math.inf, {"labels": {"a": "x" * 600 + "y", "b": "\x1b", "c": True}, "max": math.inf}
     )

@@ -68,7 +68,7 @@ _READ_ANYTHING = (2, 1)  # CAP_DAC_READ_SEARCH; CAP_DAC_OVERRIDE where a contain
 def become_nobody() -> None:
     """Between fork and exec: an ordinary user for good, who can still walk through root's folders.
 
-    The interpreter, its packages or this checkout may lie where only root can read. Of root's capabilities the one that
+    The interpreter, its packages or this checkout may lie where only root can read. The one of root's capabilities that
     reads is kept; the zygote drops it, and nothing that is tested here asks for it.
     """
     libc = ctypes.CDLL(None, use_errno=True)

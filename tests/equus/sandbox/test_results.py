@@ -1,4 +1,4 @@
-"""What a result says: statuses, summaries, arguments, host calls, and what is cut."""
+"""Tests what a result says: statuses, summaries, arguments, host calls, and what is cut."""
 
 import json
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def test_thresholds_decide(outcome: Outcome) -> None:
 
 
 def test_a_status_beats_thresholds(outcome: Outcome) -> None:
-    """Who returns a status means it."""
+    """A check that returns a status means it."""
     document = outcome('host.metric("m", 5, {crit = 1}) return "ok", "known trouble"')
     assert (document["status"], document["summary"]) == ("ok", "known trouble")
 
@@ -116,7 +116,7 @@ def test_bad_arguments(sandbox: Sandbox, job: MakeJob, name: str) -> None:
 
 
 def test_arguments_of_every_type(sandbox: Sandbox) -> None:
-    """What run() sees of each type, given and by default."""
+    """run() sees arguments of each type, given and by default."""
     table = (
         "{s = {type='string', default='d'}, i = {type='integer', default=7}, n = {type='number'}, "
         "b = {type='boolean', default=true}, r = {type='range', default=90}, d = {type='duration', default='1m'}, "

@@ -157,7 +157,7 @@ def test_a_spare_that_is_killed_costs_no_run(own: Sandbox, job: MakeJob, settle:
 
 
 def test_more_runs_than_spares(own: Sandbox, job: MakeJob, settle: Settle) -> None:
-    """Those that find none wait for a fork, as many as run side by side."""
+    """Runs that find none wait for a fork, as many as run side by side."""
     summaries: list[str] = []
     for number in range(30):
         own.runner.run(job(f"return 'ok', '{number}'"), lambda blob: summaries.append(json.loads(blob)["summary"]))

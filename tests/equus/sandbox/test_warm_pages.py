@@ -4,10 +4,14 @@ import ctypes
 import json
 import mmap
 import os
+import select
+import signal
+import socket
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +21,14 @@ from equus.policy.policy import Limits
 from equus.processes.process import python_environment
 from equus.sandbox import pinned_pages, rehearsal
 from equus.sandbox.blocking import Sandbox
+from equus.sandbox.interpreter import Interpreter
 from equus.sandbox.job import Job
 from equus.sandbox.pinned_pages import PAGE, pages_written_by, pin
-from equus.sandbox.rehearsal import RehearsalFailed, rehearse
+from equus.sandbox.rehearsal import Rehearsal, RehearsalFailed, rehearse
 from equus.sandbox.run import Run, encode_job
-from equus.sandbox.value_codec import decode
+from equus.sandbox.spares import SPARES
+
+PATIENCE = 60.0  # seconds for anything on a busy machine
 
 Outcome = Callable[..., dict[str, Any]]
 
@@ -61,7 +68,7 @@ def test_the_rehearsal_has_a_job_like_any_other() -> None:
     """Each field that the agent writes is there: else workers would go ways that were never warm."""
     run = Run(None, 1, Job("t", b""), lambda blob: None, "run", None, None)  # type: ignore[arg-type]
     real, own = encode_job(run, Limits(), True, 0.0), rehearsal._job(b"{}")
-    documents = [decode(text[4 : 4 + int.from_bytes(text[:4], "big")]) for text in (real, own)]
+    documents = [json.loads(text[4 : 4 + int.from_bytes(text[:4], "big")]) for text in (real, own)]
     assert documents[0].keys() == documents[1].keys()
 
 
@@ -108,21 +115,105 @@ def pages(ranges: list[tuple[int, int]]) -> set[int]:
 def test_the_pages_that_a_fork_writes(memory) -> None:
     """These are found, and others are not; what the fork does is nothing to this process."""
     held, first = memory
+    reading, writing = os.pipe()
 
     def act() -> None:
         held[3 * PAGE] = held[7 * PAGE] = held[8 * PAGE] = 2
+        os.write(writing, b".")
+        signal.pause()
 
-    found = pages_written_by(act)
+    def wait() -> None:
+        os.read(reading, 1)
+        held[11 * PAGE] = 2  # this process leaves a page to its fork, which has not written to it
+
+    found = pages_written_by(act, wait)
+    os.close(reading)
+    os.close(writing)
     assert {at for at in pages(found) if first <= at < first + 16 * PAGE} == {first + n * PAGE for n in (3, 7, 8)}
     assert all(length % PAGE == 0 for _, length in found)
     assert (first + 7 * PAGE, 2 * PAGE) in found
-    assert held[3 * PAGE] == 1
+    assert (held[3 * PAGE], held[11 * PAGE]) == (1, 2)
 
 
-def test_an_act_that_fails_finds_nothing() -> None:
-    """Then nothing is pinned, and all else goes on."""
-    assert pages_written_by(lambda: os._exit(3)) == []
+def test_forks_are_gone_when_the_pages_are_known_or_not() -> None:
+    """Both of them, also where the fork never does what is waited for."""
+
+    def fail() -> None:
+        raise RehearsalFailed
+
+    before = children()
+    with pytest.raises(RehearsalFailed):
+        pages_written_by(signal.pause, fail)
+    assert children() == before
     assert pin([]) is None
+
+
+def test_a_worker_that_dies_before_its_result_is_noticed() -> None:
+    """Nobody else holds its sockets open: the zygote would wait for the result, and start no check, for good."""
+    before = children()
+    with Rehearsal() as held, pytest.raises((EOFError, ConnectionResetError)):
+        held._job.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 20, 0))  # a fault, not a hang
+        pages_written_by(lambda: os._exit(1), held.wait)
+    assert children() == before
+
+
+def test_no_fork_outlives_this_process() -> None:
+    """A zygote may be killed while it looks at pages."""
+    reading, writing = os.pipe()
+    killed = os.fork()
+    if killed == 0:
+        try:
+            pages_written_by(lambda: os._exit(0), lambda: _tell_and_end(writing))
+        finally:
+            os._exit(1)
+    os.close(writing)
+    os.waitpid(killed, 0)
+    pids = [int(each) for each in os.read(reading, 1_000).split()]
+    os.close(reading)
+    assert len(pids) == 2
+    for pid in pids:
+        with suppress(ProcessLookupError):  # it is gone, and somebody has waited for it
+            descriptor = os.pidfd_open(pid)
+            ended, _, _ = select.select([descriptor], [], [], 20)
+            os.close(descriptor)
+            assert ended
+
+
+def _tell_and_end(writing: int) -> None:
+    os.write(writing, " ".join(children()).encode())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def test_pinned_is_what_a_run_writes(new_sandbox: Callable[..., Sandbox], job: Callable[..., Job]) -> None:
+    """The probe has run the check to its end in a worker like any other, and is no longer there."""
+    with new_sandbox() as sandbox:
+        sandbox.run(job("return 'ok'"))
+        zygote = sandbox.processes.zygote.pid
+        held = [os.readlink(link) for link in Path(f"/proc/{zygote}/fd").iterdir()]
+        status = Path(f"/proc/{zygote}/status").read_text()
+        pinned = int(status.partition("VmPin:")[2].split()[0])
+        sandbox.loop.until(lambda: not sandbox.runner.running, PATIENCE)
+        sandbox.loop.until(lambda: sandbox.runner.spare == SPARES, PATIENCE)
+        assert len(Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()) == SPARES
+    # KiB: some 500 pages. A probe that fails half-way leaves 350 of them, and one that looks at itself adds 150.
+    assert any("io_uring" in name for name in held) == (pinned > 0)
+    assert pinned == 0 or 1500 <= pinned <= 3200
+
+
+def test_no_run_makes_the_table_of_strings_grow() -> None:
+    """Else Lua would put each of its strings into a larger one: some run in all workers, at the price of 100 pages."""
+    interpreter = Interpreter()
+    for number in range(60):
+        interpreter.offer(f"call_{number}", "host")
+    interpreter.settle()
+    before = interpreter._runtime.eval(b"collectgarbage('count')")
+    interpreter._runtime.execute(b"for number = 1, 200 do local _ = 'own' .. number end")
+    grown = interpreter._runtime.eval(b"collectgarbage('count')") - before
+    assert grown < 200 * 40 / 1024 + 2  # KiB: the strings alone. The next table has 16 KiB
 
 
 def shared_after_fork(addresses: list[int]) -> list[bool]:

@@ -175,7 +175,7 @@ def test_an_unknown_check_is_a_result(stage: Stage) -> None:
 
 
 def test_new_entries_run_early_when_their_code_is_there(stage: Stage) -> None:
-    """Those without code are returned for another call; names that the schedule doesn't have are forgotten."""
+    """Entries without code are returned for another call; names that the schedule doesn't have are forgotten."""
     stage.unknown.add("new")
     stage.runner.replace((Entry("a", "load", every=3600, offset=1800), Entry("b", "new", every=3600, offset=900)))
     assert stage.runner.run_early({"a", "b", "gone"}) == {"b"}
@@ -196,7 +196,7 @@ def test_totals_never_fall(stage: Stage) -> None:
 
 
 def test_the_worst(stage: Stage) -> None:
-    """Those with the most lost runs first, none without, no more than were asked for."""
+    """Entries with the most lost runs come first, none without, no more than were asked for."""
     stage.runner.replace(tuple(Entry(name, name, every=every) for name, every in (("a", 40), ("b", 10), ("c", 20))))
     stage.pass_to(60)
     assert stage.runner.worst(9) == [("b", 5), ("c", 2)]

@@ -1,4 +1,4 @@
-"""What is due when: phases, stalls, overlaps, and a schedule that comes again."""
+"""Tests what is due when: phases, stalls, overlaps, and a schedule that comes again."""
 
 import json
 import random

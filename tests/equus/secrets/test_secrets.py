@@ -127,7 +127,7 @@ def test_a_file_that_others_can_read_or_write(tmp_path, mode):
 
 
 def test_a_folder_that_others_can_write(tmp_path):
-    """Whoever can put another file there decides what is sent to which server."""
+    """A user who can put another file there decides what is sent to which server."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with pytest.raises(SecretsError, match="can be written by others"):
@@ -186,7 +186,7 @@ def test_every_way_in_which_it_is_written(text):
 
 
 def test_a_text_that_was_cut_within_a_secret():
-    """What is left of it at the end goes too, where a text is long enough to have been cut."""
+    """The part of it that is left at the end goes too, where a text is long enough to have been cut."""
     hide = Redaction(["hunter2-hunter2"])
     assert hide.text("x" * CUT_FROM + "hunter2-") == "x" * CUT_FROM + MASK
     assert hide.text("x" * CUT_FROM + "hun") == "x" * CUT_FROM + "hun"

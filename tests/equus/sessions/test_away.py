@@ -39,7 +39,7 @@ def csr_in(request):
 
 
 def pass_ticks(made, helen, ticks):
-    """What is asked for in so many looks; Helen is never silent."""
+    """Return what is asked for in so many looks; Helen is never silent."""
     heard = []
     for _ in range(int(ticks * TICK / 10)):
         made.clock.advance(10)

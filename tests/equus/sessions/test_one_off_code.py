@@ -113,7 +113,7 @@ def test_a_clock_that_was_ahead_lets_no_order_run_twice(pinned, life, ahead, res
 
 
 def test_a_memory_that_is_damaged_lets_no_old_order_in(pinned, tmp_path):
-    """What was made before the start may have run; what is made since has not."""
+    """An order from before the start may have run; one that is made since has not."""
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "once.json").write_text("[1")
     made = pinned()
@@ -220,7 +220,7 @@ def test_an_order_is_given_up_while_it_is_noted(pinned):
 
 
 def test_a_fault_of_our_own_is_an_answer(pinned, monkeypatch):
-    """Whoever asked is not left waiting; what happened is in the log, and not on the wire."""
+    """The caller is not left waiting; the fault is in the log, and not on the wire."""
     made = pinned()
 
     def broken(order, here):

@@ -29,7 +29,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 
 def offered(stage: Door) -> dict[str, list[str]]:
-    """What the server offers, as OpenSSH's client has read it."""
+    """Return what the server offers, as OpenSSH's client has read it."""
     done = stage.run("-vv", "-o", "LogLevel=DEBUG2", "-o", "Compression=yes", "true")
     assert done.returncode == 0
     _, _, peer = done.stderr.decode().partition("peer server KEXINIT proposal")
@@ -136,7 +136,9 @@ def test_what_a_login_may_not_ask_for(stage: Door) -> None:
 
 
 def test_the_keys_of_the_server_are_out_of_reach(tmp_path: Path) -> None:
-    """Of a person who is not root: the host key, the settings and the memory of the server, what it has open."""
+    """They are out of the reach of a person who is not root: the host key, the settings and the memory of the server,
+    what it has open.
+    """
     with door(tmp_path) as stage:
         command = (
             "/bin/sh", "-c", "p=$PPID; for file in mem maps environ fd/3; do cat /proc/$p/$file >/dev/null 2>&1 && echo"

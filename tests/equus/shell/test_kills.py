@@ -28,7 +28,7 @@ def parent(pid: int) -> int:
 
 
 def descriptors() -> set[str]:
-    """What this process has open, which is the agent's side of each connection."""
+    """Return what this process has open, which is the agent's side of each connection."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):  # that of the folder itself

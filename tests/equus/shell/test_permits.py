@@ -70,7 +70,7 @@ def test_a_key_that_is_taken_out_opens_nothing_any_more(keys: Path) -> None:
 
 
 def test_a_file_that_others_can_write_opens_nothing(keys: Path) -> None:
-    """Whoever can write it could let in whom they like; so is one that is too long."""
+    """A user who can write it could let in anybody; one that is too long opens nothing either."""
     access = Access(("ops",), str(keys / "keys"))
     os.chmod(keys / "keys", 0o666)
     with pytest.raises(PermissionError, match="can be written by others"):

@@ -1,4 +1,4 @@
-"""Who gets a process for a tunnel: the policy's limits and the host's own rate, whatever Helen asks for."""
+"""Tests who gets a process for a tunnel: the policy's limits and the host's own rate, whatever Helen asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a client can say that OpenSSH's never does: windows, packets, services and ends that would harm the server."""
+"""Tests what a client can say that OpenSSH's never does: windows, packets, services and ends that would harm the
+server.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_command(stage: Door) -> None:
 
 
 def test_a_terminal(stage: Door) -> None:
-    """What it showed, with its size; what was typed without an echo is in no file."""
+    """The file has what it showed, with its size; no file has what was typed without an echo."""
     command = "stty -echo; stty size; read -r secret; stty echo; echo got ${#secret}"
     with terminal(stage, command) as seen:
         subprocess.run(["stty", "rows", "33", "cols", "77"], stdin=seen.ours, check=True, timeout=PATIENCE)

@@ -65,7 +65,7 @@ def test_a_recording_is_an_asciicast(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "codes"), [("terminal", "oom"), ("command", "ioom"), ("files", "om")])
 def test_what_is_recorded(tmp_path: Path, kind: str, codes: str) -> None:
-    """Of a terminal what it showed, so no password; of SFTP the log of its server alone."""
+    """A terminal's recording has what it showed, so no password; that of SFTP has the log of its server alone."""
     recording, _ = begin(tmp_path / "r", kind)
     recording.input(b"secret")
     recording.output(b"out", False)

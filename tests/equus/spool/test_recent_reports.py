@@ -43,7 +43,7 @@ def test_what_was_added_is_there_until_it_is_forgotten():
 
 
 def test_another_spool_and_a_hole_begin_anew():
-    """What is held belongs to one spool and has no hole."""
+    """The held reports belong to one spool and have no hole."""
     recent = RecentReports()
     recent.add("a", [report(1), report(2)], 1)
     recent.add("a", [report(9)], 1)
@@ -111,7 +111,7 @@ def test_a_helen_that_follows_costs_no_read(memory_agent, folder, monkeypatch):
 
 
 def test_the_disk_is_read_after_a_start_and_no_more_once_that_is_sent(memory_agent, folder, monkeypatch):
-    """What an agent of before has left is on the disk alone."""
+    """The reports of the agent before are on the disk alone."""
     first = memory_agent(checks=folder)
     first.meet().say(SCHEDULE)
     for _ in range(3):
@@ -161,7 +161,7 @@ def test_memory_gives_what_the_disk_gives(tmp_path, monkeypatch, seed):
     honest, found = os.write, 0
 
     def full(fd, data):
-        if fd == spool._fd:
+        if fd == spool._segments._fd:
             raise OSError(errno.ENOSPC, "No space left on device")
         return honest(fd, data)
 

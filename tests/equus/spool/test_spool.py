@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from equus.spool.segment import HEADER_SIZE, Record
-from equus.spool.spool import GAP_CHECK, MAX_SEQUENCE, Spool
+from equus.spool.spool import MAX_SEQUENCE, Spool
+from equus_protocol.result_fields import GAP_CHECK_ID
 
 SMALL = {"cap": 4_000, "segment_size": 1_000}
 
@@ -30,12 +31,12 @@ def sequences(spool: Spool, after: int = 0) -> list[int]:
 
 def gap_of(record: Record) -> tuple[int, int, int, str]:
     document = json.loads(record.blob)
-    assert (record.check, document["status"], document["reason"]) == (GAP_CHECK, "unknown", "gap")
+    assert (record.check, document["status"], document["reason"]) == (GAP_CHECK_ID, "unknown", "gap")
     return record.sequence, document["from"], document["to"], document["gap"]
 
 
 def test_sequences_begin_at_one_and_are_read_back_as_written(tmp_path):
-    """What is appended comes back with its id, in order, byte for byte."""
+    """A report that is appended comes back with its id, in order, byte for byte."""
     spool = Spool(tmp_path)
     assert (spool.first, spool.last, spool.depth) == (1, 0, 0)
     spool.append("load", b"{}")
@@ -97,7 +98,7 @@ def test_a_tail_of_zeros_is_cut(tmp_path):
 
 
 def test_a_flipped_bit_in_the_middle_becomes_a_gap(tmp_path):
-    """What lies behind the damage in that segment is lost loudly; the next segment is whole."""
+    """The reports behind the damage in that segment are lost loudly; the next segment is whole."""
     spool = filled(tmp_path, 20, segment_size=600)
     spool.close()
     second = sorted(tmp_path.rglob("*.spool"))[1]
@@ -107,7 +108,7 @@ def test_a_flipped_bit_in_the_middle_becomes_a_gap(tmp_path):
     first, beyond = int(second.stem), int(sorted(tmp_path.rglob("*.spool"))[2].stem)
     spool = Spool(tmp_path, segment_size=600)
     records = spool.read(0, 10**6)
-    gaps = [record for record in records if record.check == GAP_CHECK]
+    gaps = [record for record in records if record.check == GAP_CHECK_ID]
     assert [gap_of(gap) for gap in gaps] == [(beyond - 1, first, beyond - 1, "damaged")]
     assert [r.sequence for r in records] == [*range(1, first), beyond - 1, *range(beyond, 21)]
 
@@ -149,7 +150,7 @@ def test_a_gap_that_is_acked_is_forgotten(tmp_path):
 
 @pytest.mark.adversary(53)
 def test_a_full_disk_loses_loudly_and_recovers(tmp_path, monkeypatch):
-    """What could not be written is one gap, and what comes after it is kept."""
+    """The reports that could not be written are one gap, and those after it are kept."""
     spool = filled(tmp_path, 2)
     honest = os.write
 
@@ -186,7 +187,7 @@ def test_an_exhausted_sequence_means_a_new_spool(tmp_path):
     name = spool.id
     spool.acknowledge(1)
     spool.next = MAX_SEQUENCE
-    spool._start_segment()
+    spool._segments._begin(spool.next)
     assert spool.append("load", b"last") == MAX_SEQUENCE
     spool.acknowledge(MAX_SEQUENCE - 1)
     assert spool.append("load", b"next") == 2

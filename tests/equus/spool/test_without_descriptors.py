@@ -12,6 +12,7 @@ import pytest
 from twisted.logger import globalLogPublisher
 
 from equus.spool import spool_thread
+from equus.spool.segments import Segments
 from equus.spool.spool import Spool
 from equus.spool.spool_thread import SpoolThread
 
@@ -34,7 +35,7 @@ globalLogPublisher.addObserver(lambda event: warned.append(event["why"]) if "why
 
 def settle(done):
     while not done():
-        call, more = calls.get(timeout=20)
+        call, more = calls.get(timeout=60)
         call(*more)
 
 LEFT = int(sys.argv[2])  # descriptors that are free all the while
@@ -108,7 +109,7 @@ def test_a_new_spool_for_which_there_is_no_room_is_given_up(tmp_path, monkeypatc
     for number in range(10):
         spool.append("load", b"%d" % number + b"x" * 100)
     spool.sync()
-    room, write = [3], Spool._write
+    room, write = [3], Segments._write
 
     def full(self, data):
         room[0] -= 1
@@ -116,7 +117,7 @@ def test_a_new_spool_for_which_there_is_no_room_is_given_up(tmp_path, monkeypatc
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(self, data)
 
-    monkeypatch.setattr(Spool, "_write", full)
+    monkeypatch.setattr(Segments, "_write", full)
     with pytest.raises(OSError, match="No space left"):
         spool.acknowledge(999)
     assert [record.blob[:1] for record in spool.read(0, 10**6)] == [b"%d" % number for number in range(10)]
@@ -165,7 +166,7 @@ def test_it_is_told_once_and_tried_again(tmp_path, monkeypatch, code):
     for number in (1, 2):
         writer.append("load", b"{}")
         while writer.state.last < number:
-            call, more = calls.get(timeout=20)
+            call, more = calls.get(timeout=60)
             call(*more)
     assert writer.stop(10)
     globalLogPublisher.removeObserver(told.append)

@@ -1,4 +1,4 @@
-"""What an agent says of itself: bounded, whatever it says."""
+"""Tests what an agent says of itself: bounded, whatever it says."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equus_protocol import manifest
-from equus_protocol.manifest import ManifestRefused
-from helen.agents.load_report import MAX_LABELS, LoadReport, newer_version, read_loaded
+from equus_protocol.manifest import MAX_FILES, ManifestRefused
+from helen.agents.load_report import MAX_LABELS, MAX_PARTS, LoadReport, newer_version, read_loaded
 
 GOOD = {
     "files": {"cpu.lua": {"sha256": "a" * 64, "state": "active"},
@@ -117,3 +117,21 @@ def test_halves_of_letters(half: str) -> None:
     assert report.labels == {f"a{said}": said, "pair": "\U0001f600"}
     assert (report.host, report.isolation, report.troubles) == ({"os": said}, said, {"manifest": f"x: {said}"})
     assert report.not_active == {"a.lua": said}
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_parts_are_bounded(beyond: int) -> None:
+    """A report of half a million lists would hold every thread; one of as many files as a set may have is read."""
+    given = {"labels": {"a": ",[{"}, "x": [1] * (MAX_PARTS - 3 + beyond)}
+    assert read_loaded(json.dumps(given).encode()).labels == ({} if beyond else {"a": ",[{"})
+    file = {"sha256": "f" * 64, "state": "refused", "error": "x"}
+    files = {f"{number}.lua": file for number in range(MAX_FILES)}
+    assert len(read_loaded(json.dumps({"files": files}).encode()).files) == MAX_FILES
+
+
+@pytest.mark.parametrize("digits", [300, 301, 5_000])
+def test_numbers_of_many_digits(digits: int) -> None:
+    """They are left out, and take nothing from the rest."""
+    blob = b'{"host": {"a": %b, "b": 1}, "spool": {"first": %b}}' % (b"7" * digits, b"7" * digits)
+    read = read_loaded(blob)
+    assert (read.host, read.spool) == ({"b": 1}, {})

@@ -1,4 +1,4 @@
-"""What the roster knows of checks from before a start, out of the states that were kept."""
+"""Tests what the roster knows of checks from before a start, out of the states that were kept."""
 
 from __future__ import annotations
 

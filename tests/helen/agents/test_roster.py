@@ -1,4 +1,4 @@
-"""Who is connected: two links of one name, in every order of events."""
+"""Tests who is connected: two links of one name, in every order of events."""
 
 import random
 from typing import Any
@@ -225,7 +225,7 @@ def test_what_is_given_steers_and_what_is_claimed_does_not() -> None:
 
 
 def test_labels_of_a_host_are_given_until_it_is_an_agent() -> None:
-    """Those of passive.toml are the operator's word about a name without an agent."""
+    """The labels in passive.toml are the operator's word about a name without an agent."""
     roster = Roster(lambda agent: None, lambda agent, link: None, given=lambda name: {"role": "db"})
     host = roster.host("bk")
     host.given = {"site": "north"}

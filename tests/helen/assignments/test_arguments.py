@@ -36,7 +36,7 @@ VALUES = st.one_of(
 
 @given(st.dictionaries(st.sampled_from([*ARGS, "nonsense", "args"]), VALUES, max_size=5))
 def test_as_the_agent_does(args: dict[str, Any]) -> None:
-    """What has no fault here the agent takes, and the agent's fault is one of those found here (J9)."""
+    """The agent takes arguments without a fault here, and the agent's fault is one of those found here (J9)."""
     faults = list(faults_of(args, HELEN))
     try:
         EQUUS.read_arguments(json.dumps(args).encode())

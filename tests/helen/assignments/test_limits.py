@@ -88,7 +88,7 @@ def test_a_schedule_has_the_size_of_a_blob() -> None:
 
 
 def test_unknown_checks() -> None:
-    """Those that the library doesn't have, in order, each once; a pattern may fit nothing."""
+    """It names those that the library doesn't have, in order, each once; a pattern may fit nothing."""
     entries = tuple(map(Assignment, ("zfs", "cpu", "b*", "apt", "zfs")))
     assert unknown_checks(Assignments(entries, True), {"cpu": CheckTable("cpu", 60.0, 10.0)}) == ["apt", "zfs"]
 

@@ -100,7 +100,7 @@ def test_how_long_arguments_are(size: int, is_taken: bool) -> None:
 
 
 def test_the_usual_values() -> None:
-    """Of a table of a check, an entry, the whole file and what an agent runs."""
+    """A table of a check, an entry, the whole file and an agent's run have these."""
     assert CheckTable("c") == CheckTable("c", None, 10.0, "", (), {}, None, NO_NOTES)
     assert Assignment("c") == Assignment("c", ("*",), {}, None, None, None, "skip", {}, NO_SETTINGS, NO_NOTES)
     assert (Assignments(), read("")) == (Assignments((), True, NO_SETTINGS), Assignments((), True, NO_SETTINGS))
@@ -274,7 +274,7 @@ def test_sentences_of_arguments() -> None:
 
 
 def test_faults_of_a_file() -> None:
-    """Of each check that an entry names or fits, by its id; none twice."""
+    """Each check that an entry names or fits has its own, by its id; none comes twice."""
     tables = {
         "disk": CheckTable("disk", 60.0, args={}),
         "dns": CheckTable("dns", args={}),
@@ -346,7 +346,7 @@ def test_how_deep_it_is_looked_for() -> None:
 
 
 def test_notes_of_agents() -> None:
-    """Of the checks that have any; none are left of an agent that has none any more."""
+    """The checks that have notes are listed; none are left of an agent that has none any more."""
     known, notes = KnownNotes(), CheckNotes(owner="ops")
     other = CheckNotes(runbook="https://r")
     known.take(Agent("a"), [ScheduleEntry(id, id, 1.0, 0.0, 1.0, {}, notes=each) for id, each in

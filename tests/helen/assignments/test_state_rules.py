@@ -1,4 +1,4 @@
-"""What assignments.toml says of judging, and the rule that comes of it."""
+"""Tests what assignments.toml says of judging, and the rule that comes of it."""
 
 from __future__ import annotations
 
@@ -99,6 +99,6 @@ JUDGE_FAULTS = [("judge = 1", "judge: write [judge]"), ("[judge]\nx = 1", "'x' i
 
 @pytest.mark.parametrize(("text", "fault"), JUDGE_FAULTS)
 def test_faults_of_judge(text: str, fault: str) -> None:
-    """Of the table for all."""
+    """A fault in the table for all is told."""
     with pytest.raises(AssignmentsError, match=fault.replace("[", r"\[")):
         read(text)

@@ -8,8 +8,11 @@ import json
 import sqlite3
 import stat
 import tarfile
-import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,27 +102,15 @@ def test_copies_while_results_are_written_and_sealed(tmp_path: Path, has_history
     journal = Running(state, limits=Limits(results_per_segment=7, group_seconds=0.005)).open()
     with closing(sqlite3.connect(state / "helen.db")) as database:
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    going, sent = threading.Event(), 0
-
-    def write() -> None:
-        nonlocal sent
-        while not going.is_set():
-            sent += 1
-            journal.journal.append(entry(sent))
-            if sent % 5 == 0:
-                journal.journal.change("link", {"event": "up"}, "web1")
-            going.wait(0.003)
-
-    thread = threading.Thread(target=write)
-    thread.start()
+    source = Growing(journal)
     try:
         for number in range(6):
-            journal.until_records(40 * (number + 1))
+            source.until_records(40 * (number + 1))
             before = {each.entry.sequence for each in journal.records if hasattr(each, "entry")}
             if number == 3:
                 state_snapshot.save(state, journal.records[len(journal.records) // 2].at, Timeline())
-            back_up(state, tmp_path / f"b{number}", about(has_history))
             copy = tmp_path / f"copy{number}"
+            source.meanwhile(partial(back_up, state, tmp_path / f"b{number}", about(has_history)))
             restore(tmp_path / f"b{number}", copy, MADE)
             assert check_history(copy).problems == ()
             saved = state_snapshot.load(copy)
@@ -131,9 +122,51 @@ def test_copies_while_results_are_written_and_sealed(tmp_path: Path, has_history
             needed = {each.entry.sequence for each in journal.records if hasattr(each, "entry") and each.at > least}
             assert needed & before <= set(kept) and len(kept) == len(set(kept))
     finally:
-        going.set()
-        thread.join()
         journal.journal.close()
+
+
+class Growing:
+    """Appends results to a journal in the test's thread, as a reactor does, while something else reads the disk."""
+
+    def __init__(self, journal: Running) -> None:
+        self._journal = journal
+        self._sent = 0
+
+    def until_records(self, count: int) -> None:
+        while len(self._journal.records) < count:
+            self._append()
+
+    def meanwhile(self, work: Callable[[], object]) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            going = pool.submit(work)
+            while not going.done():
+                self._append()
+            going.result()
+
+    def _append(self) -> None:
+        self._sent += 1
+        self._journal.journal.append(entry(self._sent))
+        if self._sent % 5 == 0:
+            self._journal.journal.change("link", {"event": "up"}, "web1")
+        self._journal.turn()
+        time.sleep(0.003)
+
+
+def test_states_that_are_ahead_of_all_segments(tmp_path: Path) -> None:
+    """A slow disk seals late; the copy without history has the newest segment all the same, so nothing looks lost."""
+    state = a_state(tmp_path / "state")
+    journal = Running(state, limits=Limits(results_per_segment=7)).open()
+    source = Growing(journal)
+    source.until_records(60)
+    journal.until_segment(4)
+    state_snapshot.save(state, journal.records[-1].at, Timeline())
+    sealed = journal.journal.segment
+    back_up(state, tmp_path / "b", about(has_history=False))
+    journal.journal.close()
+    restore(tmp_path / "b", tmp_path / "copy", MADE)
+    copied = sorted(path.name for path in (tmp_path / "copy" / "history" / "segments").glob("seg-*.parquet"))
+    assert (len(copied), copied[-1] >= f"seg-{sealed:08}.parquet") == (1, True)
+    assert check_history(tmp_path / "copy").problems == ()
 
 
 def _sequences(state: Path, above: int) -> list[int]:

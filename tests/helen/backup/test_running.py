@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import stat
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from helen_running import PULSE, Running, pulse, wait_until
+from ports import free_port
 
 from helen.cli.main import main
 from helen.journal.verify import check_history
@@ -18,12 +18,6 @@ from helen.journal.verify import check_history
 
 def helen_command(*words: str) -> Result:
     return CliRunner().invoke(main, list(words), catch_exceptions=False)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 NOTIFY = """[channels.ops]

@@ -1,4 +1,4 @@
-"""What `helen` commands do by themselves: values that can't be used, and what ends with them."""
+"""Tests what `helen` commands do by themselves: values that can't be used, and what ends with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from helen.cli.local import quickstart
 from helen.cli.local.processes import Local, until_stopped
-from helen.cli.main import main
+from helen.cli.main import COMMANDS, SECTIONS, main
 
 
 @pytest.mark.parametrize("timeout", ["0", "soon", "-1s", "2h", "nan"])
@@ -62,7 +62,7 @@ def test_quickstart_says_that_its_port_is_another_one(tmp_path: Path, capsys: An
 
 
 def test_quickstart_names_nothing_that_only_the_source_has(tmp_path: Path, capsys: Any) -> None:
-    """Whoever has installed a wheel has no folder of docs."""
+    """An installed wheel has no folder of docs."""
     local = Local(tmp_path)
     local.run = {"agents": "127.0.0.1:1", "web": "127.0.0.1:2"}
     quickstart.show_places(local, "http://127.0.0.1:4167/login#KEY")
@@ -70,3 +70,12 @@ def test_quickstart_names_nothing_that_only_the_source_has(tmp_path: Path, capsy
     assert "`helen keys rotate --new FILE`" in said
     assert "in a browser       http://127.0.0.1:4167/login#KEY\n" in said
     assert "docs/" not in said and ".rst" not in said
+
+
+def test_each_command_is_under_one_heading_of_the_help() -> None:
+    """A command that no heading has could not be found; quickstart comes first, for a beginner."""
+    named = [name for names in SECTIONS.values() for name in names]
+    assert (sorted(named), named[0]) == (sorted(COMMANDS), "quickstart")
+    shown = CliRunner().invoke(main, ["--help"]).output
+    assert [f"\n{heading}:\n" in shown for heading in SECTIONS] == [True] * len(SECTIONS)
+    assert [shown.count(f"\n  {name} ") for name in named] == [1] * len(named)

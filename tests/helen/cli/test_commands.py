@@ -19,8 +19,8 @@ from groundwork.terminal import styled
 from helen.assignments.assignments_text import read
 from helen.assignments.schedule import CheckTable
 from helen.cli.assign import changes_of, warnings_of, without_default
+from helen.cli.base.ages import ago, every
 from helen.cli.main import main
-from helen.cli.show import ago, every
 from helen.keys.signing_keys import make_private
 
 pytestmark = pytest.mark.integration
@@ -79,13 +79,13 @@ def test_a_bad_url(url: str) -> None:
 
 
 def test_nothing_answers_at_the_url() -> None:
-    """Is she running, with --web?"""
+    """The error asks whether Helen runs, with --web."""
     result = CliRunner().invoke(main, ["agents", "--url", "http://127.0.0.1:9", "--token", "x"])
     assert (result.exit_code, "nothing answers at http://127.0.0.1:9" in result.output) == (1, True)
 
 
 def test_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be read is left to the connection, whose sentence says as whom to come."""
+    """A folder that cannot be read is left to the connection, whose sentence says as whom to come."""
     monkeypatch.setattr(os, "access", lambda *_: False)
     result = CliRunner().invoke(main, ["agents", "--state", str(tmp_path)])
     assert (result.exit_code, "no Helen runs on" in result.output) == (1, True)
@@ -119,7 +119,7 @@ def test_intervals_as_they_are_written() -> None:
 
 
 def test_leaving_the_default_set() -> None:
-    """Those that an entry covers and none did before; nobody where there was no default set."""
+    """It names those that an entry covers and none did before; nobody where there was no default set."""
     agents = [{"name": name, "labels": {}} for name in ("db-1", "web-1", "web-2")]
     old, new = '[[assign]]\ncheck = "a"\nagents = ["web-1"]\n', '[[assign]]\ncheck = "b"\nagents = ["web-*"]\n'
     assert without_default("", read(new), agents) == ["web-1", "web-2"]
@@ -446,7 +446,9 @@ def with_its_own_keys(tmp_path: Path) -> Iterator[Shell]:
 
 
 def test_keys(with_its_own_keys: Shell, tmp_path: Path) -> None:
-    """Shown; renewed by Helen herself; given to two who sign elsewhere, both needed. The agent follows each time."""
+    """Keys are shown, renewed by Helen itself, and given to two that sign elsewhere, both needed. The agent follows
+    each time.
+    """
     helen = with_its_own_keys
     before = helen.json("keys")
     assert (before["version"], before["threshold"], before["waiting"]) == (1, 1, False)

@@ -103,7 +103,7 @@ def test_from_finding_to_result(helen: Shell, port: int) -> None:
         listed = helen.fleet.client.get("/api/v1/agents/web-1")["results"]
         return next((each for each in listed if each["check_id"] == check), None)
 
-    found = wait_until(lambda: result_of(f"tcp-{port}"), "result of the accepted check", 30.0)
+    found = wait_until(lambda: result_of(f"tcp-{port}"), "result of the accepted check")
     assert found["status"] == "ok" and result_of("pulse") is not None
     # Other programs of this machine may have begun to listen meanwhile; what was accepted is found no more.
     again = helen.runner.invoke(main, ["discover", "--check", "tcp", "--output", "json"])
@@ -128,7 +128,7 @@ def _report(helen: Shell) -> None:
         listed: list[dict[str, Any]] = helen.fleet.client.get("/api/v1/results")["results"]
         return [each for each in listed if each["check_id"] == "unwatched"]
 
-    (result,) = wait_until(results, "result of the passive check", 30.0)
+    (result,) = wait_until(results, "result of the passive check")
     metrics = {each["name"]: each for each in result["metrics"]}
     assert (result["status"], metrics["silent"]["value"]) == ("ok", 0)
     assert metrics["unwatched_on"]["labels"] == {"agent": "web-1"}

@@ -1,4 +1,4 @@
-"""What `helen explain` takes and prints: times in the reader's zone, and moments that can be explained."""
+"""Tests what `helen explain` takes and prints: times in the reader's zone, and moments that can be explained."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_moments(text: str, zone: ZoneInfo | None, moment: datetime) -> None:
      ("25:00", "is no time"), ("at three", "is no time"), ("4e9", "only the past")],
 )  # fmt: skip
 def test_moments_that_cannot_be_explained(text: str, why: str) -> None:
-    """Of the future nothing is known (J10)."""
+    """Nothing is known of the future (J10)."""
     with pytest.raises(click.UsageError, match=why):
         read_moment(text, NOW, BERLIN)
 

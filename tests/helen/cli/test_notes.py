@@ -1,4 +1,4 @@
-"""What `helen agents` says below its table: what an agent doesn't use, and machines that share one identity."""
+"""Tests what `helen agents` says below its table: what an agent doesn't use, and machines that share one identity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from helen.cli.show import clock_line, notes
+from helen.cli.shown.agent_lines import notes
+from helen.cli.shown.status import clock_line
 
 
 def agent(**about: Any) -> dict[str, Any]:

@@ -167,7 +167,9 @@ def test_answers_that_are_none(desk: Desk, answer: Any) -> None:
 
 
 def test_the_difference_is_shown_and_both_kinds_are_in_the_signatures(desk: Desk) -> None:
-    """What was asked for: shown against the record, signed over the kind; the record leads to the next one (F36)."""
+    """The difference is what was asked for: shown against the record, signed over the kind; the record leads to the
+    next one (F36).
+    """
     desk.stage(GOOD, BACK)
     result = desk.push(str(desk.folder / "disk.lua"))
     assert result.exit_code == 0, result.output
@@ -351,7 +353,7 @@ CLAIMS: dict[str, tuple[Callable[[Desk], None], str]] = {
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_claims_about_the_keys(desk: Desk, name: str) -> None:
-    """What Helen says of its root is compared with the record: no signature for anything else (F36)."""
+    """Helen's words about its root are compared with the record: no signature for anything else (F36)."""
     desk.shows_keys(1, 1, load_private(desk.key))
     words = ["keys", "rotate", "--key", str(desk.key)]
     assert desk.run(*words, "--new", str(desk.key), "--first").exit_code == 0

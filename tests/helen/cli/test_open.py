@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a browser was told to show; there is a desktop."""
+    """Return what a browser was told to show; there is a desktop."""
     urls: list[str] = []
     monkeypatch.setattr(webbrowser, "open", urls.append)
     monkeypatch.setattr(module, "has_browser", lambda: True)

@@ -80,7 +80,7 @@ def away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Away]:
 
 
 def test_the_list(away: Away) -> None:
-    """Those that need help within a day, and what brings them back; a revoked one is in no such list."""
+    """It lists those that need help within a day, and what brings them back; a revoked one is in no such list."""
     shown = away().stdout.splitlines()
     assert shown[0] == "Expired certificates are renewed for 90 days; those of revoked agents never are."
     rows = {line.split()[0]: line for line in shown[1:]}

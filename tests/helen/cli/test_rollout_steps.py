@@ -1,4 +1,4 @@
-"""What `helen push` says of a rollout, from one answer of the API to the next: each step once, in order."""
+"""Tests what `helen push` says of a rollout, from one answer of the API to the next: each step once, in order."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_at_once() -> None:
 
 
 def test_figures_in_a_line() -> None:
-    """What is not known is left out; memory in MiB; they come again after a while."""
+    """Unknown figures are left out; memory in MiB; they come again after a while."""
     both = {**FIGURES, "run_ms": None, "peak_kib": 3_174.4, "peak_kib_before": 1_024.0}
     assert figures_text(both).endswith("changed 1 of 2, 3.1 MiB (1.0 MiB)")
     first = opened(1, "20%", 2, figures=[FIGURES])

@@ -163,7 +163,7 @@ def test_a_library_that_others_need(tar: Path, folder: Path) -> None:
 def test_work_while_it_asks(
     tar: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, text: str, said: str
 ) -> None:
-    """What was right when the question was put is judged once more after the answer."""
+    """The change is judged once more after the answer, though it was right when the question was put."""
     helen("checks", "add", tar, "--folder", folder, "--yes")
     before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
 

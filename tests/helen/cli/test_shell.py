@@ -39,7 +39,9 @@ def shell(fleet: Fleet, word: str, *words: str, key: str = "auditor") -> Any:
 
 @pytest.mark.integration
 def test_recordings_are_listed_and_played(fleet: Fleet, tmp_path: Path) -> None:
-    """Those who ran, when, by which key, for whom by Helen's word; the file as it is; colours stay, tricks don't."""
+    """The list has who ran, when, by which key, for whom by Helen's word; the file as it is; colours stay, tricks
+    don't.
+    """
     trick = "printf 'a\\033[31mb\\033]52;c;YQ==\\007c\\n'; exit 4"
     assert fleet.ssh("root@web-1", *fleet.options(), trick).returncode == 4
     listed = shell(fleet, "log", "web-1", "--output", "json")

@@ -1,4 +1,4 @@
-"""What ends a session and what does not: reload and drain of Helen, reload and end of an agent, and their number."""
+"""Tests what ends a session or not: reload and drain of Helen, reload and end of an agent, and their number."""
 
 from __future__ import annotations
 

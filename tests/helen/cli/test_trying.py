@@ -50,7 +50,9 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """Not the fleet of all: test_cli gives its signing keys away, and what is tried here is signed by Helen herself."""
+    """Not the fleet of all: test_cli gives its signing keys away, and the code that is tried here is signed by Helen
+    itself.
+    """
     with a_fleet_of_one(tmp_path_factory.mktemp("trying")) as running:
         yield Shell(running)
 
@@ -68,7 +70,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_new_check(tmp_path: Path) -> None:
-    """What is written passes lint and its own tests, and says what to do next."""
+    """The written check passes lint and its own tests, and the command says what to do next."""
     runner = CliRunner()
     result = runner.invoke(main, ["check", "new", "queue_depth", "--folder", str(tmp_path / "checks")])
     assert result.exit_code == 0, result.output
@@ -127,7 +129,7 @@ def test_nothing_is_stored(helen: Shell, file: Path) -> None:
 
 
 def test_a_fault_shows_its_line(helen: Shell, file: Path) -> None:
-    """Of the file that lies here, marked, for what doesn't compile and for what breaks off."""
+    """The line of the file here is marked, for code that doesn't compile and for code that breaks off."""
     file.write_text(AVERAGE.replace("host.load()", "host.load())"))
     shown = helen("check", "dry-run", str(file), "--agent", "web-1", status=1).stdout
     assert "web-1: UNKNOWN average.lua:4: unexpected symbol near ')'" in shown
@@ -138,7 +140,7 @@ def test_a_fault_shows_its_line(helen: Shell, file: Path) -> None:
 
 
 def test_lint_speaks_as_well(helen: Shell, file: Path) -> None:
-    """Of what this run didn't meet."""
+    """It tells of code that this run didn't meet."""
     file.write_text(AVERAGE.replace("  print(", "  if not load then nonsense() end\n  print("))
     result = helen("check", "dry-run", str(file), "--agent", "web-1")
     assert f"{file}:6: error: " in result.stderr and "nonsense" in result.stderr
@@ -164,7 +166,7 @@ def test_dry_runs_that_cannot_be(helen: Shell, file: Path, words: list[str], sta
 
 
 def test_with_the_key(helen: Shell, file: Path) -> None:
-    """Signed here, with the key that agents know: Helen only passes it on. With another one she says so herself."""
+    """Signed here, with the key that agents know: Helen only passes it on. With another one Helen itself says so."""
     key = helen.fleet.state / "signing.key"
     assert "1 answered" in helen("check", "dry-run", str(file), "--agent", "web-1", "--key", str(key)).stdout
     other = helen.fleet.state / "online.key"
@@ -243,7 +245,7 @@ def test_an_agent_that_is_not_there(helen: Shell) -> None:
 
 
 def test_all_capabilities_are_asked_for() -> None:
-    """What a host grants is its policy's business."""
+    """The policy of a host decides what it grants."""
     assert set(repl_source.CAPABILITIES) == set(CAPABILITIES)
 
 

@@ -15,7 +15,6 @@ from twisted.internet.task import Clock
 from groundwork.event import Event
 from helen.agents.roster import Agent
 from helen.cluster.moved_agents import LOOK_SECONDS, MovedAgents
-from helen.journal.values import Position
 from helen.sessions import drain
 from helen.sessions.connection import AgentConnection, Hold
 from helen.sessions.drain import ANSWER_SECONDS, DISK_SECONDS, STEP_SECONDS, Drain
@@ -46,12 +45,12 @@ class Journal:
     size, delivered = 7, float("inf")
 
     @property
-    def position(self) -> Position:
-        return Position(self.size)
+    def position(self) -> int:
+        return self.size
 
-    def has_delivered(self, position: Position) -> bool:
+    def has_delivered(self, position: int) -> bool:
         self.size += 100
-        return position.size <= self.delivered
+        return position <= self.delivered
 
 
 class House:
@@ -94,7 +93,7 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_agents_leave_spread_over_the_time(tmp_path: Path) -> None:
-    """Twenty within five seconds: one a step. Whoever comes is sent away from the first moment on."""
+    """Twenty within five seconds: one a step. An agent that comes is sent away from the first moment on."""
     play = Play(tmp_path, *(Connection() for _ in range(20)))
     play.begin(5.0)
     assert (play.house.closed_to_agents, play.told, play.drain.phase) == ("shutting-down", [True], "draining")
@@ -134,7 +133,7 @@ def test_nobody_is_waited_for_for_ever(tmp_path: Path) -> None:
 
 
 def test_it_outlives_a_restart_until_it_is_undone(tmp_path: Path) -> None:
-    """Those who were about to go are heard again, and found again."""
+    """Agents that were about to go are heard again, and found again."""
     play = Play(tmp_path, Connection(), Connection(questions=1))
     play.begin(60.0)
     play.steps(1)
@@ -154,7 +153,7 @@ def test_it_outlives_a_restart_until_it_is_undone(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
-    """Then she takes agents: better too many than none."""
+    """Then Helen takes agents: better too many than none."""
     (tmp_path / "drained.json").write_text(json.dumps([1]))
     play = Play(tmp_path)
     play.drain.open()

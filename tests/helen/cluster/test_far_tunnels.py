@@ -139,7 +139,7 @@ def test_bytes_there_and_back_and_the_end() -> None:
 
 
 def test_a_caller_that_ends() -> None:
-    """What it had brought is sent before, and the other Helen forgets the tunnel at once."""
+    """The bytes that it had brought are sent before, and the other Helen forgets the tunnel at once."""
     stage = Stage()
     tunnel, _, ends = stage.open()
     stage.agent.local.pauseProducing()
@@ -275,7 +275,7 @@ def test_an_order_counts_once() -> None:
     ((b"x",), NOW, "two parts"),
 ])  # fmt: skip
 def test_orders_that_count_for_nothing(parts: Sequence[bytes], now: float, words: str) -> None:
-    """Of a broker or a program that may only read; of an hour ago; for another Helen."""
+    """These are orders of a broker or a program that may only read, of an hour ago, and for another Helen."""
     with pytest.raises(OrderRefused, match=words):
         Orders("h2", KEY).read(parts, now)
 

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
 from helen.agents.roster import Agent
-from helen.jobs import fleet_tasks, jobs
+from helen.jobs import answer_writer, asking, fleet_tasks, job_folder, jobs, task_targets
 from helen.jobs.errors import JobsUnavailable
 from helen.jobs.fleet_tasks import RESTART_GRACE
 from helen.queries.live_queries import OUTCOMES
@@ -23,7 +23,8 @@ from zerotask.errors import TaskFailed
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
-    monkeypatch.setattr(fleet_tasks, "deferToThread", maybeDeferred)
+    for module in (fleet_tasks, answer_writer):
+        monkeypatch.setattr(module, "deferToThread", maybeDeferred)
     one = Play(tmp_path)
     yield one
     assert one.tasks.open == {}
@@ -47,27 +48,27 @@ def test_without_a_deadline_nobody_is_waited_for(play: Play) -> None:
 
 def test_a_great_fleet_that_is_away(play: Play) -> None:
     """A few in each turn of the reactor; and names are looked up, not held against every agent."""
-    names = [f"a{number}" for number in range(3 * fleet_tasks.A_TURN)]
+    names = [f"a{number}" for number in range(3 * asking.A_TURN)]
     for name in names:
         play.house.agents[name] = Agent(name)
     play.ask(agents=names)
     assert play.house.steps == []
-    assert len(play.tasks.open["t1"].question.outcomes) == fleet_tasks.A_TURN
+    assert len(play.tasks.open["t1"].question.outcomes) == asking.A_TURN
     play.clock.advance(0)
     assert len(play.outcomes) == len(names)
     assert set(play.outcomes.values()) == {"offline"}
 
 
 def test_patterns_are_held_against_some_agents_at_a_time(play: Play) -> None:
-    """Those that can be asked: not a host without an agent, and none that was revoked."""
-    for number in range(3 * fleet_tasks.LOOKED_AT_ONCE):
+    """They are held against agents that can be asked: not a host without an agent, and none that was revoked."""
+    for number in range(3 * task_targets.LOOKED_AT_ONCE):
         play.house.agents[f"a{number}"] = Agent(f"a{number}", labels={"role": f"r{number % 3}"})
     play.house.agents["a2"].enrolled = False
     play.house.agents["a5"].revoked_at = 5.0
     play.ask(agents=["role=r2"])
-    assert play.house.steps == [fleet_tasks.LOOKED_AT_ONCE] * 3
+    assert play.house.steps == [task_targets.LOOKED_AT_ONCE] * 3
     play.clock.advance(0)
-    assert sorted(play.outcomes) == sorted(f"a{number}" for number in range(8, 3 * fleet_tasks.LOOKED_AT_ONCE, 3))
+    assert sorted(play.outcomes) == sorted(f"a{number}" for number in range(8, 3 * task_targets.LOOKED_AT_ONCE, 3))
 
 
 def test_those_who_come_back_are_asked_together(play: Play) -> None:
@@ -125,7 +126,7 @@ def test_few_queries_that_wait_keep_much_in_memory(play: Play, monkeypatch: pyte
 
 
 def test_a_further_attempt_asks_the_others(play: Play) -> None:
-    """What was said is kept; agents have some time to come back to a Helen who was restarted."""
+    """Answers are kept; agents have some time to come back to a Helen that was restarted."""
     play.house.has("a", "b")
     play.ask()
     play.house.answers("a")
@@ -173,7 +174,7 @@ def test_where_answers_cannot_be_kept_nobody_is_asked(play: Play) -> None:
 
 def test_a_job_that_cannot_be_written_down_is_refused(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is not on record afterwards."""
-    monkeypatch.setattr(jobs, "deferToThread", maybeDeferred)
+    monkeypatch.setattr(job_folder, "deferToThread", maybeDeferred)
     (play.tasks.folder / "full").write_text("")
     play.tasks.folder = play.tasks.folder / "full"
     several = jobs.Jobs(play.clock, None, play.tasks, "equus.check.h1", None, lambda: WALL)
@@ -253,7 +254,7 @@ def test_whatever_happens_every_target_has_one_outcome(play: Play, seed: int) ->
 
 def test_agents_that_cannot_be_looked_through(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault with some of them fails the task: it does not go on without them."""
-    for number in range(2 * fleet_tasks.LOOKED_AT_ONCE):
+    for number in range(2 * task_targets.LOOKED_AT_ONCE):
         play.house.agents[f"a{number}"] = Agent(f"a{number}")
     monkeypatch.setattr(play.house.agents["a120"], "labels", None)
     play.ask(agents=["role=db"])
@@ -264,7 +265,7 @@ def test_agents_that_cannot_be_looked_through(play: Play, monkeypatch: pytest.Mo
 def test_helen_stops_while_agents_are_looked_through(play: Play) -> None:
     """The task ends at once, cancelled, and waits for no turn that nobody gives any more."""
     play.house.fair_turns = FairTurns(play.clock, play.clock.seconds)
-    for number in range(3 * fleet_tasks.LOOKED_AT_ONCE):
+    for number in range(3 * task_targets.LOOKED_AT_ONCE):
         play.house.agents[f"a{number}"] = Agent(f"a{number}")
     play.ask(agents=["a*"])
     assert play.outcome is None

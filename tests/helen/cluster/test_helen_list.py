@@ -1,4 +1,4 @@
-"""What agents are told of other Helens."""
+"""Tests what agents are told of other Helens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Link:
 
 
 class House:
-    """Those who are connected, and walks that take no time."""
+    """Holds the agents that are connected, and walks that take no time."""
 
     def __init__(self, *links: Link) -> None:
         self.agents = [SimpleNamespace(link=link, name="web-1") for link in links]

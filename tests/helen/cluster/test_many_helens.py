@@ -56,7 +56,7 @@ def windows(running: Running) -> dict[str, str]:
 
 
 def ready(running: Running) -> str:
-    """Why she isn't."""
+    """Return why it isn't ready."""
     try:
         running.client.get("/readyz")
     except Failed as failed:
@@ -68,7 +68,7 @@ def ready(running: Running) -> str:
 
 
 def test_fresh_helens_agree_on_keys(fleet: Fleet) -> None:
-    """Each made keys of her own; those of one are everybody's now, so that agents may move."""
+    """Each made keys of its own; those of one are everybody's now, so that agents may move."""
     keys = [each.client.get("/api/v1/keys") for each in fleet.helens]
     assert keys[0] == keys[1] == keys[2]
     assert ([key["here"] for key in keys[0]["keys"]], keys[0]["waiting"]) == ([True], False)
@@ -138,7 +138,7 @@ def test_a_revoked_agent_is_cut_at_every_helen(fleet: Fleet) -> None:
 
 
 def test_drained(fleet: Fleet) -> None:
-    """`helen drain` empties a Helen, with every result; she is not ready before it is undone, and misses nobody."""
+    """`helen drain` empties a Helen, with every result; it is not ready before that is undone, and misses nobody."""
     first, since = fleet.helens[0], time.time()
     fleet.fill(0)
     hers = fleet.members(0)
@@ -300,7 +300,7 @@ def judge_requests(told: dict[str, Any]) -> None:
 
 @pytest.mark.long
 def test_what_is_in_force_outlives_all_brokers(fleet: Fleet) -> None:
-    """A restarted Helen goes on with what she has; what she changes is told when there is a broker again."""
+    """A restarted Helen goes on with what it has; its changes are told when there is a broker again."""
     for broker in fleet.brokers:
         broker.program.process.kill()
         broker.program.wait()

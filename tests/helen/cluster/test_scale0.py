@@ -22,7 +22,7 @@ MOVE_SECONDS = 2.0  # in which an agent that has moved is found where it went
 
 @pytest.fixture(scope="module")
 def network(common: Stage) -> Iterator[Stage]:
-    """A broker, two Helens of which the first publishes a check, and the agent web-1 with her."""
+    """Start a broker, two Helens of which the first publishes a check, and the agent web-1 with it."""
     common.b = common.broker()
     (common.folder / "h1" / "checks").mkdir(parents=True)
     (common.folder / "h1" / "checks" / "pulse.lua").write_text(pulse())
@@ -75,7 +75,7 @@ def test_a_cancelled_request_is_abandoned(network: Stage) -> None:
 
 
 def test_helen_answers_for_herself(network: Stage) -> None:
-    """Her state, and a file of her published set."""
+    """It answers with its state, and with a file of its published set."""
     status = json.loads(network.desk.final(network.desk.ask("helen.h1", b"status"))[2][0])
     assert "--insecure-network" in status["network"].pop("insecure")
     assert status["network"] == {"scale0": {"identity": "h1", "state": "active"}, "shared": None, "zerotask": None}
@@ -115,7 +115,7 @@ def test_there_are_no_jobs_without_zerotask(network: Stage) -> None:
 
 
 def test_a_helen_that_stops_says_so(network: Stage) -> None:
-    """Her services are gone with her, and an agent's with them."""
+    """Its services are gone with it, and an agent's with them."""
     helen = network.helen("h3", "--scale0", network.b.run["backend"], "--scale0-identity", "h3").up()
     network.agent(helen, "cache-1")
     network.desk.wait_for("helen.h3", "equus.cache-1")
@@ -130,7 +130,7 @@ def key_file(public: bytes, secret: bytes | None = None, role: str = "") -> str:
 
 
 def test_a_broker_in_the_same_process_under_curve(stage: Stage) -> None:
-    """One process is broker and Helen; only keys of the folder get in, and hers needs not lie there."""
+    """One process is broker and Helen; only keys of the folder get in, and Helen's own needs not lie there."""
     (stage.folder / "broker.json").write_text(broker_config("b1"))
     own, desk = zmq.curve_keypair(), zmq.curve_keypair()
     secret, folder = stage.folder / "own.secret", stage.folder / "authorized"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from equus_protocol.codec import MAX_BLOB
+from helen.cluster.helen_network import identity_of
+from helen.cluster.hosted_brokers import Admitted
 from helen.cluster.scale0_backend import read_question, to_reply
-from helen.cluster.service import Admitted, identity_of
 from helen.queries.live_queries import Target
 from scale0.config.keys import Pair
 from scale0.worker import Refused, Reply
@@ -29,7 +30,7 @@ OURS, THEIRS = "o" * 40, "t" * 40
     ],
 )
 def test_every_outcome_has_a_code(target: Target, reply: Reply) -> None:
-    """What an agent sent goes on as it is; else there is a sentence."""
+    """The answer of an agent goes on as it is; else there is a sentence."""
     assert to_reply(target) == reply
 
 

@@ -42,7 +42,7 @@ class Network:
 
 
 class Helen:
-    """A timeline with its part. What is written is evaluated at once, as in a journal that is quick."""
+    """A timeline with its part. Evaluates each record at once, as with a journal that is quick."""
 
     def __init__(self, network: Network, name: str, ahead: float = 0.0) -> None:
         self.network, self.name, self.ahead = network, name, ahead
@@ -266,7 +266,7 @@ def test_its_end_moves_with_it(network: Network, two: tuple[Helen, Helen]) -> No
 
 
 def test_there_and_back(network: Network, two: tuple[Helen, Helen]) -> None:
-    """What was taken back, or changed, at the other Helen is so when the agent comes home, whatever was kept there."""
+    """A change at the other Helen holds when the agent comes home, whatever was kept there."""
     one, other = two
     one.acks("web-1")
     other.hear()

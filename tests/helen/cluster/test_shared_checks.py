@@ -1,4 +1,4 @@
-"""Which set of checks a Helen believes, and which she tells, while keys change and others come and go."""
+"""Tests which set of checks a Helen believes, and which it tells, while keys change and others come and go."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from twisted.internet.defer import succeed
 from equus_protocol import manifest
 from helen.cluster.replication import NotYet
 from helen.cluster.shared_checks import GRACE, LOST, TURNS, ChecksPart
+from helen.library.keys_in_force import KeysInForce
 
 NOW = 1_800_000_000.0
 OLD, NEW = (Ed25519PrivateKey.from_private_bytes(letter * 32) for letter in (b"o", b"n"))
@@ -31,10 +32,11 @@ class Library:
     """Publishes what it is told; `look` signs it anew if the key is here."""
 
     def __init__(self, signed: bytes, keys: tuple[Ed25519PrivateKey, ...] = ()) -> None:
-        self.keys = keys
-        self.public = {manifest.key_id(NEW.public_key()): NEW.public_key()}
-        self.threshold, self.typed, self.looks, self.adopted = 1, False, 0, list[tuple[bytes, str]]()
-        self.releases = SimpleNamespace(undo_envelope=None, content=lambda sha256: _coroutine(b""))
+        self.keys = KeysInForce(keys, {manifest.key_id(NEW.public_key()): NEW.public_key()})
+        self.looks, self.adopted = 0, list[tuple[bytes, str]]()
+        self.releases = SimpleNamespace(
+            undo_envelope=None, files=SimpleNamespace(find=lambda sha256: _coroutine(b""))
+        )  # fmt: skip
         self.publish(signed)
 
     def publish(self, signed: bytes) -> None:
@@ -43,22 +45,12 @@ class Library:
             envelope=signed, document=document, digest=document.digest, files=document.files
         )  # fmt: skip
 
-    def would_take(self, signed: bytes) -> bool:
-        try:
-            return manifest.is_signed(signed, self.public, 1)
-        except manifest.ManifestRefused:
-            return False
-
-    @property
-    def is_signed(self) -> bool:
-        return self.would_take(self.published.envelope)
-
     def look(self) -> Any:
         self.looks += 1
-        if self.keys:
+        if self.keys.private:
             document = manifest.read_unverified(self.published.envelope)
             again = manifest.build(document.files, document.version + 1, NOW, NOW + 86_400)
-            self.publish(manifest.sign(again, self.keys))
+            self.publish(manifest.sign(again, self.keys.private))
         return succeed(None)
 
     def adopt(self, signed: bytes, undo: Any, contents: Any, by: str) -> Any:
@@ -82,7 +74,7 @@ class Helen:
         )  # type: ignore[arg-type]  # fmt: skip
 
     def adopt(self, value: dict[str, Any]) -> str:
-        """What the network says afterwards: `ours`, `theirs`; or `refused`."""
+        """Return what the network says afterwards: `ours`, `theirs`; or `refused`."""
         try:
             self.part.adopt("checks", value).send(None)
         except StopIteration:
@@ -106,7 +98,7 @@ def test_whoever_published_the_set_that_counts_signs_it_anew(keys: tuple[Any, ..
     assert (helen.part.wanted("checks", said(mine, "h1")), helen.library.looks) == (None, 1)
     again = helen.part.wanted("checks", said(mine, "h1"))
     assert (again is not None) == bool(keys)
-    assert again is None or helen.library.would_take(base64.b64decode(again["manifest"]))
+    assert again is None or helen.library.keys.have_signed(base64.b64decode(again["manifest"]))
 
 
 def test_those_who_hold_it_wait_for_her() -> None:
@@ -180,7 +172,7 @@ def test_a_set_that_is_signed_anew_here_is_no_push() -> None:
     helen = Helen(Library(envelope(OLD, 1, b=b"b"), (NEW,)))
     assert helen.adopt(theirs) == "refused"
     helen.library.look()
-    assert helen.library.is_signed
+    assert helen.library.keys.have_signed(helen.library.published.envelope)
     helen.now = LOST - 1
     assert helen.adopt(theirs) == "refused"
     document = helen.library.published.document

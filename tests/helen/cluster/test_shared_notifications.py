@@ -139,7 +139,7 @@ def test_a_file_that_is_taken_away_is_so_everywhere(helens: list[Helen]) -> None
 
 
 def test_a_fault_in_ours_is_not_told(helens: list[Helen]) -> None:
-    """What is in force counts, and the network's text mends the file; what the operator wrote lies aside."""
+    """The text in force counts, and the network's mends the file; the operator's own lies aside."""
     one, other = helens[0].start(HOOK.format(1)), helens[1].start()
     value = one.wanted(None)
     other.adopt(value)
@@ -161,7 +161,7 @@ def test_a_fault_at_the_start_takes_nothing_away(helens: list[Helen]) -> None:
 
 
 def test_a_text_that_cannot_be_used_here(helens: list[Helen]) -> None:
-    """Of a newer Helen, say: what was in force stays so, and the trouble says whose it is."""
+    """A newer Helen wrote it, say: what was in force stays so, and the trouble says whose it is."""
     other = helens[1].start(HOOK.format(1))
     for text in ('[channels.x]\ntype = "telepathy"\n', "["):
         value = {"text": KEY.seal(text.encode(), "notifications"), "by": "h9"}

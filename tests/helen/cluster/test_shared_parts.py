@@ -40,7 +40,7 @@ KEY = NetworkKey(Ed25519PrivateKey.from_private_bytes(b"n" * 32))
 
 
 def done(coroutine: Any) -> Any:
-    """What a coroutine that waits for nothing returns."""
+    """Return what a coroutine that waits for nothing returns."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -296,7 +296,7 @@ def test_whoever_hears_whatever_first_all_know_the_same(seed: int) -> None:
 
 
 def tell(place: Place, name: str, said: dict[str, Any]) -> None:
-    """What a Helen publishes, if she has more to say."""
+    """Publish what a Helen has, if it has more to say."""
     said[name] = place.part.wanted(name, said.get(name)) or said.get(name) or {"certificates": {}, "revoked": {}}
 
 
@@ -444,7 +444,7 @@ def test_a_longer_chain_is_followed_and_a_shorter_one_is_news_to_the_network() -
 
 
 def test_keys_that_agents_have_pinned_are_never_thrown_away() -> None:
-    """Whose own nobody has pinned gives way; between two that both have agents a person decides."""
+    """A Helen whose keys nobody has pinned gives way; between two that both have agents a person decides."""
     theirs, ours = Ring(b"a"), Ring(b"b")
     unpinned, pinned = part_of(theirs).wanted("keys", None), part_of(theirs, has_agents=True).wanted("keys", None)
     done(part_of(ours, has_agents=True).adopt("keys", unpinned))
@@ -555,7 +555,7 @@ def meet(one: Replication, other: Replication) -> None:
 
 
 def test_who_has_not_met_the_network_says_nothing(clock: Clock, tmp_path: Path) -> None:
-    """What it says comes first; only where it says nothing our own is told."""
+    """The network's word comes first; only where it says nothing our own is told."""
     (old, a), (new, b) = make(clock, tmp_path / "a"), make(clock, tmp_path / "b")
     a.value, b.value = 1, 2
     old.sharer.listen("DOCUMENTS", DocumentsTold({}), [])
@@ -597,7 +597,7 @@ def test_two_who_publish_in_one_millisecond_agree(clock: Clock, tmp_path: Path) 
 def test_what_is_only_in_memory_is_adopted_anew(
     clock: Clock, tmp_path: Path, in_memory: bool, known: int | None
 ) -> None:
-    """A Helen who was restarted knew no others until one of them wrote her entry anew, within a day."""
+    """A restarted Helen knew no others until one of them wrote its entry anew, within a day."""
     (old, a), (new, b) = make(clock, tmp_path / "a", in_memory), make(clock, tmp_path / "b", in_memory)
     a.value = 1
     old.sharer.listen("DOCUMENTS", DocumentsTold({}), [])
@@ -641,7 +641,7 @@ def test_what_cannot_be_adopted_is_told_and_tried_again(clock: Clock, tmp_path: 
 
 
 def test_words_of_others_are_not_believed(clock: Clock, tmp_path: Path) -> None:
-    """Whoever sits at a broker has no key of the network."""
+    """A program at a broker has no key of the network."""
     commons, part = make(clock, tmp_path)
     lie = Publication("", scope_of("number"), 5, "JSON", b'{"number":9}').signed(Ed25519PrivateKey.generate())
     commons.sharer.listen("PUBLISH", Publish("number", 5, "JSON", lie.signature.hex()), [lie.document])

@@ -1,4 +1,4 @@
-"""What a program of this machine can do to a Helen through ZeroMQ: nothing without a key that has a role."""
+"""Tests what a program of this machine can do to a Helen through ZeroMQ: nothing without a key that has a role."""
 
 from __future__ import annotations
 

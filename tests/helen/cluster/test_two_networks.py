@@ -67,7 +67,7 @@ def test_the_helen_whose_checks_are_everybodys_signs_them_anew(stage: Stage) -> 
 
 
 def test_a_push_replaces_checks_that_nobody_can_verify(stage: Stage) -> None:
-    """Whoever signed them is gone, and the keys are others: they would keep all later ones out."""
+    """Their signer is gone, and the keys are others: they would keep all later ones out."""
     both = Apart(stage)
     first = both.first
     both.second.signal(signal.SIGKILL)

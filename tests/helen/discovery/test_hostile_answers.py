@@ -45,7 +45,7 @@ def answer(**listed: Any) -> str:
      '{"discover": 1' + "0" * 5000 + "}"],
 )  # fmt: skip
 def test_no_answer(text: Any) -> None:
-    """What is not that document says so, whatever it is."""
+    """An answer that is not that document says so, whatever it is."""
     with pytest.raises(NoAnswer, match="its answer"):
         answers.read(text)
 

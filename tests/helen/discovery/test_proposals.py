@@ -1,4 +1,4 @@
-"""What is proposed for which finding, what counts as watched already, and how it is written down."""
+"""Tests what is proposed for which finding, what counts as watched already, and how it is written down."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_port(listener: Listener, check: str, check_id: str, args: dict[str, A
 
 
 def test_ports_of_clients() -> None:
-    """Those that the kernel gives out for a while are nothing that stays."""
+    """The ports that the kernel gives out for a while are nothing that stays."""
     assert proposed(Findings((Listener(32_768, "localhost"), Listener(50_000, "localhost", "http", True)))) == []
 
 
@@ -108,12 +108,12 @@ MOUNTS = (Mount("/"), Mount("/mnt/nfs", is_network=True), Mount("/srv/a b"))
     ],
 )  # fmt: skip
 def test_mounts(text: str, expected: list[tuple[str, dict[str, Any]]]) -> None:
-    """What `disk` covers or was told to leave out is watched; without `disk` it is proposed once for all."""
+    """A mount that `disk` covers or was told to leave out is watched; without `disk` it is proposed once for all."""
     assert [(check_id, args) for _, check_id, args in proposed(Findings(mounts=MOUNTS), text)] == expected
 
 
 def test_services() -> None:
-    """Those of the system itself are no findings; one that is named, with or without its kind, is watched."""
+    """Services of the system itself are no findings; one that is named, with or without its kind, is watched."""
     names = ("dbus.service", "getty@tty1.service", "nginx.service", "pg@16-main.service", "systemd-logind.service")
     text = '[[assign]]\ncheck = "systemd_unit"\nid = "web"\nargs = { unit = "nginx" }\n'
     expected = ("systemd_unit", "unit-pg@16-main", {"unit": "pg@16-main.service"})

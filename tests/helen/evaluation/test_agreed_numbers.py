@@ -8,7 +8,7 @@ MIB = 1_048_576
 LIMITS: dict[str, dict[str, float]] = {
     "helen.evaluation.commands": {"DURABLE_SECONDS": 5.0, "MANY_A_TURN": 100, "EVALUATED_SECONDS": 2.0},
     "helen.evaluation.evaluator": {
-        "STEP_SECONDS": 0.001, "LAG_SECONDS": 2.0, "SAVE_SECONDS": 300.0, "RECENT": 20_000, "MAX_RERUNS": 10_000,
+        "STEP_SECONDS": 0.0005, "LAG_SECONDS": 2.0, "SAVE_SECONDS": 300.0, "RECENT": 20_000, "MAX_RERUNS": 10_000,
     },
     "helen.evaluation.event_log": {
         "MOST_LINES": 20_000, "MOST_BYTES": 32 * MIB, "SLACK": 1000, "MOST_FILES": 2000, "ENOUGH": 1000,

@@ -104,7 +104,7 @@ def test_clocks_that_change_meanwhile(change: float, is_steady: bool) -> None:
 
 @pytest.mark.parametrize(("after", "counts"), [(-0.5, False), (0.0, False), (0.5, True)])
 def test_results_since_the_doubt_began(after: float, counts: bool) -> None:
-    """Those of before were measured by another clock."""
+    """Results from before it were measured by another clock."""
     fleet = Fleet([0.0] * 3, may_confirm=False)
     at = fleet.clock.doubted_at + after
     for _ in range(2):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,7 +64,9 @@ def test_a_question_steps_nothing(scene: Scene) -> None:
 
 
 def test_time_passes_only_while_helen_listens(scene: Scene) -> None:
-    """Not before her start is durable, not while records are on their way, and a little later than the clock says."""
+    """It does not pass before Helen's start is durable, nor while records are on their way, and a little later than the
+    clock says.
+    """
     scene.begin()
     scene.paper.result(b'{"status": "ok"}', 1)
     scene.paper.deliver(scene.evaluator)
@@ -157,7 +160,9 @@ def test_a_copy_is_not_made_before_its_records_are_durable(scene: Scene, monkeyp
 
 
 def test_states_are_saved_at_the_end_if_all_is_durable(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What became durable after `stop` counts, though it is not evaluated any more; before a start nothing is saved."""
+    """A record that became durable after `stop` counts, though it is not evaluated any more; before a start nothing is
+    saved.
+    """
     saved: list[int] = []
     monkeypatch.setattr("helen.evaluation.evaluator.deferToThread", lambda work, *args: succeed(work(*args)))
     monkeypatch.setattr(state_snapshot, "save", lambda folder, at, timeline: saved.append(at))
@@ -181,7 +186,9 @@ def test_states_are_saved_at_the_end_if_all_is_durable(scene: Scene, monkeypatch
 
 
 def test_steps_of_the_clock_are_written_until_the_end(scene: Scene) -> None:
-    """With how far it was set, and how long Helen stood still; after `stop` the journal is not hers any more."""
+    """With how far it was set, and how long Helen stood still; after `stop` the journal is not the evaluator's any
+    more.
+    """
     scene.begin()
     scene.evaluator.jumped(Jump(WALL, -7200.0000001, 0.25))
     [step] = [each for each in scene.paper.waiting if isinstance(each, StoredChange)]
@@ -297,7 +304,7 @@ def test_it_tells_when_it_has_caught_up(scene: Scene) -> None:
     told: list[int] = []
     scene.begin()
     scene.evaluator.on_caught_up = lambda: told.append(len(scene.evaluator.waiting))
-    seconds = iter([0.0, 1.0, 1.0, 1.0, 1.0])  # the step is over with its first record
+    seconds = chain([0.0], repeat(1.0))  # the step is over with its first record
     scene.evaluator._steady = lambda: next(seconds)
     for _ in range(2):
         scene.paper.result(BAD, 1)

@@ -87,7 +87,7 @@ def test_what_comes_in(tmp_path: Path) -> None:
 
 
 def test_who_follows_an_agent_hears_of_its_results(tmp_path: Path) -> None:
-    """Of no other agent's, and of no changes."""
+    """It hears of no other agent's, and of no changes."""
     log, heard = EventLog(EPOCH, tmp_path, lambda: 0, newest=0), list[int]()
     log.watched["a"] = [lambda record: heard.append(record.at), lambda record: heard.append(-record.at)]
     log.take(batch(result(1), result(2, "b"), stored(3), result(4)))
@@ -148,7 +148,7 @@ def test_bytes_above_the_limit_are_dropped_to_three_quarters(tmp_path: Path, mon
 
 
 def test_a_line_letter_for_letter(tmp_path: Path) -> None:
-    """What a client gets, and the JSON in it; times to the microsecond."""
+    """A client gets this line, with this JSON in it; times are given to the microsecond."""
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
     log.take(batch(stored(7, b'{"x": 1}', received=DAY + 0.12345678, check_id="c")))
     [line] = log.kept_above(0)
@@ -163,7 +163,7 @@ def test_a_line_letter_for_letter(tmp_path: Path) -> None:
     (f"{EPOCH}.{'0' * 17}5", 5), (f"{EPOCH.upper()}.1", "another"),
 ])  # fmt: skip
 def test_places(tmp_path: Path, event_id: str, found: int | str) -> None:
-    """Of this Helen, and not of a future."""
+    """A place is one of this Helen, and not of a future."""
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=12)
     assert log.id_of(12) == f"{EPOCH}.12"
     if isinstance(found, int):
@@ -201,7 +201,7 @@ def test_what_is_older(history: Path, at: int, ats: list[int]) -> None:
 
 
 def test_lines_of_segments_have_their_names(history: Path) -> None:
-    """Of a series, or of an agent as a whole, which stands in the document; of neither, no name."""
+    """A line has the name of a series, or of an agent as a whole, which stands in the document; else none."""
     log = EventLog(EPOCH, history, lambda: 99, newest=12)
     found = log.older(0)
     assert found is not None

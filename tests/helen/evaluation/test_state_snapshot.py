@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from timeline_copy import copy_of
 
 from groundwork.start_clock import Boot
 from helen.evaluation import state_snapshot
@@ -19,7 +20,7 @@ from helen.states.fleet_timeline import Timeline
 from helen.states.inputs import Result
 from helen.states.model import Rule
 from helen.states.rollout_trials import TrialScope
-from helen.states.timeline_snapshot import copy_of, header_of
+from helen.states.timeline_snapshot import header_of
 
 NOW = 1_800_000_000.0
 
@@ -114,7 +115,7 @@ GOOD = packed(b'{"format": 1, "at": 12}\n["a", "c", {}]')
     (GOOD[:12], None), (packed(b'{"format": 1, "at": "x"}'), None),
 ])  # fmt: skip
 def test_the_place_of_a_file(packed: bytes, at: int | None) -> None:
-    """Of its first line alone; None for one that can't be used."""
+    """The place is read from the first line alone; None for one that can't be used."""
     assert at_of(packed) == at
 
 

@@ -25,7 +25,7 @@ RULE = Rule(attempts=2, stale=100.0, depends=("a/p",))
 
 
 def story(*steps: tuple[float, str]) -> tuple[Play, list[HistoryRecord]]:
-    """What was said, as the journal has it."""
+    """Return what was said, as the journal has it."""
     play, past = Play({"a/c": RULE, "a/p": Rule(attempts=1)}), list[HistoryRecord]()
     for time, given in steps:
         for said in play.act(time, given):
@@ -99,7 +99,7 @@ def test_what_else_broke_and_what_changed() -> None:
 
 
 def changed(*given: tuple[float, str, dict[str, Any]]) -> list[str]:
-    """What is said of these records under "What changed?" of a/c."""
+    """Return what is said of these records under "What changed?" of a/c."""
     past = [
         HistoryRecord(at, moment, kind, None, None, document=json.dumps(said))
         for at, (moment, kind, said) in enumerate(given)
@@ -112,7 +112,7 @@ def rules(agent: str = "a", labels: dict[str, str] | None = None, **checks: dict
 
 
 def test_rules_and_labels_are_told_as_sentences() -> None:
-    """What of it is another, and nothing where nothing is; other checks and agents are none of its own."""
+    """The changed part is told, and nothing where nothing has changed; other checks and agents are none of its own."""
     stale = {"stale": 150.0}
     assert changed(
         (1, "rule", rules(c=stale)), (2, "rule", rules(c=stale)), (3, "rule", rules("b", c={"attempts": 9})),
@@ -148,7 +148,7 @@ def test_what_repeats_is_counted() -> None:
 
 
 def test_windows_are_told_where_they_cover() -> None:
-    """What they are, not their JSON; others' are left out."""
+    """They are told in words, not as JSON; those of others are left out."""
     window = {
         "action": "add",
         "id": "d",
@@ -201,7 +201,7 @@ def test_pushes_are_told_where_they_were_tried() -> None:
 
 
 def test_the_past_is_told_as_it_was() -> None:
-    """What came after the moment is left out."""
+    """Records after the moment are left out."""
     _, past = story((0, "ok"), (60, "critical"), (70, "critical"), (500, "ok"))
     found = explain(Facts("a", "c", 65.0, None, RULE, changes=past))
     assert (found["state"]["status"], found["state"]["kind"]) == ("critical", "soft")

@@ -43,7 +43,7 @@ def a_change(at: float, kind: str, **said: Any) -> HistoryRecord:
 
 
 def answer(at: float, runs: list[HistoryRecord], *changes: HistoryRecord, until: float = 600.0) -> list[str]:
-    """What is said of runs that did not happen; the check is due each 10 s."""
+    """Return what is said of runs that did not happen; the check is due each 10 s."""
     entry = ScheduleEntry("c", "c", 10.0, 0.0, 5.0, {})
     own = [each for each in runs if each.check_id == "c" and each.received <= at]
     facts = Facts("a", "c", at, None, Rule(), entry, changes=changes, results=own[::-1], runs=runs, runs_until=until)

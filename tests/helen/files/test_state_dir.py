@@ -29,7 +29,7 @@ def test_what_others_can_touch(tmp_path: Path, mode: int) -> None:
 
 
 def test_a_private_link_to_a_public_file(tmp_path: Path) -> None:
-    """What counts is the file that is read."""
+    """The file that is read counts."""
     (tmp_path / "key").write_bytes(b"secret")
     (tmp_path / "key").chmod(0o644)
     (tmp_path / "link").symlink_to("key")

@@ -1,4 +1,6 @@
-"""What each format writes, as programs that read it would: OpenTelemetry's own messages, and small readers of lines."""
+"""Tests what each format writes, as programs that read it would: OpenTelemetry's own messages, and small readers of
+lines.
+"""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_answers_that_are_waited_for(stage: Stage, receiver: Receiver, status: i
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_answers_that_are_for_good(stages: Callable[..., Stage], receiver: Receiver, status: int) -> None:
-    """What the receiver never takes is alone in the end, and everything else arrives."""
+    """A record that the receiver never takes is alone in the end, and everything else arrives."""
     stage = stages(results_per_segment=20, segment_seconds=60.0)
     bad = ("used=3.0", "used=17.0")
     receiver.reply = lambda request: (

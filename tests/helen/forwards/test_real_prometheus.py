@@ -104,7 +104,7 @@ def test_each_sample_arrives_at_its_time(stage: Stage, prometheus: Prometheus) -
 
 
 def test_it_is_away_for_a_while_and_helen_is_killed(stage: Stage, prometheus: Prometheus) -> None:
-    """What came meanwhile arrives when both are back: no sample is missing, none is there twice."""
+    """Results that came meanwhile arrive when both are back: no sample is missing, none is there twice."""
     stage.start(settings(prometheus))
     stage.results(60)
     stage.until_even("prom")

@@ -46,7 +46,7 @@ def started(helens: list[Running], folder: Path) -> Running:
 
 def killed(helen: Running) -> None:
     helen.signal(signal.SIGKILL)
-    helen.program.wait(30.0)
+    helen.program.wait()
 
 
 def run(helen: Running, *words: str) -> tuple[int, str]:
@@ -119,7 +119,7 @@ def test_two_kills_lose_nothing(tmp_path: Path, helens: list[Running]) -> None:
 
 
 def figures(helen: Running) -> None:
-    """What Helen says of a forward that is well."""
+    """Return what Helen says of a forward that is well."""
 
     def even() -> dict[str, Any] | None:
         (shown,) = helen.client.get("/api/v1/forwards")["forwards"]

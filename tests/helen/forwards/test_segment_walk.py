@@ -224,7 +224,7 @@ def test_a_series_without_a_name(stage: Stage) -> None:
 
 @pytest.mark.parametrize("spoiled", [b"", b"PAR1 no file PAR1"])
 def test_a_file_of_names_that_cannot_be_read(stage: Stage, spoiled: bytes) -> None:
-    """What is known stays known; for any other number it is read again until it can be."""
+    """Known names stay known; for any other number it is read again until it can be."""
     filled(stage)
     path = stage.folder / "history" / "series.parquet"
     sound = path.read_bytes()

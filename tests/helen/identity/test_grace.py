@@ -120,7 +120,7 @@ def test_records_outlive_any_time_and_any_clock(stage: Any, stages: Callable[...
 
 
 def test_only_what_has_ended_otherwise_is_deleted(stage: Any, now: float) -> None:
-    """Of each agent one record stays for good; retired and revoked ones go thirty days after their end."""
+    """One record of each agent stays for good; retired and revoked ones go thirty days after their end."""
     old = stage.enrol("web-1")
     use(stage, stage.renew(old, "web-1", now=now + DAY), now + DAY)
     stage.enrol("web-2")
@@ -240,7 +240,7 @@ def test_an_expired_ca(stage: Any, now: float, left: float) -> None:
     builder = builder.not_valid_after(certificates.moment(now + left))
     for extension in ca.extensions:
         builder = builder.add_extension(extension.value, extension.critical)
-    stage.authority.material = attrs.evolve(stage.authority.material, ca=builder.sign(key, hashes.SHA256()))
+    stage.authority.cas.material = attrs.evolve(stage.authority.material, ca=builder.sign(key, hashes.SHA256()))
     old = stage.enrol("web-1", now=now - 30 * DAY)
     assert (identified(stage, old, now) == "web-1") is (left > 0)
 
@@ -366,5 +366,5 @@ def test_a_certificate_whose_ca_went(stage: Any, tmp_path: Any, now: float) -> N
     """The key is known, and the CA is trusted no more: no grace."""
     old = stage.enrol("web-1", now=now - 30 * DAY)
     other = ca_files.prepare(tmp_path / "other", ["localhost"], now)
-    stage.authority.material = other
+    stage.authority.cas.material = other
     assert identified(stage, old, now) == "the certificate of web-1 is of a CA that Helen does not know"

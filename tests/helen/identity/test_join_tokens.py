@@ -83,16 +83,16 @@ def test_an_ephemeral_agent_comes_again_with_its_token(stage: Any) -> None:
     """A container that is started anew has its old name and a new key; not while that name is connected."""
     token = stage.token(uses=3, ephemeral=DAY)
     stage.enrol("pod-0", token)
-    stage.authority.is_connected = lambda name: name == "pod-0"
+    stage.authority.enrolment.is_connected = lambda name: name == "pod-0"
     assert "pod-0 is connected" in refusal(stage, "pod-0", token)
-    stage.authority.is_connected = lambda name: False
+    stage.authority.enrolment.is_connected = lambda name: False
     stage.enrol("pod-0", token)
     other = stage.token(uses=3, ephemeral=DAY)
     assert "pod-0 is taken or revoked" in refusal(stage, "pod-0", other)
 
 
 def test_an_ephemeral_agent_that_was_revoked_does_not(stage: Any, now: float) -> None:
-    """Whoever was shut out by an operator stays so."""
+    """An agent that was shut out by an operator stays so."""
     token = stage.token(uses=3, ephemeral=DAY)
     stage.enrol("pod-0", token)
     stage.wait(stage.authority.revoke("pod-0", now))
@@ -129,7 +129,7 @@ def test_a_token_of_its_own_makes_it_one_that_is_expected_back(stages: Callable[
 
 
 def test_tokens_are_listed_and_revoked(stage: Any, now: float) -> None:
-    """Those that are good still; a revoked one lets nobody in, and those that it has let in stay."""
+    """Tokens that are still good are listed; a revoked one lets nobody in, and agents that it has let in stay."""
     used, many, other = stage.token(), stage.token(uses=2, now=now + 1), stage.token("web-9", now=now + 2)
     stage.enrol("web-1", used)
     stage.enrol("web-2", many, now=now + 3)

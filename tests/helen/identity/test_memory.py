@@ -1,4 +1,4 @@
-"""What the authority holds in memory is what a restart would read, whatever was done and however hastily."""
+"""Tests that the authority holds in memory what a restart would read, whatever was done and however hastily."""
 
 from __future__ import annotations
 

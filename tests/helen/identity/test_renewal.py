@@ -158,7 +158,7 @@ def test_revocation_ends_waiting_tokens(stage: Any, now: float) -> None:
 
 
 def test_revocation_while_the_disk_fails(stage: Any, now: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever revoked is told that it is not durable; until the next start it holds all the same."""
+    """The operator is told that it is not durable; until the next start it holds all the same."""
     agent = stage.enrol("web-1")
 
     def broken(db: sqlite3.Connection, *args: Any) -> None:
@@ -172,7 +172,7 @@ def test_revocation_while_the_disk_fails(stage: Any, now: float, monkeypatch: py
 
 
 def test_a_restart_remembers(stage: Any, stages: Callable[..., Any], now: float) -> None:
-    """Who is enrolled, revoked or retired, and the CA; an expired one that no grace admits says so."""
+    """It knows who is enrolled, revoked or retired, and the CA; an expired one that no grace admits says so."""
     old, revoked, brief = stage.enrol("web-1"), stage.enrol("web-2"), stage.enrol("web-3", now=now - 6 * DAY)
     new = stage.renew(old, "web-1", now=now + 1)
     stage.authority.seen(stage.authority.identify(new.certificate, now + 2), now + 2)
@@ -275,7 +275,7 @@ def test_refresh_renews_the_server_certificate(stage: Any, now: float) -> None:
 
 
 def test_refresh_with_a_broken_folder(stage: Any, now: float) -> None:
-    """What was in force stays so, and whoever asked gets the sentence."""
+    """The list in force stays so, and the caller gets the sentence."""
     before = stage.authority.material
     (stage.state / "ca" / "ca.key").chmod(0o644)
     with pytest.raises(StateError, match="chmod 600"):
@@ -285,7 +285,7 @@ def test_refresh_with_a_broken_folder(stage: Any, now: float) -> None:
 
 
 def test_refresh_keeps_a_revocation_that_is_on_its_way(stage: Any, now: float) -> None:
-    """What the folder's reading brings is older than what memory knows."""
+    """The folder's list, as read, is older than what memory knows."""
     agent = stage.enrol("web-1")
     reading = stage.authority.refresh(now)
     done = stage.authority.revoke("web-1", now)
@@ -428,7 +428,7 @@ def test_learning_from_another_helen(stage: Any, stages: Callable[..., Any], now
 
 
 def test_learning_takes_nothing_away(stage: Any, now: float) -> None:
-    """What another Helen says of a key that is known here changes neither its name nor its revocation."""
+    """Another Helen's word about a key that is known here changes neither its name nor its revocation."""
     agent = stage.enrol("web-1")
     stage.wait(stage.authority.revoke("web-1", now))
     lie = EnrolledCertificate(key_of(agent), "web-2", now, now + 99 * DAY)

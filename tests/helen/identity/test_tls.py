@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from OpenSSL import SSL
 from tls_client import ClientTLS
 from tls_talk import end, leaf, talk
+from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from twisted.internet.task import Clock
 from zope.interface import implementer
@@ -159,7 +160,7 @@ def test_a_twin_of_the_ca(material: Material, now: float) -> None:
 
 
 def test_the_client_sees_the_ca(material: Material) -> None:
-    """Helen sends her CA along: who joins by token compares its hash before it sends anything."""
+    """Helen sends its CA along: who joins by token compares its hash before it sends anything."""
     client = ClientTLS(material.bundle)
     client._context.set_verify(SSL.VERIFY_NONE)
     both = talk(ServerTLS(material), client)
@@ -210,13 +211,12 @@ def test_no_renegotiation(material: Material, now: float) -> None:
         connection.do_handshake()
     both.client.transport._flushSendBIO()
     both.pump.flush()
-    assert isinstance(both.client.end, SSL.Error)  # the answer is an alert, which this client takes for the end
-    assert "no renegotiation" in str(both.client.end)
+    assert (type(both.client.end), type(both.server.end)) == (ConnectionLost, ConnectionDone)  # cut, without an alert
 
 
 @pytest.mark.adversary(28)
 def test_two_cas_at_once(material: Material, tmp_path: Path, now: float) -> None:
-    """Agents of each get in, and Helen names both in her question."""
+    """Agents of each get in, and Helen names both in its question."""
     other = ca_files.prepare(tmp_path / "other", ["localhost"], now)
     tls = ServerTLS(attrs.evolve(material, trusted=(other.ca,)))
     for shown in (agent(material, now), agent(other, now)):

@@ -1,4 +1,4 @@
-"""What Helen makes of the pipeline's own words: nothing that makes no sense, and a line in `helen status`."""
+"""Tests what Helen makes of the pipeline's own words: nothing that makes no sense, and a line in `helen status`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import maybeDeferred
 
-from helen.cli.show import pipeline_line
+from helen.cli.shown.status import pipeline_line
 from helen.jobs import pipeline_status
 from helen.jobs.pipeline_status import MOST_BYTES, PipelineWatch, read, report_of
 

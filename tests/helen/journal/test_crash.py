@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from journal_running import Running
+from helen_running import wait_until
+from journal_running import PATIENCE, Running
 
 from helen.journal.verify import check_history, read_acked
 
@@ -22,8 +23,10 @@ STEPS = (
 RANDOM_ROUNDS = 6  # and two for each step: 22 kills in a usual run
 
 
-def run_victim(state: Path, seed: int, step: str = "-", count: int = 1, seconds: float = 30) -> int:
-    """Run one until it kills itself, or for `seconds` after its start; its exit status."""
+def run_victim(
+    state: Path, seed: int, step: str = "-", count: int = 1, seconds: float = PATIENCE, acks: bool = False
+) -> int:
+    """Run one until it kills itself, or for `seconds` after its start or its first `acks`; its exit status."""
     victim = subprocess.Popen(
         [sys.executable, VICTIM, state, str(seed), step, str(count)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -31,6 +34,9 @@ def run_victim(state: Path, seed: int, step: str = "-", count: int = 1, seconds:
     try:
         assert victim.stdout is not None
         assert victim.stdout.readline() == "open\n"
+        if acks:
+            held = (state / "acked").stat().st_size
+            wait_until(lambda: (state / "acked").stat().st_size > held, "acknowledgement")
         with contextlib.suppress(subprocess.TimeoutExpired):
             victim.wait(seconds)
     finally:
@@ -70,7 +76,7 @@ def test_killed_at_random(tmp_path: Path) -> None:
     rng = random.Random()  # another time each run; the seed of a failure doesn't make threads repeat
     results = [0]
     for seed in range(RANDOM_ROUNDS):
-        run_victim(tmp_path, seed, seconds=rng.uniform(0.005, 0.15))
+        run_victim(tmp_path, seed, seconds=rng.uniform(0.005, 0.15), acks=seed % 2 > 0)
         results.append(check(tmp_path))
     assert results == sorted(results)
     assert results[-1] > 0

@@ -233,7 +233,7 @@ def test_what_is_acknowledged_is_said_behind_the_sync(start: Callable[..., Runni
 
 @pytest.mark.adversary(53)
 def test_a_crash_while_the_disk_is_full(start: Callable[..., Running]) -> None:
-    """What was acked before is there, the half record isn't, and the numbers are dense."""
+    """Results that were acked before are there, the half record isn't, and the numbers are dense."""
     disk = SmallDisk()
     disk.truncate = lambda descriptor, size: None  # type: ignore[method-assign]  # killed before it could be cut
     running = start(QUICK, disk=disk)
@@ -366,7 +366,9 @@ from journal_running import Running, entry
 from helen.journal.limits import Limits
 running = Running(pathlib.Path(sys.argv[1]), limits=Limits(retry_seconds=0.05)).open()
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
-for number in range(1, 401):
+running.journal.append(entry(1))
+running.until_records(1)  # else one write could have all, and none would be stored
+for number in range(2, 401):
     running.journal.append(entry(number))
     time.sleep(0.0005)
 running.until(lambda: bool(running.troubles))
@@ -393,11 +395,12 @@ def test_the_kernels_own_limit(tmp_path: Path) -> None:
 
 
 def test_a_bug_is_not_silent(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that dies of anything says so."""
+    """A reader of records that fails says so, and Helen's log has the place."""
     monkeypatch.setattr("threading.excepthook", lambda arguments: None)
-    monkeypatch.setattr("helen.journal.writer.stored_result", lambda at, entry: 1 / 0)
+    monkeypatch.setattr("helen.journal.digest.stored_result", lambda at, entry: 1 / 0)
     running = start()
     running.journal.append(entry(1, content=blob()))
-    running.until(lambda: any(trouble.fatal for trouble in running.troubles))
+    with pytest.raises(ZeroDivisionError):
+        running.until(lambda: any(trouble.fatal for trouble in running.troubles))
     running.journal.close()  # the thread ends while its exception is still caught above
     assert "ZeroDivisionError" in running.troubles[0].sentence

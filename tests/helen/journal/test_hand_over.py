@@ -1,45 +1,58 @@
-"""Batches reach the caller's thread in order, a slice in each of its turns; without a caller the writer waits."""
+"""Durable groups reach the caller's thread in order, a slice in each of its turns, and acknowledgements first."""
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 
 import pytest
+from journal_running import entry
 
-from helen.journal import hand_over
-from helen.journal.hand_over import HandOver
+from helen.journal.hand_over import ACKS_OF_A_BATCH, HandOver
+from helen.journal.intake import Queued
 from helen.journal.values import Ack, Batch
 
 
 class Turns:
-    """The caller's thread: its calls wait for `turn`, and each batch takes `cost` seconds of its clock."""
+    """The caller's thread: its calls wait for `turn`, and each step takes `cost` seconds of its clock."""
 
     def __init__(self, cost: float) -> None:
         self.calls: deque[Callable[[], None]] = deque()
+        self.later: deque[Callable[[], None]] = deque()
         self.now, self.cost = 0.0, cost
-        self.taken: list[int] = []
+        self.taken: list[int | str] = []
         self.broken: set[int] = set()
         self.is_closing = False
-        self.made = HandOver(self.calls.append, self.take, lambda: self.is_closing, lambda: self.now)
+        self.made = HandOver(
+            self.calls.append, self.acked, self.digest, lambda: self.is_closing, self.later.append, lambda: self.now
+        )
 
-    def take(self, batch: Batch) -> None:
+    def acked(self, batch: Batch) -> None:
         self.now += self.cost
-        [ack] = batch.acks
-        self.taken.append(ack.sequence)
-        if ack.sequence in self.broken:
-            raise ValueError(ack.sequence)
+        self.taken.append(f"{batch.acks[0].sequence} to {batch.acks[-1].sequence}")
+
+    def digest(self, waiting: deque[Queued]) -> None:
+        self.now += self.cost
+        number = waiting.popleft().at
+        self.taken.append(number)
+        if number in self.broken:
+            raise ValueError(number)
 
     def send(self, *numbers: int) -> None:
-        for number in numbers:
-            self.made.send(Batch(acks=(Ack("web-1", "s", number),)))
+        self.made.records([Queued(b"", 0, number, entry(number), number) for number in numbers])
 
-    def turn(self) -> list[int]:
+    def acks(self, *numbers: int) -> None:
+        self.made.acks([Ack("web-1", "s", number) for number in numbers])
+
+    def turn(self) -> list[int | str]:
         """Do one turn, and return what was handed over in it."""
         before = len(self.taken)
-        self.calls.popleft()()
+        (self.calls or self.later).popleft()()
         return self.taken[before:]
+
+    @property
+    def waits(self) -> bool:
+        return bool(self.calls or self.later)
 
 
 @pytest.mark.parametrize(
@@ -51,19 +64,32 @@ class Turns:
     ],
 )
 def test_a_slice_in_each_turn(cost: float, turns: list[list[int]]) -> None:
-    """At least one batch, and in order; there is one call at a time, and none when nothing waits."""
+    """At least one step, and in order; one call waits at a time, further ones in rotation, and none in the end."""
     one = Turns(cost)
     one.send(1, 2, 3, 4, 5, 6, 7)
-    assert len(one.calls) == 1
+    assert (len(one.calls), len(one.later)) == (1, 0)
     for turn in turns:
-        assert one.made.has_some
         assert one.turn() == turn
-    assert (list(one.calls), one.made.has_some) == ([], False)
+        assert len(one.calls) == 0
+    assert not one.waits
     one.send(8)
-    assert (one.turn(), one.made.has_some) == ([8], False)
+    assert (one.turn(), one.waits) == ([8], False)
 
 
-def test_a_fault_with_one_batch_holds_up_no_other() -> None:
+def test_acks_come_before_all_records() -> None:
+    """This holds for acks of a group that became durable later, too: so many in a batch."""
+    one = Turns(0.003)
+    one.acks(1, 2)
+    one.send(1, 2)
+    assert one.turn() == ["1 to 2"]
+    one.acks(*range(3, 4 + ACKS_OF_A_BATCH))
+    one.send(3)
+    assert [one.turn() for _ in range(5)] == [["3 to 52"], ["53 to 53"], [1], [2], [3]]
+    one.acks()
+    assert not one.waits
+
+
+def test_a_fault_with_one_record_holds_up_no_other() -> None:
     """The caller hears of it, and has the next one in its next turn."""
     one = Turns(0.0)
     one.broken = {2}
@@ -71,31 +97,14 @@ def test_a_fault_with_one_batch_holds_up_no_other() -> None:
     with pytest.raises(ValueError, match="2"):
         one.turn()
     assert one.turn() == [3]
-    assert not one.made.has_some
+    assert not one.waits
 
 
 def test_all_at_the_end() -> None:
-    """What follows the end of the journal in the same thread finds nothing that waits."""
+    """A call after the end of the journal in the same thread finds nothing that waits."""
     one = Turns(0.003)
     one.send(1, 2, 3)
+    one.acks(1)
     one.is_closing = True
-    assert one.turn() == [1, 2, 3]
-    assert not one.calls
-
-
-def test_a_writer_waits_for_a_slow_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits has a bound, so that the backlog grows and reading stops; a journal that closes waits for nobody."""
-    monkeypatch.setattr(hand_over, "MOST_WAITING", 3)
-    one = Turns(0.003)
-    writer = threading.Thread(target=one.send, args=range(1, 10), daemon=True)
-    writer.start()
-    for number in range(1, 10):
-        while not one.calls:
-            writer.join(0.001)
-        assert one.turn() == [number]
-        assert one.made.sent - number <= 4
-    writer.join(60.0)
-    assert not writer.is_alive()
-    one.is_closing = True
-    one.send(*range(10, 20))
-    assert one.turn() == list(range(10, 20))
+    assert one.turn() == ["1 to 1", 1, 2, 3]
+    assert not one.waits

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from journal_running import NOW, Running, blob, entry, mark_of
 
 from helen.journal.disk import Disk
+from helen.journal.intake import RECORD_OVERHEAD
 from helen.journal.journal import Journal
 from helen.journal.limits import MIB, Limits
 from helen.journal.values import (
@@ -244,7 +246,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_no_result_is_a_trouble_of_the_journal(running: Running, start: Callable[..., Running], what: str) -> None:
-    """Each is a row like any other, through segments as well; what Helen says of her own health stays good (F50)."""
+    """Each is a row like any other, through segments as well; Helen's word about its own health stays good (F50)."""
     sequence, check_id, content = HOSTILE[what]
     running.journal.append(entry(sequence, check_id=check_id, content=content))
     running.journal.append(entry(1, agent="other"))
@@ -320,6 +322,27 @@ def test_backpressure(start: Callable[..., Running]) -> None:
     running.journal.close()
     running.until(lambda: running.high() == 4)
     assert (running.journal.full, running.journal.backlog_bytes) == (False, 0)
+
+
+def test_a_blob_that_waits_for_the_disk_is_held_once(start: Callable[..., Running]) -> None:
+    """Beside it there is less than what each record counts for; so the backlog tells what memory it takes."""
+    running = start(Limits(group_seconds=60))
+    running.journal.append(entry(1))
+    running.until_records(1)
+    entries = [entry(number, content=bytes([number]) * (MIB // 4)) for number in range(2, 10)]
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for each in entries:
+            assert running.journal.append(each)
+        held = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert held <= len(entries) * RECORD_OVERHEAD + 16_384
+    assert running.journal.backlog_bytes == len(entries) * (MIB // 4 + RECORD_OVERHEAD)
+    running.journal.close()
+    running.until(lambda: running.high() == 9)
+    assert [record.entry.blob for record in running.records[1:]] == [each.blob for each in entries]
 
 
 def test_close_writes_what_is_queued_and_is_quick(start: Callable[..., Running]) -> None:

@@ -94,7 +94,7 @@ def test_spools_per_agent_are_bounded() -> None:
 
 
 def test_skipping_remembers_what_was_skipped() -> None:
-    """What another Helen acked counts and is kept as such; skipping what is here already changes nothing."""
+    """Results that another Helen acked count and are kept as such; skipping what is here already changes nothing."""
     marks = Marks()
     for number in (1, 2, 3):
         marks.add("a", "s", number, number)

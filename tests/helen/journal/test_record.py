@@ -40,7 +40,7 @@ floors = st.builds(Floor, names, long_names, st.integers(1, 2**62))
 
 def encode(value: Entry | Change | Floor, at: int, salt: int = SALT) -> bytes:
     encoder = {Entry: encode_entry, Change: encode_change, Floor: encode_floor}[type(value)]
-    return encoder(value, at, salt)
+    return encoder(value, at, salt) + (value.blob if isinstance(value, Entry) else b"")
 
 
 def entry(sequence: int, content: bytes = b"{}") -> Entry:

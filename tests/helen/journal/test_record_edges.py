@@ -15,7 +15,8 @@ from journal_running import NOW, blob, entry
 
 from equus_protocol.result_fields import END_OF_TIME
 from helen.journal import columns, series
-from helen.journal.columns import CHANGES, RESULTS, Rows, change_batch, result_batch
+from helen.journal import rows as rows_module
+from helen.journal.columns import CHANGES, RESULTS, change_batch, result_batch
 from helen.journal.disk import Disk, report_passing
 from helen.journal.document import read_document
 from helen.journal.folder import Folder
@@ -36,6 +37,7 @@ from helen.journal.record import (
     read_header,
     scan,
 )
+from helen.journal.rows import Rows
 from helen.journal.series import MOST_PER_AGENT, OVERFLOW_CHECK_ID, Series
 from helen.journal.values import Change, Entry, Floor, JournalDamaged, Origin, StoredChange, StoredResult
 
@@ -53,7 +55,7 @@ GIVEN: list[Entry | Change | Floor] = [
 
 def encoded(value: Entry | Change | Floor, at: int, salt: int = SALT) -> bytes:
     if isinstance(value, Entry):
-        return encode_entry(value, at, salt)
+        return encode_entry(value, at, salt) + value.blob
     return encode_change(value, at, salt) if isinstance(value, Change) else encode_floor(value, at, salt)
 
 
@@ -91,7 +93,7 @@ def framed(body: bytes, salt: int = SALT, length: int | None = None) -> bytes:
 
 
 def test_records_of_unknown_form() -> None:
-    """Of another type, too short, or with names beyond their end."""
+    """Records of another type, too short, or with names beyond their end are refused."""
     good = encoded(GIVEN[0], 1)[FRAME_SIZE:]
     for body in (b"\x04" + good[1:], b"\x00" + good[1:], b"", good[:8], good[:20], good[: -len(b"blob") - 1]):
         with pytest.raises(BadRecord, match="a record of unknown form"):
@@ -156,8 +158,8 @@ def a_change(at: int, agent: str | None = "web1", check: str | None = "cpu") -> 
 
 def test_rows_become_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many rows, or so many bytes; the rest at the end."""
-    monkeypatch.setattr(columns, "BATCH_ROWS", 3)
-    monkeypatch.setattr(columns, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(rows_module, "BATCH_ROWS", 3)
+    monkeypatch.setattr(rows_module, "BATCH_BYTES", 10_000)
     rows = Rows(Series())
     assert (rows.results, rows.changes, rows.held_bytes) == (0, 0, 0)
     batches = []
@@ -178,10 +180,22 @@ def test_rows_become_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (rows.results, rows.changes) == (7, 7)
 
 
+def test_columns_are_counted_as_they_are_made() -> None:
+    """A WAL whose rows are too great is closed at that column: a batch may have the metrics of 256 KiB of blobs."""
+    rows = Rows(Series())
+    rows.extend([stored(at) for at in range(1, rows_module.BATCH_ROWS + 1)])
+    held = []
+    while rows.convert_some():
+        held.append(rows.held_bytes)
+    assert held[0] == 8 * rows_module.BATCH_ROWS  # `at`, a number of 64 bits
+    assert held == sorted(held) and held[-1] == rows._result_batches[0].nbytes
+    assert len(set(held)) > 10
+
+
 @pytest.mark.parametrize(("size", "batches"), [(4_999, [0, 0, 1]), (5_000, [0, 1, 1]), (10_000, [1, 2, 3])])
 def test_great_rows_become_batches_sooner(size: int, batches: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """By the bytes of their blobs."""
-    monkeypatch.setattr(columns, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(rows_module, "BATCH_BYTES", 10_000)
     rows, found = Rows(Series()), []
     for at in range(1, 4):
         rows.add(stored(at, b"x" * size))
@@ -252,7 +266,9 @@ def test_numbers_of_series() -> None:
     ]
     assert (len(names), names.names(), names._checks) == (3, [("a", "c"), ("a", "d"), ("b", "c")], ["y", "x", None])
     table = names.take_changes()
-    assert table is not None and table.num_rows == 3
+    names.number("c", "c", None)
+    assert table is not None and table().num_rows == 3  # as it was then
+    assert names.take_changes() is not None
     assert names.take_changes() is None
     names.number("a", "c", None)
     names.number("a", "c", "y")
@@ -333,6 +349,6 @@ def test_what_the_pipeline_has_published(tmp_path: Path, text: bytes | None, num
      "a WAL can't be written (words): later. Mount its filesystem for writing again; it is tried again each second."),
 ])  # fmt: skip
 def test_what_passes(number: int, said: str) -> None:
-    """What an operator can do."""
+    """The actions of an operator pass."""
     error: Any = OSError(number, "words")
     assert report_passing(error, "a WAL", "later") == said

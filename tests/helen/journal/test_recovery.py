@@ -1,4 +1,4 @@
-"""What a start makes of what it finds: torn tails, bad records, lost and repeated files."""
+"""Tests what a start makes of the files that it finds: torn tails, bad records, lost and repeated files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_torn_tail_at_every_byte(left: Path, tmp_path_factory: pytest.TempPath
 @pytest.mark.adversary(52)
 @pytest.mark.parametrize("zeros", [1, 5000])
 def test_a_zero_filled_tail(left: Path, start: Callable[..., Running], zeros: int) -> None:
-    """What a power cut leaves on some file systems."""
+    """A power cut leaves one on some file systems."""
     with wal(left).open("ab") as file:
         file.write(bytes(zeros))
     running = start()
@@ -223,7 +223,7 @@ def test_only_one_of_two_segments_is_written(left: Path, start: Callable[..., Ru
 
 
 def test_the_name_of_the_next_segment_is_taken(left: Path, start: Callable[..., Running]) -> None:
-    """What can't be read is never overwritten: the number counts as taken, which is said."""
+    """A file that can't be read is never overwritten: the number counts as taken, which is said."""
     taken = left / "history" / "segments" / "seg-00000001.parquet"
     taken.write_bytes(b"who wrote this?")
     running = start()
@@ -307,7 +307,7 @@ def test_damaged_series_stop_the_start(left: Path, start: Callable[..., Running]
 
 
 def test_temporary_files_are_swept(left: Path, start: Callable[..., Running]) -> None:
-    """What was never renamed was never promised."""
+    """A file that was never renamed was never promised."""
     journal, history = left / "journal", left / "history"
     ours = [journal / ".marks.json.1-1.tmp", history / ".series.parquet.1-1.tmp",
             history / "segments" / ".seg-00000001.parquet.1-1.tmp"]  # fmt: skip

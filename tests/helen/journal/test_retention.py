@@ -48,7 +48,7 @@ def test_what_may_go(found: list[SegmentFile], committed: int | None, expected: 
     st.lists(st.tuples(st.integers(0, 500), st.floats(-10, 200)), max_size=30), st.none() | st.integers(0, 40),
 )  # fmt: skip
 def test_always_the_oldest_and_never_the_newest(found: list, committed: int | None) -> None:
-    """What is deleted is a prefix of what is there, and nothing uncommitted while there is a pipeline."""
+    """The deleted segments are the oldest of those there, and nothing uncommitted while there is a pipeline."""
     segments = [SegmentFile(number, size, NOW - age * DAY) for number, (size, age) in enumerate(found, 1)]
     doomed = deletable(segments, committed, NOW, RULE)
     assert doomed == [file.number for file in segments[: len(doomed)]]
@@ -116,3 +116,19 @@ def test_segments_grow_old_by_the_settled_time(start: Callable[..., Running]) ->
     settled[0] = NOW + 300 * DAY
     running.journal.append(entry(7))
     running.until(lambda: running.names() == ["chg-00000005.parquet", "seg-00000007.parquet"])
+
+
+def test_in_the_first_run_of_a_folder(start: Callable[..., Running]) -> None:
+    """Its list of segments begins with the first of each kind, not with those that a start finds."""
+    one = Limits(results_per_segment=1, group_records=1)
+    running = start(one, settled=lambda: NOW + 300 * DAY, retention=Retention(keep_days_alone=10_000))
+    for number in range(1, 4):
+        running.journal.change("link", {"event": "up"}, "web1")
+        running.journal.append(entry(number))
+    running.until_segment(3)
+    assert [name for name in running.names() if name.startswith("seg")] == [f"seg-{n:08}.parquet" for n in (1, 2, 3)]
+    running.journal.retain(Retention())
+    running.journal.append(entry(4))
+    running.until(lambda: len(running.names()) == 2)
+    assert [name[:3] for name in running.names()] == ["chg", "seg"]
+    assert running.names()[1] == "seg-00000004.parquet"

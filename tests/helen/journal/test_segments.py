@@ -129,11 +129,12 @@ def test_segments_are_closed_by_bytes(start: Callable[..., Running]) -> None:
 
 def test_segments_are_closed_by_memory(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand metrics in 13 kB take more than that as rows, and that counts as well."""
-    monkeypatch.setattr("helen.journal.columns.BATCH_BYTES", 1)
+    monkeypatch.setattr("helen.journal.rows.BATCH_BYTES", 1)
     content = blob(metrics=[{"name": "a"}] * 1000)
     running = start(Limits(segment_bytes=10 * len(content), group_bytes=1))
     for number in range(1, 10):
         running.journal.append(entry(number, content=content))
+        running.until_records(number)
     running.until_segment(1)
     assert 1 <= pq.read_metadata(running.segments / "seg-00000001.parquet").num_rows < 9
 

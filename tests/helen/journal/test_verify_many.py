@@ -59,7 +59,7 @@ def test_what_two_have_counts_once(helen: Start) -> None:
 
 
 def test_a_result_that_fell_between_two(helen: Start) -> None:
-    """Each Helen for herself sees nothing wrong."""
+    """Each Helen by itself sees nothing wrong."""
     states = moved(helen, 6, 7, first=6)
     assert [check_history(state).problems for state in states] == [(), ()]
     assert check_together(states).problems == ("web1 s1: sequences 4 to 5 are acknowledged, and in no history.",)

@@ -108,7 +108,7 @@ def test_where_a_spool_begins(tmp_path: Path, cut_off: bool, high: int, ranges: 
 def test_what_is_lost(
     tmp_path: Path, present: list[int], high: int, elsewhere: list[Any], acked: int, problems: list[str]
 ) -> None:
-    """What was acknowledged, by Helen's marks or by the list; another hole needs a gap record."""
+    """A lost result is one that was acknowledged, by Helen's marks or by the list; another hole needs a gap record."""
     one, marks = check(tmp_path), Marks()
     marks.load([("web1", "s1", high, 0, [], elsewhere)])
     for number in present:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import errno
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +16,14 @@ from attrs import evolve
 from journal_running import blob, entry
 
 from helen.journal import writer as writer_module
+from helen.journal.digest import Digest
 from helen.journal.disk import Disk
 from helen.journal.folder import Folder
-from helen.journal.intake import RECORD_OVERHEAD, Intake
+from helen.journal.hand_over import HandOver
+from helen.journal.intake import RECORD_OVERHEAD, Intake, Queued
 from helen.journal.limits import Limits
 from helen.journal.marks import Marks
+from helen.journal.numbering import Numbering
 from helen.journal.recovery import State
 from helen.journal.retention import Retention
 from helen.journal.sealer import Sealer, _SegmentList
@@ -61,19 +68,35 @@ class Stage:
         self.closed: list[Any] = []
         self.batches: list[Batch] = []
         self.troubles: list[Trouble] = []
+        self.calls: deque[Callable[[], None]] = deque()
         state = State(Snapshot(), Marks(), Series(), 0, 1)
+        self.numbering = Numbering(self.folder, state, self.limits, self.intake, self.troubles.append)
+        self.digest = Digest(
+            self.intake, state.series, self.limits, SimpleNamespace(put=self.closed.append),  # type: ignore[arg-type]
+            self.batches.append, self.numbering.close_wal, state.wal, self.troubles.append,
+        )  # fmt: skip
+        hand_over = HandOver(self.calls.append, self.batches.append, self.digest.take, lambda: True)
         self.writer = Writer(
-            self.folder, self.intake, state, self.limits, SimpleNamespace(put=self.closed.append),  # type: ignore[arg-type]
-            self.batches.append, self.troubles.append,
+            self.folder, self.intake, self.numbering.wal, self.limits, hand_over, self.numbering.close_wal,
+            self.troubles.append,
         )  # fmt: skip
 
     def push(self, *records: Entry | Change | Floor, size: int = 0) -> None:
         for record in records:
-            self.intake.push(record, size)
+            if isinstance(record, Entry):
+                self.numbering.entry(record, size)
+            elif isinstance(record, Change):
+                self.numbering.change(record)
+            else:
+                self.numbering.floor(record)
 
     def turn(self, *records: Entry | Change | Floor, size: int = 0) -> bool:
+        """Let records come, and the writer take a group; then the caller's thread has its turns."""
         self.push(*records, size=size)
-        return self.writer._turn()
+        goes_on = self.writer._turn() if len(self.intake) or self.intake.closing else True
+        while self.calls:
+            self.calls.popleft()()
+        return goes_on
 
     def acks(self) -> list[tuple[str, int]]:
         return [(ack.spool, ack.sequence) for batch in self.batches for ack in batch.acks]
@@ -96,6 +119,10 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         each.folder.unlock()
 
 
+def queued(number: int, size: int) -> Queued:
+    return Queued(b"", size, number, entry(number), number)
+
+
 def change(kind: str = "link") -> Change:
     return Change(kind, 1.0, "web1", None, b"{}")
 
@@ -111,7 +138,7 @@ def test_a_group_is_acked_and_then_handed_over(stage: Any) -> None:
         (2, []), (0, [1, 2, 3, 5]),
     ]  # fmt: skip
     assert one.acks() == [("s1", 2), ("s2", 4)]
-    assert (one.writer._at, one.writer.refused, one.intake.backlog_bytes, one.disk.steps) == (
+    assert (one.numbering.at, one.numbering.refused, one.intake.backlog_bytes, one.disk.steps) == (
         5, 0, 0, ["wal-written", "wal-synced"],
     )  # fmt: skip
 
@@ -125,7 +152,7 @@ def test_what_was_there_already_is_acked_again_and_not_written(stage: Any) -> No
     assert one.turn(entry(1), Floor("web1", "s1", 2), Floor("web1", "s1", 1))
     assert (one.acks(), one.records(), one.disk.steps) == ([("s1", 1)], [], [])
     one.turn(Floor("web1", "s1", 3))
-    assert (one.writer._at, one.acks()[-1]) == (2, ("s1", 2))
+    assert (one.numbering.at, one.acks()[-1]) == (2, ("s1", 2))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +166,7 @@ def test_a_spool_is_acked_by_the_name_that_its_agent_uses(stage: Any, spool: str
 
 
 def test_a_hole_is_not_acked(stage: Any) -> None:
-    """What came is kept; the ack waits for what is missing."""
+    """The results that came are kept; the ack waits for the missing ones."""
     one = stage()
     one.turn(entry(2))
     assert (one.acks(), one.records()) == ([], [1])
@@ -151,13 +178,13 @@ def test_what_cannot_be_counted_is_dropped_and_said_once(stage: Any) -> None:
     """With the spool's name; it is counted each time."""
     one = stage()
     one.turn(entry(0), entry(-1), entry(1))
-    assert (one.writer.refused, one.records()) == (2, [1])
+    assert (one.numbering.refused, one.records()) == (2, [1])
     assert one.troubles == [
         Trouble("A sequence of web1's spool s1 can't be counted: dropped, and not acknowledged.", part=REFUSING)
     ]
     assert [each.part for each in one.troubles] == [REFUSING]
     one.turn(change(), entry(2))
-    assert (one.writer.refused, one.records()) == (2, [1, 2, 3])
+    assert (one.numbering.refused, one.records()) == (2, [1, 2, 3])
 
 
 @pytest.mark.parametrize(("most", "sizes"), [(1, [1, 1, 1, 1, 1]), (2, [2, 2, 1]), (5, [5]), (6, [5])])
@@ -189,16 +216,16 @@ def test_room_of_a_segment_is_what_it_has_left(stage: Any) -> None:
         before = len(one.intake)
         one.turn()
         taken.append(before - len(one.intake))
-    assert (taken, len(one.closed)) == ([3, 1, 3], 1)
+    assert (taken, len(one.closed)) == ([3, 2, 3], 1)  # the end of the segment is queued, too
 
 
 def test_the_end_of_the_queue(stage: Any) -> None:
-    """What is queued is still written; then the writer ends."""
+    """Queued records are still written; then the writer ends."""
     one = stage()
     one.push(entry(1))
     one.intake.close()
-    assert one.writer._turn() is True
-    assert one.writer._turn() is False
+    assert one.turn() is True
+    assert one.turn() is False
     assert one.records() == [1]
 
 
@@ -237,21 +264,21 @@ def test_few_results_wait_longer(stage: Any, count: int, size: int, ago: float, 
     one.push(*(entry(number) for number in range(1, count + 1)), size=size)
     one.writer._let_a_group_grow()
     assert waited == ([] if waits is None else [pytest.approx(waits)])
-    one.intake.push_urgent(change(), 10)
+    one.push(change())
     waited.clear()
     one.writer._let_a_group_grow()
     assert waited == []
-    taken, _ = one.intake.take(10**6, 10**3)
+    taken = one.intake.take(10**6, 10**3)
     assert (len(taken), one.intake.is_urgent) == (count + 1, False)
 
 
 def test_an_urgent_record_that_is_left_stays_urgent() -> None:
     """The end of a segment cuts a group: what is left must not wait with the calm ones."""
     intake = Intake()
-    intake.push(entry(1), 10)
-    intake.push_urgent(change(), 10)
-    assert (len(intake.take(10**6, 1)[0]), intake.is_urgent) == (1, True)
-    assert (len(intake.take(10**6, 1)[0]), intake.is_urgent) == (1, False)
+    intake.push(queued(1, 10))
+    intake.push(queued(2, 10), is_urgent=True)
+    assert (len(intake.take(10**6, 1)), intake.is_urgent) == (1, True)
+    assert (len(intake.take(10**6, 1)), intake.is_urgent) == (1, False)
 
 
 def test_great_records_end_the_wait_for_urgent_ones() -> None:
@@ -259,23 +286,64 @@ def test_great_records_end_the_wait_for_urgent_ones() -> None:
     intake, waits = Intake(), []
     wake = intake._wake
     intake._wake = SimpleNamespace(clear=wake.clear, set=wake.set, wait=lambda seconds: waits.append(seconds))  # type: ignore[assignment]
-    intake.push(entry(1), 100)
+    intake.push(queued(1, 100))
     intake.wait_for_urgent(0.5, 1_000)
-    intake.push(entry(2), 1_000)  # before the wait
+    intake.push(queued(2, 1_000))  # before the wait
     intake.wait_for_urgent(0.5, 1_000)
     assert (waits, wake.is_set()) == ([0.5], False)
-    intake.take(10**6, 10)
-    intake.done(100 + 1_000 + 2 * RECORD_OVERHEAD)
+    assert len(intake.take(10**6, 10)) == 2
     during = []
 
     def wait(seconds: float) -> None:
         for number in (3, 4):
-            intake.push(entry(number), 1_000 - RECORD_OVERHEAD - 500)
+            intake.push(queued(number, 1_000 - RECORD_OVERHEAD - 500))
             during.append(wake.is_set())
 
     intake._wake.wait = wait  # type: ignore[method-assign]
     intake.wait_for_urgent(0.5, 1_000)
     assert during == [False, True]
+
+
+@pytest.mark.parametrize("is_urgent", [False, True])
+def test_a_thread_that_waits_is_woken_once(is_urgent: bool) -> None:
+    """Setting an event costs more calls than the rest of a push, and the thread may wait for the interpreter."""
+    intake, sets = Intake(), []
+    wake = intake._wake
+
+    def wait(seconds: float | None) -> None:
+        for number in range(10):
+            intake.push(queued(number + 1, 10), is_urgent=is_urgent)
+
+    intake._wake = SimpleNamespace(clear=wake.clear, set=lambda: sets.append(wake.set()), wait=wait)  # type: ignore[assignment]
+    assert intake.wait(None) and len(sets) == 1
+    assert len(intake.take(10**6, 10)) == 10
+    intake.push(queued(11, 10), is_urgent=is_urgent)  # nobody waits
+    assert len(sets) == 1
+    intake._wake.wait = lambda seconds: pytest.fail("one record is there")  # type: ignore[method-assign]
+    assert intake.wait(None)
+
+
+def test_no_record_is_left_asleep() -> None:
+    """Two threads that change places as often as Python lets them: each record is taken, though no wait has an end."""
+    intake, taken, most = Intake(), [], 3_000
+
+    def take() -> None:
+        while len(taken) < most:
+            if intake.wait(None):
+                intake.wait_for_urgent(1e-6, 10**6)
+                taken.extend(intake.take(10**6, 7))
+
+    thread = threading.Thread(target=take, daemon=True)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        for number in range(most):
+            intake.push(queued(number + 1, 10), is_urgent=number % 3 == 0)
+        thread.join(60.0)
+    finally:
+        sys.setswitchinterval(before)
+    assert [each.at for each in taken] == list(range(1, most + 1)) and not thread.is_alive()
 
 
 # ------------------------------------------------------------------------------------------------ the disk
@@ -304,7 +372,7 @@ def test_no_space_until_the_end(stage: Any) -> None:
     one.disk.errors["write"] = [OSError(errno.ENOSPC, "No space left on device")] * 3
     one.writer.stop()
     assert one.turn(entry(1)) is False
-    assert (one.batches, one.intake.backlog_bytes, len(one.troubles)) == ([], 0, 1)
+    assert (one.batches, one.intake.backlog_bytes, len(one.troubles)) == ([], RECORD_OVERHEAD, 1)
 
 
 @pytest.mark.parametrize(("call", "said"), [("write", "Writing {} failed"), ("sync", "fsync of {} failed")])
@@ -314,7 +382,7 @@ def test_a_disk_that_fails_ends_it(stage: Any, call: str, said: str) -> None:
     one.disk.errors[call] = [OSError(errno.EIO, "Input/output error")]
     with pytest.raises(_Broken, match=said.format(one.folder.wal(1))):
         one.turn(entry(1))
-    assert (one.batches, one.intake.backlog_bytes) == ([], 0)
+    assert (one.batches, one.intake.backlog_bytes) == ([], RECORD_OVERHEAD)
     one.disk.errors[call] = [OSError(errno.EIO, "Input/output error")]
     one.push(entry(2))
     one.writer._run()
@@ -327,7 +395,7 @@ def test_a_disk_that_fails_ends_it(stage: Any, call: str, said: str) -> None:
 DUE = [  # (limits, records of one group, closed)
     ({"results_per_segment": 3}, [entry(1), entry(2)], False), ({"results_per_segment": 2}, [entry(1), entry(2)], True),
     ({"changes_per_segment": 3}, [change(), change()], False), ({"changes_per_segment": 2}, [change(), change()], True),
-    ({"results_per_segment": 2}, [entry(1), change()], False), ({"segment_bytes": 100}, [entry(1)], True),
+    ({"results_per_segment": 2}, [entry(1), change()], False), ({"segment_bytes": 80}, [entry(1)], True),
     ({"segment_bytes": 1_000_000}, [entry(1)], False),
 ]  # fmt: skip
 
@@ -337,21 +405,24 @@ def test_when_a_wal_is_full(stage: Any, limits: dict[str, Any], records: list[An
     """By results, by changes, or by bytes."""
     one = stage(**limits)
     one.turn(*records)
-    assert (len(one.closed) == 1, one.writer._wal.number) == (closed, 2 if closed else 1)
+    number = 2 if closed else 1
+    assert (len(one.closed) == 1, one.writer._wal.number, one.numbering.wal.number) == (closed, number, number)
 
 
-def test_a_wal_that_is_just_full_by_bytes(stage: Any) -> None:
-    """Its file's, or those of its rows in memory."""
+def test_a_wal_that_is_just_full_by_bytes(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records', or those of its rows in memory, which are known once a batch of them is converted."""
     one = stage()
     one.turn(entry(1))
-    size = one.writer._wal.size
-    for most, is_due in ((size + 1, False), (size, True)):
-        one.writer._limits = evolve(one.limits, segment_bytes=most)
-        assert one.writer._is_due() is is_due
-    one.writer._rows.held_bytes = size + 500
-    for most, is_due in ((size + 501, False), (size + 500, True)):
-        one.writer._limits = evolve(one.limits, segment_bytes=most)
-        assert one.writer._is_due() is is_due
+    size = one.numbering._bytes
+    for most, following in ((2 * size + 1, 1), (3 * size, 2)):
+        one.numbering._limits = evolve(one.limits, segment_bytes=most)
+        one.turn(entry(following + 1))
+        assert (one.numbering.wal.number, len(one.closed)) == (following, following - 1)
+    monkeypatch.setattr("helen.journal.rows.BATCH_ROWS", 1)
+    for most, number in ((10**6, 2), (1, 3)):
+        one.digest._limits = evolve(one.limits, segment_bytes=most)
+        one.turn(entry(number + 2))
+        assert one.numbering.wal.number == number
 
 
 @pytest.mark.parametrize(
@@ -360,12 +431,14 @@ def test_a_wal_that_is_just_full_by_bytes(stage: Any) -> None:
 def test_a_wal_has_so_long(stage: Any, later: float, left: float, is_due: bool) -> None:
     """From its first record on; without one it is never due."""
     one = stage()
-    assert (one.writer._seconds_left(), one.writer._is_due()) == (None, False)
+    assert one.writer._seconds_left() is None
     one.turn(entry(1))
     one.now += later
-    assert (one.writer._seconds_left(), one.writer._is_due()) == (left, is_due)
-    one.turn(entry(2))
-    assert len(one.closed) == is_due
+    assert one.writer._seconds_left() == left
+    one.turn(entry(2))  # then it is asked for the end of it
+    assert (len(one.intake), one.writer._seconds_left() is None) == (is_due, is_due)
+    one.turn()
+    assert (len(one.closed), one.numbering.wal.number) == (is_due, 1 + is_due)
 
 
 def test_what_a_closed_wal_takes_along(stage: Any) -> None:
@@ -376,8 +449,8 @@ def test_what_a_closed_wal_takes_along(stage: Any) -> None:
     (closed,) = one.closed
     assert (closed.number, closed.at, closed.rows.results, closed.rows.changes) == (1, 3, 2, 1)
     assert closed.marks == [("web1", "s1", 2, 3, [], [])]
-    assert closed.series.to_pylist() == [{"series_id": 0, "agent": "web1", "check_id": "cpu", "check": None}]
-    assert (one.writer._wal.number, one.writer._rows.results, one.writer._first_at) == (2, 0, None)
+    assert closed.series().to_pylist() == [{"series_id": 0, "agent": "web1", "check_id": "cpu", "check": None}]
+    assert (one.writer._wal.number, one.digest._rows.results, one.writer._first_at) == (2, 0, None)
     one.now += 99.0
     one.turn(entry(3), entry(4))
     assert [(each.number, each.at, each.series) for each in one.closed[1:]] == [(2, 5, None)]
@@ -435,7 +508,7 @@ def test_space_for_segments_is_waited_for(stage: Any) -> None:
 
 
 def test_a_list_of_segments_follows_the_folder(tmp_path: Path) -> None:
-    """Each that was made since, as long as there is no hole; an empty list stays empty."""
+    """Each that was made since, as long as there is no hole; an empty one begins with the newest."""
     path = lambda number: tmp_path / str(number)  # noqa: E731
     for number, size in ((3, 10), (4, 20)):
         path(number).write_bytes(b"x" * size)
@@ -444,31 +517,33 @@ def test_a_list_of_segments_follows_the_folder(tmp_path: Path) -> None:
     assert found.files[0].closed == path(3).stat().st_mtime
     for number in (5, 6, 8):
         path(number).write_bytes(b"")
-    found.look()
+    found.look(6)
     assert [each.number for each in found.files] == [3, 4, 5, 6]
     nothing = _SegmentList.of([], path, "committed")
-    nothing.look()
+    nothing.look(0)  # none is made yet
     assert nothing.files == []
+    nothing.look(5)
+    assert [each.number for each in nothing.files] == [5, 6]
 
 
 # ------------------------------------------------------------------------------------------------ the intake
 
 
-def test_the_intake_counts_what_is_not_handed_over_yet() -> None:
-    """Each record with what it costs besides its blob."""
+def test_the_intake_counts_what_is_not_delivered_yet() -> None:
+    """Each record with what it costs besides its blob; the writer counts what it has taken."""
     intake = Intake()
     assert (intake.backlog_bytes, len(intake), intake.closing, intake.wait(0.0)) == (0, 0, False, False)
-    intake.push(change(), 100)
-    intake.push(change(), 0)
+    intake.push(queued(1, 100))
+    intake.push(queued(2, 0))
     assert (intake.backlog_bytes, len(intake), intake.wait(None)) == (100 + 2 * RECORD_OVERHEAD, 2, True)
-    taken, size = intake.take(10**9, 1)
-    assert (len(taken), size, len(intake), intake.backlog_bytes) == (1, 612, 1, 1_124)
-    intake.done(size)
-    assert intake.backlog_bytes == 512
-    assert intake.take(0, 9) == ([], 0) and intake.take(9, 0) == ([], 0)
-    taken, size = intake.take(1, 9)
-    intake.done(size)
-    assert (len(taken), size, intake.backlog_bytes, intake.wait(0.0)) == (1, 512, 0, False)
+    (first,) = intake.take(10**9, 1)
+    assert (first.size, len(intake), intake.backlog_bytes, intake.queued_bytes) == (612, 1, 1_124, 512)
+    intake.done(first)
+    assert (intake.backlog_bytes, intake.count_in, intake.count_out) == (512, 2, 1)
+    assert intake.take(0, 9) == [] and intake.take(9, 0) == []
+    (second,) = intake.take(1, 9)
+    intake.done(second)
+    assert (second.size, intake.backlog_bytes, intake.queued_bytes, intake.wait(0.0)) == (512, 0, 0, False)
     intake.close()
     assert (intake.closing, intake.wait(None)) == (True, False)
 

@@ -181,7 +181,7 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
 def test_the_names_of_a_server(
     monkeypatch: pytest.MonkeyPatch, names: list[str], listen: str, hosts: tuple[str, ...]
 ) -> None:
-    """Those given, the machine's own, the address if it is one, and the loopback."""
+    """The certificate has the names given, the machine's own, the address if it is one, and the loopback."""
     monkeypatch.setattr("socket.gethostname", lambda: "Box")
     assert ca_files.server_hosts(names, listen) == hosts
 

@@ -141,7 +141,7 @@ def test_nothing_outlives_its_ca() -> None:
 
 
 def test_renewal_is_due_at_two_thirds() -> None:
-    """Of the time between issue and end."""
+    """It is due at two thirds of the time between issue and end."""
     assert certificates.renew_after(T0, T0 + 9 * DAY) == T0 + 6 * DAY
 
 
@@ -219,7 +219,7 @@ def tampered(request_of: Callable[..., str]) -> str:
 
 
 def test_a_request_signed_by_somebody_else(request_of: Callable[..., str]) -> None:
-    """Whoever asks must hold the key."""
+    """A host that asks must hold the key."""
     with pytest.raises(BadRequest):
         certificates.key_of_request(tampered(request_of))
 

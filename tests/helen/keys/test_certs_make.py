@@ -90,7 +90,7 @@ def test_another_host(pki: Path) -> None:
 
 
 def test_an_agent_is_no_server(pki: Path) -> None:
-    """Who takes over an agent cannot play Helen with its certificate."""
+    """An attacker on an agent cannot play Helen with its certificate."""
     server, client = contexts(pki)
     server.load_cert_chain(pki / "web-1.pem", pki / "web-1.key")
     client.check_hostname = False
@@ -167,7 +167,7 @@ def test_the_script_itself(tmp_path: Path) -> None:
 
 
 def test_helen_takes_them(pki: Path, stages: Callable[..., Any], tmp_path: Path, now: float) -> None:
-    """As the README says: the CA as her own, the agent's certificate in admitted/."""
+    """As the README says: the CA as its own, the agent's certificate in admitted/."""
     folder = tmp_path / "state" / "ca"
     (folder / "admitted").mkdir(parents=True)
     for name in ("ca.pem", "ca.key"):

@@ -1,4 +1,4 @@
-"""What is an Equus that agents can take."""
+"""Tests which files are an Equus that agents can take."""
 
 from __future__ import annotations
 

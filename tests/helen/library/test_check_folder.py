@@ -61,7 +61,7 @@ def test_a_name_that_no_check_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_SET"])
 def test_a_set_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """What is beyond is left out, and named."""
+    """Files beyond the bound are left out, and named."""
     monkeypatch.setattr(check_folder, limit, 2)
     for name in "abc":
         (tmp_path / f"{name}.lua").write_text("x")
@@ -174,7 +174,7 @@ def test_the_poll_alone(watched: Watched) -> None:
 
 
 def test_a_change_right_after_the_start(watched: Watched) -> None:
-    """Whoever read the folder before that has not seen it."""
+    """A look at the folder before that has not seen it."""
     (watched.folder / "a.lua").touch()
     watched.run(3)
     assert len(watched.told) == 1

@@ -104,7 +104,7 @@ def test_a_given_test_takes_the_place_of_that_of_the_folder(drafts: DraftLint, l
 
 
 def test_a_library_is_judged_with_all_checks(drafts: DraftLint, lint: Lint, told: Told) -> None:
-    """Those that it breaks are in the answer, those that are well are not."""
+    """The answer has the checks that it breaks, and not those that are well."""
     judge(drafts, told, files={"lib/x.lua": b"warn"})
     assert lint.asked[0].keys() == {"a.lua", "b.lua", "lib/x.lua"}
     lint.answer()
@@ -141,6 +141,17 @@ def test_a_newer_draft_takes_the_place_of_one_that_waits(drafts: DraftLint, lint
     assert [type(each) for each in told.errors] == [Superseded]
     lint.answer()
     assert len(told.values) == 2
+
+
+def test_hundreds_of_drafts_that_wait(drafts: DraftLint, lint: Lint, told: Told) -> None:
+    """Each but the first and the newest is told, and the caller's next draft has its turn."""
+    for number in range(300):
+        judge(drafts, told, b"%d" % number)
+    lint.answer()
+    assert [asked["a.lua"] for asked in lint.asked] == [b"0", b"299"]
+    assert [type(each) for each in told.errors] == [Superseded] * 298
+    lint.answer()
+    assert len(told.values) == 2 and drafts._lanes == {}
 
 
 def test_two_callers_do_not_wait_for_each_other_and_a_third_does(

@@ -1,4 +1,6 @@
-"""Who signs check sets, over time: roots on disk, what agents are given of them, keys that change here or elsewhere."""
+"""Tests who signs check sets, over time: roots on disk, what agents are given of them, keys that change here or
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def done(coroutine: Any) -> Any:
-    """What comes of it; nothing here waits."""
+    """Return the outcome; nothing here waits."""
     results: list[Any] = []
     Deferred.fromCoroutine(coroutine).addBoth(results.append)
     if isinstance(results[0], BaseException) or hasattr(results[0], "raiseException"):
@@ -74,7 +76,7 @@ def following(
 
 
 def test_the_first_start_makes_a_root(tmp_path: Path, clock: Clock) -> None:
-    """Of the key beside Helen; both keys for her eyes alone; the next start finds it all again."""
+    """It is made of the key beside Helen; only Helen can read the two keys; the next start finds it all again."""
     ring = keyring.load(tmp_path, None, clock)
     [own] = ring.private
     assert (ring.root.version, list(ring.root.keys), ring.root.threshold) == (1, [key_id(own.public_key())], 1)
@@ -178,7 +180,7 @@ def test_a_crash_during_a_renewal(tmp_path: Path, clock: Clock, monkeypatch: pyt
 
 
 def test_from_helens_key_to_two_elsewhere(tmp_path: Path, clock: Clock) -> None:
-    """Helen adds the signature of the key that she gives up, and signs nothing from then on."""
+    """Helen adds the signature of the key that it gives up, and signs nothing from then on."""
     ring = keyring.load(tmp_path, None, clock)
     done(ring.follow(following(ring, [ANNA, BERT], [ANNA, BERT], 2)))
     assert (ring.root.version, ring.root.threshold, ring.private) == (2, 2, ())

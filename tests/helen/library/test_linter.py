@@ -153,7 +153,7 @@ def test_it_cannot_be_started(reactor: Reactor, linter: Linter, inbox: Inbox, tm
 
 
 def test_helen_stops(reactor: Reactor, linter: Linter) -> None:
-    """What is running is ended with her."""
+    """A run is ended with it."""
     linter({"cpu.lua": b""})
     linter.stop()
     assert reactor.signals == ["KILL"]

@@ -1,4 +1,4 @@
-"""What is known of the shipped checks without asking lint is what lint says of them, and holds for a whole set only."""
+"""Tests that the verdicts stored with the shipped checks are those of lint, and hold for a whole set only."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_file_is_known_with_all_that_it_requires(files: dict[str, FileEntry], 
 
 @pytest.mark.parametrize("content", [None, b"", b"[]", b"{}", b'{"files": 3}', b"\xff"])
 def test_of_a_damaged_installation_nothing_is_known(tmp_path: Path, content: bytes | None) -> None:
-    """She starts all the same, asks lint, and says what to do."""
+    """Helen starts all the same, asks lint, and says what to do."""
     path = tmp_path / "verdicts.json"
     if content is not None:
         path.write_bytes(content)

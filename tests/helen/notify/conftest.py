@@ -22,7 +22,7 @@ def pump() -> Iterator[Pump]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a channel makes in a thread is made in the test's own."""
+    """Run in the test's own thread what a channel would do in another one."""
     monkeypatch.setattr("helen.notify.attempt.deferToThread", maybeDeferred)
 
 

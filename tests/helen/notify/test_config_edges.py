@@ -224,7 +224,7 @@ def test_addresses(sender: str, to: str, count: int) -> None:
     ("HOST", False), ("Connection", False), ("Transfer-Encoding", False), ("Content-Length", False), ("Accept", True),
 ])  # fmt: skip
 def test_headers(name: str, is_taken: bool) -> None:
-    """Those that we set ourselves can't be set."""
+    """A header that Helen sets itself can't be set."""
     assert (faults(HOOK + f"headers={{ {name} = 'v' }}\n") == []) is is_taken
 
 

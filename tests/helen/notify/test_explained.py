@@ -1,4 +1,4 @@
-"""What became of a decision is in the answer of `helen explain`, in the order in which it was decided."""
+"""Tests that the answer of `helen explain` has the outcome of each decision, in the order of decisions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_notices_are_explained() -> None:
     ]
     lines = explain(Facts("a", "c", 100.0, None, Rule(), changes=past))["why_no_alert"]
     assert [(line["at"], line["text"]) for line in lines] == [
-        (10.0, "told: problem, critical (so)"),
+        (10.0, "due: problem, critical (so)"),
         (12.0, "hook (rule night): problem grouped: goes out in 10 s"),
         (13.0, "hook (rule night): problem failed, it is tried again: 500 no"),
         (14.0, "hook (rule night): problem sent, try 3: 200 OK"),

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from telling import WALL, Scene, alert
 
-from helen.notify.grouping import Groups, Limits
+from helen.notify.group import Limits
+from helen.notify.grouping import Groups
 from helen.notify.messages import Message
 from helen.notify.routing import Destination, Timing
 
@@ -118,7 +119,7 @@ def test_receivers_that_know_alerts_by_labels_hear_that_the_old_ones_are_over() 
 
 
 def test_a_rate_delays_and_drops_nothing() -> None:
-    """What is over it goes into one later message, and the delay is written down once."""
+    """Alerts over the rate go into one later message, and the delay is written down once."""
     scene = Scene(Timing(0.0, 1.0, 600.0))
     scene.limits = Limits({"hook": (2, 100.0)})
     for at, name in enumerate(("a/c", "b/c", "c/c", "d/c")):
@@ -150,7 +151,7 @@ def test_a_full_outbox_keeps_groups_waiting() -> None:
 
 
 def test_a_channel_that_is_gone() -> None:
-    """What waited for it is dropped, with a reason; the rest of it is forgotten."""
+    """Alerts that waited for it are dropped, with a reason; the rest of it is forgotten."""
     scene = Scene()
     scene.take(alert("a/c"), "hook", "mail")
     notes = scene.groups.forget("hook")
@@ -173,7 +174,7 @@ def put_away(groups: Groups, store: dict[str, object], now: float = float("inf")
     made.restore(
         [json.loads(each) for each in store.values() if isinstance(each, str)],
         [(each[0], json.loads(each[1]), each[2], each[3]) for each in store.values() if isinstance(each, tuple)],
-        [(channel, at) for channel, times in groups._sent.items() for at in times],
+        groups.sent(),
         now,
         stepped,
     )
@@ -240,7 +241,7 @@ def test_more_than_one_message_holds() -> None:
 
 @pytest.mark.parametrize("by", [-40 * 86_400.0, -7_200.0, 75.0, 7_200.0])
 def test_a_clock_that_is_set_moves_intervals_and_rates(by: float) -> None:
-    """What was to go out in so many seconds does, whatever the clock says by then (F3)."""
+    """A message that was to go out in so many seconds does, whatever the clock says by then (F3)."""
     scene = Scene()
     scene.limits = Limits({"hook": (2, 300.0)})
     scene.take(alert("a/c"), "hook")

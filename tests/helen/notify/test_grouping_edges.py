@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from telling import WALL, Scene, alert
 
-from helen.notify import grouping
-from helen.notify.grouping import Changed, Entry, Group, Groups, Limits, Note, group_key
+from helen.notify import group_messages
+from helen.notify.group import Changed, Entry, Group, Limits, Note, group_key
+from helen.notify.grouping import Groups
 from helen.notify.messages import Message, message_id
 from helen.notify.routing import Destination, Timing
 
@@ -182,7 +183,7 @@ def test_without_a_rate_nothing_is_counted() -> None:
         for at in range(3):
             put(groups, f"a{at}/c", float(at), timing)
             assert len(told(groups, float(at), Limits(rates))) == 1
-        assert len(groups._sent["hook"]) == 1
+        assert len(groups.sent()) == 1
 
 
 # ------------------------------------------------------------------------------------------------ sizes
@@ -190,7 +191,7 @@ def test_without_a_rate_nothing_is_counted() -> None:
 
 @pytest.fixture
 def _three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouping, "MAX_ALERTS", 3)
+    monkeypatch.setattr(group_messages, "MAX_ALERTS", 3)
 
 
 def moved(groups: Groups, names: tuple[str, ...], at: float) -> None:
@@ -245,7 +246,7 @@ def test_what_is_fresh_and_finds_no_room_comes_after_the_interval() -> None:
 
 @pytest.mark.usefixtures("_three")
 def test_alerts_under_their_old_labels_take_room_as_well() -> None:
-    """Those come first; new ones, and what waits of both, come with the next message."""
+    """Alerts under old labels come first; new ones, and all that waits, come with the next message."""
     groups = a_labelled_group(("a/c", "b/c"))
     groups.advance(WALL + 10.0, Limits())
     moved(groups, ("a/c", "b/c"), 11.0)
@@ -313,7 +314,9 @@ def test_the_time_since_when_it_is_broken_is_kept_as_long_as_it_fires() -> None:
 @pytest.mark.parametrize("labelled", [True, False])
 @pytest.mark.parametrize("was_told", [True, False])
 def test_a_move_to_another_group(labelled: bool, was_told: bool) -> None:
-    """Of a receiver that knows alerts by labels, and was told, the old ones are ended; of others nothing is left."""
+    """A receiver that knows alerts by labels, and was told, hears the end of the old ones; nothing is left of
+    others.
+    """
     groups = Groups()
 
     def take(site: str, at: float) -> list[Note]:
@@ -341,7 +344,7 @@ def test_a_move_to_another_group(labelled: bool, was_told: bool) -> None:
 
 
 def test_a_channel_that_is_gone_leaves_no_row() -> None:
-    """What was told already leaves without a word; its groups and alerts are rows that go."""
+    """An alert that was told already leaves without a word; its groups and alerts are rows that go."""
     groups = Groups()
     put(groups)
     told(groups, 10.0)
@@ -350,7 +353,7 @@ def test_a_channel_that_is_gone_leaves_no_row() -> None:
     assert [(note.action, note.alert.key) for note in groups.forget("hook")] == [("dropped", "b/c")]
     key = group_key("hook", "r", ())
     assert groups.changed() == Changed({key: None}, {(key, "a/c"): None, (key, "b/c"): None})
-    assert (groups.groups, groups._of, groups.forget("hook")) == ({}, {}, [])
+    assert (groups.groups, groups._table.of, groups.forget("hook")) == ({}, {}, [])
 
 
 def test_an_end_that_nobody_waits_for_leaves_nothing_behind() -> None:
@@ -360,7 +363,7 @@ def test_an_end_that_nobody_waits_for_leaves_nothing_behind() -> None:
     groups.changed()
     groups.take(alert("a/c", "recovery", "ok", 1.0), [], lambda _: False, WALL + 1.0)
     assert groups.changed() == Changed({key: None}, {(key, "a/c"): None})
-    assert (groups.groups, groups._of) == ({}, {})
+    assert (groups.groups, groups._table.of) == ({}, {})
     assert groups.changed() == Changed({}, {})
 
 
@@ -456,7 +459,7 @@ def test_messages_of_before_count_for_a_rate() -> None:
     """In the order of their times, whatever order the rows have; none is later than now."""
     groups = Groups()
     groups.restore([], [], [("hook", WALL + 50.0), ("hook", WALL - 90.0), ("hook", WALL - 40.0)], WALL)
-    assert list(groups._sent["hook"]) == [WALL - 90.0, WALL - 40.0, WALL]
+    assert [at for _, at in groups.sent()] == [WALL - 90.0, WALL - 40.0, WALL]
     put(groups, timing=Timing(0.0, 1.0, 600.0))
     assert told(groups, 0.0, Limits({"hook": (2, 80.0)}))[0].startswith("rate-limited")
     assert groups.due() == WALL + 40.0

@@ -204,7 +204,7 @@ def test_failures_as_sentences(error: Exception, text: str | None) -> None:
     (SSL.Error("words"), "TLS: the handshake failed"), (ValueError("x"), "x"), (ValueError(), "ValueError"),
 ])  # fmt: skip
 def test_reasons(error: Exception, text: str) -> None:
-    """Of TLS the last word of each entry of OpenSSL's list."""
+    """The reason of a TLS failure is the last word of each entry of OpenSSL's list."""
     assert http_post._reason(Failure(error)) == text
 
 

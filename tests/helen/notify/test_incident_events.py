@@ -155,7 +155,7 @@ def test_links_are_links() -> None:
 
 
 def test_which_alerts_are_told() -> None:
-    """Those that have changed; in a repeat all of them; a test begins and ends an incident."""
+    """Alerts that have changed are told; in a repeat all of them; a test begins and ends an incident."""
     a, b = alert("a/c"), alert("b/c", "recovery", "ok")
     assert list(alerts_to_tell(message(a, b, fresh=("b/c",)))) == [(b, False)]
     assert list(alerts_to_tell(message(a))) == [(a, True)]

@@ -154,7 +154,7 @@ def test_no_login_by_halves(stage: Stage, user: str | None, password: str | None
     ({"MAIL": KeyError("fault")}, "failed KeyError: 'fault'"),
 ])  # fmt: skip
 def test_answers(stage: Stage, answers: dict[str, Any], said: str) -> None:
-    """Whoever refuses is quoted; one recipient that is refused keeps no other from the mail."""
+    """A server that refuses is quoted; one recipient that is refused keeps no other from the mail."""
     stage.answers |= answers
     assert stage.ran(PLAIN, "u", "p") == said
     assert not stage.did or stage.did[-1] == ("closed",)

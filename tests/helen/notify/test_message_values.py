@@ -162,7 +162,7 @@ def test_a_hundred_alerts_of_a_text(alerts: int, truncated: int, shown: int, mor
 @pytest.mark.parametrize(("text", "shown"), [("plain ä", "plain ä"), ("a\nb", "a\\nb"), ("\x1b[2J", "\\x1b[2J"),
                                              ("'", "'"), ("\u202e", "\\u202e"), ("", "")])  # fmt: skip
 def test_one_line(text: str, shown: str) -> None:
-    """What ends a line, or moves a cursor, is an escape."""
+    """A character that ends a line, or moves a cursor, is an escape."""
     assert one_line(text) == shown
 
 
@@ -234,7 +234,7 @@ def test_what_all_have() -> None:
 
 
 def test_the_api_of_alertmanager() -> None:
-    """What fires ends in four minutes unless it is sent again; an end is never before its begin."""
+    """A firing alert ends in four minutes unless it is sent again; an end is never before its begin."""
     given = message(FIRES, OVER, evolve(OVER, began=WALL + 9.0))
     found = api_v2(given, "http://helen", WALL + 100.0)
     assert [(each["startsAt"][11:19], each["endsAt"][11:19]) for each in found] == [

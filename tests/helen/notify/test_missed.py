@@ -31,7 +31,7 @@ def test_a_decision(kind: str, agent: str | None, check: str | None, is_one: boo
 
 
 def test_those_after_the_cursor_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of closed segments and of recovered records; one that is in both counts once, as it was recovered."""
+    """They are of closed segments and of recovered records; one that is in both counts once, as it was recovered."""
     asked: list[Any] = []
     closed = [past(12), past(6), past(7, "notice"), past(8, agent=None), past(9, check=None)]
     monkeypatch.setattr(missed_module, "changes_since", lambda *args: asked.append(args) or closed)

@@ -272,7 +272,9 @@ def test_the_times_of_a_mirror() -> None:
 
 
 def test_the_words_of_notices(life: Life) -> None:
-    """Of each step: what, where, by which rule, and why; of an attempt also its number and how many went together."""
+    """Each step has its words: what, where, by which rule, and why; of an attempt also its number and how many went
+    together.
+    """
     life.answer = SendFailed("500 no")
     life.decide("a/c")
     life.decide("a/d")

@@ -105,7 +105,7 @@ def test_a_kill_while_it_is_under_way(life: Life) -> None:
 
 
 def test_a_decision_that_the_last_one_did_not_take_up(life: Life) -> None:
-    """Those of the history after the cursor are taken up at the start, those before it not again."""
+    """Decisions in the history after the cursor are taken up at the start, those before it not again."""
     first = life.decide()
     life.sit(20)
     missed = StoredDecision(5, "b", "c", first.document)
@@ -207,7 +207,7 @@ def test_a_fault_changes_nothing_not_even_over_a_restart(life: Life) -> None:
 
 
 def test_a_channel_that_is_taken_away(life: Life) -> None:
-    """What waits for it is dropped with a record; what is under way fails, and says why."""
+    """Messages that wait for it are dropped with a record; one that is under way fails, and says why."""
     life.decide()
     text = FILE.replace("[channels.hook]", "[channels.other]").replace('channels = "hook"', 'channels = "other"')
     (life.folder / "notifications.toml").write_text(text)

@@ -16,7 +16,7 @@ from helen.notify import outbox as outbox_module
 from helen.notify import rows
 from helen.notify.attempt import Accepted, SendFailed
 from helen.notify.channels.channel import Channel
-from helen.notify.grouping import Changed
+from helen.notify.group import Changed
 from helen.notify.messages import Message
 from helen.notify.outbox import AT_ONCE, Outbox, backoff
 from helen.notify.rows import Waiting

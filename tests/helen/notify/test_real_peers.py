@@ -161,7 +161,7 @@ def test_a_mail_that_is_refused(pump: Pump, mailing: tuple[Path, Peer], monkeypa
 
 
 def test_apprise_tells(pump: Pump, receiver: Receiver, tmp_path: Path) -> None:
-    """What a service gets: a title, a text, how bad it is. The URL is read when it is needed."""
+    """A service gets a title, a text, how bad it is. The URL is read when it is needed."""
     secret = tmp_path / "url"
     secret.write_text(receiver.url.replace("http://", "json://") + "/s3cr3t-path\n")
     via = Apprise((Secret("file", str(secret)),))
@@ -187,8 +187,9 @@ def test_apprise_has_a_deadline(pump: Pump, receiver: Receiver) -> None:
     via = Apprise((receiver.url.replace("http://", "json://") + "/?rto=50",))
     before = time.monotonic()
     assert told(pump, via, message(alert()), 2.0).startswith("failed not done within 2 s, killed")
-    assert time.monotonic() - before < 10
-    assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and b"apprise_child" in _command(pid)]
+    assert time.monotonic() - before < receiver.slow
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()  # others may run the same program
+    assert not [pid for pid in children if b"apprise_child" in _command(pid)]
 
 
 def _command(pid: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Who is told: matchers, and the walk through the rules with what each decided."""
+"""Tests who is told: matchers, and the walk through the rules with what each decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notifications find in the store when Helen starts: messages that count for limits, and where they were."""
+"""Tests what notifications find in the store when Helen starts: messages that count for limits, and where they were."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from helen.notify import rows
-from helen.notify.grouping import Changed
+from helen.notify.group import Changed
 from helen.storage import schema
 
 NOW = 1_800_000_000.0

@@ -11,7 +11,7 @@ import pytest
 from telling import WALL, alert
 
 from helen.notify import rows
-from helen.notify.grouping import Changed, Entry, Group
+from helen.notify.group import Changed, Entry, Group
 from helen.notify.messages import Message
 from helen.notify.routing import Timing
 from helen.notify.rows import KEPT_SENT, Waiting

@@ -147,7 +147,7 @@ def test_a_test_that_fails_shows_the_words_of_the_remote(stage: Stage) -> None:
 
 
 def test_a_route_is_shown_rule_by_rule(stage: Stage) -> None:
-    """What each rule decided, and where it ends."""
+    """The answer has what each rule decided, and where it ends."""
     words = ("route", "test", "--label", "severity=warning", "--label", "agent=web-1")
     assert stage.command(*words).splitlines() == [
         "route: matches, it has no matchers -> hook",
@@ -181,7 +181,7 @@ def test_a_problem_and_its_end_reach_every_channel(stage: Stage) -> None:
 
 
 def test_a_kill_loses_nothing_and_a_receiver_that_is_down_gets_it_later(stage: Stage) -> None:
-    """What could not be delivered is in the outbox of the next Helen, under the same id."""
+    """A message that could not be delivered is in the outbox of the next Helen, under the same id."""
     stage.receiver.got.clear()
     stage.receiver.answers = [(500, {}, b"not today")]
     stage.assign("critical")

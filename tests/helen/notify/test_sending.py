@@ -17,7 +17,7 @@ import telling
 from attrs import evolve
 from authorities import an_authority
 from remotes import Receiver, Sink
-from telling import WALL, Pump, alert, an_api, webhook
+from telling import PATIENCE, WALL, Pump, alert, an_api, webhook
 from twisted.logger import formatEvent, globalLogPublisher
 
 from helen.files.toml_table import Secret
@@ -44,7 +44,7 @@ def message() -> Message:
     return Message("id1", "g", "x", "route", {"site": "y"}, WALL, alerts, frozenset(("a/c",)))
 
 
-def told(pump: Pump, via: Any, timeout: float = 5.0) -> str:
+def told(pump: Pump, via: Any, timeout: float = PATIENCE) -> str:
     """`ok ...` or `failed ...`, in the remote's words."""
     return telling.told(pump, via, message(), timeout, "http://helen")
 
@@ -188,7 +188,7 @@ def test_a_mail(pump: Pump, sink: Sink) -> None:
 
 
 def test_mail_servers_that_refuse(pump: Pump, sink: Sink) -> None:
-    """Whoever refuses is quoted; one recipient that is refused keeps no other from the mail."""
+    """A server that refuses is quoted; one recipient that is refused keeps no other from the mail."""
     sink.says = {"RCPT TO:<gone@example.org>": "550 no such box"}
     assert told(pump, mail(sink, ("gone@example.org", "ops@example.org"))) == (
         "ok 250 kept as number 7 (but not gone@example.org: 550 no such box)"
@@ -268,9 +268,13 @@ def test_commands_that_fail(pump: Pump, tmp_path: Path) -> None:
 def test_a_command_that_hangs_is_killed_with_its_children(pump: Pump, tmp_path: Path) -> None:
     """Nothing of it is left."""
     argv = program(tmp_path, f"sleep 300 & echo $! > {tmp_path}/child; echo begun; wait")
-    assert told(pump, Command(argv), 0.5) == "failed not done within 0.5 s, killed: begun"
+    for seconds in (0.5, 5.0, 50.0):  # a busy machine may not have started the shell within the first
+        said = told(pump, Command(argv), seconds)
+        if "begun" in said:
+            break
+    assert said == f"failed not done within {seconds:g} s, killed: begun"
     child = int((tmp_path / "child").read_text())
-    until = time.monotonic() + 5.0
+    until = time.monotonic() + PATIENCE
     while os.path.exists(f"/proc/{child}") and "Z" not in Path(f"/proc/{child}/stat").read_text():
         assert time.monotonic() < until
         time.sleep(0.01)

@@ -176,7 +176,7 @@ def test_when_it_is_on(changes: dict[str, Any], ended: float | None, state: str,
 
 
 def test_an_acknowledgement_is_a_silence() -> None:
-    """Of one check, with an end in any case."""
+    """The silence is of one check, with an end in any case."""
     shown = silence_of_ack(("a", "c"), evolve(BROKEN, ack=Ack("eva", "on it")), NOW)
     assert (shown["id"], shown["createdBy"], shown["comment"]) == (ack_id(("a", "c")), "eva", "acknowledged: on it")
     assert (shown["matchers"], shown["endsAt"][:4]) == (

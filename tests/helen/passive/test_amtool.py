@@ -138,7 +138,7 @@ def test_its_configuration(amtool: Amtool) -> None:
 
 
 def test_groups_and_names(stage: Stage, amtool: Amtool) -> None:
-    """What Karma asks besides: alerts by receiver and labels, and the receivers."""
+    """Karma asks for these besides: alerts by receiver and labels, and the receivers."""
     token = (stage.helen.state / "web.token").read_text().strip()
     auth = ("-H", f"Authorization: Bearer {token}")
     _, said = stage.curl(*auth, f"{stage.web}/api/v2/alerts/groups?filter=agent%3D%22am-1%22")

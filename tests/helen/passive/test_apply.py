@@ -12,9 +12,9 @@ import pytest
 from helen_running import pulse
 from outside_stage import Stage
 
-from helen.cli.apply import make_plan
 from helen.cli.base import declared_files
 from helen.cli.base.client import Client, Failed
+from helen.cli.declared.plan_steps import make_plan
 
 pytestmark = pytest.mark.integration
 
@@ -149,7 +149,7 @@ def test_what_is_over_and_what_is_nothing(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_of_two_who_write_the_second_is_told(stage: Stage, folder: Path) -> None:
-    """What was changed after the plan was made is not overwritten: documents, windows, checks."""
+    """A change after the plan was made is not overwritten: documents, windows, checks."""
     edit(folder, "passive.toml", '"26h"', '"28h"')
     edit(folder, "windows.toml", "x y", "mine")
     edit(folder, "checks/pulse.lua", '"hello"', '"mine"')

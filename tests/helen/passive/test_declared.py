@@ -53,7 +53,7 @@ def test_a_file() -> None:
 
 
 def test_a_name_wins_over_a_pattern() -> None:
-    """What is declared by its name is that, wherever it stands; else the first pattern that covers it."""
+    """A check that is declared by its name is that, wherever it stands; else the first pattern that covers it."""
     config = read(
         '[[check]]\nhost="a"\nid="*"\nstale="1m"\n[[check]]\nhost="a"\nid="x*"\n[[check]]\nhost="a"\nid="xy"\n'
     )

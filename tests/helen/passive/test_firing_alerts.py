@@ -96,7 +96,7 @@ def test_one_that_is_repeated_no_more_ends_by_itself() -> None:
 
 
 def test_more_than_can_be_remembered() -> None:
-    """Those that are remembered keep the check as it is; the others are heard of with their next repeat."""
+    """The alerts that are remembered keep the check as it is; the others are heard of with their next repeat."""
     memory = Memory({})
     everything = [alert(device=f"d{at}") for at in range(MAX_FIRING + 5)]
     assert memory.take(*everything)[1].startswith(f"{MAX_FIRING} alerts fire: ")
@@ -139,7 +139,7 @@ HOSTS = [
 
 @pytest.mark.parametrize(("instance", "host"), HOSTS)
 def test_the_host_of_an_instance(instance: str, host: str) -> None:
-    """Of a URL, of an IPv6 address, with and without a port. (F18)"""
+    """It is found in a URL, in an IPv6 address, with and without a port. (F18)"""
     assert host_of(instance) == host
 
 

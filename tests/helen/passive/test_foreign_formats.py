@@ -1,4 +1,4 @@
-"""What Icinga's and NRDP's senders write, read into submissions."""
+"""Tests that Icinga's and NRDP's formats are read into submissions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from equus_protocol.result_fields import MAX_PARTS
 from helen.passive.foreign_formats import (
     MAX_OUTPUT,
     MAX_RESULTS,
@@ -132,8 +133,12 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><checkresu
         (read_nrdp_xml, "<x/>", "BAD XML: <checkresults>"),
         (read_nrdp_xml, "<checkresults/>", "BAD DATA: 0 results"),
         (read_nrdp_xml, f"<checkresults>{'<checkresult/>' * (MAX_RESULTS + 1)}</checkresults>", "1001 results"),
+        (read_nrdp_xml, f"<checkresults>{'<a/>' * (MAX_PARTS - 2)}</checkresults>", "BAD DATA: 0 results"),
+        (read_nrdp_xml, f"<checkresults>{'<a/>' * (MAX_PARTS - 1)}</checkresults>", "BAD DATA: more than 26624 tags"),
+        (read_nrdp_xml, "<checkresults " + "a='' " * MAX_PARTS + "/>", "BAD DATA: more than 26624 tags"),
+        (read_nrdp_json, '{"checkresults": [' + "{}," * MAX_PARTS, "BAD DATA: more than 26624 commas"),
         (read_nrdp_json, "{}", "BAD JSON"),
-        (read_nrdp_json, "[" * 100_000, "BAD JSON"),
+        (read_nrdp_json, "[" * MAX_PARTS, "BAD JSON"),
         (read_nrdp_json, '{"checkresults": [1]}', "BAD JSON"),
         (read_nrdp_json, '{"checkresults": [{"hostname": "a", "checkresult": {"type": "service"}}]}', "servicename"),
         (read_nrdp_json, '{"checkresults": [{"hostname": "a", "servicename": "b", "state": "up"}]}', "exit status"),

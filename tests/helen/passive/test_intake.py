@@ -86,7 +86,7 @@ class Stage:
                 done.callback(None)
 
     def submit(self, host: str, check: str, given_id: str | None = None, **more: Any) -> list[Any]:
-        """What comes of it, once it does: True, False, or the exception."""
+        """Return the outcome, once it is there: True, False, or the exception."""
         said: list[Any] = []
         submission = Submission(host, check, {"status": "ok", "summary": "fine"}, "api", given_id, **more)
         done = Deferred.fromCoroutine(self.outside.submit(submission))
@@ -111,7 +111,7 @@ def test_answered_once_it_is_durable(stage: Stage) -> None:
 
 
 def test_the_disk_takes_too_long(stage: Stage) -> None:
-    """Whoever waits is told; a second try with the same id waits for the same result."""
+    """The caller that waits is told; a second try with the same id waits for the same result."""
     first = stage.submit("nas", "smart", "k")
     stage.clock.advance(DURABLE_SECONDS)
     assert [type(each) for each in first] == [NotTaken]

@@ -54,7 +54,7 @@ def history(tmp_path: Path) -> Written:
 
 @pytest.fixture
 def histories(tmp_path: Path) -> list[Written]:
-    """Those of two Helens."""
+    """Return the histories of two Helens."""
     return [Written(tmp_path / "helen-1"), Written(tmp_path / "helen-2")]
 
 

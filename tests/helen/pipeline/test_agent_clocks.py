@@ -39,7 +39,7 @@ def test_a_clock_that_is_wrong_makes_no_result_late(tmp_path: Path, history: Any
 
 
 def test_what_waited_counts_when_it_ended_by_the_right_clock(tmp_path: Path, history: Any, take_in: Any) -> None:
-    """Of three that waited four hours one has no figure, and one so wrong a figure that its arrival counts."""
+    """Three waited four hours; one has no figure, and one so wrong a figure that its arrival counts."""
     history.segment(*(
         history.result("web1/net", T + 5 * HOUR, started=T + HOUR - 600, took_ms=0.0, clock_offset_ms=offset)
         for offset in (-600_000, None, -(2**63))

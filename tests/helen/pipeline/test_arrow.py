@@ -20,6 +20,7 @@ from helen.pipeline.lake.merging import KEY, MERGING, Merging
 from helen.pipeline.lake.schema import STATUSES, SUMS, TABLES
 from helen.pipeline.reports import check_history
 from helen.pipeline.rollup import frames, job
+from helen.pipeline.rollup.adding import NOWHERE
 from helen.pipeline.rollup.arrow import merge, newest
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.upkeep import compact
@@ -120,7 +121,7 @@ def test_all_that_merge_do_it_alike(spark: Any, tmp_path: Path, level: Level, se
 
 
 def read_by_a_page(lake: Lake, rows: pa.Table) -> list[dict[str, Any]]:
-    """What a page's reader makes of series 7, from two files."""
+    """Return what a page's reader makes of series 7, from two files."""
     rows = rows.append_column("day", pc.cast(rows["bucket"], pa.date32(), safe=False))
     lake.lock()
     for first, count in ((0, len(rows) // 2), (len(rows) // 2, len(rows))):
@@ -138,7 +139,7 @@ def read_by_a_page(lake: Lake, rows: pa.Table) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("level", [M5, H1, D1], ids=lambda level: level.name)
 def test_as_frames_do(spark: Any, level: Level) -> None:
-    """Of 600 rows of four series, of which many share a bucket and begin or end at any time."""
+    """This is tried on 600 rows of four series, of which many share a bucket and begin or end at any time."""
     rng = random.Random(level.seconds)
     rows = pa.Table.from_pylist([row(rng, rng.choice([0, 1, 7, 90_000])) for _ in range(600)], schema=SUMS.columns)
     merged = merge(rows, level).to_pylist()
@@ -148,7 +149,7 @@ def test_as_frames_do(spark: Any, level: Level) -> None:
 
 
 def test_the_newest_rows(spark: Any) -> None:
-    """Of each series and bucket, with all of its metrics; versions in any order."""
+    """They are taken for each series and bucket, with all of its metrics; versions in any order."""
     rng, taken, rows = random.Random(1), set(), []
     for _ in range(300):
         made = row(rng, rng.randrange(3), version=rng.randrange(4))
@@ -199,11 +200,11 @@ def test_in_parts_of_many_rows_each(spark: Any, tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_what_may_hold_rows_of_a_bucket(fresh: list[tuple[int, int]], near: str) -> None:
-    """Of a day that goes on the last hour is read; bounds are times in the log, so both ends are included."""
+    """The last hour of a day that goes on is read; bounds are times in the log, so both ends are included."""
     spans = {"before": (0, 3300), "hour": (3600, 6900), "after": (7200, 7500), "whole": (0, 86_100)}
     files = [Held(name, 1, 0, MOST, *(each * MICROS for each in span)) for name, span in spans.items()]
     new = [Held("new", 1, 0, MOST, begin * MICROS, end * MICROS) for begin, end in fresh]
-    found = job._within_span([*files, Held("unknown", 1, 0, MOST)], *job._span(new, H1))
+    found, _ = job._near([*files, Held("unknown", 1, 0, MOST)], [], new, NOWHERE, H1)
     assert " ".join(file.path for file in found) == near
 
 

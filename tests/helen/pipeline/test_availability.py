@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import local_days
-from helen.pipeline.reports.availability import availability, choose, store
+from helen.pipeline.reports.availability import availability, choose, seconds_as_json, store
 from helen.pipeline.reports.report_formats import render
 from helen.pipeline.reports.report_jobs import availability_report
 from helen.pipeline.reports.sla import sla
@@ -107,3 +110,12 @@ def test_from_segments_to_the_report(spark: Any, history: Any, take_in: Any, tmp
     ]  # fmt: skip
     assert "2 of 2 miss 99 %." in render(shown, "text")
     assert render(shown, "html").count("<svg") == 2
+
+
+def test_seconds_are_written_as_json_writes_them() -> None:
+    """So that a day that is stored again is the same day, to the letter."""
+    rng = random.Random(4)
+    times = [0, 1, 5, 10, 99, 100, 123, 10**6, 10**7, 86_400 * 10**6, 90_000 * 10**6 - 1]
+    times += [rng.randrange(10 ** rng.randrange(1, 14)) for _ in range(5000)]
+    assert seconds_as_json(np.array(times)).to_pylist() == [json.dumps(each / 1_000_000) for each in times]
+    assert seconds_as_json(np.zeros(0, np.int64)).to_pylist() == []

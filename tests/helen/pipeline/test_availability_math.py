@@ -7,25 +7,17 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import plain_accounts
 import pytest
 from availability_oracle import cover
+from plain_accounts import CheckInputs, DayAccount, Moment, Run, by_columns, columns_of, union
 
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.local_days import MICROS, Day, local_days
-from helen.pipeline.reports.availability_math import (
-    HELEN_DOWN,
-    NO_DATA,
-    PENDING,
-    SAID,
-    STALE,
-    CheckInputs,
-    DayAccount,
-    Moment,
-    Run,
-    accounts_of,
-    check_sums,
-    union,
-)
+from helen.pipeline.reports import availability_math
+from helen.pipeline.reports.availability_math import NEVER, PROFILES, check_sums, first_known, percents
+from helen.pipeline.reports.check_columns import HELEN_DOWN, NO_DATA, PENDING, SAID, STALE
 from helen.states.events import Transition
 from helen.states.model import Condition
 
@@ -138,8 +130,7 @@ GOLDEN: dict[str, tuple[Day, CheckInputs, dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize(("day", "inputs", "icinga", "strict"), GOLDEN.values(), ids=GOLDEN)
 def test_golden(day: Day, inputs: CheckInputs, icinga: dict[str, Any], strict: dict[str, Any]) -> None:
     """Worked out by hand, in minutes; every microsecond is in one account."""
-    found = {profile: accounts_of(inputs, [day], profile) for profile in ("icinga", "strict")}
-    check_sums([*found["icinga"], *found["strict"]])
+    found = {profile: by_columns([inputs], [day], profile)[0] for profile in PROFILES}
     assert {name: accounts(spent[0]) for name, spent in found.items()} == {"icinga": icinga, "strict": strict}
 
 
@@ -152,15 +143,21 @@ def test_reasons_and_outages() -> None:
          Moment(begin + 26 * H, CRITICAL), Moment(begin + 27 * H, UNKNOWN), Moment(begin + 28 * H, UNKNOWN, "timeout")],
         absences=[(begin + 2 * H, begin + 2 * H + 7 * M)],
     )  # fmt: skip
-    first, second = accounts_of(inputs, days, "strict")
+    first, second = by_columns([inputs], days, "strict")[0]
     assert (first.why, first.outages) == ({PENDING: H, HELEN_DOWN: 7 * M}, 1)
     assert (second.why, second.outages) == ({"agent-away": H, SAID: H, "timeout": 20 * H}, 1)
 
 
 def test_a_wrong_sum_is_found() -> None:
     """The report dies rather than lie."""
+    made = availability_math.accounts_of(columns_of([CheckInputs(), CheckInputs()]), [PLAIN], "strict")
+    check_sums(made)
+    made.totals[availability_math.NO_DATA, 1] = 60
     with pytest.raises(AssertionError, match="2026-06-01: 60 of 86400000000 us are accounted for"):
-        check_sums([DayAccount(PLAIN, ok=60)])
+        check_sums(made)
+    made.totals[:, 1] = [60, 0, 0, 0, PLAIN.end - PLAIN.begin - 60]  # without its reason
+    with pytest.raises(AssertionError, match="2026-06-01: 86400000000 of 86400000000 us"):
+        check_sums(made)
 
 
 # ------------------------------------------------------------------------------------------------ Icinga DB's rule
@@ -221,10 +218,9 @@ def test_icinga_profile_is_icinga_rule_on_many_histories() -> None:
         moments = [
             Moment(at, now, None, was % 96, PENDING if was == 99 else None) for at, now, was in events
         ]  # fmt: skip
-        spent = accounts_of(CheckInputs(moments, downtimes=downtimes), [day], "icinga")
-        check_sums(spent)
+        ((spent,),) = by_columns([CheckInputs(moments, downtimes=downtimes)], [day], "icinga")
         expected = icinga_rule(day.begin, day.end, events, downtimes)
-        assert spent[0].percent == expected, (number, day, events, downtimes)
+        assert spent.percent == expected, (number, day, events, downtimes)
 
 
 def test_strict_profile_is_what_helen_shows() -> None:
@@ -241,8 +237,7 @@ def test_strict_profile_is_what_helen_shows() -> None:
             moments.append(Moment(at, status, reason))
             transitions.append(Transition(0, at / MICROS, was, now, ""))
             was = now
-        spent = accounts_of(CheckInputs(moments, downtimes=downtimes, absences=absences), [day], "strict")[0]
-        check_sums([spent])
+        ((spent,),) = by_columns([CheckInputs(moments, downtimes=downtimes, absences=absences)], [day], "strict")
         seconds = [[(b / MICROS, e / MICROS) for b, e in spans] for spans in (downtimes, absences)]
         shown = cover(transitions, day.begin / MICROS, day.end / MICROS, *seconds)
         unknown = {name: round(value * MICROS) for name, value in shown.unknown.items() if value}
@@ -251,3 +246,136 @@ def test_strict_profile_is_what_helen_shows() -> None:
         )
         assert spent.why == unknown
         assert spent.no_data == sum(value for name, value in unknown.items() if name in NO_DATA)
+
+
+# ------------------------------------------------------------------------------------------------ many at once
+
+REASONS = (
+    None,
+    None,
+    "timeout",
+    "agent-away",
+    "stale",
+    "pending",
+    "retired",
+    "seltsam ü",
+    "said-unknown",
+    "helen-down",
+)
+
+
+def some_time(rng: random.Random, begin: int, end: int) -> int:
+    """Any time around a report, often its very ends."""
+    return rng.choice((rng.randrange(begin - 20, end + 20), rng.randrange(begin, end), begin, end))
+
+
+def some_moments(rng: random.Random, begin: int, end: int) -> list[Moment]:
+    made = []
+    for at in sorted(some_time(rng, begin, end) for _ in range(rng.randrange(9) if rng.random() < 0.6 else 0)):
+        status = rng.choice((OK, OK, WARNING, CRITICAL, CRITICAL, UNKNOWN))
+        reason = rng.choice(REASONS) if status == UNKNOWN else rng.choice((None, None, "x"))
+        made.append(Moment(at, status, reason, rng.randrange(4), rng.choice(REASONS)))
+    return made
+
+
+def some_runs(rng: random.Random, begin: int, end: int) -> list[Run]:
+    made, at, good_for = list[Run](), begin - 30, rng.choice((1, 3, 10, 60))
+    while rng.random() < 0.9 and at < end + 10:
+        first = at + rng.choice((0, 1, 2, 5, 10, 30))
+        at = first + rng.choice((0, 0, 2, 7, 20))
+        made.append(Run(first, at, rng.choice((OK, OK, WARNING, CRITICAL, UNKNOWN)), good_for))
+    return made
+
+
+def some_spans(rng: random.Random, begin: int, end: int) -> list[tuple[int, int]]:
+    starts = [rng.randrange(begin - 10, end) for _ in range(rng.choice((0, 0, 1, 2, 3)))]
+    return [(start, start + rng.randrange(30)) for start in starts]
+
+
+def some_inputs(rng: random.Random, begin: int, end: int) -> CheckInputs:
+    """A check with anything that may be known of it; absences are within the report, as a plan has them."""
+    absences = [(max(begin, of), min(end, to)) for of, to in some_spans(rng, begin, end)]
+    return CheckInputs(
+        some_moments(rng, begin, end), some_runs(rng, begin, end), some_spans(rng, begin, end),
+        [span for span in absences if span[0] < span[1]],
+    )  # fmt: skip
+
+
+def some_days(rng: random.Random) -> list[Day]:
+    """Some days in a row, of a few microseconds or with changes of the clocks, and sometimes windows over them."""
+    if rng.random() < 0.1:
+        zone = rng.choice(("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana"))
+        return local_days(date(2026, rng.choice((3, 4, 10, 11)), 1), date(2026, 11, 2), zone)[-rng.randrange(1, 40) :]
+    begin = rng.choice((500, 5000, 1_790_000_000_000_000))
+    end = begin + rng.choice((40, 100, 300))
+    edges = sorted({begin, end, *(rng.randrange(begin, end) for _ in range(rng.randrange(4)))})
+    days = [Day(date(2026, 6, 1), *each) for each in pairwise(edges)]
+    windows = [Day(date(2026, 6, 2), rng.randrange(begin, end), end), Day(date(2026, 6, 2), begin, end)]
+    return days + (windows if rng.random() < 0.4 else [])
+
+
+def stretched(rng: random.Random, days: list[Day]) -> CheckInputs:
+    """The same for days of any length: what happens, happens at times that are as far apart."""
+    begin, end = min(day.begin for day in days), max(day.end for day in days)
+    step = max(1, (end - begin) // 100)
+    small = some_inputs(rng, 0, (end - begin) // step)
+    at = lambda time: begin + time * step  # noqa: E731
+    return CheckInputs(
+        [Moment(at(m.at), m.status, m.reason, m.was, m.was_reason) for m in small.moments],
+        [Run(at(run.first), at(run.last), run.status, run.good_for * step) for run in small.runs],
+        [(at(of), at(to)) for of, to in small.downtimes], [(at(of), min(end, at(to))) for of, to in small.absences],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_checks_at_once_are_as_one_after_the_other(seed: int) -> None:
+    """4,000 histories in both profiles: each account, reason, outage and per cent equals that of a plain walk."""
+    rng = random.Random(seed)
+    for number in range(100):
+        days = some_days(rng)
+        inputs = [stretched(rng, days) for _ in range(rng.randrange(1, 10))]
+        for profile in PROFILES:
+            expected = [plain_accounts.accounts_of(each, days, profile) for each in inputs]
+            for each in expected:
+                plain_accounts.check_sums(each)
+            assert by_columns(inputs, days, profile) == expected, (seed, number, profile)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_time_before_the_first_result_of_many_checks(seed: int) -> None:
+    """When each was known first, and how much of each day there was no check; as a plain walk says it."""
+    rng = random.Random(seed)
+    for _ in range(200):
+        days = some_days(rng)
+        inputs = [stretched(rng, days) for _ in range(rng.randrange(1, 10))]
+        checks = columns_of(inputs)
+        firsts = [plain_accounts.first_known(each) for each in inputs]
+        assert first_known(checks).tolist() == [NEVER if first is None else first for first in firsts]
+        made = availability_math.accounts_of(checks, days, "strict")
+        assert made.without_result(first_known(checks)).tolist() == [
+            plain_accounts.without_result(account, each, first)
+            for each, first in zip(inputs, firsts, strict=True)
+            for account in plain_accounts.accounts_of(each, days, "strict")
+        ]
+
+
+def test_a_part_of_the_checks_is_computed_alone() -> None:
+    """Wherever they are divided, each has the accounts that it has among all."""
+    rng, days = random.Random(5), local_days(date(2026, 10, 24), date(2026, 10, 26), "Europe/Berlin")
+    inputs = [stretched(rng, days) for _ in range(30)]
+    checks = columns_of(inputs)
+    whole = availability_math.accounts_of(checks, days, "strict")
+    for begin, end in ((0, 1), (0, 30), (7, 19), (29, 30)):
+        part = availability_math.accounts_of(checks.part(begin, end), days, "strict")
+        assert part.totals.tolist() == whole.totals[:, begin * 3 : end * 3].tolist()
+        assert part.outages.tolist() == whole.outages[begin * 3 : end * 3].tolist()
+
+
+def test_shares_are_rounded_as_one_by_one() -> None:
+    """Half of the last digit among them, where scaling a float would say otherwise."""
+    rng = random.Random(1)
+    pairs = [(rng.randrange(10**6), rng.choice((2 * 10**6, 10**6, rng.randrange(1, 10**6)))) for _ in range(20_000)]
+    pairs += [(odd, 2 * 10**6) for odd in range(1, 4000, 2)] + [(0, 0), (5, 0), (0, 7)]
+    good, counted = (np.array(column) for column in zip(*pairs, strict=True))
+    found = [None if np.isnan(each) else each for each in percents(good, counted).tolist()]
+    assert found == [plain_accounts.percent_of(*pair) for pair in pairs]

@@ -7,8 +7,10 @@ import random
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from helen.pipeline.lake.errors import PipelineError
@@ -20,12 +22,11 @@ from helen.pipeline.reports.backtest import (
     Replay,
     backtest,
     changed,
-    comparison,
     groups_of,
+    pairs_of_rules,
     read_overrides,
-    recorded_events,
-    summary,
 )
+from helen.pipeline.reports.backtest_summary import comparison, recorded_events, summary
 from helen.states.agent_rules import AgentRules, rules_to_json
 from helen.states.events import Decision, Flapping, Transition
 from helen.states.fleet_states import run
@@ -99,9 +100,9 @@ EventKey = tuple[str, str, float, str]
 
 
 def recorded(helen: Any, rng: random.Random, splits: int) -> list[EventKey]:
-    """A history of three agents in segments of any size, as Helen writes it: what she said is in it. Returns that.
+    """A history of three agents in segments of any size, as Helen writes it: its words are in it. Returns that.
 
-    Nobody asks the timeline at the same moments as the replay will: she looks at her clock whenever she likes.
+    Nobody asks the timeline at the same moments as the replay will: Helen looks at its clock whenever it likes.
     """
     live, said, records = Timeline(), [], []
 
@@ -172,14 +173,44 @@ def test_a_back_test_of_the_lake(spark: Any, history: Any, take_in: Any, tmp_pat
     take_in(lake, history.state, most=1)
     begin, end = round((T - 60) * 1e6), round((T + 86_400) * 1e6)
     events = backtest(spark, lake, begin, end, [("disk", {"attempts": 5})])
-    assert again([event for event in events if event["side"] == RECORDED]) == said
+    found = [row.asDict() for row in events.collect()]
+    assert again([event for event in found if event["side"] == RECORDED]) == said
     wrote = recorded_events(lake, spark, begin, end)
     assert comparison(events, wrote) == (
         f"The replay by the recorded rules gave all {len(said)} changes, flaps and decisions that Helen wrote."
     )
-    wrote[("web9", "disk", "flap", "begun", 1.0)] += 1
-    assert f"gave {len(said)} of the {len(said) + 1} changes" in comparison(events, wrote)
-    total = summary(events, begin, end).rows[-1]
-    assert total["check"] == "(all)"
+    one = spark.createDataFrame([("web9", "disk", "flap", "begun", 1000)], wrote.schema)
+    assert f"gave {len(said)} of the {len(said) + 1} changes" in comparison(events, wrote.unionAll(one))
+    rows = summary(events, begin, end).rows
+    total = rows[-1]
+    assert [row["check"] for row in rows] == ["disk", "(all)"]
     assert 0 < total["alerts_tried"] < total["alerts"]
-    assert {event["side"] for event in events} == {RECORDED, TRIED}
+    assert {event["side"] for event in found} == {RECORDED, TRIED}
+    for row in rows:
+        for side, end_of in ((RECORDED, ""), (TRIED, "_tried")):
+            assert {name: row[name + end_of] for name in counted(found, side)} == counted(found, side)
+    events.unpersist()
+
+
+def counted(events: list[dict[str, Any]], side: str) -> dict[str, Any]:
+    """Return what a report says of a side, event by event."""
+    chosen = [event for event in events if event["side"] == side]
+    delays = [event["delay"] for event in chosen if event["delay"] is not None]
+    alerts = [event["what"] for event in chosen if event["what"].startswith("notify")]
+    return {
+        "alerts": len([what for what in alerts if what != "notify recovery"]),
+        "recoveries": alerts.count("notify recovery"),
+        "held": len([event for event in chosen if event["what"].startswith("hold")]),
+        "flaps": len([event for event in chosen if (event["kind"], event["what"]) == ("flap", "begun")]),
+        "changes": len([event for event in chosen if event["what"] == "hard"]),
+        "delay_s": round(median(delays), 1) if delays else None,
+    }
+
+
+def test_pairs_of_rules_come_once(tmp_path: Path) -> None:
+    """However often an agent's rules were recorded."""
+    documents = [{"agent": "a", "checks": {"disk": {"depends": ["b/link", "own"]}}}] * 50
+    documents += [{"checks": {"disk": {"depends": ["c/link"]}}}, {"agent": "d"}]
+    batch = pa.RecordBatch.from_pydict({"document": [json.dumps(each) for each in documents]})
+    (found,) = pairs_of_rules([batch])
+    assert found.to_pylist() == [{"agent": "a", "parent": "b"}]

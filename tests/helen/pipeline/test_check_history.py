@@ -1,4 +1,6 @@
-"""What pages get of the lake: sums, raw results, pages of them; and what is said where there is nothing to read."""
+"""Tests what pages get of the lake: sums, raw results, pages of them; and what is said where there is nothing
+to read.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +156,7 @@ def test_the_span_chooses_the_resolution(lake: Lake) -> None:
     assert ask(lake, end=T + 90 * 86_400)["resolution"] == "d1"
     assert ask(lake, end=T + 90 * 86_400, resolution="m5")["resolution"] == "m5"
     assert ask(lake, begin=T - 86_400, end=T)["resolution"] == "m5"
-    hours(lake, (T - 86_400, 60, 0), (T - 86_400, 61, 5), (T - 86_400 * 40, 7, 0))
+    hours(lake, (T - 86_400, 60, 0), (T - 86_400, 1, 5), (T - 86_400 * 40, 7, 0))  # late rows add up
     answer = ask(lake, begin=T - 86_400, end=T)
     assert (answer["resolution"], [(point["at"], point["n"]) for point in metric(answer, "")]) == (
         "h1", [(int(T) - 86_400, 61)],
@@ -187,7 +189,9 @@ def test_what_cannot_be_answered(lake: Lake, history: Any, take_in: Any, monkeyp
 
 
 def test_a_page_is_of_one_version(lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is published while somebody reads isn't half there; files that go away meanwhile are looked for again."""
+    """A version that is published while somebody reads isn't half there; files that go away meanwhile are looked for
+    again.
+    """
     listed, files = [], Lake.files
 
     def published_meanwhile(self: Lake, table: str, *more: Any) -> Any:

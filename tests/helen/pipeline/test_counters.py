@@ -1,7 +1,10 @@
-"""What counters gained: the sums of every level are what a walk through the raw values gives, whenever they came."""
+"""Tests what counters gained: the sums of every level are what a walk through the raw values gives, whenever
+they came.
+"""
 
 from __future__ import annotations
 
+import errno
 import random
 from collections import defaultdict
 from datetime import date
@@ -10,15 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from plainly import PlainBatch, refuse_once, sink_of
 
+from groundwork.read_errors import Cause
 from helen.pipeline.ingest import batch as ingestion
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.lake_files import held
+from helen.pipeline.lake.lake_files import held, read
 from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.places import parquet_file
+from helen.pipeline.lake.read_errors import cause_at
 from helen.pipeline.reports.check_history import HistoryRequest, read_history
+from helen.pipeline.rollup import counters, overlaps
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import rebuild, rebuild_sums
 from helen.pipeline.rollup.steps import CARRIED, Stretch, changed_steps
@@ -38,7 +46,7 @@ def sent(value: float, unit: str = "B") -> list[dict[str, Any]]:
 
 
 def walked(values: list[tuple[float, float]]) -> float:
-    """What a counter gained, value by value."""
+    """Return what a counter gained, value by value."""
     gain = 0.0
     for (at, before), (then, value) in pairwise(sorted(values)):
         if then - at <= CARRIED / MICROS:
@@ -47,7 +55,7 @@ def walked(values: list[tuple[float, float]]) -> float:
 
 
 def in_lake(lake: Lake, table: str) -> dict[int, float]:
-    """What the rows of a table say that each series gained."""
+    """Return what the rows of a table say that each series gained."""
     rows = [row for row in lake.rows(table) if row["metric"] == "sent"]
     newest: dict[Any, int] = defaultdict(int)
     for row in rows:
@@ -129,6 +137,59 @@ def test_as_one_walks_through_the_values(lake: Lake, history: Any, seed: int, mo
     check(lake, values)
 
 
+@pytest.mark.parametrize("where", ["counters", "overlaps"])
+def test_rows_that_can_not_be_read_just_now_are_not_taken_for_none(
+    lake: Lake, history: Any, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process without descriptors takes the segment in with its next try: its steps are not lost."""
+    monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)
+    segments = [[(T, 100.0), (T + 120, 10.0)], [(T + 60, 150.0)], [(T + 400, 40.0)]]
+    for each in segments:
+        history.segment(
+            *(history.result("web1/net", T + DAY, metrics=sent(value), started=at) for at, value in each)
+        )  # fmt: skip
+    sink = sink_of(lake, history.state)
+    sink.take(PlainBatch(sink, 1))
+    sink = sink_of(lake, history.state)
+    batch = PlainBatch(sink, 1)
+    with pytest.MonkeyPatch.context() as patched:
+
+        def refuse(table: Any, paths: Any, *words: Any) -> Any:
+            if paths:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return read(table, paths, *words)
+
+        patched.setattr(*((counters, "read", refuse) if where == "counters" else (overlaps, "batches", refuse)))
+        with pytest.raises(OSError, match="Too many open files"):
+            sink.take(batch)
+    while not (batch := PlainBatch(sink, 1)).is_empty:
+        sink.take(batch)
+    lake.unlock()
+    follow(lake)
+    check(lake, {"web1/net": [value for each in segments for value in each]})
+
+
+def test_damage_is_told_from_a_look_that_fails(tmp_path: Path) -> None:
+    """A file that is gone, cut or overwritten is damaged; one that can't be opened just now is not."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": list(range(10_000))}), path)
+    whole = path.read_bytes()
+    for content in (None, b"", whole[:100], whole[:2000] + bytes(2000) + whole[4000:]):
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises((OSError, pa.ArrowException)) as told:
+            parquet_file(path).read()
+        assert cause_at(told.value, path) is Cause.CONTENT, content and len(content)
+        path.touch()
+    path.unlink()
+    path.symlink_to(path)
+    with pytest.raises(OSError, match="symbolic links") as closed:
+        parquet_file(path)
+    assert cause_at(closed.value, path) is Cause.OTHER
+    assert cause_at(pa.ArrowMemoryError("no memory"), path) is Cause.SCARCE
+
+
 def test_a_day_made_anew_is_the_same(lake: Lake, history: Any, take_in: Any) -> None:
     """Twice as well; and so is one whose rows were lost, its neighbours included."""
     rng, values, total = random.Random(4), [], 0.0
@@ -152,7 +213,7 @@ def test_a_day_made_anew_is_the_same(lake: Lake, history: Any, take_in: Any) -> 
 
 
 def content(lake: Lake) -> dict[str, list[Any]]:
-    """What counts in each level, without versions."""
+    """Return the rows that count in each level, without versions."""
     found = {}
     for table in ("m5", "h1", "d1"):
         rows = lake.rows(table)

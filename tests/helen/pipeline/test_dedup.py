@@ -1,4 +1,6 @@
-"""What two Helens have got is in the lake once: agents that move before their ack send results again."""
+"""Tests that results that two Helens have got are in the lake once: agents that move before their ack send results
+again.
+"""
 
 from __future__ import annotations
 

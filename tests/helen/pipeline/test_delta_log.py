@@ -1,4 +1,6 @@
-"""What other programs, versions and accidents do to the log of a table: understood, or refused with a sentence."""
+"""Tests what other programs, versions and accidents do to the log of a table: understood, or refused with a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def doctors_word(lake: Lake) -> str:
 
 
 def in_h1(lake: Lake) -> dict[int, int]:
-    """What counts for each check."""
+    """Return the rows that count for each check."""
     newest: dict[int, dict[str, Any]] = {}
     for row in lake.rows("h1"):
         if row["series"] not in newest or newest[row["series"]]["version"] < row["version"]:

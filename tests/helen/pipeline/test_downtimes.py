@@ -62,7 +62,7 @@ def absences(changes: list[dict[str, Any]], *words: Any) -> list[tuple[int, int]
 
 
 def test_helen_was_away_between_stop_and_start() -> None:
-    """A killed one was there until her last result; one that doesn't come back is away until the end."""
+    """A killed one was there until its last result; one that doesn't come back is away until the end."""
     start, stop = change(1100, "helen_start"), change(3000, "helen_stop")
     assert absences([start, stop, change(3420, "helen_start")], SPAN, heard) == [(3000 * S, 3420 * S)]
     assert absences([start, change(5000, "helen_start")], SPAN, heard) == [(4500 * S, 5000 * S)]
@@ -71,7 +71,7 @@ def test_helen_was_away_between_stop_and_start() -> None:
 
 
 def test_what_the_lake_has_not_heard_of_is_not_all_right() -> None:
-    """A killed Helen that nobody has started again is away since the last thing she wrote; a quiet quarter is none."""
+    """A killed Helen that nobody has started again is away since its last record; a quiet quarter is none."""
     start = change(1100, "helen_start")
     assert absences([start], SPAN, heard, {0: 5000 * S}) == [(5000 * S, 9000 * S)]
     assert absences([start], SPAN, heard, {0: 8200 * S}) == []
@@ -104,7 +104,7 @@ def test_only_kills_that_matter_are_looked_into() -> None:
 
 
 def test_of_several_helens_all_must_be_away() -> None:
-    """While one is there her agents are heard, and so may be those of the others."""
+    """While one is there its agents are heard, and so may be those of the others."""
     changes = [change(1100, "helen_start"), change(1100, "helen_start", 1), change(3000, "helen_stop")]
     assert absences(changes, SPAN, heard) == []
     both = [*changes, change(4000, "helen_stop", 1), change(6000, "helen_start")]

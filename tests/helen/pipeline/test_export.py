@@ -1,4 +1,6 @@
-"""What an export holds: each row that counts once, with names, of all agents or some; or a sentence, no manifest."""
+"""Tests what an export holds: each row that counts once, with names, of all agents or some; or a sentence, no
+manifest.
+"""
 
 from __future__ import annotations
 
@@ -178,7 +180,7 @@ REFUSED: dict[str, tuple[Callable[[Lake, Path], None], type[Exception], str]] = 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_whole_has_no_manifest(lake: Lake, tmp_path: Path, name: str) -> None:
-    """What can be read is written all the same."""
+    """The readable rows are written all the same."""
     damage, kind, sentence = REFUSED[name]
     damage(lake, tmp_path / "out")
     with pytest.raises(kind, match=sentence):

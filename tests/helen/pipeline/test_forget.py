@@ -127,7 +127,7 @@ def test_nothing_of_it_is_left(lake: Lake) -> None:
 
 
 def test_levels_go_on_without_it(lake: Lake, history: Any, take_in: Any) -> None:
-    """What a level had not seen yet comes into it; the agent itself is new when it comes back."""
+    """Rows that a level had not seen yet come into it; the agent itself is new when it comes back."""
     before = of_others(lake)
     numbers = {row["series"] for row in lake.rows("series")}
     do(lake)

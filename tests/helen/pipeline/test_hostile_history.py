@@ -1,4 +1,4 @@
-"""What damage and malice in a history do to the pipeline: nothing is lost, nothing is run, nothing grows."""
+"""Tests what damage and malice in a history do to the pipeline: nothing is lost, nothing is run, nothing grows."""
 
 from __future__ import annotations
 

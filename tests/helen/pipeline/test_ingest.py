@@ -359,7 +359,9 @@ def slow(given: Any, may: Any) -> Any:
 
 
 def test_the_writer_follows_its_own_log(lake: Lake) -> None:
-    """What it has just published is done at once, whoever asks; entries that nobody needs go when they are old."""
+    """A segment that it has just published is done at once for any reader; entries that nobody needs go when they are
+    old.
+    """
     log, row = lake.path("spools") / "_delta_log", {"helen": 0, "agent": "a", "spool": "s"}
     lake.lock()
     for number in range(1, 203):

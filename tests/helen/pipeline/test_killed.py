@@ -1,5 +1,5 @@
-"""Whoever writes is killed with SIGKILL, at each point that has a name; what is in the lake stays exact, and is never
-half there.
+"""Tests a writer that is killed with SIGKILL at each point that has a name: the lake stays exact, and nothing is half
+there.
 
 Kills of the pipeline with a stand-in for the stream, at named points and at any time; one of the real thing: Spark's
 JVM, its workers and the driver at once. Then Helen and the pipeline in turn, on one history. That of an executor in the
@@ -36,7 +36,8 @@ PLAIN_KILLS = (
 )  # fmt: skip
 SPARK_KILL = "m5-published:2"
 # Where Helen dies (a step of her journal, the how-manieth time), and where the pipeline dies after her.
-BOTH_KILLS = (("wal-written", 30, "written:1"), ("segment-renamed", 2, "m5-published:1"),
+# Of a segment that is there the first: a busy machine writes thirty groups before it seals one.
+BOTH_KILLS = (("segment-renamed>wal-written", 30, "written:1"), ("segment-renamed", 2, "m5-published:1"),
               ("changes-renamed", 1, "results-published:1"))  # fmt: skip
 VICTIM = Path(__file__).parents[2] / "stages" / "journal_victim.py"
 RANDOM_KILLS = int(os.environ.get("HELEN_PIPELINE_KILLS", "10"))
@@ -191,7 +192,7 @@ def test_so_it_is_with_the_jvm_and_its_workers(history: Any, tmp_path: Path) -> 
 
 
 def test_helen_and_the_pipeline_die_in_turn(plainly: Any, tmp_path: Path) -> None:
-    """Each of them at points of her or its own, on one history: the lake has what the segments have, once."""
+    """Each of them dies at points of its own, on one history: the lake has what the segments have, once."""
     state, lake = tmp_path / "helen", Lake(tmp_path / "lake")
     state.mkdir()
     for seed, (step, count, kill) in enumerate(BOTH_KILLS * ROUNDS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from attrs import evolve
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as some
 
-from helen.pipeline import driver, upkeep
+from helen.pipeline import driver, file_runs, upkeep
 
 sys.path.append(str(Path(__file__).parents[3] / "bench"))  # behind tests/stages, which has a fleet.py of its own
 
 from cluster import Step, makespan
 from lake_growth import Snapshot, read_of, simulate
+from lake_late_days import parts_of
 from lake_limits import Limit, Room, first_limit, limits_of
 from lake_settings import Costs, Fleet, Policy
 from lake_store import Store
@@ -25,7 +27,7 @@ COSTS = Costs(
     taken=1e-5, taken_alone=2e-6, rows_per_bucket=3.0, follow=1e-6, merge=2e-6, merge_piece=1e-7, sort=4e-6,
     sort_piece=5e-7, change=1e-5, fresh=dict.fromkeys(TABLES, 50.0), final=dict.fromkeys(TABLES, 30.0), list_file=1e-5,
     file_memory=1000.0, entry=400.0, checkpoint=50.0, publish=0.02, publish_file=0.004, publish_listed=1e-6,
-    note_file=1e-6, check_day=2e-5, report_row=1e-7, answer=900.0, name=400.0, idle=8e8,
+    note_file=1e-6, check_day=2e-5, report_row=1e-7, answer=900.0, packed=100.0, shown=2e-5, name=400.0, idle=8e8,
 )  # fmt: skip
 SMALL = Fleet(agents=60, checks=10)  # 10 results a second: all of a day fits into one file of each table
 POLICY = Policy.of_code()
@@ -50,8 +52,8 @@ def test_parts_read_each_row_once_at_least_and_each_file_once_each_at_most(rows:
 
 
 def test_the_policy_is_the_code_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the pipeline does is taken from its own constants, so a simulation can't fall behind them."""
-    assert (POLICY.trigger, POLICY.keep, POLICY.enough) == (driver.TRIGGER, upkeep.KEEP, upkeep.ENOUGH_FILES)
+    """The simulation takes the pipeline's own constants, so a simulation can't fall behind them."""
+    assert (POLICY.trigger, POLICY.keep, POLICY.enough) == (driver.TRIGGER, upkeep.KEEP, file_runs.ENOUGH_FILES)
     assert (POLICY.log_seconds, POLICY.removed_seconds, POLICY.checkpoint) == (3600.0, 86_400.0, 100)
     monkeypatch.setattr(driver, "TRIGGER", 30.0)
     monkeypatch.setattr(upkeep, "LIVELY_FILES", 7)
@@ -85,6 +87,17 @@ def test_cpu_of_a_day_of_a_small_fleet() -> None:
     assert day.cpu["whole days"] == pytest.approx(288 * kept * 2e-6 + 864_000 * 4e-6 + 24 * whole * 2e-6, rel=0.01)
 
 
+def test_the_memory_of_a_month_by_days_does_not_grow_with_its_days() -> None:
+    """The driver's input at a time has a bound for each core; its file grows, and so does the time to print it."""
+    policy = evolve(POLICY, days_at_once=500)
+    days = simulate(SMALL, policy, COSTS, 40, cores=2)
+    assert [at.month_report[1] - at.memory for at in (days[0], days[1], days[39])] == [
+        600 * 100.0 * 4, 1000 * 100.0 * 4, 1000 * 100.0 * 4
+    ]  # fmt: skip
+    assert [at.month_file for at in (days[0], days[39])] == [600 * 100.0, 30 * 600 * 100.0]
+    assert [at.month_shown for at in (days[0], days[39])] == pytest.approx([600 * 2e-5, 30 * 600 * 2e-5])
+
+
 def test_a_log_holds_an_hour_of_entries_and_the_files_of_two_days_that_went() -> None:
     (day,) = simulate(SMALL, POLICY, COSTS, 1)
     entries = 8640 + 24 + 1  # batches, hours put together, the day put together
@@ -115,6 +128,48 @@ def test_what_grows_with_the_fleet(agents: int, checks: int, seconds: float, tim
     assert many.alone > 0 and many.hold >= one.hold > 0
 
 
+@pytest.mark.parametrize(
+    ("outage", "parts"),
+    [
+        (8.0, [(1, 1 / 3, 4.0)]),  # back before 8: from nothing to 8 hours of yesterday
+        (24.0, [(1, 1.0, 12.0)]),
+        (36.0, [(1, 1.0, 21.0), (2, 0.5, 6.0)]),
+        (72.0, [(1, 1.0, 24.0), (2, 1.0, 24.0), (3, 1.0, 12.0)]),
+    ],
+)
+def test_what_days_an_outage_has_a_part_in(outage: float, parts: list[tuple[int, float, float]]) -> None:
+    found = [(each.days, each.share, each.hours) for each in parts_of(outage)]
+    assert found == [
+        (days, pytest.approx(share, rel=0.01), pytest.approx(hours, rel=0.02)) for days, share, hours in parts
+    ]
+
+
+def test_late_rows_are_written_again_as_often_as_they_double() -> None:
+    """480 of 600 agents a day, 160 of them with 4 hours of yesterday: so many files come for it, and few stay."""
+    fleet = evolve(SMALL, agents=600, back=0.8)
+    calm, late = (simulate(each, POLICY, COSTS, 10) for each in (evolve(fleet, back=0.0), fleet))
+    results = fleet.per_second * 86_400
+    for one, other in zip(calm[1:], late[1:], strict=True):
+        assert one.cpu["late rows"] == 0
+        many = 480 / 3 * 10 * 4 * 60  # results that come late
+        rows = many + 480 / 3 * 10 * 3 * (4 * 12 + 4 + 1)  # of all tables
+        assert 0 < other.cpu["late rows"] <= rows * 4e-6 * math.ceil(math.log2(480 / 3 + 1) + 1)
+        assert {name: each for name, each in other.cpu.items() if name != "late rows"} == {
+            name: each for name, each in one.cpu.items() if name != "late rows"
+        }
+        added = sum(other.files.values()) - sum(one.files.values())
+        assert 0 < added <= (other.day - 1) * 4 * (file_runs.ENOUGH_FILES + 8)
+    grown = late[-1].bytes["results"] - calm[-1].bytes["results"]
+    assert grown == pytest.approx(9 * 480 / 3 * 10 * 4 * 60 * 30, rel=0.02)
+    assert results > 0
+
+
+def test_a_large_day_that_is_made_anew_for_late_rows_costs_many_times_as_much() -> None:
+    fleet = Fleet(agents=10_000, checks=10, back=0.02)
+    added, anew = (simulate(fleet, evolve(POLICY, add_from=least), COSTS, 2)[1] for least in (20_000, math.inf))
+    assert anew.cpu["late rows"] > 5 * added.cpu["late rows"] > 0
+
+
 def test_a_store_counts_what_an_entry_takes_out() -> None:
     store = Store()
     store.begin()
@@ -132,14 +187,14 @@ def test_a_store_counts_what_an_entry_takes_out() -> None:
 
 def snapshot(day: int, memory: float) -> Snapshot:
     return Snapshot(day, 8640, {}, {"results": 1e12}, {"results": 1e6}, {"taking in": 3600.0}, 1.0, 2.0, memory,
-                    (60.0, memory), (600.0, 2 * memory))  # fmt: skip
+                    (60.0, memory), (600.0, 2 * memory), 120.0, 1e9)  # fmt: skip
 
 
 def test_the_first_limit_is_named_with_its_day() -> None:
     room = Room(cores=2, memory=8e9, disk=4e12, report_seconds=600.0)
     days = [snapshot(day, day * 1e9) for day in range(1, 10)]
     nearest = limits_of(days[0], POLICY, room)[0]
-    assert (nearest.name, nearest.share) == ("time of a report on a month", 0.5)
+    assert (nearest.name, nearest.need, nearest.share) == ("time of a month by days", 600 / 2 + 120, 0.7)
     assert first_limit(days, POLICY, room) == (5, Limit("memory, a month by days", 1e10, 8e9, "bytes"))
     assert first_limit(days[:4], POLICY, room) is None
 

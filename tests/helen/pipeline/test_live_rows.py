@@ -52,7 +52,7 @@ def some(helen: Any, rng: random.Random, begin: float, count: int, late: float =
 
 
 def everything(lake: Lake, table: str) -> list[dict[str, Any]]:
-    """What any reader of Delta gets of a table, each bucket once."""
+    """Return what any reader of Delta gets of a table, each bucket once."""
     rows: list[dict[str, Any]] = DeltaTable(str(lake.path(table))).to_pyarrow_table().to_pylist()
     assert max(Counter(tuple(row[name] for name in KEYS) for row in rows).values()) == 1
     return rows
@@ -89,7 +89,7 @@ def test_each_bucket_is_there_once(
 
 
 def test_an_hour_that_is_over_is_not_written_again(lake: Lake, history: Any, take_in: Any) -> None:
-    """Of a file only what goes on is made anew; what is over lies in a file of its own, which stays."""
+    """Only the hour that goes on is made anew; hours that are over lie in a file of their own, which stays."""
     rng = random.Random(1)
     for hour in range(4):
         for turn in range(3):

@@ -52,7 +52,7 @@ def listed(lake: Lake) -> list[tuple[Any, ...]]:
 
 
 def wrong(lake: Lake, *states: Path) -> dict[str, str]:
-    """What the doctor finds of the lake and the histories."""
+    """Return what the doctor finds of the lake and the histories."""
     found = [each for each in examine(lake, states) if not each.fine]
     return {each.what: each.said for each in found if each.what not in ("Java", "lake", "driver")}
 
@@ -158,7 +158,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("kind", ["seg", "chg"])
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_bad_segment_is_named_set_aside_and_readmitted(lake: Lake, history: Any, kind: str, name: str) -> None:
-    """What is before it and behind it comes in; it comes in itself, once, when a sound copy is there."""
+    """The segments before it and behind it come in; it comes in itself, once, when a sound copy is there."""
     some(history, 4)
     path = history.segments / f"{kind}-00000003.parquet"
     whole = path.read_bytes()
@@ -234,6 +234,57 @@ def test_a_history_goes_into_one_lake(tmp_path: Path, history: Any) -> None:
     (found.folder / "pipeline-lake").write_text("[]")
     claim(found, other)
     check_claim(found, other)
+
+
+def closed(path: Path) -> Path:
+    """A file that is there and can't be opened, by root either: its name leads to itself."""
+    path.unlink(missing_ok=True)
+    path.symlink_to(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["history/pipeline-lake", "one/lake-id", "other/lake-id"])
+def test_a_claim_that_can_not_be_read_is_not_taken_for_none(tmp_path: Path, history: Any, name: str) -> None:
+    """Nor is a lake that can't be read taken for one that was deleted; nothing is written over it."""
+    some(history, 1)
+    one, other = tmp_path / "one", tmp_path / "other"
+    for lake in (one, other):
+        lake.mkdir()
+        identity_of(lake)
+    found = open_history(history.state)
+    claim(found, one)
+    told = (found.folder / "pipeline-lake").read_text()
+    file = closed(found.folder / "pipeline-lake" if name.startswith("history") else tmp_path / name)
+    with pytest.raises(PipelineError, match=r"It can't be told whether .* goes into another lake already") as error:
+        claim(found, other)
+    assert "symbolic links" in str(error.value)
+    assert file.is_symlink()
+    assert file.name == "pipeline-lake" or (found.folder / "pipeline-lake").read_text() == told
+    if not name.startswith("one"):
+        with pytest.raises(OSError, match="symbolic links"):
+            check_claim(found, other)
+        assert "symbolic links" in wrong(Lake(other), history.state)["history"]
+
+
+@pytest.mark.parametrize("name", ["committed", "segments/seg-00000002.parquet", "series.parquet", "segments"])
+def test_a_file_of_a_history_that_can_not_be_opened_is_not_taken_for_none(history: Any, name: str) -> None:
+    """Else Helen would be told a lower number, or segments would be left out as if they were gone."""
+    some(history, 3)
+    found = open_history(history.state)
+    found.commit("seg", 3)
+    if name == "segments":
+        shutil.rmtree(found.segments)
+    closed(found.folder / name)
+    looks: dict[str, Callable[[], object]] = {
+        "committed": lambda: found.commit("seg", 1),
+        "segments/seg-00000002.parquet": lambda: found.next_after("seg", 1, 9),
+        "series.parquet": found.series,
+        "segments": lambda: open_history(history.state),
+    }
+    kinds = PipelineError if name == "segments" else OSError
+    with pytest.raises(kinds, match="symbolic links"):
+        looks[name]()
+    assert (found.folder / name).is_symlink()
 
 
 def test_a_second_lake_takes_nothing_in(lake: Lake, history: Any, take_in: Any, tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ def test_two_writers_double_nothing(lake: Lake, history: Any, monkeypatch: pytes
 def test_files_that_another_writer_replaced_stay_replaced(
     lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was put together from them is not published beside what the other one made."""
+    """The file that was put together from them is not published beside the other writer's."""
     monkeypatch.setattr(lakes.Lease, "is_in_place", lambda self: True)
     monkeypatch.setattr(Lake, "lease_seconds", 0.0)
     write(history, 2)
@@ -283,7 +283,7 @@ def test_a_server_that_refuses_and_is_slow(store: Store, lake: Lake, history: An
 def test_a_server_that_is_gone(
     store: Store, impatient: None, lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was begun fails with an error that is expected, and is done when the server is back."""
+    """A write that was begun fails with an error that is expected, and is done when the server is back."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)  # a batch is one segment
     write(history)
     sink = sink_of(lake, history.state)

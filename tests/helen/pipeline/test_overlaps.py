@@ -120,3 +120,23 @@ def test_which_buckets_are_made_exact() -> None:
     there = [stretch(0, 100), stretch(50, 100), stretch(900, 910)]
     assert Overlap(there, [stretch(310, 320)]).buckets() == ({second, fourth}, {first, second, fourth})
     assert third not in Overlap(there, [stretch(310, 320)]).buckets()[1]
+
+
+@pytest.mark.parametrize("damaged", range(5))
+def test_a_damaged_file_of_sums_beside_an_overlap(
+    lake: Lake, history: Any, damaged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its rows the steps can't be made exact: those of the others count, and nothing fails."""
+    monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)
+    values = [[(T, 500.0), (T + 240, 700.0)], [(T + 120, 600.0)], [(T + 600, 900.0)], [(T + 660, 950.0)]]
+    write(history, dict(enumerate([*values, [(T + 310, 710.0)]])))
+    sink = sink_of(lake, history.state)
+    for _ in values:
+        sink.take(PlainBatch(sink, 1))
+    files = sorted(str(lake.path("m5") / file.path) for file in lake.files("m5"))
+    for path in files[damaged : damaged + 1]:
+        Path(path).write_bytes(Path(path).read_bytes()[:-20])
+    sink = sink_of(lake, history.state)
+    sink.take(PlainBatch(sink, 1))
+    assert len(lake.rows("results")) == 6
+    lake.unlock()

@@ -76,7 +76,7 @@ def test_capacity_and_anomalies_from_segments(spark: Any, history: Any, take_in:
     (row,) = forecasts.capacity(spark, lake, days, names, 60).rows
     assert (row["check"], row["metric"], row["per_day"], row["limit"]) == ("web1/disk", 'used{path="/"}', 1.0, 90.0)
     assert row["days"] == pytest.approx(26.04, abs=0.01)
-    assert forecasts.capacity(spark, lake, days, names, 20).rows == []
+    assert [*forecasts.capacity(spark, lake, days, names, 20).rows] == []
     (odd,) = forecasts.anomalies(spark, lake, days[-1:], names).rows
     assert (odd["metric"], odd["value"], odd["usual"]) == ("load", 50.0, 1.0)
     assert odd["hour"] == datetime(2026, 10, 15, 5, tzinfo=UTC)

@@ -1,4 +1,6 @@
-"""What reports say at the edges of a history: before the first state, at midnight, across the clocks of a zone."""
+"""Tests what reports say at the edges of a history: before the first state, at midnight, across the clocks of a
+zone.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS, Day, local_days
 from helen.pipeline.reports.availability import Task, availability, choose
 from helen.pipeline.reports.availability_inputs import plan
+from helen.pipeline.reports.flapping import flapping
 from helen.pipeline.reports.forecasts import HOUR, MONDAY, Strange, local_hour
 from helen.pipeline.reports.forgotten_results import note_on
-from helen.pipeline.reports.report_jobs import cost, flapping, offenders
+from helen.pipeline.reports.report_jobs import cost, offenders
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.segment_rows import LONGEST, times
 from helen.pipeline.upkeep import expire
@@ -196,7 +199,7 @@ def test_sums_stand_in_for_results_that_are_forgotten(lake: Lake, history: Any, 
 
     def report() -> list[list[float]]:
         series = choose(lake)
-        rows = Task(plan(lake, DAYS, series, 1), DAYS, "strict", "UTC")._part(0).to_pylist()
+        rows = Task(plan(lake, DAYS, series, 1), DAYS, "strict", "UTC").rows(0).to_pylist()
         return [[row[name] for name in NAMES] for row in rows]
 
     before = report()

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
 import re
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from helen.pipeline.lake.errors import PipelineError
-from helen.pipeline.reports.report_formats import AVAILABILITY, Report, bars, line, plain, render
-from helen.pipeline.reports.report_jobs import added_up, budget_left, flapped
+from helen.pipeline.reports.command_options import write_report
+from helen.pipeline.reports.flapping import flapped
+from helen.pipeline.reports.report_formats import AVAILABILITY, Report, Row, bars, line, plain, render
+from helen.pipeline.reports.report_jobs import added_up, budget_left
 
 NASTY = "=cmd|'<script>\x1b[2J"
 REPORT = Report(
@@ -31,6 +38,34 @@ def test_text_is_a_table() -> None:
         "=cmd|'<script>\\x1b[2J",
         "A note & more.",
     ]
+
+
+class Breaking(list[Row]):
+    """Rows of which there are two, then an error: a full disk where they lie, say."""
+
+    def __iter__(self) -> Iterator[Row]:
+        yield from super().__iter__()
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "/tmp/rows")
+
+
+def test_a_report_that_breaks_off_leaves_the_older_file(tmp_path: Path) -> None:
+    """The new one takes its place when it is whole, with the rights of the older one; a pipe is written to."""
+    out = tmp_path / "report.csv"
+    out.write_text("older\n")
+    out.chmod(0o640)
+    (tmp_path / "link.csv").symlink_to(out)
+    with pytest.raises(OSError, match="Input/output error: '/tmp/rows'"):
+        write_report(evolve(REPORT, rows=Breaking(REPORT.rows)), "csv", out)
+    assert (out.read_text(), sorted(os.listdir(tmp_path))) == ("older\n", ["link.csv", "report.csv"])
+    write_report(REPORT, "csv", tmp_path / "link.csv")
+    assert (out.read_text(), out.stat().st_mode & 0o777) == (render(REPORT, "csv"), 0o640)
+    assert (tmp_path / "link.csv").is_symlink()
+    with pytest.raises(PipelineError, match=r"none/report\.csv can't be written: No such file or directory"):
+        write_report(REPORT, "csv", tmp_path / "none" / "report.csv")
+    with pytest.raises(PipelineError, match="/dev/full can't be written: No space left on device"):
+        write_report(REPORT, "csv", Path("/dev/full"))
+    write_report(REPORT, "csv", Path(os.devnull))
+    assert Path(os.devnull).is_char_device()
 
 
 FIGURES = Report(
@@ -79,7 +114,7 @@ def test_json_has_everything() -> None:
 
 @pytest.mark.adversary(70)
 def test_csv_is_no_program() -> None:
-    """What a spreadsheet would compute is quoted."""
+    """A cell that a spreadsheet would compute is quoted."""
     assert render(REPORT, "csv") == (
         'check,percent,why\nweb1/disk,99.5,"{""stale"": 60.0}"\n\'=cmd|\'<script>\\x1b[2J,,{}\n'
     )
@@ -104,7 +139,9 @@ def test_lines_and_wrong_formats() -> None:
 
 
 def test_flapping_is_cut_to_the_days() -> None:
-    """What began before counts from the first moment, what hasn't ended until the last; an end alone is nothing."""
+    """A flapping that began before counts from the first moment, one that hasn't ended until the last; an end alone is
+    nothing.
+    """
 
     def told(series: int, at: float, on: bool, percent: float = 0.0) -> dict[str, object]:
         return {"series": series, "at": round(at * 1e6), "document": json.dumps({"on": on, "percent": percent})}

@@ -6,12 +6,13 @@ from datetime import UTC, date, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from plain_accounts import CheckInputs, Moment, Run, columns_of
 
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.local_days import MICROS, Day, local_days
-from helen.pipeline.reports.availability_math import CheckInputs, Moment, Run
 from helen.pipeline.reports.command_options import until
 from helen.pipeline.reports.sla import MINUTE, WINDOWS, Task, judged
 
@@ -62,13 +63,19 @@ def test_what_burns_fast_long_and_still(bad: dict[str, Any], alert: str | None) 
     assert judged(figures(**bad), 100.0)["alert"] is None
 
 
+def planned(inputs: CheckInputs) -> SimpleNamespace:
+    """A plan of two parts; the second one has series 4."""
+    known = [(np.array([4], np.int32), columns_of([inputs]))]
+    return SimpleNamespace(inputs=lambda part, days: iter(known if part == 1 else []))
+
+
 def test_the_task() -> None:
     """Facts in, figures out: two days, one outage at the end of the second, within some of the windows."""
     end = DAYS[1].end
     windows = {name: Day(DAYS[1].date, end - minutes * MINUTE, end) for name, minutes in WINDOWS.items()}
     known = CheckInputs([Moment(0, 0), Moment(end - 30 * MINUTE, 2)])
-    plan = SimpleNamespace(inputs=lambda part: iter([(4, known)] if part == 1 else []))
-    _, batch = Task(plan, DAYS, windows, "strict")([pa.RecordBatch.from_pydict({"id": [0, 1]})])  # type: ignore[arg-type]
+    plan = planned(known)
+    (batch,) = Task(plan, DAYS, windows, "strict")([pa.RecordBatch.from_pydict({"id": [0, 1]})])  # type: ignore[arg-type]
     (row,) = batch.to_pylist()
     assert row == {
         "series": 4, "good": 48 * H - 30 * MINUTE, "counted": 48 * H, "bad": 30 * MINUTE, "outages": 1,
@@ -89,6 +96,12 @@ LIVES = {
     "never a result": (CheckInputs([PENDING_SINCE, STALE_AT_TEN]), 0, 0, None),
     "nothing at all": (CheckInputs(), 0, 0, None),
     "stale later on": (CheckInputs([Moment(NOON, 0), Moment(NOON + H, 3, "stale", 0, None)]), 1, 12, NOON),
+    "stale since long ago, until noon": (
+        CheckInputs([Moment(5, 3, "stale", 0, None), Moment(NOON, 0, None, 3, "stale")]), 12, 48, None,
+    ),
+    "retired long ago, again since noon": (
+        CheckInputs([Moment(5, 3, "retired", 0, None), Moment(NOON, 0, None, 3, "pending")]), 12, 12, None,
+    ),
     "retired at noon": (CheckInputs([Moment(DAYS[0].begin, 0), Moment(NOON, 3, "retired", 0, None)]), 36, 36, None),
     "new in a downtime": (CheckInputs([Moment(NOON, 0)], (), [(NOON - 2 * H, NOON + H)]), 11, 11, NOON),
     "new while Helen was down": (CheckInputs([Moment(NOON, 0)], (), (), [(NOON - 2 * H, NOON - H)]), 12, 12, NOON),
@@ -103,7 +116,7 @@ LIVES = {
 def test_time_counts_from_the_first_result(life: str) -> None:
     """A check that is added in mid-month does not miss its target for the days before; one that is silent does. (J8)"""
     inputs, good, counted, since = LIVES[life]
-    plan = SimpleNamespace(inputs=lambda part: iter([(4, inputs)]))
+    plan = planned(inputs)
     end = DAYS[1].end
     windows = {name: Day(DAYS[1].date, end - minutes * MINUTE, end) for name, minutes in WINDOWS.items()}
     (batch,) = Task(plan, DAYS, windows, "strict")([pa.RecordBatch.from_pydict({"id": [1]})])  # type: ignore[arg-type]

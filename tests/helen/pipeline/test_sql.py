@@ -63,7 +63,7 @@ def say(lake: Lake, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Say
 
 
 def test_words_with_a_dot_need_no_spark(say: Say) -> None:
-    """What there is to ask, and what its columns are."""
+    """It tells which tables there are, and their columns."""
     found = say(".tables", "--output", "json", starts=0)
     rows = {row["table"]: row for row in json.loads(found.stdout)["rows"]}
     assert set(rows) == {*TABLES, *CHANGES}
@@ -89,7 +89,8 @@ def test_the_limit_is_told(say: Say, lake: Lake, spark: Any) -> None:
     """An answer that is cut says so; 0 cuts nothing."""
     for limit, rows, notes in ((3, 3, ["Only the first 3 rows: --limit gives more."]), (10, 10, []), (0, 10, [])):
         answer = Questions(lake, lambda: spark, limit).ask("select * from results")
-        assert (answer.rows.num_rows, len(answer.report.rows), answer.report.notes) == (rows, rows, notes)
+        typed = sum(piece.num_rows for piece in answer.pieces())
+        assert (typed, len(answer.report.rows), answer.report.notes) == (rows, rows, notes)
     cut = say("select agent from series order by agent", "--limit", 1)
     assert cut.stdout == "agent\nweb0\nOnly the first 1 row: --limit gives more.\n"
 

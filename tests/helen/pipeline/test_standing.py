@@ -1,4 +1,6 @@
-"""What stood at the end of a week replaces all changes before it: reports are the same, and read no more each year."""
+"""Tests that the state at the end of a week replaces all changes before it: reports are the same, and read no more each
+year.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import astuple
 
 from helen.pipeline import standing
 from helen.pipeline.lake.lake import Lake
@@ -92,11 +95,13 @@ def whole(lake: Lake, begin: int, until: date) -> Any:
     return held(lake, CHANGES.name, lake.files(CHANGES.name, (date.min, until)))
 
 
-def inputs(lake: Lake, days: Any, series: Any, counted: str) -> dict[int, Any]:
+def inputs(lake: Lake, days: Any, series: Any, counted: str) -> dict[str, Any]:
     made = plan(lake, days, series, 1, counted)
-    found = dict(made.inputs(0))
+    ((numbers, checks),) = made.inputs(0, len(days))
     assert len(made.parts) == 1
-    return found
+    columns = {name: getattr(checks, name) for name in ("moments", "runs", "downtimes", "absences")}
+    found = {name: [column.tolist() for column in astuple(each)] for name, each in columns.items()}
+    return {"series": numbers.tolist(), "reasons": checks.reasons, **found}
 
 
 @pytest.mark.parametrize(("seed", "rows_per_part"), [(0, 500_000), (1, 60), (2, 60)])

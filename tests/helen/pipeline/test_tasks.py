@@ -73,7 +73,7 @@ def at_work(state: Path) -> list[str]:
 
 @pytest.mark.integration
 def test_a_task_has_a_spark_of_its_own(say: Say, history: Any) -> None:
-    """What can't be done is said in its words, which are final or not; a cancelled task leaves no JVM behind."""
+    """A failure is told in the task's words, which are final or not; a cancelled task leaves no JVM behind."""
     params = json.dumps({"report": "cost", "names": ["web7/x"]})
     unknown = say("submit", "pipeline.report", "--params", params, "--max-attempts", "1", "--wait", "60")
     assert (unknown.returncode, "The lake knows no web7/x" in unknown.stderr) == (1, True), unknown.stderr

@@ -26,7 +26,7 @@ def test_a_straight_line_is_found_whatever_the_outliers() -> None:
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
-    """Of 400 noisy trends about 19 in 20."""
+    """About 19 in 20 of 400 noisy trends are inside."""
     rng, held = np.random.default_rng(3), 0
     days = np.arange(30.0)
     for _ in range(400):
@@ -67,7 +67,7 @@ def week(rng: np.random.Generator, weeks: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_faults_are_found_and_seasons_are_none() -> None:
-    """Of 200 seeded faults at least 95 % in a season that a fixed threshold can't follow; few false alarms."""
+    """It finds at least 95 % of 200 seeded faults in a season that a fixed threshold can't follow; few false alarms."""
     rng, found, false = np.random.default_rng(5), 0, 0
     for _ in range(20):
         hours, values = week(rng, 6)

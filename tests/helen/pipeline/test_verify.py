@@ -101,7 +101,7 @@ def test_what_is_wrong_with_segments_is_named(lake: Lake, name: str) -> None:
 
 
 def test_a_result_that_can_not_be_forgotten_is_missing(lake: Lake) -> None:
-    """Those of the first days may be gone with them; those that came nine days later can't."""
+    """Results of the first days may be gone with them; those that came nine days later can't."""
     replaced(lake, "results", lambda rows: [row for row in rows if row["segment"] != 5 or row["at"] % 2])
     assert verify_segments(lake) == ["segment 5 of Helen 0: 5 results instead of 10"]
     lake.lock()

@@ -1,4 +1,6 @@
-"""What is too much is told, and what is odd is read or refused: nothing a question says may grow without a bound."""
+"""Tests that a question that is too large says so, and that odd ones are read or refused: nothing a question says may
+grow without a bound.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def test_a_million_series_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_samples_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all series of a selector together."""
+    """The bound is on all series of a selector together."""
     monkeypatch.setattr(gathering, "MOST_SAMPLES", 10_000)
     found, piece = Gathering(a_choice()), {TIME: np.arange(6_000), VALUE: np.zeros(6_000)}
     found.take(("a", "b"), "x", "", "gauge", piece)
@@ -107,7 +109,7 @@ def test_segments_are_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
     ('a{="1"}', "a", {"": "1"}), ("%{", "%{", {}),
 ])  # fmt: skip
 def test_names_of_rollups_are_read_back(text: str, name: str, labels: dict[str, str]) -> None:
-    """What is no such text is all name."""
+    """Any other text is all name."""
     assert read_metric(text) == (name, labels)
 
 

@@ -1,8 +1,9 @@
-"""What was read of the lake is kept within its bound, and changes no answer: nor what a caller may see."""
+"""Tests that pieces of the lake are kept within their bound, and change no answer: nor what a caller may see."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from rollup_questions import BEGIN, DAYS, Scene, sums
 from helen.pipeline.lake.lake import Lake
 from helen.promql import bucket_files, gathering, questions
 from helen.promql.bucket_files import BucketFiles
-from helen.promql.kept_pieces import KeptPieces, Piece
+from helen.promql.kept_pieces import KeptPieces, Lot, Piece
 from helen.promql.needs import ALL, OF_FUNCTION, Needs
 from helen.promql.syntax import read_question, selectors
 from helen.promql.window_functions import FUNCTIONS
@@ -51,7 +52,7 @@ def test_a_span_is_cut_from_what_is_kept(scene: Scene, monkeypatch: pytest.Monke
 
 
 def test_nobody_gets_what_another_one_was_shown(scene: Scene) -> None:
-    """What is kept belongs to the series that were asked for."""
+    """A kept piece belongs to the series that were asked for."""
     assert len(scene.ask("used")) == 6
     found = scene.ask("used", hidden="hidden")
     assert {each["metric"]["agent"] for each in found} == {"web-1", "web-2"}
@@ -59,7 +60,7 @@ def test_nobody_gets_what_another_one_was_shown(scene: Scene) -> None:
 
 
 def test_what_is_published_meanwhile_is_there(scene: Scene) -> None:
-    """Of a day that was asked about before."""
+    """This holds for a day that was asked about before."""
     before = scene.ask('{__name__="fresh"}')
     sums(scene.lake, 2, (("fresh", "gauge"),))
     assert before == [] and len(scene.ask('{__name__="fresh"}')) == 3
@@ -123,7 +124,9 @@ def piece(series: int, rows: int) -> Piece:
 
 
 def test_the_bound_is_of_bytes() -> None:
-    """What was not used for longest goes first, and what is larger by itself is handed on and not kept."""
+    """The piece that was not used for longest goes first; one that is larger than the bound is handed on and
+    not kept.
+    """
     kept, read = KeptPieces(100_000), list[str]()
 
     def ask(name: str, rows: int) -> list[Piece]:
@@ -131,7 +134,7 @@ def test_the_bound_is_of_bytes() -> None:
             read.append(name)
             yield from (piece(number, rows) for number in range(3))
 
-        return list(kept.of([name.encode()], made))
+        return list(kept.of([name.encode()], lot({1: ["a"]}), lambda paths: made()))
 
     for name in ("a", "b", "a", "c", "b", "a"):
         assert [len(each.columns["time"]) for each in ask(name, 800)] == [800] * 3
@@ -146,15 +149,63 @@ def test_the_bound_is_of_bytes() -> None:
 def test_a_lot_that_was_not_read_to_its_end_is_not_kept() -> None:
     """A question that ends early leaves no half of it."""
     kept = KeptPieces()
-    taken = kept.of([b"a"], lambda: (piece(number, 10) for number in range(3)))
+    one = lot({1: ["a"]})
+    taken = kept.of([b"a"], one, lambda paths: (piece(number, 10) for number in range(3)))
     next(taken)
     taken.close()  # type: ignore[attr-defined]
     assert kept.size == 0
-    assert len(list(kept.of([b"a"], lambda: (piece(number, 10) for number in range(3))))) == 3
+    assert len(list(kept.of([b"a"], one, lambda paths: (piece(number, 10) for number in range(3))))) == 3
 
 
 def test_parts_of_a_key_stay_apart() -> None:
     """Two lists of parts with the same letters are two keys."""
-    kept = KeptPieces()
-    assert [each.series for each in kept.of([b"ab", b"c"], lambda: [piece(1, 1)])] == [1]
-    assert [each.series for each in kept.of([b"a", b"bc"], lambda: [piece(2, 1)])] == [2]
+    kept, one = KeptPieces(), lot({1: ["a"]})
+    assert [each.series for each in kept.of([b"ab", b"c"], one, lambda paths: [piece(1, 1)])] == [1]
+    assert [each.series for each in kept.of([b"a", b"bc"], one, lambda paths: [piece(2, 1)])] == [2]
+
+
+# ---------------------------------------------------------------------------------------------- days of a lot
+
+
+def lot(files: dict[int, list[str]], first: int = 0, last: int = 9) -> Lot:
+    """A lot whose times are tenths of a day."""
+    return Lot("lot 0", files, first, last, lambda times: times // 10)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_days_whose_files_are_others_are_read_again_and_no_others(seed: int) -> None:
+    """Whatever comes, goes and is replaced, whichever days are asked for: as if all was read each time."""
+    rng, kept, number = random.Random(seed), KeptPieces(), 0
+    files: dict[int, list[str]] = {}
+    stored: dict[str, list[tuple[int, int]]] = {}  # file -> (series, time)
+    seen: dict[int, list[str]] = {}
+    for _ in range(25):
+        for day in rng.sample(range(10), rng.choice((0, 0, 1, 2))):
+            number += 1
+            path = f"{number}"
+            stored[path] = [(series, day * 10 + at) for series in rng.sample(range(4), 2) for at in (1, 5)]
+            files[day] = [path]
+            if rng.random() < 0.2:
+                del files[day]
+        first, last = sorted(rng.choices(range(10), k=2))
+        asked = {day: paths for day, paths in sorted(files.items()) if first <= day <= last}
+        read: list[str] = []
+
+        def made(paths: Sequence[str], read: list[str] = read) -> Iterator[Piece]:
+            read += paths
+            for series in range(4):
+                times = sorted(at for path in paths for of, at in stored[path] if of == series)
+                if times:
+                    columns = {"time": np.array(times), "value": np.array(times) * 2.0}
+                    yield Piece(series, "used", "", "gauge", columns)
+
+        pieces = list(kept.of([b"x"], lot(asked, first, last), made))
+        assert read == [path for day, paths in asked.items() if seen.get(day) != paths for path in paths]
+        seen = {day: paths for day, paths in seen.items() if not first <= day <= last} | asked
+        found = {(each.series, int(at)) for each in pieces for at in each.columns["time"] if first <= at // 10 <= last}
+        assert found == {pair for paths in asked.values() for path in paths for pair in stored[path]}
+        for each in pieces:
+            assert (np.diff(each.columns["time"]) > 0).all() and (
+                each.columns["value"] == each.columns["time"] * 2
+            ).all()
+        assert kept.size == sum(each.size for each in kept._lots.values())

@@ -12,6 +12,7 @@ from typing import Any
 
 import plainly
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from attrs import frozen
 from written_history import Written
@@ -115,7 +116,7 @@ def test_single_results_are_those_of_the_segments(told: Told, question: str) -> 
 
 @pytest.mark.parametrize("question", BUCKETS)
 def test_buckets_add_up_to_what_results_say(told: Told, question: str) -> None:
-    """Of windows that begin and end with buckets: nothing is lost by summing up."""
+    """This holds for windows that begin and end with buckets: nothing is lost by summing up."""
     given = {"query": question, **SPAN, "end": BEGIN + (HOURS - 1) * 3_600}
     ours = told.ask("query_range", **given, resolution="m5")["result"]
     theirs = told.ask("query_range", has_lake=False, **given, resolution="raw")["result"]
@@ -125,21 +126,29 @@ def test_buckets_add_up_to_what_results_say(told: Told, question: str) -> None:
             assert at == when and math.isclose(float(value), float(expected), rel_tol=1e-9), (at, value, expected)
 
 
-@pytest.fixture(scope="module")
-def hourly(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """The same, with a table of hours; each hour was written twice, and the first time wrongly."""
+@pytest.fixture(scope="module", params=["older", "added"])
+def hourly(told: Told, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Told:
+    """The same, with a table of hours, each of which has two rows.
+
+    In a lake of an older format the first of them is wrong, and counts no more; in one of this format they add up.
+    """
     state = tmp_path_factory.mktemp("hours") / "helen"
     shutil.copytree(told.state, state)
     lake = Lake(state / "history" / "lake")
     sums = lake.open("m5")
     assert sums is not None
-    rows = merge(sums.to_pyarrow_table(), H1)
+    given = sums.to_pyarrow_table()
+    rows = merge(given, H1)
     wrong = rows.set_column(rows.schema.get_field_index("sum"), "sum", pa.array([0.0] * rows.num_rows))
+    is_late = pc.equal(pc.bit_wise_and(pc.divide(given["bucket"].cast(pa.int64()), 300_000_000), 1), 1)
+    halves = [merge(given.filter(chosen), H1) for chosen in (is_late, pc.invert(is_late))]
     lake.lock()
-    for number, table in ((1, wrong), (2, rows)):
+    for number, table in enumerate([wrong, rows] if request.param == "older" else halves, 1):
         versioned = table.append_column("version", pa.array([number] * table.num_rows, pa.int64()))
         columns = lake.tables["h1"].arrow
         lake.publish("h1", lake.stage_rows("h1", versioned.select(columns.names).cast(columns)), {"hours": number})
+    if request.param == "older" and (hours := lake.open("h1")) is not None:
+        hours.alter.set_table_description("lake of Helen, format 2")
     lake.unlock()
     return Told(state)
 
@@ -148,8 +157,8 @@ def hourly(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Told:
     "avg_over_time(used[2h])", "sum_over_time(used[2h])", "max_over_time(helen_state[2h])", "increase(sent[3h])",
     "avg_over_time(helen_ok[2h])", "count_over_time(used[2h])",
 ])  # fmt: skip
-def test_the_newest_version_of_an_hour_counts(hourly: Told, question: str) -> None:
-    """Hours are made from five minutes, and made anew when late results come."""
+def test_each_result_of_an_hour_counts_once(hourly: Told, question: str) -> None:
+    """Hours are made from five minutes; late results have them made anew, or are added."""
     given = {"query": question, "start": BEGIN + 3 * 3_600, "end": BEGIN + 4 * 3_600, "step": 3_600}
     ours = hourly.ask("query_range", **given, resolution="h1")["result"]
     theirs = hourly.ask("query_range", has_lake=False, **given, resolution="raw")["result"]

@@ -69,6 +69,22 @@ def test_a_commit_of_a_newest_day_has_that_day_read_again(
     assert again == scene.ask(query, KeptPieces(), resolution=resolution, days=span) != []
 
 
+@pytest.mark.parametrize("resolution", ["m5", "h1", "d1"])
+def test_a_late_result_has_its_own_day_read_again(scene: Scene, days_read: list[set[int]], resolution: str) -> None:
+    """The day shares its lot with others; it gets a file more, or its file is replaced."""
+    if resolution != "m5":
+        for each in range(DAYS):
+            sums(scene.lake, each, version=1, level=resolution)
+    query, span = "max_over_time(used[2d])", (0.0, float(DAYS))
+    scene.ask(query, resolution=resolution, days=span)
+    days_read.clear()
+    sums(scene.lake, 1, (("used", "gauge"), ("fresh", "gauge")), version=None if resolution == "m5" else 2,
+         level=resolution)  # fmt: skip
+    again = scene.ask(query, resolution=resolution, days=span)
+    assert days_read == [{1}]
+    assert again == scene.ask(query, KeptPieces(), resolution=resolution, days=span) != []
+
+
 def test_a_new_day_leaves_the_lots_of_old_days(scene: Scene, days_read: list[set[int]]) -> None:
     """It is read, with the days of the one lot that yesterday's neighbour joins."""
     query, last = "used", DAYS + 6
@@ -116,7 +132,7 @@ def test_a_list_has_the_series_of_its_span_alone(scene: Scene) -> None:
 
 
 def test_replaced_rows_are_in_no_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a lake of an older format, where a newer version of a bucket lacks the metric; h1 has lists of days."""
+    """In a lake of an older format a newer version of a bucket lacks the metric; h1 has lists of days."""
     for day in range(DAYS):
         sums(scene.lake, day, version=1, level="h1")
     for day in range(DAYS):

@@ -84,7 +84,7 @@ def test_one_that_takes_too_long_is_ended(echo: tuple[str, ...], asked: list[Que
 
 
 def test_one_that_dies_of_a_question_says_so(echo: tuple[str, ...], asked: list[QueryProcesses]) -> None:
-    """Of one that was kept and is gone nobody hears: another one is asked."""
+    """Nobody hears of one that was kept and is gone: another one is asked."""
     asked.append(QueryProcesses(Clock(), echo))
     with pytest.raises(TooMuch, match=r"has ended \(status 7\)"):
         asked[0]._ask(told("die"))
@@ -106,7 +106,7 @@ def test_helen_waits_for_none_when_it_stops(echo: tuple[str, ...], asked: list[Q
 
     thread = threading.Thread(target=wait)
     thread.start()
-    wait_until(lambda: asked[0]._busy, "question", 30.0)
+    wait_until(lambda: asked[0]._busy, "question")
     asked[0].stop()
     thread.join(30.0)
     assert not thread.is_alive() and [str(each) for each in caught] == ["Helen is stopping"]

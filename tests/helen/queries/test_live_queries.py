@@ -10,7 +10,7 @@ from helen_parts import FakeLink
 
 from equus_protocol.results import parse
 from helen.queries import live_queries as queries_module
-from helen.queries.live_queries import AT_ONCE, NOT_ASKED, LiveQueries, QueryRefused, Target
+from helen.queries.live_queries import AT_ONCE, NOT_ASKED, LiveQueries, QueryRefused, Target, answered
 
 OK = parse(b'{"status": "ok", "summary": "fine"}')
 DENIED = parse(b'{"status": "unknown", "reason": "denied", "summary": "not here"}')
@@ -51,6 +51,11 @@ class Asker:
         return {target.agent: target.outcome for target in self.targets}
 
 
+def give(asker: Asker, claim: Any, document: Any) -> None:
+    """Give an answer to the query that waits for it."""
+    asker.queries.settle(claim, answered(claim.agent, document, b""))
+
+
 @pytest.fixture
 def asker() -> Asker:
     return Asker()
@@ -62,8 +67,8 @@ def test_each_outcome(asker: Asker) -> None:
     asker.start(*links.items(), ("away", None), ("closing", FakeLink(closing=True)))
     assert asker.outcomes == {"full": "refused", "away": "offline", "closing": "offline"}
     claims = {name: asker.queries.take_answer(links[name], n) for n, name in enumerate(("good", "denied"), 1)}
-    asker.queries.settle(claims["good"], OK)
-    asker.queries.settle(claims["denied"], DENIED)
+    give(asker, claims["good"], OK)
+    give(asker, claims["denied"], DENIED)
     asker.queries.gone(links["gone"], "it went away")
     assert asker.ended == 0
     asker.queries.sweep(10.0)
@@ -81,7 +86,7 @@ def test_an_answer_on_its_way_outlives_its_link(asker: Asker) -> None:
     claim = asker.queries.take_answer(link, 1)
     asker.queries.gone(link, "it went away")
     assert asker.targets == []
-    asker.queries.settle(claim, OK)
+    give(asker, claim, OK)
     assert asker.outcomes == {"a": "answered"}
 
 
@@ -91,7 +96,7 @@ def test_an_answer_that_becomes_durable_too_late(asker: Asker) -> None:
     asker.start(("a", link))
     claim = asker.queries.take_answer(link, 1)
     asker.queries.sweep(10.0)
-    asker.queries.settle(claim, OK)
+    give(asker, claim, OK)
     assert (asker.outcomes, asker.ended, asker.cancelled) == ({"a": "expired"}, 1, [])
 
 
@@ -148,7 +153,7 @@ def test_a_great_fleet_is_given_up_in_steps() -> None:
     asker.queries.sweep(11.0)  # it is being given up already
     claim = asker.queries.take_answer(links[2 * AT_ONCE - 1], 2 * AT_ONCE)
     assert claim is not None and asker.targets == []
-    asker.queries.settle(claim, OK)
+    give(asker, claim, OK)
     sizes, last = [], len(asker.targets)
     while asker.walks.left:
         assert asker.ended == 0 or len(asker.targets) == len(links)
@@ -207,7 +212,7 @@ def test_every_target_is_accounted_for(asker: Asker, seed: int) -> None:
             claim = asker.queries.take_answer(link, dice.randrange(1, 28))
             claims += [claim] if claim is not None else []
         elif deed == 3 and claims:
-            asker.queries.settle(claims.pop(dice.randrange(len(claims))), dice.choice((OK, DENIED)))
+            give(asker, claims.pop(dice.randrange(len(claims))), dice.choice((OK, DENIED)))
         else:
             asker.queries.sweep(step / 3)
     asker.queries.sweep(100.0)
@@ -219,7 +224,7 @@ def test_every_target_is_accounted_for(asker: Asker, seed: int) -> None:
 @pytest.mark.parametrize("faulty", ["on_target", "on_end", "cancel", "ask"])
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_a_fault_with_one_agent_takes_no_others_outcome(faulty: str, is_gone: bool) -> None:
-    """Whoever raises: every other target has its outcome, the end is told, and the queries after it go on."""
+    """Each of them may raise: every other target has its outcome, the end is told, and the queries after it go on."""
     asker, shared, calls = Held(), FakeLink("shared"), [0]
 
     def sometimes(call: Callable[..., Any]) -> Callable[..., Any]:

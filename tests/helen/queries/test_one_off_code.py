@@ -72,7 +72,7 @@ def signed(*keys: Ed25519PrivateKey, created: float = NOW, files: dict[str, byte
 
 
 def test_helen_signs(made: Made) -> None:
-    """With her own key, as she signs sets; agents can read it with the root's keys, for five minutes."""
+    """It signs with its own key, as it signs sets; agents can read it with the root's keys, for five minutes."""
     prepared = made.prepare(CODE)
     order = one_off.read(prepared.blob, made.keys.root.keys, 1, NOW)
     assert (order.check, order.files, order.args, order.on) == ("disk", FILES, CODE.args, ("web-*",))
@@ -84,7 +84,9 @@ def test_helen_signs(made: Made) -> None:
 
 
 def test_it_is_in_the_audit_before_anybody_is_asked(made: Made) -> None:
-    """Who, what, for whom, by whose key; never the values of arguments. What can't be written down is not done."""
+    """The entry has who, what, for whom, by whose key; never the values of arguments. An order that can't be written
+    down is not carried out.
+    """
     made.prepare(CODE)
     [entry] = made.store.audited
     detail = json.loads(entry.detail)
@@ -109,7 +111,7 @@ def test_a_line_of_the_repl_in_the_audit(made: Made) -> None:
 
 
 def test_signed_elsewhere(elsewhere: Made) -> None:
-    """She passes on what the known keys have signed, byte for byte."""
+    """Helen passes on what the known keys have signed, byte for byte."""
     prepared = elsewhere.prepare(signed(ANNA))
     assert prepared.blob == one_off.pack(signed(ANNA).envelope, FILES)
     assert (prepared.on, len(elsewhere.store.audited)) == (("web-1",), 1)
@@ -133,7 +135,7 @@ def test_she_holds_no_key(elsewhere: Made) -> None:
     ids=["stranger", "late", "other file", "none", "broken"],
 )
 def test_orders_that_no_agent_would_follow(elsewhere: Made, order: Signed, why: str) -> None:
-    """She says so herself, and asks nobody."""
+    """Helen itself says so, and asks nobody."""
     with pytest.raises(OrderRefused, match=why):
         elsewhere.prepare(order)
     assert elsewhere.store.audited == []

@@ -19,7 +19,7 @@ def test_defaults() -> None:
 
 
 def test_settings() -> None:
-    """What is not given stays as it is; bytes may have a unit."""
+    """A setting that is not given stays as it is; bytes may have a unit."""
     read_in = read({"state": "/s", "quota": ["results=5/60", "bytes=2MiB/512KiB", "states=7"]}).quotas
     found = {name: (read_in[name].most, read_in[name].a_minute) for name in ("results", "bytes", "states", "series")}
     assert found == {
@@ -114,7 +114,7 @@ def test_a_burst_of_bytes_then_so_many_a_minute() -> None:
 
 
 def test_what_is_kept_on_the_disk() -> None:
-    """What `bytes` would bring for ever ends where `disk` is used up, and goes on with its rate (F52)."""
+    """The data that `bytes` would let in for ever ends where `disk` is used up, and goes on with its rate (F52)."""
     budget = Budget(read_quotas(["bytes=2MiB/120MiB", "disk=5MiB/1MiB"]), 0.0)
     taken = [spend(budget, MIB, float(second)) for second in range(12)]
     assert taken.count("") == 7  # the burst of both

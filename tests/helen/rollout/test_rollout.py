@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from helen.rollout.gate_limits import MOST_RUNS, Limits, read_limits
 from helen.rollout.gates import Evidence, Figures, Run
 from helen.rollout.rings import Candidate, choose, read_fraction, read_rings, write_rings
-from helen.rollout.rollout import Plan, Rollout, Touched, touched
+from helen.rollout.rollout import Plan, Rollout
 from helen.rollout.set_aside import KEPT_MOST, NotSetAside, SetAside
+from helen.rollout.touched_files import Touched, touched
 
 KEY = b"k" * 32  # of rings
 LIMITS = Limits(window=10.0, patience=100.0)
@@ -90,7 +91,9 @@ def test_those_who_are_away_count_but_are_not_chosen() -> None:
 
 
 def test_one_of_each_kind_comes_first() -> None:
-    """What fails on a kind of host fails in the first ring, if that has room for as many as there are kinds."""
+    """A version that fails on a kind of host fails in the first ring, if that has room for as many as there are
+    kinds.
+    """
     kinds = ["web"] * 14 + ["db"] * 5 + ["mail"]
     agents = fleet(100, role=lambda n: kinds[n % 20], id=str)
     for version in range(20):
@@ -154,7 +157,7 @@ def runs(text: str, took: float = 10.0, peak: float = 3_000.0) -> list[Run]:
 
 
 def evidence(*members: str, limits: Limits = LIMITS) -> Evidence:
-    """Of check `disk`; each member is `OLD>NEW` in letters."""
+    """Return the evidence about check `disk`; each member is `OLD>NEW` in letters."""
     found = Evidence(limits)
     for number, member in enumerate(members):
         old, _, new = member.partition(">")
@@ -293,7 +296,7 @@ class Course:
         return self.rollout.ring
 
     def act(self, time: float, word: str, *names: str) -> str:
-        """What came of it: nothing, or the verdict with its reason."""
+        """Return the outcome: nothing, or the verdict with its reason."""
         for name in names or sorted(self.known if self.ring.members is None else self.ring.members):
             if word == "load" and self.ring.loaded(name, {}, time):
                 self.ring.evidence.expect((name, "disk"), "disk", runs("ooo"))
@@ -478,7 +481,7 @@ def test_two_versions_on_the_word_of_few_set_an_agent_aside() -> None:
 
 
 def test_who_is_away_and_who_leaves() -> None:
-    """Whoever was away is not waited for; whoever leaves after loading it is, until patience is over."""
+    """A member that was away is not waited for; one that leaves after loading it is, until patience is over."""
     play(
         Course("100%", 3),
         """

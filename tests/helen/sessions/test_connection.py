@@ -204,7 +204,7 @@ def test_held_for_several_reasons(admitted: Peer) -> None:
 
 
 def test_nothing_is_heard_before_the_roster_has_decided(notebook: Notebook, clock: Clock) -> None:
-    """What comes in one chunk with hello waits."""
+    """Messages in one chunk with `hello` wait."""
     notebook.on_hello = lambda connection: None
     peer = Peer(notebook, clock, version=1)
     peer.raw(b"hello 1 x;name=web-1\nresult 1 x 0\n\n")
@@ -325,7 +325,7 @@ def test_one_write_a_turn(admitted: Peer) -> None:
 @pytest.mark.adversary(16)
 @pytest.mark.parametrize(("number", "more"), [(256, False), (257, True)])
 def test_256_messages_a_turn(admitted: Peer, number: int, more: bool) -> None:
-    """What is beyond waits for the next turn, and nothing is read meanwhile."""
+    """The messages beyond wait for the next turn, and nothing is read meanwhile."""
     admitted.say(*(m.Report("s", n, "cpu", b"") for n in range(1, number + 1)))
     assert len(admitted.house.events) == 256
     assert admitted.transport.is_paused == (number >= 256)
@@ -372,7 +372,7 @@ def test_4_mib_for_one_that_does_not_read(admitted: Peer, beyond: int, ended: st
 
 @pytest.mark.adversary(46)
 def test_a_slow_reader_that_never_catches_up_whole(admitted: Peer) -> None:
-    """What counts is what waits, not what was written since the transport was empty last."""
+    """The bytes that wait count, not those written since the transport was empty last."""
 
     class Slow:
         """As Twisted's own transports keep it: 100 KB wait at any time."""
@@ -435,3 +435,64 @@ def test_a_refusal_that_is_too_much(admitted: Peer) -> None:
             admitted.house.turn()
     admitted.connection.refuse("not-enrolled")
     assert admitted.transport.ended == "aborted"
+
+
+# ---------------------------------------------------------------------------------------------- single records
+
+REPORT = b"report s %d disk 2\n{}\n"
+
+
+def test_a_record_that_is_one_report(admitted: Peer) -> None:
+    """It is heard at once, and what the owner says of it leaves in one write; the bytes count as a sign of life."""
+    admitted.raw(REPORT % 1)  # its words are known from here on
+    admitted.house.on_heard = lambda connection, report: connection.acknowledge(report.spool, report.sequence)
+    admitted.pass_time(QUIET_SECONDS - 1.0)
+    admitted.connection.recordReceived(REPORT % 2)
+    assert (admitted.house.events[-1], admitted.hear()) == (m.Report("s", 2, "disk", b"{}"), [m.Ack("s", 2)])
+    admitted.pass_time(QUIET_SECONDS - 1.0)
+    assert admitted.hear() == []  # no ping
+
+
+@pytest.mark.parametrize("first", [b"", b"report s 2 di", REPORT % 2 + b"repo", b"ping 1\n"])
+def test_records_as_any_bytes(admitted: Peer, first: bytes) -> None:
+    """Whatever is unread before a record, or more than one message in it: the messages are those of the stream."""
+    admitted.raw(REPORT % 1)
+    admitted.house.events.clear()
+    stream = first + (REPORT % 2 + REPORT % 3)[len(first.replace(b"ping 1\n", b"")) :]
+    admitted.connection.recordReceived(stream[: len(first)])
+    admitted.connection.recordReceived(stream[len(first) :])
+    assert admitted.house.events == [m.Report("s", 2, "disk", b"{}"), m.Report("s", 3, "disk", b"{}")]
+
+
+@pytest.mark.parametrize("why", ["held", "busy", "contested", "closing"])
+def test_a_record_at_another_time(admitted: Peer, why: str) -> None:
+    """A record waits where bytes would wait, is heard by the roster where a name is in dispute, or comes too late."""
+    admitted.raw(REPORT % 1)
+    admitted.house.events.clear()
+    connection, heard = admitted.connection, []
+    admitted.house.heard_from = heard.append
+    if why == "held":
+        connection.hold(Hold.JOURNAL)
+    elif why == "busy":
+        connection._busy_until = admitted.clock.seconds() + 1.0
+    elif why == "contested":
+        admitted.house.contested = ("web-1",)
+    else:
+        connection.refuse("shutting-down")
+    connection.recordReceived(REPORT % 2)
+    at_once = list(admitted.house.events)
+    if why == "held":
+        connection.go_on(Hold.JOURNAL)
+    admitted.house.turn()
+    told = [m.Report("s", 2, "disk", b"{}")]
+    assert at_once == (told if why == "contested" else [])
+    assert admitted.house.events == ([] if why == "closing" else told)
+    assert heard == ([] if why == "closing" else [connection])
+
+
+def test_a_fault_of_ours_in_a_record(admitted: Peer) -> None:
+    """It ends this connection, with a last word."""
+    admitted.raw(REPORT % 1)
+    admitted.house.on_heard = lambda connection, message: 1 // 0
+    admitted.connection.recordReceived(REPORT % 2)
+    assert (admitted.house.events[-1], slugs(admitted)) == (ZeroDivisionError, ["internal"])

@@ -1,4 +1,6 @@
-"""What is delivered to an agent: its own checks, then those of its meshes and of targets, as far as there is room."""
+"""Tests what is delivered to an agent: its own checks, then those of its meshes and of targets, as far as there is
+room.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,7 @@ def test_a_check_of_a_mesh_with_the_id_of_an_own_one() -> None:
 
 @pytest.mark.parametrize(("limit", "most"), [("MAX_ENTRIES", 3), ("MAX_SCHEDULE", 380)])
 def test_more_than_a_schedule_takes(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it has no room for is left out and told: of targets first, then of meshes; its own checks stay."""
+    """Entries that it has no room for are left out and told: of targets first, then of meshes; its own checks stay."""
     monkeypatch.setattr(schedules, limit, most)
     stage = Stage(OWN + MESH)
     assert stage.link.sent == [["cpu", "ping@edge-3", "ping@edge-2"]]

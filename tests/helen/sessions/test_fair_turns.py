@@ -1,5 +1,6 @@
 """Joined writes, and walks through a fleet in short steps."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,7 +8,17 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
-from helen.sessions.fair_turns import REST, REST_MOST, SLICE_SECONDS, STALE_SECONDS, STEP_SECONDS, FairTurns, TurnsOver
+from helen.sessions.fair_turns import (
+    CALM_STEP_SECONDS,
+    REST,
+    REST_MOST,
+    SLICE_SECONDS,
+    STALE_SECONDS,
+    STEP_SECONDS,
+    FairTurns,
+    TurnsOver,
+)
+from helen.turn_rotation import LONG_SLICE, SHORT_SLICE
 
 
 class Speaker:
@@ -122,6 +133,9 @@ class Call:
     def cancel(self) -> None:
         self.is_cancelled = True
 
+    def active(self) -> bool:
+        return not self.is_cancelled
+
 
 class Paced:
     """A reactor that makes the calls of one moment at a time, and says when that is."""
@@ -130,8 +144,8 @@ class Paced:
         self.now = now
         self.calls: list[Call] = []
 
-    def callLater(self, seconds: float, call: Any) -> Call:
-        self.calls.append(Call(self.now[0] + seconds, call))
+    def callLater(self, seconds: float, call: Any, *given: Any) -> Call:
+        self.calls.append(Call(self.now[0] + seconds, partial(call, *given)))
         return self.calls[-1]
 
     def turn(self) -> float:
@@ -193,6 +207,16 @@ def test_the_busy_are_listened_to_to_the_end() -> None:
     assert [each for each in reactor.calls if not each.is_cancelled] == []
 
 
+def test_turns_are_short_once_an_agent_is_busy() -> None:
+    """One that asks for a further turn and is not busy changes nothing."""
+    reactor, now = OneTurn(), [100.0]
+    turns = FairTurns(reactor, lambda: now[0])
+    turns.later(Speaker([]))
+    assert turns.rotation.slice_seconds() == LONG_SLICE
+    turns.later(Busy([], "a", turns, now))
+    assert turns.rotation.slice_seconds() == SHORT_SLICE
+
+
 def test_a_rest_has_an_end() -> None:
     """A slice in which the machine stood still for a minute is followed by an ordinary rest."""
     log, now = [], [0.0]
@@ -207,30 +231,35 @@ def test_a_rest_has_an_end() -> None:
 
 
 def test_stop_ends_the_turns_of_the_busy() -> None:
-    """Nothing is left in the reactor."""
-    now = [0.0]
+    """Nobody is listened to any more; of the rotation, which others share, one empty turn is left in the reactor."""
+    now, log = [0.0], list[str]()
     reactor = Paced(now)
     turns = FairTurns(reactor, lambda: now[0])
-    turns.later(Busy([], "a", turns, now))
-    turns.later(Speaker([]))
+    turns.later(Busy(log, "a", turns, now))
+    turns.later(Speaker(log))
     turns.stop()
-    assert [each.is_cancelled for each in reactor.calls] == [True, True]
+    assert [each.is_cancelled for each in reactor.calls] == [False, True]
+    reactor.turn()
+    assert (log, [each for each in reactor.calls if each.active()]) == ([], [])
 
 
-def test_what_came_in_waits_once_the_turn_has_had_its_time() -> None:
-    """The first is handled in any case; the next turn begins anew (F73)."""
+@pytest.mark.parametrize(("is_pressed", "step"), [(False, CALM_STEP_SECONDS), (True, STEP_SECONDS)])
+def test_what_came_in_waits_once_the_turn_has_had_its_time(is_pressed: bool, step: float) -> None:
+    """The first is handled in any case; the next turn begins anew (F73). Turns are short while an agent floods."""
     reactor, now = OneTurn(), [100.0]
     turns = FairTurns(reactor, lambda: now[0])
+    if is_pressed:
+        turns.rotation.press()
     assert turns.has_time()
-    now[0] += STEP_SECONDS * 0.9
+    now[0] += step * 0.9
     assert turns.has_time()
-    now[0] += STEP_SECONDS * 0.2
+    now[0] += step * 0.2
     assert not turns.has_time()
     turns.later(Speaker([]))
     reactor.turn()
     assert turns.has_time()
     assert reactor.calls == []  # no timer for what is handled at once
-    now[0] += STALE_SECONDS
+    now[0] += STALE_SECONDS * 1.01
     assert turns.has_time()
 
 
@@ -300,7 +329,7 @@ def test_a_fault_ends_a_walk_that_is_awaited(bad: int) -> None:
 
 
 def test_the_end_of_turns_ends_walks_that_are_awaited() -> None:
-    """Those that have begun, those that wait for others, and those that come too late."""
+    """It ends walks that have begun, that wait for others, and that come too late."""
     clock = Clock()
     turns = FairTurns(clock, clock.seconds)
     ends = [_ended(turns.walk_all(range(2), turns_stop)) for turns_stop in (lambda _: turns.stop(), print)]

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from hub_stage import VERSIONS, Authority, Pair
 
+from groundwork.tls_records import PART
 from helen.sessions import openssl_calls as calls
+from helen.sessions.hub_transport import RECORDS_AT_ONCE
 from helen.sessions.openssl_calls import RECORD
 from helen.sessions.unsent_bytes import UNSENT_MUCH, unsent
 
@@ -46,7 +48,7 @@ def stream_of(pair: Pair, messages: list[bytes]) -> bytes:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("seed", range(6))
 def test_records_cut_anywhere(connect: Callable[..., Pair], version: ssl.TLSVersion, seed: int) -> None:
-    """What is heard is what was said: records alone, joined, and cut in their headers and bodies."""
+    """The records heard are those said: records alone, joined, and cut in their headers and bodies."""
     chance = random.Random(seed)
     pair = connect(version)
     messages = [bytes([65 + n]) * chance.choice([1, 3, 86, 500, 4_000, RECORD, 40_000]) for n in range(8)]
@@ -140,6 +142,33 @@ def test_what_a_result_costs(
     assert pair.client.heard == b"ack s 1\n" * 10
 
 
+def test_what_a_part_of_a_great_result_costs(connect: Callable[..., Pair], counted: dict[str, int]) -> None:
+    """A few great records go into TLS at once: each call lets another thread have the interpreter, for a while."""
+    pair = connect()
+    stream = stream_of(pair, [b"x" * 16_000] * 4)
+    for name in counted:
+        counted[name] = 0
+    pair.client.put(stream)
+    while len(pair.protocol.heard) < 64_000:
+        pair.transport.read()
+    chunks = counted["bio_write"]
+    assert pair.protocol.heard == b"x" * 64_000
+    assert counted["ssl_read"] == 4 + chunks
+    assert counted["ssl_get_error"] == counted["clear_errors"] == counted["bio_read"] == chunks < 16
+
+
+def test_many_small_records_go_into_tls_in_parts(connect: Callable[..., Pair], counted: dict[str, int]) -> None:
+    """Each might be a change of keys: none of them says so, as long as TLS has not read it."""
+    pair = connect()
+    for count in (RECORDS_AT_ONCE, 10 * RECORDS_AT_ONCE):
+        stream = stream_of(pair, [b"x" * 300] * count)
+        before, counted["bio_write"] = len(pair.protocol.heard), 0
+        pair.client.put(stream)
+        while len(pair.protocol.heard) < before + 300 * count:
+            pair.transport.read()
+        assert counted["bio_write"] >= (1 if count == RECORDS_AT_ONCE else len(stream) // PART)
+
+
 # ---------------------------------------------------------------------------------------------- slow peers
 
 
@@ -186,7 +215,7 @@ def test_what_is_written_before_the_handshake(connect: Callable[..., Pair]) -> N
 
 
 def test_a_pause_in_the_middle(connect: Callable[..., Pair]) -> None:
-    """What TLS has decrypted is heard before the pause; what the kernel holds is heard after it."""
+    """Bytes that TLS has decrypted are heard before the pause; those that the kernel holds are heard after it."""
     pair = connect()
     pair.protocol.on_data = lambda protocol, data: protocol.transport.pauseProducing()
     pair.client.put(stream_of(pair, [b"one", b"two"]))
@@ -278,6 +307,59 @@ def test_the_fault_of_one_is_no_other_ones(connect: Callable[..., Pair]) -> None
     assert (bad.transport.is_open, good.transport.is_open, good.protocol.heard) == (False, True, b"onetwo")
     fresh = connect()
     assert fresh.transport.is_trusted
+
+
+def test_a_fault_behind_a_message_that_ends_its_connection(connect: Callable[..., Pair]) -> None:
+    """Its error does not stay in the thread's queue, where the end of another's TLS would be taken for a fault."""
+    bad, good = connect(), connect()
+    bad.protocol.on_data = lambda protocol, data: protocol.transport.abortConnection()
+    stream = bytearray(stream_of(bad, [b"one", b"two"]))
+    stream[-1] ^= 1
+    bad.client.put(bytes(stream))
+    bad.transport.read()
+    assert (bad.protocol.heard, bad.transport.is_open) == (b"one", False)
+    assert calls._lib.ERR_peek_error() == 0
+    good.client.step()
+    good.client.end_tls()
+    good.transport.read()
+    assert good.client.socket.recv(100)[:3] == b"\x17\x03\x03"  # Helen's own end; a fault has none
+
+
+def test_an_error_that_another_caller_left(connect: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record without a message, alone in its chunk, is judged with an empty queue: older OpenSSL looks there."""
+    pair, queued = connect(), list[int]()
+    real = calls.ssl_get_error
+    monkeypatch.setattr(
+        calls, "ssl_get_error", lambda *given: queued.append(calls._lib.ERR_peek_error()) or real(*given)
+    )
+    assert calls._lib.SSL_CTX_use_certificate(calls._ffi.NULL, calls._ffi.NULL) == 0
+    assert calls._lib.ERR_peek_error() != 0
+    pair.client.end_tls()
+    pair.transport.read()
+    pair.place.turn()
+    assert (queued, pair.protocol.events) == ([0], ["lost: ConnectionDone"])
+
+
+@pytest.mark.parametrize("size", [100, 2_000])
+def test_bytes_behind_the_end_of_tls_are_not_kept(
+    connect: Callable[..., Pair], counted: dict[str, int], size: int
+) -> None:
+    """A peer that ends TLS, reads nothing and sends on: TLS would keep its bytes, and never read them."""
+    pair = connect()
+    while not pair.transport.is_writing:
+        pair.transport.write(b"x" * 20_000)
+    pair.client.end_tls()
+    pair.transport.read()
+    assert pair.transport.is_open and pair.transport.unsent > 0
+    counted["bio_write"] = 0
+    for _ in range(10):
+        pair.client.put((b"\x17\x03\x03" + size.to_bytes(2, "big") + bytes(size)) * 20)
+        pair.transport.read()
+    assert (counted["bio_write"], pair.protocol.heard, pair.transport.is_open) == (0, b"", True)
+    pair.client.socket.close()
+    pair.transport.read()
+    pair.place.turn()
+    assert pair.protocol.events[-1] == "lost: ConnectionDone"
 
 
 def test_what_was_said_before_the_end_is_heard(connect: Callable[..., Pair]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from helen_parts import Notebook, Transport
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.defer import CancelledError
+from twisted.internet.protocol import connectionDone
 from twisted.internet.task import Clock
 
 from equus_protocol import messages as m
@@ -208,6 +209,30 @@ def test_the_tick(door: AgentListener, clock: Clock) -> None:
     assert connection.transport.value() == b"error hello-timeout\n"
     door.stopFactory()
     assert clock.getDelayedCalls() == []
+
+
+def test_a_tick_takes_turns(home: Home, door: AgentListener, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look takes a millisecond here: some connections a turn, each once, and none that has ended meanwhile."""
+    waiting = [knock(door, f"192.0.{n}.1") for n in range(10)]
+    looked, turns = list[AgentConnection](), list[int]()
+
+    def sweep(self: AgentConnection, now: float, wall: float) -> None:
+        looked.append(self)
+
+    monkeypatch.setattr(AgentConnection, "sweep", sweep)
+    monkeypatch.setattr(home, "steady", lambda: len(looked) / 1_000)
+    door.sweep()
+    ended = next(each for each in waiting if each is not None and each not in looked)
+    ended.connectionLost(connectionDone)
+    while clock.calls:
+        turns.append(len(looked))
+        door.sweep()  # the next tick, which comes too early
+        clock.calls.pop(0).func()  # one turn: `advance` would go on until no call is left
+    assert turns == [3, 6]
+    assert (len(looked), set(looked)) == (9, {each for each in waiting if each is not ended})
+    door.sweep()
+    door.stopFactory()
+    assert (len(looked), clock.getDelayedCalls()) == (12, [])
 
 
 def test_a_fault_in_one_connection(door: AgentListener, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

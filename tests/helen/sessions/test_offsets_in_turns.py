@@ -1,4 +1,4 @@
-"""What was measured of agents' clocks moves with a step of Helen's own, one agent a step."""
+"""Tests that the measured offsets of agents' clocks move with a step of Helen's own, one agent a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What becomes of an agent that sends more than it may: it is sent away and told of; nothing is lost, others go on."""
+"""Tests what becomes of an agent that sends more than it may: it is sent away and told of; nothing is lost, others go
+on.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from equus_protocol import messages as m
 from equus_protocol.results import CRITICAL, OK, WARNING
 from groundwork.target_ids import wire_id
 from helen.sessions.agent_troubles import COPY, QUIET_SECONDS, QUOTA
-from helen.sessions.connection import CHEAP_MESSAGES, GREAT_PART, Hold
+from helen.sessions.connection import CHEAP_MESSAGES, FAST_PART, GREAT_PART, Hold
 from helen.sessions.deadlines import DEAD_SECONDS
 from helen.sessions.deadlines import QUIET_SECONDS as SILENT_SECONDS
 from helen.sessions.fair_turns import BUSY_SECONDS, REST_MOST, SLICE_SECONDS
@@ -31,7 +33,7 @@ def slugs(peer: Peer) -> list[str]:
 
 
 def told(home: Home) -> list[tuple[Any, ...]]:
-    """What channels are told from now on."""
+    """Return what channels are told from now on."""
     found: list[tuple[Any, ...]] = []
     home.house.troubles.told.subscribe(lambda *words: found.append(words))
     return found
@@ -200,7 +202,7 @@ def test_one_slow_message_makes_nobody_busy(clock: Clock) -> None:
     append = home.journal.append
 
     def slow(entry: Any) -> bool:
-        clock.rightNow += 2 * SLICE_SECONDS
+        clock.rightNow += 20 * SLICE_SECONDS
         return append(entry)
 
     home.journal.append = slow  # type: ignore[method-assign]
@@ -211,7 +213,7 @@ def test_one_slow_message_makes_nobody_busy(clock: Clock) -> None:
 
 
 def test_one_that_waits_for_its_slice_is_not_silent(clock: Clock) -> None:
-    """What it says lies in the kernel meanwhile: no deadline runs, it is pinged so that it doesn't leave."""
+    """Its words lie in the kernel meanwhile: no deadline runs, it is pinged so that it doesn't leave."""
     home = Home(clock)
     peer = home.agent()
     peer.hear()
@@ -233,7 +235,9 @@ def reports(first: int, count: int) -> list[m.Message]:
 
 
 def test_agents_wait_while_states_are_behind(clock: Clock) -> None:
-    """What is acknowledged and not evaluated would else grow without a bound; they go on once there is room."""
+    """Results that are acknowledged and not evaluated would else grow without a bound; agents go on once there
+    is room.
+    """
     home = Home(clock)
     peer = home.agent()
     behind = home.house.results.unevaluated = [None] * (MOST_UNEVALUATED + 1)
@@ -300,7 +304,7 @@ def test_forty_of_those_that_wait_get_a_share_each_tick(clock: Clock) -> None:
 
 
 def test_the_one_that_has_waited_longest_goes_on_first(clock: Clock) -> None:
-    """Those that go on may fill it again: the others keep their place, or the last ones would wait for ever."""
+    """Agents that go on may fill it again: the others keep their place, or the last ones would wait for ever."""
     home = Home(clock)
     peers = [home.agent(f"a{number}") for number in range(3)]
     behind = home.house.results.unevaluated = [None] * (FAIR_UNEVALUATED + 1)
@@ -350,6 +354,27 @@ def test_the_rest_of_a_great_message_waits_while_the_journal_is_behind(clock: Cl
     assert [(entry.agent, len(entry.blob)) for entry in home.journal.entries] == [("a", len(blob))]
 
 
+def test_the_parts_of_a_great_result_take_turns_if_they_come_fast(clock: Clock) -> None:
+    """They would else have as much of the reactor as they like: none of them is a message that a slice could end."""
+    home = Home(clock)
+    fast, slow = home.agent("fast"), home.agent("slow")
+    blob = b"{" + b" " * 200_000 + b"}"
+    for peer, part in ((fast, FAST_PART), (slow, FAST_PART - 1)):
+        peer.connection.dataReceived(b"report s 1 cpu %d\n" % len(blob))
+        states = []
+        for at in range(0, 6 * part, part):
+            peer.connection.dataReceived(blob[at : at + part])
+            states.append((peer.connection.is_busy, peer.connection.transport.producerState))
+            clock.advance(0.0)
+            assert peer.connection.transport.producerState == "producing"
+        assert states == [(False, "producing")] * 3 + [(True, "paused") if peer is fast else (False, "producing")] * 3
+        peer.connection.dataReceived(blob[6 * part :] + b"\n")
+        clock.advance(0.0)
+    assert [(entry.agent, len(entry.blob)) for entry in home.journal.entries] == [
+        ("fast", len(blob)), ("slow", len(blob))
+    ]  # fmt: skip
+
+
 def test_a_target_that_is_gone_is_not_made_again(clock: Clock) -> None:
     """Its last result was on its way to the disk when it was taken out of the file."""
     home = Home(clock)
@@ -389,7 +414,7 @@ def test_both_sides_of_enrolments(clock: Clock, number: int, errors: list[str]) 
 
 @pytest.mark.parametrize(("number", "outcomes"), [(2, []), (3, [("web-1", "refused")])])
 def test_both_sides_of_questions(clock: Clock, number: int, outcomes: list[Any]) -> None:
-    """Of all that ask; an answer makes room."""
+    """The bound is on all that ask; an answer makes room."""
     home = Home(clock, "questions=2")
     peer = home.agent()
     peer.hear()

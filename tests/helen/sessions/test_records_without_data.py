@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_stage import Authority, Pair
-from raw_records import ALERT, HANDSHAKE, RawRecords, recorded
+from hub_stage import VERSIONS, Authority, Pair
+from raw_records import ALERT, HANDSHAKE, OldRecords, RawRecords, recorded
 
 from groundwork.tls_records import ANSWERS_MOST, OVERHEAD_MOST, PART
 from helen.sessions import openssl_calls as calls
@@ -125,6 +125,39 @@ def test_empty_records(meet: Callable[[], tuple[Pair, RawRecords]]) -> None:
     pair.client.put(b"".join(records.record(b"") for _ in range(100)))
     pair.transport.read()
     assert not pair.transport.is_open
+
+
+class Heard:
+    """What the client's TLS is given, written down."""
+
+    def __init__(self, real: Any) -> None:
+        self._real, self.data = real, b""
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+        self._real.write(data)
+
+
+def test_a_record_of_many_new_handshakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of TLS 1.2: the first ends the connection. 4,096 in one record were refused one by one, which took 38 ms."""
+    authority, log = Authority(tmp_path), tmp_path / "secrets"
+    context = recorded(authority.context(VERSIONS[0]), log)
+    authority.context = lambda *given, **more: context  # type: ignore[method-assign]
+    pair = Pair(authority, shaken=False)
+    pair.client._into = heard = Heard(pair.client._into)  # type: ignore[assignment]
+    pair.step_until(lambda: pair.client.is_trusted and pair.transport.is_trusted)
+    records = OldRecords(log, pair.client._tls.cipher()[0], heard.data)
+    pair.client.put(records.record(b"hello"))
+    pair.transport.read()
+    assert (pair.protocol.heard, pair.transport.is_open) == (b"hello", True)
+    answers: list[int] = []
+    real = calls.bio_read
+    monkeypatch.setattr(calls, "bio_read", lambda *given: answers.append(real(*given)) or answers[-1])
+    pair.client.put(records.record(b"\x01\0\0\0" * 4_096, HANDSHAKE) + records.record(b"not heard"))
+    pair.transport.read()
+    assert 0 < sum(answers) < 100  # one alert for one of them, and the end
+    assert (pair.protocol.heard, pair.transport.is_open) == (b"hello", False)
+    pair.close()
 
 
 STRAY: list[tuple[str, Callable[[RawRecords], bytes]]] = [

@@ -1,7 +1,7 @@
 """A rollout from the push to the end, in virtual time: real house, judge, library and store; agents of the protocol.
 
-An agent loads what it is offered when it hears `reload`, answers `check`, and reports by its schedule. What its check
-says depends on the text of the file that it runs, so that a test can see who ran which version.
+An agent loads what it is offered when it hears `reload`, answers `check`, and reports by its schedule. The words of its
+check depend on the text of the file that it runs, so that a test can see who ran which version.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from helen_parts import WALL, Peer
 from inbox import Inbox
+from library_world import nothing
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
@@ -233,8 +234,7 @@ class Town:
     def settle(self) -> None:
         for _ in range(3):
             self.clock.advance(0)
-            self.inbox.wait(self.library._lock.acquire())
-            self.library._lock.release()
+            self.inbox.wait(self.library._in_turn(nothing))
             self.inbox.turn()
             for agent in self.agents.values():
                 agent.listen()
@@ -260,12 +260,12 @@ class Town:
     # what came of it
 
     def told(self) -> list[tuple[str, str, str]]:
-        """Who was notified: agent, what, why."""
+        """Return who was notified: agent, what, why."""
         decisions = self.paper.changes("decision")
         return [(name, said["what"], said["why"]) for name, said in decisions if said["action"] == "notify"]
 
     def statuses(self) -> set[tuple[str, bool]]:
-        """Of all checks but links: status, and whether it is being tried."""
+        """Return the status of all checks but links: status, and whether it is being tried."""
         states = self.judge.timeline.states.items()
         return {(each.shown.to_json()["status"], each.trial is not None) for key, each in states if key[1] == "cpu"}
 
@@ -288,7 +288,9 @@ def town(tmp_path: Path, inbox: Inbox, no_threads: None, monkeypatch: pytest.Mon
 
 
 def test_what_fails_on_30_percent_never_leaves_ring_1_and_notifies_nobody(town: Town) -> None:
-    """Of 30 agents 9 are of a kind on which it fails; one of three members is. People hear of the rollout, once."""
+    """It fails on a kind of host that 9 of 30 agents are of; one of three members is. People hear of the
+    rollout, once.
+    """
     town.populate(*["web"] * 21, *["db"] * 9)
     town.pass_time(20)
     assert town.statuses() == {("ok", False)}
@@ -556,9 +558,9 @@ def test_what_two_refuse_goes_back_and_so_often_they_are_set_aside(town: Town) -
 
 def test_the_key_of_rings_is_kept(town: Town) -> None:
     """Over restarts, so that the rings to come are those that were shown; another Helen has another one."""
-    key = town.library.releases._key
+    key = town.library.releases.key
     town.restart()
-    assert (town.library.releases._key, len(key)) == (key, 32)
+    assert (town.library.releases.key, len(key)) == (key, 32)
 
 
 def test_names_that_checks_have() -> None:

@@ -1,4 +1,4 @@
-"""What Helen does with what agents say: acks after the disk, claims, holding back, enrolment, goodbyes."""
+"""Tests what Helen does with what agents say: acks after the disk, claims, holding back, enrolment, goodbyes."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_facts_are_kept_once(home: Home) -> None:
 
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_loaded(home: Home, no_threads: None, size: int) -> None:
-    """What it says of itself is known, however long it is; its spool's beginning goes to the journal."""
+    """Its words about itself are known, however long it is; its spool's beginning goes to the journal."""
     peer = home.agent()
     peer.say(
         loaded(labels={"role": "web"}, spool={"id": "s", "first": 5}, host={"os": "x"}, filler="x" * size), m.Ping(1)
@@ -293,7 +293,7 @@ def test_held_back_while_the_journal_is_full(home: Home) -> None:
 
 
 def test_those_held_back_are_let_go_one_by_one(home: Home) -> None:
-    """What they say may fill it again: the others go on waiting."""
+    """Their messages may fill it again: the others go on waiting."""
     peers = [home.agent(f"a{n}") for n in range(3)]
     home.journal.full = True
     for peer in peers:
@@ -316,7 +316,7 @@ def test_those_held_back_are_let_go_one_by_one(home: Home) -> None:
 
 
 def test_an_answer_comes_by_way_of_the_disk(home: Home) -> None:
-    """Whoever asked hears of it once it is durable."""
+    """The caller hears of it once it is durable."""
     peer = home.agent()
     home.ask("web-*", "db-1")
     (check,) = [message for message in peer.hear() if isinstance(message, m.Check)]
@@ -378,7 +378,7 @@ def test_version_1_is_asked_by_our_clock(home: Home) -> None:
 
 
 def test_manifest_and_files(home: Home) -> None:
-    """What it asks for, as long as a published set names it."""
+    """An agent gets what it asks for, as long as a published set names it."""
     peer = home.agent()
     peer.hear()
     (sha256,) = home.library.contents
@@ -405,7 +405,7 @@ def test_64_great_files_in_one_turn(home: Home) -> None:
 
 
 def test_assignments_reach_all(home: Home) -> None:
-    """Those whose schedule is another one."""
+    """Agents whose schedule is another one get it."""
     peers = [home.agent(name) for name in ("web-1", "db-1")]
     for peer in peers:
         peer.hear()
@@ -554,7 +554,9 @@ def test_results_of_checks_that_report_from_outside(home: Home) -> None:
 
 
 def test_results_of_targets(home: Home) -> None:
-    """Those of the agent with the lease are the target's; another one's are acknowledged, kept, and change no state."""
+    """The results of the agent with the lease are the target's; another one's are acknowledged, kept, and change no
+    state.
+    """
     holder = {"probe-1"}
     home.house.results.is_of_target = lambda agent, check_id: agent in holder
     peers = {name: home.agent(name) for name in ("probe-1", "probe-2")}

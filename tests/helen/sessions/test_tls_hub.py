@@ -17,10 +17,12 @@ from helen_parts import Notebook
 from hub_stage import Authority, Client, ReactorClock, Recorder, StillPort, serve_until
 
 from equus_protocol import messages as m
-from helen.sessions.fair_turns import STEP_SECONDS, FairTurns
+from helen.sessions.fair_turns import CALM_STEP_SECONDS, STEP_SECONDS, FairTurns
+from helen.sessions.hub_transport import HEAVY
 from helen.sessions.listener import AgentListener
 from helen.sessions.open_connections import OpenConnections
-from helen.sessions.tls_hub import ACCEPTS, REST_SECONDS, TLSHub
+from helen.sessions.tls_hub import ACCEPTS, LOOK_MOST, REST_SECONDS, TLSHub
+from helen.turn_rotation import LONG_SLICE
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +157,8 @@ def test_a_short_pause_costs_no_system_call(home: Home) -> None:
 
 
 def test_turns_go_round(home: Home) -> None:
-    """One agent that takes all the time of a turn is served once, then the others are, then it again."""
+    """One agent that takes all the time of each turn has one of those that wait beside it, the oldest first."""
+    home.turns.rotation.press()  # turns are short then
     first, second, third = home.join(3)
     order: list[bytes] = []
 
@@ -169,24 +172,156 @@ def test_turns_go_round(home: Home) -> None:
     home.hub.doRead()
     assert len(order) == 1
     flooding = home.clients[int(order[0]) - 1]
-    home.say(flooding, order[0])
+    for count in (3, 5):
+        home.say(flooding, order[0])
+        home.hub.doRead()
+        assert (len(order), order[-2]) == (count, order[0])
+    assert sorted(set(order)) == [b"1", b"2", b"3"]
+
+
+def test_an_agent_that_seldom_speaks_comes_before_those_that_wait(home: Home) -> None:
+    """Five have more to say than a turn has time for: it comes first, and the one that has waited longest follows."""
+    home.turns.rotation.press()  # turns are short then
+    *many, seldom = home.join(6)
+    home.say(seldom, b"I am not new")
     home.hub.doRead()
+    order: list[bytes] = []
+
+    def slow(recorder: Recorder, data: bytes) -> None:
+        order.append(data[:1])
+        home.clock.advance(0.6 * STEP_SECONDS)
+
+    home.listener.on_data = slow
+    for number, client in enumerate(many):
+        home.say(client, b"%d" % number)
     home.hub.doRead()
-    assert sorted(order) == [b"1", b"2", b"3"]
+    assert len(order) == 2
+    home.say(seldom, b"s")
+    waited = list(home.hub._waiting)
     home.hub.doRead()
-    assert order[3] == order[0]
+    assert (len(waited), order[2], len(home.hub._waiting)) == (3, b"s", 2)
+    assert waited[0] not in home.hub._waiting
+    home.hub.doRead()
+    assert sorted(order) == [b"0", b"1", b"2", b"3", b"4", b"s"]
+
+
+def test_of_those_that_speak_now_the_one_comes_first_that_was_served_longest_ago(home: Home) -> None:
+    """Connections of the turn before come after it, in whichever order the kernel names them."""
+    home.turns.rotation.press()
+    many = home.join(4)
+    order: list[bytes] = []
+    home.listener.on_data = lambda recorder, data: order.append(data)
+    for number in (2, 0, 3, 1):
+        home.say(many[number], b"%d" % number)
+        home.hub.doRead()
+        home.clock.advance(LOOK_MOST)
+    assert order == [b"2", b"0", b"3", b"1"]
+    for number in range(4):
+        home.say(many[number], b"%d" % number)
+    home.hub.doRead()
+    assert order[4:] == [b"2", b"0", b"3", b"1"]
+
+
+def test_one_who_sends_much_waits_for_those_who_send_little(home: Home) -> None:
+    """Also a new one does, of whom nothing is known; and one of those who wait is served in each turn."""
+    home.turns.rotation.press()
+    great, small, new = home.join(3)
+    order: list[str] = []
+    names = dict(zip(home.listener.made, ("great", "small", "new"), strict=True))
+
+    def noted(recorder: Recorder, data: bytes) -> None:
+        order.append(names[recorder])
+        home.clock.advance(2 * STEP_SECONDS)
+
+    home.listener.on_data = noted
+    home.say(small, b"x")
+    home.hub.doRead()
+    home.say(great, b"x" * HEAVY)
+    home.hub.doRead()
+    assert [recorder.transport.is_heavy for recorder in names] == [True, False, True]
+    order.clear()
+    for client in (great, new, small):
+        home.say(client, b"x")
+    home.hub.doRead()
+    assert (order[0], len(order)) == ("small", 2)
+    home.hub.doRead()
+    assert sorted(order) == ["great", "new", "small"]
+
+
+def test_a_look_that_took_long_does_not_put_off_the_next_one(home: Home) -> None:
+    """It may have waited for another thread: a twentieth of the time would be a hundred turns without a look."""
+    home.turns.rotation.press()
+    waiting, seldom = home.join(2)
+    home.say(seldom, b"a")
+    home.hub.doRead()
+    real: Any = home.hub._epoll
+
+    class Slow:
+        def poll(self, *given: Any) -> Any:
+            home.clock.advance(0.005)
+            return real.poll(*given)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+    home.hub._epoll = Slow()  # type: ignore[assignment]
+    home.say(waiting, b"w")
+    home.hub._look()
+    assert len(home.hub._waiting) == 1
+    home.say(seldom, b"s")
+    home.hub.doRead()
+    assert home.listener.made[1].heard == b"a"
+    home.hub._waiting[home.listener.made[0].transport] = select.EPOLLIN
+    home.clock.advance(LOOK_MOST)
+    home.hub.doRead()
+    assert home.listener.made[1].heard == b"as"
 
 
 def test_agents_come_before_strangers_and_strangers_come(home: Home) -> None:
-    """Ten that shake hands and one that knocks wait for an agent; each turn takes one of them all the same."""
+    """Three that shake hands wait for an agent; each turn takes one of them all the same."""
     agent = home.join(1)[0]
     strangers = [home.dial() for _ in range(3)]
     home.until(lambda: len(home.hub) == 4)
+    order = shaking(home, strangers)
+    home.listener.on_data = lambda recorder, data: (order.append("agent"), home.clock.advance(2 * CALM_STEP_SECONDS))
+    home.say(agent, b"x")
+    home.hub.doRead()
+    assert order == ["agent", "stranger"]
+    home.until(lambda: all(stranger.is_trusted for stranger in strangers))
+
+
+def test_while_agents_flood_strangers_have_a_turn_among_all_that_works_long(home: Home) -> None:
+    """One handshake or one accept in a turn, by turns: the others of the rotation come between."""
+    agent = home.join(1)[0]
+    strangers = [home.dial() for _ in range(3)]
+    home.until(lambda: len(home.hub) == 4)
+    home.turns.rotation.press()
+    order = shaking(home, strangers)
+    home.say(agent, b"x")
+    for _ in range(2):
+        home.dial()
+    rotation = home.turns.rotation
+    for _ in range(2):
+        rotation.soon(lambda: order.append("another"))
+    home.hub.doRead()
+    assert order == ["agent"]
+    counts = []
+    for _ in range(4):
+        home.clock.advance(0)
+        counts.append((order.count("stranger"), len(home.hub)))
+        rotation.press()
+        home.hub.doRead()
+    assert order[:4] == ["agent", "another", "another", "stranger"]
+    assert counts == [(1, 4), (1, 5), (2, 5), (2, 6)]
+    home.until(lambda: len(home.hub) == 6 and all(stranger.is_trusted for stranger in strangers))
+
+
+def shaking(home: Home, strangers: list[Client]) -> list[str]:
+    """Have strangers begin their handshakes. Returns a list that fills with those who are served."""
     order: list[str] = []
-    home.listener.on_data = lambda recorder, data: (order.append("agent"), home.clock.advance(2 * STEP_SECONDS))
+    home.listener.on_data = lambda recorder, data: order.append("agent")
     for stranger in strangers:
         stranger.step()
-    home.say(agent, b"x")
     served = home.hub._serve
 
     def noting(transport: Any, event: int) -> None:
@@ -195,9 +330,7 @@ def test_agents_come_before_strangers_and_strangers_come(home: Home) -> None:
         served(transport, event)
 
     home.hub._serve = noting  # type: ignore[method-assign]
-    home.hub.doRead()
-    assert order == ["agent", "stranger"]
-    home.until(lambda: all(stranger.is_trusted for stranger in strangers))
+    return order
 
 
 def test_a_flood_of_connections_comes_a_few_in_a_turn(home: Home) -> None:
@@ -263,6 +396,28 @@ def test_a_fault_ends_one_connection(home: Home) -> None:
     assert home.listener.made[0].events == ["trusted", "lost: ConnectionAborted"]
 
 
+def test_a_connection_that_cannot_be_begun(home: Home) -> None:
+    """For want of memory, for instance: it is closed, and all others are served as before."""
+    agent = home.join(1)[0]
+    real, tries = home.hub._creator, []
+
+    class Short:
+        def serverConnectionForTLS(self, transport: Any) -> Any:
+            tries.append(1)
+            if len(tries) == 1:
+                raise MemoryError
+            return real.serverConnectionForTLS(transport)
+
+    home.hub._creator = Short()
+    unlucky = home.dial()
+    home.until(lambda: unlucky.has_ended)
+    home.say(agent, b"still here")
+    home.until(lambda: home.listener.made[0].heard == b"still here")
+    later = home.dial()
+    home.until(lambda: later.is_trusted)
+    assert (len(tries), len(home.hub)) == (2, 2)
+
+
 def test_the_end_of_the_port(home: Home) -> None:
     """Nobody is let in; who is connected stays; with the last of them the hub leaves the reactor."""
     agent = home.join(1)[0]
@@ -284,6 +439,40 @@ def test_the_end_of_the_reactor(home: Home) -> None:
     home.hub.connectionLost(None)
     assert [recorder.events for recorder in home.listener.made] == [["trusted", "lost: ConnectionAborted"]] * 2
     assert (home.clock.readers, len(home.hub)) == (set(), 0)
+
+
+def test_many_ends_are_told_in_several_turns(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many in a turn as its time is for; nobody is let in meanwhile, and a fault with one is of that one."""
+    home.join(12)
+    told, turns, later = list[int](), list[int](), list[Callable[[], None]]()
+
+    def lose(number: int) -> None:
+        told.append(number)
+        home.clock.rightNow += LONG_SLICE / 2.5
+        if number == 1:
+            raise RuntimeError("a fault of a protocol")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(home.clock, "callLater", lambda seconds, function: later.append(function) or function)
+        for number, recorder in enumerate(home.listener.made):
+            recorder.connectionLost = lambda reason, number=number: lose(number)
+            recorder.transport.abortConnection()
+        newcomer = home.dial()
+        while later:
+            home.hub.doRead()
+            assert len(home.listener.made) == 12
+            later.pop()()
+            turns.append(len(told))
+    assert (turns, told) == ([3, 6, 9, 12], list(range(12)))
+    home.until(lambda: newcomer.is_trusted)
+
+
+def test_ends_that_nobody_was_told_of_before_the_reactor_ended(home: Home) -> None:
+    home.join(2)
+    home.listener.made[0].transport.abortConnection()
+    home.hub.connectionLost(None)
+    assert [recorder.events for recorder in home.listener.made] == [["trusted", "lost: ConnectionAborted"]] * 2
+    assert home.clock.getDelayedCalls() == []
 
 
 def sockets() -> set[str]:
@@ -321,4 +510,4 @@ def test_nothing_is_left_of_many_ends(home: Home) -> None:
     home.clients.clear()
     gc.collect()
     assert sockets() - before == set()
-    assert (home.hub._events, home.hub._strangers, list(home.hub._agents)) == ({}, {}, [])
+    assert (home.hub._events, home.hub._strangers, home.hub._waiting, list(home.hub._new)) == ({}, {}, {}, [])

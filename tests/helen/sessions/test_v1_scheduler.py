@@ -79,7 +79,7 @@ def test_an_unanswered_run_is_skipped(asked: Asked) -> None:
 
 
 def test_the_same_schedule_again_changes_nothing(asked: Asked) -> None:
-    """What did not change keeps its place: it is asked as before, once each time."""
+    """An entry that did not change keeps its place: it is asked as before, once each time."""
     link = FakeLink()
     asked.v1_scheduler.take(link, [entry(), entry("disk", 10.0, 5.0)], NOW)
     asked.run_until(4.0, link)
@@ -91,7 +91,7 @@ def test_the_same_schedule_again_changes_nothing(asked: Asked) -> None:
 
 
 def test_a_changed_schedule(asked: Asked) -> None:
-    """What is gone is asked no more, what is new at its own phase."""
+    """An entry that is gone is asked no more, a new one at its own phase."""
     link = FakeLink()
     asked.v1_scheduler.take(link, [entry(), entry("disk", 10.0, 5.0)], NOW)
     asked.v1_scheduler.take(link, [entry("disk", 20.0, 6.0)], NOW)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from check_sets import ANN, EVE, TESTS, a_set, unsigned
 
 from equus_protocol.manifest import key_id
@@ -21,7 +22,7 @@ from helen.cli.push import read_files
 from helen.library import check_folder
 from helen.sets.check_set import CheckSet, read_set, sign_set
 from helen.sets.installing import LOCK, install, locked, uninstall
-from helen.sets.pins import PINS, Pins, read_pins
+from helen.sets.pins import COMING, PINS, Pins, hash_of, read_pins
 from helen.sets.plan import Agreed, change_of
 from helen.sets.refused import SetRefused
 
@@ -241,6 +242,58 @@ def test_a_stop_between_two_files(folder: Path, monkeypatch: pytest.MonkeyPatch)
     _all_is_well(folder, _next())
 
 
+def _after() -> CheckSet:
+    """Version 1.2: a file of 1.1 is as it was in 1.0, and the library is there again; a check of 1.1 leaves."""
+    files = unsigned("1.2")
+    return read_set({**files, "set.toml": sign_set(files, ANN)})
+
+
+def _stop_next(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Pins, "write", _stop)
+        with pytest.raises(Stopped):
+            put(folder, _next())
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_another_version_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool) -> None:
+    """Whatever a stopped version has left is taken over, also by the one before it; nothing of it stays."""
+    (tmp_path / "own.lua").write_text("return {}\n")
+    for found in (_after(), a_set()):
+        folder = tmp_path / found.version
+        folder.mkdir()
+        (folder / "own.lua").write_text("return {}\n")
+        if not is_first:
+            put(folder, a_set())
+        _stop_next(folder, monkeypatch)
+        assert COMING in everything(folder)
+        put(folder, found)
+        _all_is_well(folder, found)
+
+
+def test_a_set_is_taken_out_after_a_stop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the files that the newer version has brought."""
+    _stop_next(folder, monkeypatch)
+    pins = read_pins(folder)
+    assert (pins.worked_on("acme-shop"), pins.left("acme-shop")) == (
+        [], ["more.lua", "shop_orders.lua", "tests/more.lua"]
+    )  # fmt: skip
+    uninstall("acme-shop", pins)
+    assert everything(folder).keys() == {"own.lua", PINS}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"acme-shop": []}', '{"acme-shop": {"more.lua": 7}}', "[" * 100_000])
+def test_a_damaged_note_of_a_stop(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Then a file that a stop has left counts as the operator's; a name that leads out of the folder counts never."""
+    _stop_next(folder, monkeypatch)
+    (folder / COMING).write_text(text)
+    with pytest.raises(SetRefused, match=r"shop_orders\.lua was changed since acme-shop was added"):
+        put(folder, _after())
+    hashes = [hash_of((folder / "own.lua").read_bytes())]
+    (folder / COMING).write_text(json.dumps({"acme-shop": {"../own.lua": hashes, "/own.lua": hashes}}))
+    assert read_pins(folder).left("acme-shop") == []
+
+
 def test_work_in_what_a_stop_has_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the operator's, as any other work; so is a file of another set, though it is the same."""
     with monkeypatch.context() as patch:
@@ -254,6 +307,19 @@ def test_work_in_what_a_stop_has_left(folder: Path, monkeypatch: pytest.MonkeyPa
     (folder / "more.lua").write_text("-- mine\n")
     with pytest.raises(SetRefused, match=r"more\.lua is there already, and is yours"):
         put(folder, _next())
+
+
+def test_what_another_set_has_taken_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that a stopped addition has left, and that another set has since, is not deleted with the first set."""
+    _stop_next(folder, monkeypatch)
+    pins = read_pins(folder)
+    taken = (folder / "more.lua").read_bytes()
+    pins.sets["other"] = evolve(pins.sets["acme-shop"], files={"more.lua": hash_of(taken)})
+    pins.write()
+    assert pins.left("acme-shop") == ["shop_orders.lua", "tests/more.lua"]
+    put(folder, _after())
+    uninstall("acme-shop", read_pins(folder))
+    assert (folder / "more.lua").read_bytes() == taken
 
 
 def test_two_at_once(folder: Path) -> None:

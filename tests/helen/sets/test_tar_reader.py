@@ -1,4 +1,4 @@
-"""What is taken out of an archive that anybody may have written, and what is refused, by its name."""
+"""Tests what is taken out of an archive that anybody may have written, and what is refused, by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options say, and what is wrong with them: one sentence each."""
+"""Tests what the options say, and what is wrong with them: one sentence each."""
 
 from __future__ import annotations
 

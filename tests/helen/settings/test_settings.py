@@ -48,7 +48,7 @@ def test_the_environment_over_the_file(config: Path) -> None:
 
 
 def test_flags_over_all(config: Path) -> None:
-    """What isn't given as a flag comes from elsewhere."""
+    """A setting that isn't given as a flag comes from elsewhere."""
     found = read(gather({**FLAGS, "web": None, "insecure-plaintext": False}, ENVIRONMENT, config))
     assert found == Settings(
         Path("/flag"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from timeline_copy import copy_of
 
 from helen.states.agent_rules import AgentRules
 from helen.states.fleet_states import MOST_STATES, run
 from helen.states.fleet_timeline import Timeline
 from helen.states.inputs import Result
 from helen.states.model import LINK, Rule
-from helen.states.timeline_snapshot import copy_of, header_of, restore
+from helen.states.timeline_snapshot import header_of, restore
 
 
 def born(timeline: Timeline, *check_ids: str, agent: str = "evil", at: float = 100.0) -> int:

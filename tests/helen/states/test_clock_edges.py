@@ -104,7 +104,7 @@ def test_what_shows_that_a_clock_was_set_back(newest: Newest | None, ended: floa
 
 @pytest.mark.parametrize("clock", [C(), C(1.0, 2.0, 3.0, 4, (5.0, 6.0), True, True), C(1.0, alone=False)])
 def test_a_clock_goes_through_json(clock: AgentClock) -> None:
-    """What is not known is not written."""
+    """An unknown field is not written."""
     assert AgentClock.from_json(clock.to_json()) == clock
     assert C().to_json() == {"offset": 0.0, "since": None, "first": 0.0, "count": 0}
     assert C(alone=False, is_new=True).to_json().keys() - C().to_json().keys() == {"alone", "is_new"}

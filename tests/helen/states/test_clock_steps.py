@@ -269,7 +269,9 @@ def test_an_expected_result_and_a_passive_one() -> None:
 def test_an_agents_clock_that_is_set_back_is_believed_after_a_minute(
     after: float, offset: float, restored: bool
 ) -> None:
-    """Of one connection: a result a minute after the one before can't have waited, one that came sooner might have."""
+    """The two results are of one connection: a result a minute after the one before can't have waited, one that came
+    sooner might have.
+    """
     scene = Scene()
     scene.result(0)
     if restored:

@@ -34,7 +34,7 @@ CLOCKS: dict[str, tuple[list[tuple[float, float]], float]] = {
 
 @pytest.mark.parametrize("case", CLOCKS)
 def test_clocks(case: str) -> None:
-    """What is ahead is believed at once, what is behind when it stands still."""
+    """A clock that is ahead is believed at once, one that is behind when it stands still."""
     samples, offset = CLOCKS[case]
     assert after(*samples).offset == pytest.approx(offset, abs=0.11)
 

@@ -45,7 +45,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("key", "taken", "refused", "said"), LIMITS)
 def test_limits(key: str, taken: Any, refused: Any, said: str) -> None:
-    """What is taken is in the window as it was written."""
+    """The fields that are taken are in the window as they were written."""
     document = read_window({**GOOD, key: taken}, 15.0).to_json()
     if key not in ("matchers", "recurrence"):
         assert document[key] == taken

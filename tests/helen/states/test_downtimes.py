@@ -198,7 +198,7 @@ def test_scopes(scope: Scope, agent: str, check: str, labels: dict[str, str], ex
 
 
 def test_a_window_survives_json() -> None:
-    """What is written is read again as it was."""
+    """A window that is written is read again as it was."""
     document = {
         "id": "w-1", "kind": "silence", "agents": ["web-*"], "checks": ["disk"], "labels": {"role": "web"},
         "begin": 10.0, "until": None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from timeline_copy import copy_of
+
 from equus_protocol.results import CRITICAL, OK, UNKNOWN
 from helen.assignments.state_rules import EPHEMERAL_AWAY, NO_SETTINGS, RuleSettings, link_rule
 from helen.states.agent_rules import AgentRules
@@ -12,7 +14,7 @@ from helen.states.fleet_states import run
 from helen.states.fleet_timeline import Timeline
 from helen.states.inputs import Result
 from helen.states.model import AWAY, LINK, PENDING, Rule
-from helen.states.timeline_snapshot import copy_of, header_of, restore
+from helen.states.timeline_snapshot import header_of, restore
 
 DISK, HOST = ("pod-1", "disk"), ("pod-1", LINK)
 
@@ -48,7 +50,7 @@ def test_away_and_forgotten_without_a_word() -> None:
 
 
 def test_a_problem_that_was_told_is_closed() -> None:
-    """Whoever was told of a full disk hears that its machine is no more."""
+    """Somebody who was told of a full disk hears that its machine is no more."""
     timeline, _ = connected()
     told = run(timeline.result(*DISK, result(102.0, CRITICAL)))
     assert decisions(told) == [("disk", "notify", "problem")]

@@ -41,7 +41,7 @@ def shape(source: str) -> str:
     ("[a&]", r"[a\&]"), ("^ab$", "a b"), ("(?i)^a$", "a"), (r"a\$", r"a \$"),
 ])  # fmt: skip
 def test_steps(source: str, steps: str) -> None:
-    """What each piece of syntax comes to."""
+    """Each piece of syntax comes to this number of steps."""
     assert shape(source) == steps
 
 

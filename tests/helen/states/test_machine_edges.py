@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from helen.states import machine
+from helen.states import condition_changes, machine, silence
+from helen.states.condition_changes import ACK_STEP, is_down
 from helen.states.events import AckEnded, Again, Decision, Transition
 from helen.states.inputs import (
     Acknowledge,
@@ -21,7 +22,7 @@ from helen.states.inputs import (
     Tick,
     Unacknowledge,
 )
-from helen.states.machine import ACK_STEP, _is_down, _needed, _stale_at, deadline, is_history, step
+from helen.states.machine import _needed, is_history, step
 from helen.states.model import (
     AWAITING,
     AWAY,
@@ -39,6 +40,7 @@ from helen.states.model import (
     Seen,
     State,
 )
+from helen.states.silence import deadline, stale_at
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 NOW = 10_000.0
@@ -105,7 +107,7 @@ def test_when_a_check_is_stale(
 ) -> None:
     """A whole deadline in which its agent could have said something; at the latest after three."""
     given = state(UNKNOWN, since, reason, seen=None if seen is None else Seen(seen, None, "s", 1))
-    assert _stale_at(given, RULE, listening, started) == due
+    assert stale_at(given, RULE, listening, started) == due
     assert deadline(given, RULE, listening, started) == due
     assert deadline(given, evolve(RULE, stale=None), listening, started) is None
 
@@ -127,7 +129,7 @@ def test_when_an_expected_result_is_late(
 
 
 def test_the_next_deadline_is_the_first_of_three() -> None:
-    """Of the silence, of an acknowledgement, and of a link that is away."""
+    """The three are of the silence, of an acknowledgement, and of a link that is away."""
     ack, lost = Ack("anna", until=10_010.0), 9_945.0
     assert deadline(state(CRITICAL, ack=ack, lost=lost), RULE, 9_000.0, 0.0) == 10_005.0
     assert deadline(state(CRITICAL, ack=ack), RULE, 9_000.0, 0.0) == 10_010.0
@@ -327,7 +329,7 @@ def test_a_recovery_without_one_ends_all_from_before() -> None:
     (state(UNKNOWN, reason=STALE), True),
 ])  # fmt: skip
 def test_what_can_be_acknowledged(given: State, taken: bool) -> None:
-    """What is broken; not what is fine, nor what nothing is known of yet."""
+    """A broken check can be; not a fine one, nor one of which nothing is known yet."""
     after, _ = step(given, Acknowledge(NOW, Ack("anna")), RULE)
     assert (after.ack is not None) is taken
     if taken:
@@ -450,7 +452,7 @@ def test_a_check_that_is_retired() -> None:
     assert [type(each) for each in events] == [Transition]
 
 
-@pytest.mark.parametrize(("was", "now", "hard", "is_down"), [
+@pytest.mark.parametrize(("was", "now", "hard", "expected"), [
     (False, Condition(CRITICAL, 0.0), Condition(CRITICAL, 0.0), True),
     (False, Condition(CRITICAL, 0.0, None, 1), Condition(OK, 0.0), True),
     (False, Condition(OK, 0.0, None, 1), Condition(CRITICAL, 0.0), True),
@@ -464,11 +466,11 @@ def test_a_check_that_is_retired() -> None:
     (True, Condition(WARNING, 0.0, STALE), Condition(WARNING, 0.0, STALE), True),
     (True, Condition(UNKNOWN, 0.0, RETIRED), Condition(UNKNOWN, 0.0, RETIRED), False),
 ])  # fmt: skip
-def test_what_holds_back_its_children(was: bool, now: Condition, hard: Condition, is_down: bool) -> None:
+def test_what_holds_back_its_children(was: bool, now: Condition, hard: Condition, expected: bool) -> None:
     """A critical check, and one without news since it was."""
-    assert _is_down(state(down=was), now, hard) is is_down
+    assert is_down(state(down=was), now, hard) is expected
 
 
 def test_the_constants_that_people_count_on() -> None:
     """Ten minutes, a millisecond, and three deadlines."""
-    assert (machine.LATE_SECONDS, machine.ACK_STEP, machine.UNHEARD_TIMES) == (600.0, 0.001, 3.0)
+    assert (machine.LATE_SECONDS, condition_changes.ACK_STEP, silence.UNHEARD_TIMES) == (600.0, 0.001, 3.0)

@@ -101,7 +101,9 @@ def test_parents_and_children() -> None:
 
 
 def test_circles_are_left_out() -> None:
-    """Of itself, of two, of many; a parent beside it counts. They are there once the circle is gone."""
+    """A circle of itself, of two, of many is left out; a parent beside it counts. They are there once the circle is
+    gone.
+    """
     known = Dependencies()
     known.set_rule(("a", "1"), Rule(depends=("2", "x")))
     known.set_rule(("a", "2"), Rule(depends=("3",)))
@@ -158,7 +160,7 @@ def test_the_share_of_changes(bits: int) -> None:
     (1 << 10, 5 * (1.2 - 4.0 / 19)),
 ])  # fmt: skip
 def test_weights(bits: int, share: float) -> None:
-    """Of the newest, the oldest, and the two in the middle."""
+    """The weights are of the newest, the oldest, and the two in the middle."""
     assert percent(bits) == pytest.approx(share)
     assert (flapping.SIZE, flapping.MASK) == (20, 0xFFFFF)
 

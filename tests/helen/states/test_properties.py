@@ -1,4 +1,6 @@
-"""What holds for every history: batches, looks at the clock, restarts from JSON and late arrivals change nothing."""
+"""Tests what holds for every history: batches, looks at the clock, restarts from JSON and late arrivals change
+nothing.
+"""
 
 from __future__ import annotations
 

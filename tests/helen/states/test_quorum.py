@@ -7,6 +7,7 @@ import random
 from itertools import permutations
 
 import pytest
+from timeline_copy import copy_of
 
 from equus_protocol.results import CRITICAL, OK, UNKNOWN, WARNING
 from groundwork.target_ids import kept_spool
@@ -17,7 +18,7 @@ from helen.states.fleet_timeline import Timeline
 from helen.states.inputs import Result
 from helen.states.model import Rule, State
 from helen.states.quorum import status_of
-from helen.states.timeline_snapshot import copy_of, header_of, restore
+from helen.states.timeline_snapshot import header_of, restore
 
 PING = ("switch-1", "ping")
 RUNNERS = ("a", "b", "c")

@@ -29,7 +29,7 @@ BROKEN = '[judge]\nattempts = 2\n[[assign]]\ncheck = "word"\nargs = { state = "c
 
 
 class Stage:
-    """What the tests ask of a running Helen."""
+    """Asks a running Helen for the tests."""
 
     def __init__(self, helen: Running) -> None:
         self.helen = helen
@@ -84,7 +84,7 @@ def test_commands(stage: Stage) -> None:
     stage.wait_for(lambda state: state["acknowledged"] is None)
     stage.command("silence", "--cancel", "quiet")
     stage.wait_for(lambda state: state["held_by"] == [])
-    told = "told: still, critical (silence quiet has been cancelled"
+    told = "due: still, critical (silence quiet has been cancelled"
     wait_until(lambda: any(line["text"].startswith(told) for line in stage.explained()["why_no_alert"]), told)
 
 

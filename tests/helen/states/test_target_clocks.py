@@ -34,7 +34,7 @@ def test_a_handover_between_clocks(ahead: float) -> None:
 
 
 def test_one_clock_for_an_agent_and_what_it_looks_at() -> None:
-    """What its own results have shown counts for those of its targets."""
+    """The offset that its own results have shown counts for those of its targets."""
     timeline = Timeline()
     run(timeline.set_rules("switch-1", AgentRules({}, {"ping": Rule(1, 1, stale=120.0, passive=True)})))
     run(timeline.link("probe-1", True))

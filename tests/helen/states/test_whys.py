@@ -260,7 +260,7 @@ def test_labels_decide_anew_when_they_change() -> None:
 
 
 def test_a_retired_check_depends_on_nothing() -> None:
-    """What comes in of it later, without a rule, is not held back by what was its parent."""
+    """A later result of it, without a rule, is not held back by its former parent."""
     play = Play({"a/c": evolve(ONE, depends=("p",)), "a/p": ONE})
     play.act(1.0, "a/p critical")
     assert play.timeline.dependencies.children(("a", "p")) == {("a", "c")}

@@ -47,7 +47,7 @@ def test_what_was_put_is_there_after_a_restart(store: Store, tmp_path: Path, inb
 
 
 def test_calls_answer_in_their_order(store: Store, inbox: Any) -> None:
-    """Whoever asked first is answered first, reads see the writes before them."""
+    """The first caller is answered first, and reads see the writes before them."""
     order: list[Any] = []
     calls = []
     for number in range(50):

@@ -38,7 +38,7 @@ def test_audit_pages(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_agents(db: sqlite3.Connection) -> None:
-    """What hello and loaded say of an agent is kept; an unknown name makes no agent."""
+    """The words of hello and loaded about an agent are kept; an unknown name makes no agent."""
     db.execute("INSERT INTO agents (name, created) VALUES ('web-1', 5.0)")
     for name in ("web-1", "nobody"):
         agent_rows.agent_seen(db, name, 9.5, "10.0.0.7")

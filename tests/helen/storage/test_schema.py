@@ -60,7 +60,7 @@ def test_from_nothing(tmp_path: Path) -> None:
 
 
 def test_how_it_is_opened(tmp_path: Path) -> None:
-    """What durability rests on, and cannot be seen without pulling the plug: WAL, and an fsync at every commit."""
+    """Durability rests on this, and it cannot be seen without pulling the plug: WAL, and an fsync at every commit."""
     db = schema.connect(tmp_path / "helen.db")
     names = ("journal_mode", "synchronous", "foreign_keys", "trusted_schema")
     assert [db.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == ["wal", 2, 1, 0]
@@ -107,7 +107,7 @@ def test_the_newest_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.adversary(59)
 def test_a_newer_one_is_refused(tmp_path: Path) -> None:
-    """A downgraded Helen does not guess; she names both versions and the way out."""
+    """A downgraded Helen does not guess; it names both versions and the way out."""
     build(tmp_path / "helen.db", f"PRAGMA user_version = {len(STEPS) + 1};")
     with pytest.raises(
         StoreTooNew,

@@ -88,7 +88,9 @@ def test_an_address_goes_into_the_arguments() -> None:
 
 
 def test_which_entries_are_for_a_target() -> None:
-    """Those that name it, with labels that fit; no default set; values by label as for agents; none for agents."""
+    """Entries that name it, with labels that fit, are for it; no default set; values by label as for agents; none for
+    agents.
+    """
     text = '[[defaults]]\ncheck = "ping"\nlabels = { role = "switch" }\nargs = { count = 3 }\n'
     text += '[[assign]]\ncheck = "ping"\ntargets = "switch-1"\nlabels = { role = "switch" }\n'
     assert of_target(text) == []

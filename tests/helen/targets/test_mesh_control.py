@@ -45,7 +45,7 @@ class Stage:
         self.delivery.scheduled(agent, ())
 
     def made(self) -> list[str]:
-        """Whose schedules the next tick makes anew."""
+        """Return the agents whose schedules the next tick makes anew."""
         self.scheduled.clear()
         self.control.tick()
         return self.scheduled

@@ -90,7 +90,7 @@ class Stage:
         return None
 
     def saw(self) -> dict[str, set[str]]:
-        """What each agent saw of the target since the start, as far as memory has it."""
+        """Return what each agent saw of the target since the start, as far as memory has it."""
         seen: dict[str, set[str]] = {}
         for each in self.helen.client.get("/api/v1/recent?agent=door&check=tcp&limit=1000")["results"]:
             seen.setdefault(each["ran"], set()).add(each["status"])

@@ -92,7 +92,9 @@ class Stage:
         return [each["document"] for each in found if each["document"]["action"] == "notify"]
 
     def runners(self) -> list[str]:
-        """Who ran the results of switch-1 in the order in which they were received, as far as memory has them."""
+        """Return the runners of the results of switch-1 in the order in which they were received, as far as memory has
+        them.
+        """
         with suppress(Missing):
             found = self.helen.client.get("/api/v1/recent?agent=switch-1&check=look&limit=1000")["results"]
             return [each["ran"] for each in found]

@@ -70,7 +70,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
 
 
 def test_files_that_change(stage: Stage) -> None:
-    """Those that come, change and go are followed; what has not changed is not read again, and tells nobody."""
+    """Files that come, change and go are followed; one that has not changed is not read again, and tells nobody."""
     stage.write("a.json", "web-1:80")
     stage.watch.take([stage.files("*.json")])
     assert stage.names() == ["web-1-80"]

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import Home, free_port, program
+from ports import free_port
+from servers import Home, program
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.internet.testing import MemoryReactorClock
@@ -136,7 +137,7 @@ def _free_for_both() -> int:
 
 @pytest.fixture(scope="module")
 def found() -> Iterator[dict[str, object]]:
-    """What became of all questions: they are asked at once, in one process."""
+    """Return the outcome of all questions: they are asked at once, in one process."""
     home, servers = Home(), {name: Answering(answer) for name, (answer, _) in ANSWERS.items()}
     by_tcp = {name: AnsweringByTcp(answer) for name, (answer, _) in ANSWERS_BY_TCP.items()}
     servers |= by_tcp

@@ -191,7 +191,7 @@ def test_other_assignments(stage: Stage) -> None:
 
 
 def test_more_than_an_agent_can_run(stage: Stage) -> None:
-    """What its schedule has no room for is said, with what to do."""
+    """Entries that its schedule has no room for are named, with what to do."""
     stage.come(FIRST)
     stage.left_out = {FIRST: (WIRE, wire_id("switch-2", "ping"))}
     assert stage.control.faults() == [
@@ -201,7 +201,7 @@ def test_more_than_an_agent_can_run(stage: Stage) -> None:
 
 
 def test_more_agents_than_are_considered() -> None:
-    """Those that are away take no place of one that is connected, however early their names are."""
+    """Agents that are away take no place of one that is connected, however early their names are."""
     away = [f"probe-{number:03}" for number in range(MOST_AGENTS + 1)]
     stage = Stage(*away)
     for name in away:
@@ -345,7 +345,7 @@ def test_those_that_can_be_chosen_are_kept_in_step() -> None:
 
 
 def test_each_via_is_decided_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 30 different ones, all to be decided at one tick; what is at fault is told without asking agent by agent."""
+    """There are 30 different ones, all to be decided at one tick; a fault is told without asking agent by agent."""
     stage, walks, looks = Stage(), HeldWalks(), list[str]()
     stage.write(VIAS)
     for number in range(20):
@@ -406,3 +406,93 @@ def test_what_a_source_finds_is_compared_in_steps() -> None:
     stage.control._on_found()
     walks.take_all(lambda: 0)
     assert set(stage.control._entries) == {"switch-1", "t7"} and stage.control.config["t7"].address == "z"
+
+
+def test_a_declared_target_counts_at_once(stage: Stage) -> None:
+    """It is found by its author; what sources have found is merged in turns, and stays until then."""
+    source, walks = Source(("probe-*",), files=("/nowhere/x.json",)), HeldWalks()
+    stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
+    watched = stage.control.sources._watched[source.key]
+    watched.found = {"": (Target("found-1", "x", ("probe-*",)), Target("new-1", "x", ("probe-*",)))}
+    stage.control._on_found()
+    stage.sessions.fair_turns = walks
+    more = '[[target]]\nname = "new-1"\naddress = "10.0.3.9"\nvia = "probe-*"\n'
+    stage.write(f'{TARGETS}{more}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
+    assert set(stage.control.config) == {"switch-1", "new-1", "found-1"}
+    assert stage.control.config["new-1"].address == "10.0.3.9"
+    stage.write(TARGETS)
+    walks.take_all(lambda: 0)
+    assert (set(stage.control.config), set(stage.control._entries)) == ({"switch-1"}, {"switch-1"})
+    assert stage.control.found == {}
+
+
+def found_by(stage: Stage, number: int) -> None:
+    source = Source(("probe-*",), files=("/nowhere/x.json",))
+    found = tuple(Target(f"found-{each}", "x", ("probe-*",)) for each in range(number))
+    stage.control.sources._watched[source.key].found = {"": found}
+
+
+def test_a_source_that_finds_more_while_targets_are_merged(stage: Stage) -> None:
+    """No target that counts is out of force meanwhile: its lease would be taken away and its states closed."""
+    walks, looked = HeldWalks(), list[bool]()
+    stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
+    found_by(stage, 1)
+    stage.control._on_found()
+    stage.sessions.fair_turns = walks
+    stage.control._on_found()
+    found_by(stage, 1_000)
+    walks.take_all(lambda: looked.append({"switch-1", "found-0"} <= stage.control.config.keys()) or 0)
+    assert all(looked) and len(stage.control.config) == 1_001
+    assert len(stage.control._entries) == 1_001
+
+
+def test_targets_that_cannot_be_merged_drop_none(stage: Stage) -> None:
+    stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
+    found_by(stage, 2)
+    stage.control._on_found()
+    merged = stage.control._merged()
+    stage.control._take_merged(merged, iter(()), stage.control.config)
+    assert set(stage.control.config) == set(stage.control._entries) == {"switch-1", "found-0", "found-1"}
+
+
+def test_a_declaration_that_is_taken_back_while_targets_are_merged(stage: Stage) -> None:
+    """The targets of the newest file are in force from its coming on, and those of an older one never again."""
+    walks, looked = HeldWalks(), list[set[str]]()
+    stage.sessions.fair_turns = walks
+    for name in ("new-1", "new-2"):
+        stage.write(f'{TARGETS}[[target]]\nname = "{name}"\naddress = "10.0.3.9"\nvia = "probe-*"\n')
+    walks.take_all(lambda: looked.append(set(stage.control.config)) or 0)
+    assert all(each == {"switch-1", "new-2"} for each in looked) and len(looked) > 2
+    assert set(stage.control._entries) == {"switch-1", "new-2"}
+
+
+def test_a_network_that_was_cut_off_is_looked_at_one_agent_a_step(stage: Stage) -> None:
+    """All leases of 200 agents end in one second; each of them is held against every `via`."""
+    names = [f"probe-{number + 10}" for number in range(200)]
+    for name in names:
+        stage.come(name)
+    stage.pass_time(60.0)
+    for name in names:
+        stage.go(name)
+    touched, walks = list[str](), HeldWalks()
+    touch = stage.control._touch
+    stage.control._touch = lambda name: touched.append(name) or touch(name)  # type: ignore[func-returns-value, method-assign]
+    stage.sessions.fair_turns = walks
+    stage.now += 300.0
+    stage.control.tick()
+    assert touched == []
+    sizes = walks.take_all(lambda: len(touched))
+    assert (max(sizes), sorted(touched)) == (1, sorted(names))
+
+
+def test_what_an_agent_runs_for_targets_is_written_once(stage: Stage) -> None:
+    """Its schedule is sent again with each lease that it gets: the entries of those it had are the same objects."""
+    stage.write(MANY)
+    stage.come(FIRST)
+    stage.pass_time(0.0)
+    share = stage.control.share_of(FIRST)
+    texts = [entry.sent for entry in share]
+    again = stage.control.share_of(FIRST)
+    assert len(share) == 300
+    assert all(one is other for one, other in zip(share, again, strict=True))
+    assert all(text is entry.sent for text, entry in zip(texts, again, strict=True))

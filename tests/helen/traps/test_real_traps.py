@@ -16,7 +16,8 @@ import pytest
 from attrs import frozen
 from click.testing import CliRunner
 from helen_running import Program, Running, wait_until
-from servers import free_port, program
+from ports import free_port
+from servers import program
 
 from helen.cli.main import main
 

@@ -131,7 +131,7 @@ def test_faults(content: str, words: str) -> None:
 
 
 def test_secrets_by_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file and of the environment; they are in no picture of what was read."""
+    """The secret is in a file or in the environment; they are in no picture of what was read."""
     (tmp_path / "word").write_text("authentic\n")
     monkeypatch.setenv("TRAP_PRIVACY", "encrypted")
     content = f"""[[user]]
@@ -201,7 +201,7 @@ def datagram(kind: int = 0xA7, trap_oid: str = DOWN, id_: int = 1) -> bytes:
 
 @pytest.mark.parametrize(("text", "seconds"), [("30d", 2_592_000.0), ("365d", 31_536_000.0)])
 def test_helen_takes_each_time_to_live(text: str, seconds: float) -> None:
-    """What is posted is read by the reader of the route, which takes a year at most; so does the file."""
+    """The posted result is read by the reader of the route, which takes a year at most; so does the file."""
     config = read(FILE.replace("1h", text))
     meaning = config.meaning_of(trap(DOWN, _7="1"))
     assert meaning is not None
@@ -227,7 +227,9 @@ def test_who_is_listened_to() -> None:
 
 
 def test_informs_are_confirmed_when_helen_has_them() -> None:
-    """Not before; one that she refuses never; one without a meaning at once; copies are one result."""
+    """An inform is not confirmed before; one that Helen refuses never; one without a meaning at once; copies are one
+    result.
+    """
     said: list[str] = []
     one, posted, _ = a_listener(said)
     sent: list[bytes] = []
@@ -249,7 +251,7 @@ def test_informs_are_confirmed_when_helen_has_them() -> None:
 
 
 def test_while_helen_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A result is sent again until she takes it; with another refusal it is given up."""
+    """A result is sent again until Helen takes it; with another refusal it is given up."""
     monkeypatch.setattr(listener, "PAUSES", (0.0,))
     said: list[str] = []
     one, posted, _ = a_listener(said)
@@ -275,7 +277,7 @@ def test_while_helen_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_more_wait_than_there_is_room_for() -> None:
-    """What comes then is lost, and counted; its inform is not confirmed."""
+    """A trap that comes then is lost, and counted; its inform is not confirmed."""
     said: list[str] = []
     one, _, clock = a_listener(said)
     one._places = Places(12)

@@ -1,4 +1,4 @@
-"""What one result costs the others, what is a repetition, and what the end of the receiver leaves."""
+"""Tests the cost of one result for the others, repetitions, and what the end of the receiver leaves."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_a_start_gives_other_names() -> None:
 
 
 def test_notifications_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that came first are forgotten."""
+    """The first ones are forgotten."""
     monkeypatch.setattr(repeats, "MOST_KNOWN", 3)
     wall = iter(range(100))
     known = Repeats(lambda: 7.0, lambda: float(next(wall)))

@@ -29,7 +29,7 @@ def told(reply: bytes) -> tuple[int, int, bytes, str]:
 
 
 def test_a_trap_that_is_encrypted(security: Security) -> None:
-    """Of an engine that nobody has told before."""
+    """It is of an engine that nobody has told before."""
     assert security.open(secure(pdu())).notification.oid == LINK_DOWN
 
 
@@ -141,7 +141,7 @@ def test_bytes_that_are_changed(security: Security) -> None:
 @pytest.mark.parametrize("auth", ["md5", "sha", "sha224", "sha256", "sha384", "sha512"])
 @pytest.mark.parametrize("privacy", ["des", "aes", "aes192", "aes256", "aes192c", "aes256c"])
 def test_every_cipher_there_and_back(auth: str, privacy: str) -> None:
-    """What one user encrypts the same user decrypts, and no other one."""
+    """A text that one user encrypts the same user decrypts, and no other one."""
     user, other = (User(b"u", auth, b"authentic", privacy, word) for word in (b"encrypted", b"forgotten"))
     secret = user.encrypt(SENDER, b"some sixteen of ", b"saltsalt", (1, 2))
     assert user.decrypt(SENDER, secret, b"saltsalt", (1, 2)) == b"some sixteen of "

@@ -112,7 +112,7 @@ def test_times_that_cannot_be(disk: Disk) -> None:
 
 
 def test_senders_without_end(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those seen last are kept, over a start as well."""
+    """The senders seen last are kept, over a start as well."""
     monkeypatch.setattr(senders, "MOST_ENGINES", 3)
     one, _ = disk.start(7.0)
     for number in (1, 2, 3, 1, 4):

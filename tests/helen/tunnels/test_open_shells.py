@@ -1,4 +1,4 @@
-"""Who is told that somebody opened a shell: each opening, and one end when none was open for a while."""
+"""Tests who is told that somebody opened a shell: each opening, and one end when none was open for a while."""
 
 from __future__ import annotations
 

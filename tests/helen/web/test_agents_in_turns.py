@@ -58,7 +58,7 @@ def test_metrics(fleet: Fleet, limit: tuple[str, ...] | None, query: dict[str, s
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_metrics_of_checks_and_results(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
-    """What is picked is sorted in a thread, which is this one here, so that the last turn may see all of them."""
+    """The picked rows are sorted in a thread, which is this one here, so that the last turn may see all of them."""
     for begin in (metrics.get_check_metrics, results.list_results):
         _, sizes = fleet.follow(begin(fleet.parts(limit), asked([], {"on": "a*5"})))
         assert max(sizes[:-2]) <= MOST, sizes
@@ -67,7 +67,7 @@ def test_metrics_of_checks_and_results(fleet: Fleet, limit: tuple[str, ...] | No
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_drain_and_rollouts(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
-    """Those that are connected are counted: here none is."""
+    """Connected agents are counted: here none is."""
     answer, sizes = fleet.follow(get_drain(fleet.parts(limit), asked([])))
     assert json.loads(answer)["agents"] == 0 and max(sizes) <= MOST
     parts = fleet.parts(limit)
@@ -89,7 +89,7 @@ def test_the_overview(fleet: Fleet, limit: tuple[str, ...] | None, monkeypatch: 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_targets_of_a_question(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
-    """Of all patterns; none fits, none is asked. A revoked one is not asked either."""
+    """The targets are those of all patterns; none fits, none is asked. A revoked one is not asked either."""
     caller = Caller("token:db", frozenset(("operate",)), on=limit)
     fleet.roster.agents["a1"].revoked_at = 5.0
     found, sizes = fleet.follow(targets_of(fleet.parts(limit), caller, ["a1*", "role=r1"]))

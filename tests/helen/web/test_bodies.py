@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from helen.web.bodies import Body, read_as
+from helen.web.bodies import AT_ONCE, MAX_BODY_PARTS, Body, json_value, read_as
 from helen.web.body_fields import (
     AnswerTime,
     Duration,
@@ -23,6 +26,51 @@ from helen.web.body_fields import (
     whole_or_none_of,
 )
 from helen.web.problems import Problem
+
+ONES = ",".join(["1"] * MAX_BODY_PARTS)  # one part more with the bracket around them: that of the list
+
+
+@pytest.mark.parametrize(
+    "text", [f"[{ONES}]", '{"a": "' + ",[{" * MAX_BODY_PARTS + '"}', '["\\"' + "," * MAX_BODY_PARTS + '"]'],
+    ids=["as many as may be", "in a string", "behind a quote that is escaped"],
+)  # fmt: skip
+def test_a_body_of_many_parts(text: str) -> None:
+    """What stands in strings is no part, however it is escaped."""
+    assert json_value(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "text", [f"[{ONES},1]", "[" * (MAX_BODY_PARTS + 1), '["' + "," * 9 + '"' + ",{}" * MAX_BODY_PARTS + "]"],
+    ids=["one more", "that is no JSON", "objects"],
+)  # fmt: skip
+def test_a_body_of_too_many_parts_is_refused(text: str) -> None:
+    with pytest.raises(Problem) as refused:
+        json_value(text.encode())
+    said = f"the body has more than {MAX_BODY_PARTS} commas, [ and {{ outside of its strings: send several smaller ones"
+    assert (refused.value.status, str(refused.value)) == (413, said)
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20,
+))  # fmt: skip
+def test_great_bodies_are_read_as_small_ones_are(value: Any) -> None:
+    """Only the calls differ: one of ours for each number, at which threads take turns."""
+    text = json.dumps(value)
+    assert json_value(text.encode() + b" " * AT_ONCE) == json_value(text.encode()) == value
+
+
+@pytest.mark.parametrize("text", ["[1e999]", "[NaN, Infinity]", '{"a": 1, "a": 2}', "[-0, 1.50]"])
+def test_odd_numbers_and_keys_of_great_bodies(text: str) -> None:
+    assert repr(json_value(text.encode() + b" " * AT_ONCE)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("raw", ["[1]".encode("utf-16"), b"[1", b"\xff", b"[" * 20_000, b"[" + b"1" * 5_000 + b"]"])
+def test_what_is_no_great_body(raw: bytes) -> None:
+    """UTF-16 is read where it is small: of a great one the parts could not be counted."""
+    with pytest.raises(Problem, match="the body is no JSON") as refused:
+        json_value(raw + b" " * AT_ONCE if raw[:1] != b"\xff" else raw + " ".encode("utf-16-le") * AT_ONCE)
+    assert refused.value.status == 400
 
 
 class Everything(Body, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What people are to know of a check reaches them: in the schedule, explanations, figures and pages."""
+"""Tests that the notes of a check reach people: in the schedule, explanations, figures and pages."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_past_changes_are_listed(fleet: Running) -> None:
 
 @integration
 def test_since_lists_then_follows(fleet: Running) -> None:
-    """What was there and what comes: each once."""
+    """It gives events that were there and those that come: each once."""
     body = {"kind": "silence", "agents": ["nobody"], "until": 3e9}
     fleet.client.post("/api/v1/windows", {**body, "id": "before"})
     words = [*HELEN, "events", "--state", str(fleet.state), "--kind", "silence", "--output", "json", "--since", "1h"]
@@ -291,7 +291,7 @@ def test_a_token_has_a_share_of_the_streams(fleet: Running) -> None:
     web, headers, statuses = Web(fleet), {"authorization": f"Bearer {made['token']}"}, []
     with contextlib.ExitStack() as stack:
         for _ in range(STREAMS_OF_TOKEN + 1):
-            client = http.client.HTTPConnection(web.host, int(web.port), timeout=20.0)
+            client = http.client.HTTPConnection(web.host, int(web.port), timeout=60)
             stack.callback(client.close)
             client.request("GET", "/api/v1/events", headers=headers)
             statuses.append(client.getresponse().status)

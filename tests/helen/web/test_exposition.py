@@ -66,7 +66,7 @@ def test_a_long_page_comes_in_pieces() -> None:
 
 
 def test_words_are_bounded() -> None:
-    """What comes when the vocabulary is full is `other`; words that are known go on."""
+    """A word that comes when the vocabulary is full is `other`; known words go on."""
     words = Words()
     for number in range(MOST_WORDS + 5):
         words.count(f"w{number}")

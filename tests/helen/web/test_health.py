@@ -19,6 +19,7 @@ from web_client import Web, ask
 
 from helen.files.restored import Restored
 from helen.jobs.pipeline_status import PipelineReport
+from helen.telemetry import Look
 from helen.web.access import OWNER, STRANGER
 from helen.web.figures.fleet_figures import MOST_SERIES, FleetFigures, single_families
 from helen.web.figures.metric_families import look_at_process, pipeline_families
@@ -37,7 +38,7 @@ def a_helen(**changes: Any) -> Any:
         "library.restored": None, "notifier.is_muted": False,
         "library.problems": {}, "assignments.fault": None, "notifier.config_file.fault": None,
         "notifier.outbox.dead": 0, "forwarding.config_file.fault": None, "forwarding.troubles": list,
-        "drain.phase": "off",
+        "drain.phase": "off", "telemetry.looks": [],
     } | changes  # fmt: skip
     helen = SimpleNamespace()
     for path, value in parts.items():
@@ -88,6 +89,15 @@ def test_each_trouble_is_found(changes: dict[str, Any], part: str, status: str, 
 def test_all_is_well() -> None:
     """Nothing is to be said of any part."""
     assert [each for each in examine(a_helen(), 100.0) if each.status != PASS or each.sentence] == []
+
+
+def test_a_late_reactor_is_no_reason() -> None:
+    """It is told, and the latest look of those that are kept; one that nobody feels is not."""
+    looks = [Look(0.04, 0.04), Look(0.2, 0.05), Look(0.06, 0.06)]
+    (told,) = [each for each in examine(a_helen(**{"telemetry.looks": looks}), 100.0) if each.sentence]
+    assert (told.part, told.status) == ("reactor", PASS)
+    assert "200 ms late within the last minute: 150 ms it waited for a processor, 50 ms Helen held it" in told.sentence
+    assert [each for each in examine(a_helen(**{"telemetry.looks": looks[:1]}), 100.0) if each.sentence] == []
 
 
 class Asked:
@@ -157,7 +167,7 @@ def test_probes_need_no_token(web: Web) -> None:
 
 @integration
 def test_a_helen_that_stops_is_not_ready(tmp_path: Path) -> None:
-    """503 with a reason while agents are told to go, if she is quick enough to be asked; never a wrong `pass`."""
+    """503 with a reason while agents are told to go, if it is quick enough to be asked; never a wrong `pass`."""
     helen = Running(tmp_path).up()
     try:
         wait_until(lambda: ask(helen, "GET", "/readyz").json["status"] in ("pass", "warn"), "word that she is ready")
@@ -168,7 +178,7 @@ def test_a_helen_that_stops_is_not_ready(tmp_path: Path) -> None:
 
 
 def promtool(page: bytes) -> str:
-    """What promtool has to say of a page; nothing if it is content."""
+    """Return what promtool has to say of a page; nothing if it is content."""
     path = shutil.which("promtool")
     assert path is not None, "promtool is missing: apt-get install prometheus"
     done = subprocess.run([path, "check", "metrics"], input=page, capture_output=True, timeout=30, check=False)
@@ -188,7 +198,8 @@ def test_promtool_is_content(fleet: Running) -> None:
 NAMES = """helen_build_info helen_agents_connected helen_sessions_total helen_check_results_total helen_check_status
  helen_check_duration_seconds_bucket helen_check_lag_seconds_bucket helen_check_last_result_timestamp_seconds
  helen_event_loop_lag_seconds_bucket helen_store_write_seconds_bucket helen_scripts_pushed_total helen_states
- helen_journal_backlog_bytes helen_agent_connected""".split()
+ helen_journal_backlog_bytes helen_agent_connected helen_event_loop_held_seconds_bucket
+ helen_event_loop_processor_wait_seconds_total""".split()
 
 
 @integration
@@ -243,5 +254,5 @@ def test_the_pipeline_in_metrics() -> None:
 
 
 def test_what_the_kernel_says() -> None:
-    """Of this process."""
+    """The figures are of this process."""
     assert look_at_process().rss > os.sysconf("SC_PAGE_SIZE")

@@ -141,7 +141,7 @@ def test_an_explanation(sight: Sight | None, ran: str, tmp_path: Path) -> None:
 
 @each_sight
 def test_several_that_look(sight: Sight | None, ran: str, tmp_path: Path) -> None:
-    """What each of them saw is told; records of the rule name no agent that is out of sight."""
+    """The outcome of each of them is told; records of the rule name no agent that is out of sight."""
     rule = Rule(attempts=1, passive=True, quorum=2, runners=("probe-1", "probe-2"))
     older = record_of(stored("switch-1", kept_spool("probe-2", "e5f6"), 0))
     facts = Facts("switch-1", "ping", NOW, None, rule, None, runners=("probe-1", "probe-2"))

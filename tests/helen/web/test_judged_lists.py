@@ -48,7 +48,7 @@ class Stage:
     def wait_for(self, **counts: int) -> None:
         """For these totals, of everything and of the one agent."""
         wanted = dict.fromkeys(("ok", "warning", "critical", "unknown"), 0) | counts
-        wait_until(lambda: self.totals() == [wanted, wanted], f"totals {counts}", 20.0)
+        wait_until(lambda: self.totals() == [wanted, wanted], f"totals {counts}")
 
     def totals(self) -> list[dict[str, int]]:
         agents = self.helen.client.get("/api/v1/agents")["agents"]
@@ -92,9 +92,9 @@ def test_a_removed_file_takes_its_checks_along(stage: Stage) -> None:
     (stage.helen.checks / "slow.lua").write_text(SLOW)
     ENTRIES["slow"] = 'check = "s*"\nstale = "1h"\n'
     stage.assign("good", "worse", "slow")
-    wait_until(lambda: "slow " in stage.command("status", "web-1"), "the new check", 20.0)
+    wait_until(lambda: "slow " in stage.command("status", "web-1"), "the new check")
     (stage.helen.checks / "slow.lua").unlink()
-    wait_until(lambda: "slow " not in stage.command("status", "web-1"), "end of it", 20.0)
+    wait_until(lambda: "slow " not in stage.command("status", "web-1"), "end of it")
     stage.wait_for(ok=1, warning=1)
     stage.assign("good", "worse")
 

@@ -402,7 +402,7 @@ class opened:
 
     def __init__(self, halves: Halves, token: str, path: str) -> None:
         web = Web(halves.helen)
-        self.connection = http.client.HTTPConnection(web.host, int(web.port), timeout=20)
+        self.connection = http.client.HTTPConnection(web.host, int(web.port), timeout=60)
         self.connection.request("GET", f"/api/v1/{path}", headers={"authorization": f"Bearer {token}"})
 
     def __enter__(self) -> http.client.HTTPResponse:
@@ -472,7 +472,7 @@ def test_a_limit_is_kept_and_inherited(halves: Halves, tokens: dict[str, str]) -
 def logged_in(halves: Halves, key: str) -> str:
     """The cookie of a new session."""
     web = Web(halves.helen)
-    connection = http.client.HTTPConnection(web.host, int(web.port), timeout=20)
+    connection = http.client.HTTPConnection(web.host, int(web.port), timeout=60)
     where = f"http://{web.host}:{web.port}"
     connection.request("POST", "/login", json.dumps({"key": key}), {"origin": where})
     response = connection.getresponse()

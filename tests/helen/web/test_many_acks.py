@@ -39,7 +39,7 @@ def acked(helen: Running) -> list[str]:
 
 
 def test_by_names(sick: Running) -> None:
-    """Those that can't be are named, the others are done; a check that is named twice counts once."""
+    """Checks that can't be acknowledged are named, the others are done; a check that is named twice counts once."""
     keys = [["web-1", "one"], ["web-1", "well"], ["nobody", "x"], ["web-1", "one"]]
     answer = ask(sick, "POST", MANY, {"keys": keys, "owner": "anna", "comment": "disks"})
     assert answer.json == {

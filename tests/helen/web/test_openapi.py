@@ -40,7 +40,9 @@ def test_the_document() -> None:
 
 
 def test_components_have_the_names_that_clients_know() -> None:
-    """Those without the code's suffix; a body's field says what it takes, and not only what it becomes."""
+    """Components have names without the code's suffix; a body's field says what it takes, and not only what it
+    becomes.
+    """
     schemas = DOCUMENT["components"]["schemas"]
     assert {"Agent", "State", "Window", "Job", "Problem", "Event", "WouldAsk"} <= schemas.keys()
     assert [name for name in schemas if name.endswith("Json")] == []

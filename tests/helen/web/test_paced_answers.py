@@ -140,6 +140,20 @@ def test_the_end_of_a_packed_answer_is_too_much(turns: Clock) -> None:
     assert reader.clock.getDelayedCalls() == []
 
 
+def test_a_failure_lets_go_of_the_connection(turns: Clock) -> None:
+    """Also while the reader waits: the next request has a pace of its own, and nothing cuts it later."""
+
+    def pieces(write: Write, is_gone: Callable[[], bool]) -> Iterator[None]:
+        write(b"rows")
+        raise ValueError("a row is wrong")
+        yield
+
+    reader, told = Reader(room=1), []
+    write_pieces(reader, pieces, whole=False).addErrback(lambda failure: told.append(failure.type))
+    pump(turns)
+    assert (told, reader.producer, reader.clock.getDelayedCalls()) == ([ValueError], None, [])
+
+
 def test_whoever_hangs_up_ends_it(turns: Clock) -> None:
     """In the middle of a pause as well: nothing more is made."""
     reader, told, shown = Reader(room=1_000), [], list[int]()

@@ -1,4 +1,4 @@
-"""Patterns and cursors that callers make up: a real Helen refuses what would cost her time, and never fails (14)."""
+"""Patterns and cursors that callers make up: a real Helen refuses what would cost it time, and never fails (14)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_place_that_a_list_may_have(kind: type, value: Any) -> None:
 
 
 def test_the_audit_behind_a_place_of_no_number(helen: Running) -> None:
-    """A number that the database does not take was a fault of Helen's, with a traceback in her log."""
+    """A number that the database does not take was a fault of Helen's, with a traceback in its log."""
     for number in range(3):
         ask(helen, "POST", "/api/v1/web-tokens", {"name": f"t{number}", "scopes": ["read"]})
     following = ask(helen, "GET", "/api/v1/audit?limit=1").json["next"]

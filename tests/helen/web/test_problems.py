@@ -54,6 +54,6 @@ def test_the_document() -> None:
 
 
 def test_half_a_letter_in_a_sentence() -> None:
-    """What a client has written may stand in the sentence, and JSON may escape what UTF-8 can't hold."""
+    """A client's words may stand in the sentence, and JSON may escape what UTF-8 can't hold."""
     document = json.loads(document_of(Problem(404, "no such agent", "no agent fits a\ud800 or \udfff")))
     assert document["detail"] == "no agent fits a? or ?"

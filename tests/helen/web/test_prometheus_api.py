@@ -75,7 +75,7 @@ class Stage:
         return list(answer.json["data"]["result"])
 
     def promtool(self, *words: str, token: str = "", fails: int = 0) -> str:
-        """What promtool prints, asked of this Helen; SERVER in the words stands for its address."""
+        """Return what promtool prints, asked of this Helen; SERVER in the words stands for its address."""
         server = f"http://any:{token or self.web.token}@{self.web.host}:{self.web.port}"
         named = [server if word == "SERVER" else word for word in words]
         done = subprocess.run([program("promtool", "prometheus"), "query", *named], capture_output=True, text=True,

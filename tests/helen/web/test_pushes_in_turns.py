@@ -23,7 +23,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Fleet:
 
 
 def test_warnings_about_labels(fleet: Fleet) -> None:
-    """Of a key that some agent was given there is nothing to say; of others it counts those that claim it."""
+    """A key that some agent was given has no warning; for others it counts the agents that claim it."""
     for number, agent in enumerate(list(fleet.roster.agents.values())):
         agent.given = {"tier": "test"} if number == AGENTS - 1 else {}
         agent.claimed = {"nowhere": "x"} if number % 4 == 0 else {}
@@ -43,7 +43,8 @@ def test_how_far_a_push_has_come(fleet: Fleet) -> None:
         agent.not_active = {"disk.lua": "broken"} if number % 100 < 2 else {}
         agent.troubles = {"upgrade": "undone"} if number % 500 == 1 else {}
     newest = SimpleNamespace(digest="abc", version=7, document=SimpleNamespace(agent={"version": "0.3.0"}))
-    library: Any = SimpleNamespace(releases=SimpleNamespace(newest=newest), staged=None, private=())
+    keys = SimpleNamespace(private=())
+    library: Any = SimpleNamespace(releases=SimpleNamespace(newest=newest), staged=None, keys=keys)
     shown, sizes = fleet.follow(pushes.show_push(library, agents))
     assert (shown["version"], shown["agents"], shown["loaded"]) == (7, AGENTS, AGENTS // 2)
     assert len(shown["kept_old"]) == AGENTS // 100 and shown["kept_old"]["a101"] == {"disk.lua": "broken"}
@@ -63,7 +64,7 @@ def test_the_newest_version_that_agents_hold(fleet: Fleet) -> None:
 
 
 def test_names_of_an_order(fleet: Fleet) -> None:
-    """Those that only a given label fits, in order; of a caller with a limit all that it means."""
+    """It returns agents that only a given label fits, in order; for a caller with a limit all that it means."""
     for number, agent in enumerate(list(fleet.roster.agents.values())):
         agent.claimed = {"role": "r1"} if number >= AGENTS // 2 else {}
     named, sizes = fleet.follow(named_by(fleet.parts(None), OWNER, ["role=r1"]))

@@ -30,7 +30,7 @@ class Stage:
         self.outside = 0
         self.in_thread: Callable[[], object] = lambda: None  # what happens on the reactor meanwhile
         self._is_thread = False
-        timeline = SimpleNamespace(windows=self.windows, states={})
+        timeline = SimpleNamespace(windows=self.windows, states={}, copied=dict)
         self.parts: Any = SimpleNamespace(
             visible=lambda caller: None, evaluator=SimpleNamespace(timeline=timeline),
             commands=SimpleNamespace(write=self._write),

@@ -1,21 +1,25 @@
-"""What clients of the HTTP API can hold: connections, time to send a request, answers that they don't read."""
+"""Tests what clients of the HTTP API can hold: connections, time to send a request, answers that they don't read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from klein import Klein
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionAborted
-from twisted.internet.task import Clock
+from twisted.internet.task import Clock, Cooperator
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from helen.web import lines
+from helen.web import answers, lines
+from helen.web.answers import refuse_error
+from helen.web.connections import paced_answers
 from helen.web.connections.clients import (
     HEAD_SECONDS,
     MAX_CLIENTS,
@@ -23,7 +27,7 @@ from helen.web.connections.clients import (
     STRANGERS_OF_NETWORK,
     network_of,
 )
-from helen.web.connections.paced_answers import TAKE_SECONDS, write_rows
+from helen.web.connections.paced_answers import TAKE_SECONDS, Write, write_pieces, write_rows
 from helen.web.site import REQUEST_SECONDS, QuietSite
 
 
@@ -247,7 +251,7 @@ def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch, beyond: in
 
 
 def test_a_client_that_reads_late_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was taken no longer counts."""
+    """Bytes that were taken no longer count."""
     monkeypatch.setattr(lines, "MAX_UNREAD", 10_000)
     reader = Reader()
     write = lines.Lines(reader).write  # type: ignore[arg-type]
@@ -282,4 +286,34 @@ def test_one_of_256_that_takes_nothing_of_its_answer(site: QuietSite) -> None:
     site.reactor.advance(TAKE_SECONDS - 0.1)
     assert cut([channel]) == []
     site.reactor.advance(0.1)
+    assert cut([channel]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("version", "sent"), [(b"HTTP/1.1", b"\r\nd\r\n<head></head>\r\n"), (b"HTTP/1.0", b"\r\n<head></head>")]
+)
+def test_an_answer_that_fails_in_the_middle_is_cut_off(
+    site: QuietSite, monkeypatch: pytest.MonkeyPatch, version: bytes, sent: bytes
+) -> None:
+    """An end behind the pieces that are sent would make half a page look whole; the log says why."""
+    logged, steps = list[str](), list[Any]()
+    monkeypatch.setattr(answers.log, "failure", lambda text, failure, **names: logged.append(text.format(**names)))
+    monkeypatch.setattr(paced_answers, "cooperate", Cooperator(scheduler=lambda call: steps.append(call)).cooperate)
+
+    def pieces(write: Write, is_gone: Callable[[], bool]) -> Iterator[None]:
+        write(b"<head></head>")
+        raise ValueError("a template is wrong")
+        yield
+
+    app = Klein()
+    app.route("/", branch=True)(lambda request: write_pieces(request, pieces, whole=False))
+    app.handle_errors(Exception)(refuse_error)
+    site.resource = app.resource()
+    channel = connect(site, "192.0.2.1")
+    channel.dataReceived(HEAD.replace(b"HTTP/1.1", version))
+    request = channel._channel.requests[-1]
+    steps.pop()()
+    assert channel.stage_transport.value().endswith(sent)
+    assert channel._channel._requestProducer is None
+    assert (request.code, logged) == (500, ["the HTTP API: the answer to GET /api/v1/status is cut off"])
     assert cut([channel]) == [0]

@@ -69,7 +69,7 @@ def test_rows_that_are_kept(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_agents_out_of_sight_take_turns_as_well() -> None:
-    """Of 500 agents a caller sees the last one: between two rests no more are looked at than a turn has time for."""
+    """A caller sees the last one of 500 agents: between two rests no more are looked at than a turn has time for."""
     fleet, looked, sizes = Fleet(1), list[str](), list[int]()
     for number in range(500):
         run(fleet.timeline.result(f"a{number:03}", "c", Result(1_000.0, 2)))
@@ -112,7 +112,7 @@ def test_what_shows_no_change_is_not_written_again() -> None:
 
 
 def test_what_is_wanted() -> None:
-    """Those that are not well; those of a status; those of an agent; those after a place."""
+    """The rows are those that are not well, of a status, of an agent, or after a place."""
     fleet = Fleet(3)
     for _ in range(5):
         fleet.go_on()

@@ -1,4 +1,4 @@
-"""What a body costs before anybody knows who sends it: little memory, and no time of the reactor."""
+"""Tests what a body costs before its sender is known: little memory, and no time of the reactor."""
 
 from __future__ import annotations
 
@@ -215,7 +215,9 @@ ALERT = b'[{"labels": {"agent": "nas", "alertname": "smart"}}]'
 def test_wrong_tokens_are_counted_everywhere(
     web: Web, place: int, method: str, target: str, body: bytes | None
 ) -> None:
-    """Of each address: one that has shown too many is told to wait, and a good one from there is good all the same."""
+    """They are counted for each address: one that has shown too many is told to wait, and a good one from there is good
+    all the same.
+    """
 
     def say(token: str, *asked: Any) -> http.client.HTTPResponse:
         client = http.client.HTTPConnection(web.host, int(web.port), 20.0, source_address=(f"127.0.7.{place}", 0))

@@ -85,7 +85,7 @@ def test_the_setting(tmp_path: Path) -> None:
      ("[::]:1", False), ("192.0.2.1:1", False), ("helen.example:1", False)],
 )  # fmt: skip
 def test_loopback(address: str, wanted: bool) -> None:
-    """Of the bound address."""
+    """The loopback is that of the bound address."""
     assert is_loopback(address) is wanted
 
 
@@ -104,7 +104,7 @@ def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def connect(helen: Running) -> http.client.HTTPSConnection:
     context = ssl.create_default_context(cafile=str(helen.folder / "web.crt"))
     port = int(helen.run["web"].rpartition(":")[2])
-    return http.client.HTTPSConnection("localhost", port, timeout=20, context=context)
+    return http.client.HTTPSConnection("localhost", port, timeout=60, context=context)
 
 
 def shown_certificate(helen: Running) -> bytes:
@@ -112,7 +112,7 @@ def shown_certificate(helen: Running) -> bytes:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     host, _, port = helen.run["web"].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as raw, context.wrap_socket(raw) as wrapped:
+    with socket.create_connection((host, int(port)), timeout=60) as raw, context.wrap_socket(raw) as wrapped:
         return hashlib.sha256(wrapped.getpeercert(binary_form=True) or b"").digest()
 
 
@@ -181,7 +181,7 @@ def test_urls_of_pings(helen: Running) -> None:
 def test_old_tls_is_refused(helen: Running) -> None:
     """1.2 at the least; and plain HTTP gets nothing."""
     host, _, port = helen.run["web"].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as raw:
+    with socket.create_connection((host, int(port)), timeout=60) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert b"HTTP/1." not in raw.recv(1_000)
 
@@ -194,7 +194,7 @@ def test_plain_http_for_others(tmp_path: Path, more: list[str], warns: bool) -> 
     try:
         wait_until(lambda: "the HTTP API is on http://0.0.0.0:" in helen.program.said, "address")
         port = int(helen.run["web"].rpartition(":")[2])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         token = (helen.state / "web.token").read_text().strip()
         connection.request("GET", "/api/v1/status", None, {"authorization": f"Bearer {token}"})
         assert connection.getresponse().status == 200

@@ -1,4 +1,4 @@
-"""What may be written: dry runs change nothing, preconditions hold, and what is sent twice is done once."""
+"""Tests what may be written: dry runs change nothing, preconditions hold, and what is sent twice is done once."""
 
 from __future__ import annotations
 
@@ -357,7 +357,7 @@ def test_a_key_belongs_to_one_token(stage: Stage) -> None:
 
 @pytest.mark.integration
 def test_two_at_a_time(stage: Stage) -> None:
-    """Of many that come together one is done; the others are told to wait, or get its answer."""
+    """One of many that come together is done; the others are told to wait, or get its answer."""
     before, answers = count(stage), []
 
     def send() -> None:

@@ -87,7 +87,7 @@ def test_a_number_has_the_status_of_its_ranges(value: str, status: str, number: 
     ("text", "seconds"), [("30d", 2_592_000.0), ("90s", 90.0), ("1500ms", 1.5), ("365d", 3.1536e7)]
 )
 def test_helen_takes_each_time_to_live(text: str, seconds: float) -> None:
-    """What is posted is read by the reader of the route."""
+    """The posted result is read by the reader of the route."""
     item = read(FILE.replace("1d", text)).item_of("backup.age")
     assert item is not None
     body = json.loads(json.dumps(result_of(Value("nas", "backup.age", "5"), item)))

@@ -15,7 +15,8 @@ import pytest
 from attrs import frozen
 from click.testing import CliRunner
 from helen_running import PATIENCE, Program, Running, wait_until
-from servers import free_port, program
+from ports import free_port
+from servers import program
 
 from helen.cli.main import main
 from helen.cli.zabbix.packets import HEADER, packet

@@ -99,7 +99,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Scene]]:
 
 
 def ended(scene: Scene) -> str:
-    """What was counted."""
+    """Return the counters."""
     scene.listener.counts.flush()
     return "; ".join(scene.told)
 
@@ -108,7 +108,7 @@ ONE = {"host": "nas", "key": "a", "value": "5"}
 
 
 def test_values_are_reported_in_their_order(served: Callable[..., Scene]) -> None:
-    """Those that can't be read, are of others or mean nothing have failed; what is dropped has not."""
+    """Values that can't be read, are of others or mean nothing have failed; a dropped one has not."""
     scene = served()
     said = scene.send(ONE, 5, ONE | {"host": "db"}, ONE | {"key": "b"}, ONE | {"key": "noise"}, ONE | {"value": "6"})
     assert said["info"].startswith("processed: 3; failed: 3; total: 6;")
@@ -136,7 +136,7 @@ def test_a_value_that_helen_refuses_has_failed(served: Callable[..., Scene], err
 
 @pytest.mark.parametrize("status", [None, 200, 502, 503])
 def test_helen_goes_away_midway(served: Callable[..., Scene], status: int | None) -> None:
-    """What it has counts, the rest has failed; when it had none, the sender is told to come again."""
+    """Values that it has taken count, the rest has failed; when it had none, the sender is told to come again."""
     scene = served()
     scene.helen.answers = [None, failed(status)]
     assert scene.send(ONE, ONE, ONE)["info"].startswith("processed: 1; failed: 2; total: 3;")

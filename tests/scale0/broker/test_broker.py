@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scale0_stage import BEAT, PASSWORD_RECORD, Stage, broker_config, member
 
-from scale0.broker import peer_links, queues, sessions
+from scale0.broker import peer_links, queues, sessions, worker_offers
 from scale0.broker.context import Entered, Publish, Store
 from scale0.config.schema import Credential, GroupConfig, ServicePolicy
 from scale0.wire import options
@@ -180,7 +180,7 @@ def test_a_gap_in_services_makes_the_worker_begin_again(stage):
 
 
 def test_a_worker_has_a_bounded_number_of_services(monkeypatch, stage):
-    monkeypatch.setattr(sessions, "SERVICES_PER_WORKER", 3)
+    monkeypatch.setattr(worker_offers, "SERVICES_PER_WORKER", 3)
     worker = stage.worker(b"w", "tea")
     stage.scale0(worker, "SERVICES", add=["a", "b"], remove=[], seq=1)
     assert stage.told(worker) == []

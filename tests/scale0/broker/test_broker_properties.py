@@ -33,7 +33,7 @@ class Network(RuleBasedStateMachine):
         self.jobs: list[tuple[Address, str]] = []
 
     def collect(self) -> None:
-        """What peers were sent since the last step: requests to workers, answers to clients."""
+        """Collect what peers were sent since the last step: requests to workers, answers to clients."""
         for address in list(self.stage.sent):
             if address[0] == "backend" and address[1].startswith(b"plain"):
                 self.jobs += [(address, token.hex()) for token, _ in self.stage.plain_jobs(address)]
@@ -156,7 +156,7 @@ TestNetwork.settings = settings(
 
 
 def sizes(stage: Stage) -> dict[str, int]:
-    """Of everything that could grow with what strangers send."""
+    """Return the size of everything that could grow with what strangers send."""
     broker = stage.broker
     return {
         "sessions": len(broker.sessions.all),
@@ -168,7 +168,7 @@ def sizes(stage: Stage) -> dict[str, int]:
         "peers": len(broker.peers.all),
         "timers": len(broker.context.timers),
         "pending": len(broker.management._pending),
-        "claims": len(broker.sessions._claims),
+        "claims": len(broker.negotiation._claims),
     }
 
 

@@ -1,4 +1,4 @@
-"""Whose clock is wrong: counts of peers ahead, right and behind, and steps of the broker's own clock."""
+"""Tests whose clock is wrong: counts of peers ahead, right and behind, and steps of the broker's own clock."""
 
 from __future__ import annotations
 

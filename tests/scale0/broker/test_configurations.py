@@ -122,7 +122,7 @@ def stored(new: Publication) -> StoredDocument:
 
 @pytest.mark.parametrize("same_file", [True, False])
 def test_what_was_received_is_taken_up_again(stage: Stage, same_file: bool) -> None:
-    """What all share in any case; the own one as long as the file is the same."""
+    """The shared part is taken up in any case; the own one as long as the file is the same."""
     loaded = stage.load(config_sub_ports=SOURCE, spill_ms=3)
     later = loaded.changed_ms + 50
     received = {

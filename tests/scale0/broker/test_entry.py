@@ -25,7 +25,7 @@ def stage() -> Stage:
 
 
 def warnings(stage: Stage) -> list[str]:
-    """What has been logged as a warning since the last time."""
+    """Return the warnings in the log since the last time."""
     found = [each.text for each in stage.effects if isinstance(each, Log) and each.level == "warn"]
     stage.effects.clear()
     return found
@@ -36,7 +36,9 @@ def warnings(stage: Stage) -> list[str]:
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 408, 409, 412, 413, 421, 422, 426, 429, 500, 503])
 def test_which_refusals_count(stage: Stage, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """Those that are the peer's own doing: five of them within a minute ban it; the others are answered for ever."""
+    """Refusals that are the peer's own doing count: five of them within a minute ban it; the others are answered for
+    ever.
+    """
 
     def refuse(*_: Any) -> None:
         raise Fault(code, "because", "of that")

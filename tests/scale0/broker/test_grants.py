@@ -1,4 +1,4 @@
-"""What is Helen's in the network: who may offer it, who may ask for it, and from which broker it is believed."""
+"""Tests what is Helen's in the network: who may offer it, who may ask for it, and from which broker it is believed."""
 
 from __future__ import annotations
 

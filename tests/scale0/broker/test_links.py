@@ -69,7 +69,7 @@ def test_a_link_from_its_handshake_to_its_table(stage: Stage) -> None:
     session = stage.broker.sessions.all[LINK]
     assert (session.role, session.identity, session.interval, session.ready) == ("peer", "b2", 2.0, True)
     assert session.worker is not None and (session.worker.concurrency, session.worker.peer) == (10_000, "b2")
-    assert "b2" not in stage.broker.sessions._by_identity
+    assert "b2" not in stage.broker.sessions.by_identity
     stage.wait(2.5)
     assert [command for command, _, _ in stage.told(LINK, beats=True)] == ["HEARTBEAT"]
 
@@ -508,7 +508,7 @@ def test_a_plain_worker_comes_behind_those_that_are_free_already(stage: Stage) -
 
 
 def test_a_table_that_is_too_long_is_cut_and_counted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is known of the services within the limit may still change."""
+    """The known services within the limit may still change."""
     monkeypatch.setattr(peer_links, "ENTRIES", 2)
     address = peer(stage)
     stage.scale0(address, "TABLE", seq=1, full=True, digest="0", entries={key: [1, 1, 0] for key in "abcd"})
@@ -559,7 +559,7 @@ def test_a_broker_that_is_not_active_hands_back(stage: Stage, state: str) -> Non
 
 
 def test_a_change_is_told_once(stage: Stage) -> None:
-    """Of workers and of waiting requests, in the next delta and in no later one."""
+    """A change of workers or of waiting requests is in the next delta and in no later one."""
     address, client = peer(stage), stage.client(b"c")
     stage.told(address)
 

@@ -37,7 +37,7 @@ def manage(stage: Stage, command: str, origin: Origin = LOCAL, password: str = "
 
 
 def ask_here(stage: Stage, command: str) -> list[Effect]:
-    """What a request from within this process leads to at once; its password was right before."""
+    """Return what a request from within this process leads to at once; its password was right before."""
     return stage.broker.manage(b"t", opt.ManagementReq("op", "secret", command), LOCAL, stage.now, stage.wall, True)
 
 

@@ -35,7 +35,7 @@ def memory() -> int:
 
 def connected_to(endpoint: str) -> socket.socket:
     host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ class Pair:
 
     @property
     def far_end(self) -> Address:
-        """What b calls a on the present connection; each has a routing id of its own."""
+        """Return what b calls a on the present connection; each has a routing id of its own."""
         return (PEER, b"a%d" % self.calls)
 
     def connect(self) -> None:
@@ -42,7 +42,7 @@ class Pair:
             self.a.run(self.a.broker.link("tcp://b", True, self.a.now, self.a.wall))
 
     def cut(self) -> None:
-        """What was on its way is lost; a's monitor tells, b finds out by sending."""
+        """Lose what was on its way; a's monitor tells, b finds out by sending."""
         if self.up:
             self.up = False
             self.b.gone.add(self.far_end)

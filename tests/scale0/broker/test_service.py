@@ -125,8 +125,7 @@ def test_what_one_broker_shares_the_others_have(pump, brokers):
         pump.until(lambda broker=broker: broker.broker.config.documents)
         assert [d.content for d in broker.broker.config.documents] == ["aGk="]
         assert broker.broker.version >= version
-    pump.until(lambda: (Path(far._folder.path) / "broker.json").exists())
-    pump.sit(0.2)
+    pump.until(lambda: (record := StateFolder(far._folder.path).load()) and "aGk=" in str(record.received))
     brokers.stop(far)
     again = brokers.start("far", **listening(near))
     assert [d.content for d in again.broker.config.documents] == ["aGk="]
@@ -183,7 +182,7 @@ def test_a_joining_broker_takes_a_configuration_older_than_its_file_and_keeps_it
     ],
 )
 def test_states_survive_a_restart(record, same_file, wanted, received, state):
-    """What management said last holds: disabled for good, enabled until the file is changed."""
+    """The last word of management holds: disabled for good, enabled until the file is changed."""
     held = None if record is None else Record(record, 1, "digest")
     assert first_state(held, same_file, wanted, received) == state
 
@@ -402,7 +401,7 @@ class Ctl:
         )
         process.stdin.write(stdin)
         process.stdin.close()
-        self._pump.until(lambda: process.poll() is not None, 20)
+        self._pump.until(lambda: process.poll() is not None)
         with process:
             return process.returncode, process.stdout.read(), process.stderr.read()
 

@@ -1,4 +1,4 @@
-"""What the service of a broker does for it, effect by effect: no sockets, no threads, and the clock by hand."""
+"""Tests what the service of a broker does for it, effect by effect: no sockets, no threads, and the clock by hand."""
 
 from __future__ import annotations
 

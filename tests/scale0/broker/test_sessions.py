@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scale0_stage import BEAT, Stage, broker_config, member
 
-from scale0.broker import sessions
+from scale0.broker import negotiation, sessions, worker_offers
 from scale0.config.schema import GroupConfig
 from scale0.wire import options as opt
 from scale0.wire.zap import Origin
@@ -33,8 +33,8 @@ def refusal(told: list) -> tuple[int, str]:
 
 
 def test_the_limits_are_those_of_the_documentation() -> None:
-    assert (sessions.BEHIND_BEATS, sessions.WARN_SKEW, sessions.FORCED, sessions.CLAIMS) == (3, 5.0, 65_536, 1_000)
-    assert (sessions.REFUSALS, sessions.SERVICES_PER_WORKER) == (5, 20_000)
+    assert (sessions.BEHIND_BEATS, sessions.WARN_SKEW, sessions.FORCED, negotiation.CLAIMS) == (3, 5.0, 65_536, 1_000)
+    assert (sessions.REFUSALS, worker_offers.SERVICES_PER_WORKER) == (5, 20_000)
     assert (sessions.RETRY_LATER, sessions.RETRY_DISABLED) == (1_000, 30_000)
 
 
@@ -104,20 +104,20 @@ def test_a_connection_that_changes_its_name_is_another(stage: Stage) -> None:
     assert stage.broker.sessions.all[worker] is first and stage.broker.routing.pool.counts("tea") == (1, 1)
     check(stage, worker, identity="other", services=["tea"])
     assert stage.broker.sessions.all[worker] is not first and "tea" not in stage.broker.routing.pool
-    assert list(stage.broker.sessions._by_identity) == ["other"]
+    assert list(stage.broker.sessions.by_identity) == ["other"]
 
 
 def test_too_many_contests_at_once_are_refused(monkeypatch, stage: Stage) -> None:
-    monkeypatch.setattr(sessions, "CLAIMS", 1)
+    monkeypatch.setattr(negotiation, "CLAIMS", 1)
     check(stage, FRONT)
     o = opt.CheckConfig("me", [], "JSON")
     origin = Origin("10.0.0.9", "")
     dialect = stage.broker.sessions.all[FRONT].dialect
-    assert stage.broker.sessions.check_config(("frontend", b"x"), origin, dialect, o) is None
+    assert stage.broker.negotiation.check_config(("frontend", b"x"), origin, dialect, o) is None
     with pytest.raises(opt.Fault) as caught:
-        stage.broker.sessions.check_config(("frontend", b"y"), origin, dialect, o)
+        stage.broker.negotiation.check_config(("frontend", b"y"), origin, dialect, o)
     assert (caught.value.code, caught.value.message) == (409, "me is held by another connection")
-    assert list(stage.broker.sessions._claims) == [1]
+    assert list(stage.broker.negotiation._claims) == [1]
     stage.broker.context.effects.clear()
     stage.run(stage.broker.probed(1, True, stage.now, stage.wall))
     assert set(stage.broker.sessions.all) == {("frontend", b"x")}
@@ -161,7 +161,7 @@ def test_services_follow_their_numbers(stage: Stage) -> None:
 
 @pytest.mark.parametrize("most, good", [(3, True), (2, False)])
 def test_a_worker_has_so_many_services(monkeypatch, stage: Stage, most: int, good: bool) -> None:
-    monkeypatch.setattr(sessions, "SERVICES_PER_WORKER", most)
+    monkeypatch.setattr(worker_offers, "SERVICES_PER_WORKER", most)
     check(stage, BACK, identity="w", services=["tea"])
     stage.ready(BACK, "a", "b", "c")
     told = stage.told(BACK)
@@ -307,7 +307,7 @@ def test_a_session_that_has_ended_is_ended_once(stage: Stage) -> None:
     worker = stage.worker(b"w", "tea")
     session = stage.broker.sessions.all[worker]
     stage.broker.sessions.drop(session)
-    assert worker not in stage.broker.sessions.all and "w" not in stage.broker.sessions._by_identity
+    assert worker not in stage.broker.sessions.all and "w" not in stage.broker.sessions.by_identity
     stage.broker.sessions.drop(session)
     again = stage.worker(b"w", "tea")
     stage.broker.sessions.drop(session)

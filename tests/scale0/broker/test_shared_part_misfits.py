@@ -65,7 +65,7 @@ def test_a_reload_that_the_shared_part_does_not_fit_is_answered(pump, member, tm
 
 
 def test_a_file_that_was_refused_leaves_the_versions_as_they_were(pump, member, tmp_path):
-    """What was received before counts and is stored on, as if the file had not been read."""
+    """The part that was received before counts and is stored on, as if the file had not been read."""
     before = member._configurations.record("active")
     rewrite(tmp_path / "member.json", config_key=[PUBLIC])
     assert ask(pump, member, "reload_config")["code"] == 400
@@ -80,7 +80,7 @@ def whole(version: int, **changes: object) -> Publication:
 
 @pytest.fixture
 def configurations(tmp_path):
-    """Those of `b1`, which trusts KEY and holds a shared part that KEY has signed."""
+    """Return the configurations of `b1`, which trusts KEY and holds a shared part that KEY has signed."""
     tree = {"identity": "b1", "frontend_port": 0, "backend_port": 0, "config_sub_ports": ["tcp://127.0.0.1:9"]}
     (tmp_path / "b1.json").write_bytes(msgspec.json.encode(tree | {"config_key": [PUBLIC]}))
     held = Configurations(load_file(tmp_path / "b1.json"), None, None)

@@ -1,4 +1,4 @@
-"""What a broker starts with: its state, its version, and the passwords that it takes."""
+"""Tests what a broker starts with: its state, its version, and the passwords that it takes."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_the_identity_that_was_claimed_longest_ago_is_forgotten(monkeypatch: pyt
 
 @pytest.mark.parametrize(("later", "alarms"), [(0.0, 1), (3_599.5, 1), (3_600.0, 2), (9_999.0, 2)])
 def test_an_alarm_comes_once_an_hour(later: float, alarms: int) -> None:
-    """Of each identity by itself; an address that is none is that of a local peer."""
+    """Each identity has its own hour; an address that is none is that of a local peer."""
     now = Now()
     known = now.known()
     known.alarm("web-1", "k", PLACES)

@@ -20,7 +20,7 @@ def stage():
 
 
 def say(stage: Stage, address: Address, origin: Origin, command: str, **options: object) -> list[str]:
-    """What the broker tells this connection, heartbeats left out; for an error its code."""
+    """Return what the broker tells this connection, heartbeats left out; for an error its code."""
     stage.hear(address, *wire.scale0(S0, command, opt.encode(options)), origin=origin)
     return [name if name != "DISCONNECTERROR" else str(o["code"]) for name, o, _ in stage.told(address)]
 

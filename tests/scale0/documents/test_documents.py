@@ -56,7 +56,7 @@ def test_the_digest_is_of_what_is_held_whatever_the_way_to_it() -> None:
 
 
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one, of all, of their number, and of time."""
+    """There are bounds for one, for all, for their number, and for time."""
     held = Documents("")
     refused = [
         (document("a", 1, bytes(MOST_BYTES + 1)), "more than"), (document("A", 1), "no document"),
@@ -228,7 +228,7 @@ class Wire:
         return new
 
     def deliver(self) -> None:
-        """What the broker has said; a part of it is lost."""
+        """Deliver what the broker has said; a part of it is lost."""
         kinds = {"PUBLISH": Publish, "DOCUMENTS": DocumentsTold}
         for number in sorted(self.up):
             for command, options, body in self.stage.told(self.address(number)):

@@ -12,7 +12,7 @@ from twisted.logger import LogEvent, formatEvent
 from scale0.config.keys import KeyFault
 from scale0.endpoint import connection as module
 from scale0.endpoint.connection import Connection, Keys
-from scale0.endpoint.negotiation import State, Target
+from scale0.endpoint.effects import State, Target
 from scale0.wire import frames as wire
 from scale0.wire import options as opt
 from scale0.wire.frames import S0
@@ -195,8 +195,8 @@ def test_a_configuration_is_read_and_its_brokers_are_known(stage: Stage, events:
     stage.hear("CONFIG", document, config_version="8", hbeatinterval=2.0, config_type="JSON")
     [tree] = stage.documents
     negotiation = stage.connection.negotiation
-    assert tree["prefered_broker"] == "b2" == negotiation.preferred and tree is stage.connection.document
-    assert negotiation._known == [Target("tcp://x:2", "", "b2")]
+    assert tree["prefered_broker"] == "b2" == negotiation.choice.preferred and tree is stage.connection.document
+    assert negotiation.choice._known == [Target("tcp://x:2", "", "b2")]
     for broken in (b"[1]", b"{", b"\xff"):
         stage.connection._apply(broken)
     assert len(stage.documents) == 1 and stage.connection.document is tree and len(events) == 3

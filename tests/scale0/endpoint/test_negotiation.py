@@ -7,7 +7,8 @@ import random
 import msgspec
 import pytest
 
-from scale0.endpoint.negotiation import Configured, Dial, Negotiation, SendCommand, State, StateChanged, Target
+from scale0.endpoint.effects import Configured, Dial, SendCommand, State, StateChanged, Target
+from scale0.endpoint.negotiation import Negotiation
 from scale0.wire import options as opt
 
 HOME, OTHER, THIRD = Target("tcp://home", "", "a"), Target("tcp://other", "", "b"), Target("tcp://third", "", "c")

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from scale0.endpoint import negotiation
-from scale0.endpoint.negotiation import Configured, Dial, Negotiation, SendCommand, State, StateChanged, Target
+from scale0.endpoint import broker_choice, negotiation
+from scale0.endpoint.effects import Configured, Dial, SendCommand, State, StateChanged, Target
+from scale0.endpoint.negotiation import Negotiation
 from scale0.wire import options as opt
 
 A, B, C = Target("tcp://a", "ka", "a"), Target("tcp://b", "kb", "b"), Target("tcp://c", "kc", "c")
@@ -73,7 +74,7 @@ DIALLING = StateChanged(State.DIALLING)
 
 def test_the_waiting_times_are_those_of_the_documentation() -> None:
     assert (negotiation.CHECK_TIMEOUT, negotiation.CHECK_TRIES, negotiation.DIAL_TIMEOUT) == (2.0, 3, 6.0)
-    assert (negotiation.FIRST_DELAY, negotiation.LONGEST_DELAY, negotiation.PREFERRED_TRIES) == (0.25, 30.0, 3)
+    assert (negotiation.FIRST_DELAY, negotiation.LONGEST_DELAY, broker_choice.PREFERRED_TRIES) == (0.25, 30.0, 3)
     assert (negotiation.LIVENESS, negotiation.DEFAULT_RETRY, negotiation.LAPSED) == (3, 30.0, 408)
     assert ({401, 403, 426}, {421, 503}) == (negotiation.NEVER, negotiation.ELSEWHERE)
 
@@ -81,7 +82,7 @@ def test_the_waiting_times_are_those_of_the_documentation() -> None:
 def test_a_client_before_its_start() -> None:
     machine = Negotiation("frontend", "me", [A], Half())
     assert (machine.state, machine.due, machine.interval, machine.version) == (State.LOST, None, 2.5, "0")
-    assert (machine.services, machine.preferred, machine.target) == ([], "", None)
+    assert (machine.services, machine.choice.preferred, machine.target) == ([], "", None)
     assert Negotiation("frontend", "me", [A], Half(), 4.0).interval == 4.0
 
 
@@ -287,13 +288,13 @@ def test_a_broker_that_cannot_serve_it_sends_it_to_the_others(code: int) -> None
     client.handshake()
     assert client.error(503) == [lost("503 r: m")] and client.machine.due == client.now + 0.25
     assert client.after(0.25) == [DIALLING, Dial(A)], "all have been asked; it begins again"
-    assert client.machine._failed == []
+    assert client.machine.choice.failed == []
 
 
 def test_an_answer_without_an_endpoint_is_none() -> None:
     client = in_state(State.ASKING)
     assert client.hear("USEBROKER", identity="z", frontend="tcp://z") == [lost("USEBROKER without an endpoint")]
-    assert client.machine._to_ask is None and client.machine._failed == []
+    assert not client.machine.choice.is_asking and client.machine.choice.failed == []
 
 
 def test_the_third_failure_asks_the_others() -> None:
@@ -336,7 +337,7 @@ def test_known_brokers_are_those_with_an_end_for_the_role() -> None:
     for role, known in (("frontend", [Target("f", "", "a")]), ("backend", [Target("g", "k", "b"), Target("h")])):
         client = Client(role)
         client.machine.set_known_brokers([{"brokers": brokers}], "b")
-        assert client.machine._known == known and client.machine.preferred == "b"
+        assert client.machine.choice._known == known and client.machine.choice.preferred == "b"
 
 
 # ------------------------------------------------------------------------------- stalls

@@ -1,4 +1,4 @@
-"""What a backend asks on its own connection: its limits, and each end that a request can have."""
+"""Tests what a backend asks on its own connection: its limits, and each end that a request can have."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_20000_messages_in_lock_step_never_stall(pump, ends):
     dealer._received = next_one
     for _ in range(8):
         dealer.send([b"start"])
-    pump.until(lambda: len(got) >= count, 25)
+    pump.until(lambda: len(got) >= count)
 
 
 def test_a_turn_receives_no_more_than_its_budget(pump, ends):
@@ -121,13 +121,15 @@ def test_a_peer_that_does_not_read_is_full_and_what_is_held_follows_in_order(pum
         assert ends.router.send([peer, b"%d" % sent, b"x"], hold=True) is Sent.OK
         sent += 1
     network.reactor.addReader(dealer)
-    pump.until(lambda: len(got) == sent, 20)
+    pump.until(lambda: len(got) == sent)
     assert [int(frames[0]) for frames in got] == list(range(sent))
     assert ends.router._held.count == ends.router._held.bytes == 0
 
 
 def test_large_frames_are_counted_in_bytes(monkeypatch, pump, network, ends):
-    """Whoever does not read has so many of them and no more, far below the mark of messages; they follow in order."""
+    """A peer that does not read has so many of them and no more, far below the mark of messages; they follow in
+    order.
+    """
     monkeypatch.setattr(zmq_socket, "UNREAD_BYTES", 40 * unsent.LARGE)
     monkeypatch.setattr(zmq_options, "HIGH_WATER", 4)  # of the one that does not read: the kernel's buffers are enough
     dealer, got = ends.dealer()

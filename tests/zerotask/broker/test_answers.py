@@ -1,4 +1,4 @@
-"""What the broker answers to each call, field by field, and what a call leaves behind."""
+"""Tests what the broker answers to each call, field by field, and what a call leaves behind."""
 
 from __future__ import annotations
 

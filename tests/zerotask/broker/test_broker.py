@@ -220,7 +220,7 @@ def test_who_beats_keeps_its_lease(bench):
 @pytest.mark.parametrize("end", ["silence", "leaving", "coming back"])
 def test_a_node_that_holds_much_is_dealt_with_in_steps(bench, monkeypatch, end):
     """Others use the store between them; in the end all of it is queued."""
-    for module in ("tasks.ledger", "broker.broker_state"):
+    for module in ("tasks.lease_ends", "broker.broker_state"):
         monkeypatch.setattr(f"zerotask.{module}.SWEEP", 2)
     client(bench), node(bench)
     for number in range(5):
@@ -239,7 +239,7 @@ def test_a_node_that_holds_much_is_dealt_with_in_steps(bench, monkeypatch, end):
 
 
 def test_policies_are_remembered_within_bounds(bench, monkeypatch):
-    """Those that are known may change; new ones beyond that are not kept."""
+    """Known ones may change; new ones beyond that are not kept."""
     monkeypatch.setattr("zerotask.broker.node_calls.MOST_POLICIES", 2)
     node(bench, "n1", methods={"a": {"priority": 1}, "b": {"priority": 2}, "c": {"priority": 3}})
     node(bench, "n2", methods={"b": {"priority": 5}})

@@ -1,4 +1,4 @@
-"""What waits and who is told: windows on the store, refills that race with changes, offers within slots."""
+"""Tests what waits and who is told: windows on the store, refills that race with changes, offers within slots."""
 
 from __future__ import annotations
 

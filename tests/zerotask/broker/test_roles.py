@@ -1,4 +1,4 @@
-"""What is Helen's among tasks: who may submit it, and who may work on it."""
+"""Tests what is Helen's among tasks: who may submit it, and who may work on it."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
+from patience import Patience
 from twisted.internet.defer import fail
 from twisted.internet.epollreactor import EPollReactor
 
@@ -14,7 +14,7 @@ from scale0.broker.sockets import Security
 from scale0.client import Client as Scale0Client
 from scale0.config.keys import AuthorizedKeys, Pair, text_of
 from scale0.endpoint.connection import Keys
-from scale0.endpoint.negotiation import State, Target
+from scale0.endpoint.effects import State, Target
 from scale0.wire.reader import CurveClient, Kind, Network, new_keys
 from scale0.worker import Worker
 from zerotask import errors
@@ -66,9 +66,9 @@ class World:
         return json.loads(path.read_text()) if path.exists() else None
 
     def until(self, condition):
-        deadline = time.monotonic() + PATIENCE
+        bound = Patience(PATIENCE)
         while not (found := condition()):
-            assert time.monotonic() < deadline, "it does not come"
+            assert bound.lasts(), "it does not come"
             self.reactor.iterate(0.02)
         return found
 

@@ -14,7 +14,7 @@ from zerotask.node.programs import LAST_LINES, LINE_MOST, run_program
 
 
 def shell(script, most=1_000):
-    """What it printed, what it said in the end, and the statuses on its way."""
+    """Return what it printed, what it said in the end, and the statuses on its way."""
     told = []
     ended = run_program(["sh", "-c", script], Context("t", 1, lambda *words: told.append(words)), most)
     return ended.output, ended.said, told

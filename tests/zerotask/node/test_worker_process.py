@@ -16,6 +16,7 @@ import pytest
 from zerotask import errors
 from zerotask.node import worker_process
 
+PATIENCE = 60.0  # seconds for a process on a busy machine
 MODULE = """
 import os, subprocess, sys, time
 from zerotask.functions import task, Context
@@ -101,7 +102,7 @@ class Child:
 
     def end(self):
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
         os.close(self.answers)
 
 
@@ -112,7 +113,7 @@ def child(tmp_path):
     one.end()
 
 
-def gone(pid, within=5.0):
+def gone(pid, within=PATIENCE):
     """Whether a process ends; a zombie that nobody has waited for has ended."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
@@ -164,7 +165,7 @@ def test_when_the_node_ends_so_does_work_with_all_it_started(child, tmp_path):
     own, started = begun(child, "sleeps", tmp_path)
     child.process.stdin.close()
     assert gone(own) and gone(started)
-    assert child.process.wait(10) == -signal.SIGKILL
+    assert child.process.wait(PATIENCE) == -signal.SIGKILL
 
 
 def test_a_program_dies_with_the_process_that_runs_it(child, tmp_path):
@@ -178,7 +179,7 @@ def begun(child, method, folder):
     """Work that goes on: the process of the function, and what that has started."""
     pidfile = folder / "pids"
     child.give(method, str(pidfile))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not (pidfile.exists() and " " in pidfile.read_text()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return map(int, pidfile.read_text().split())

@@ -50,7 +50,7 @@ class Node:
         self.processes = WorkerProcesses(self.reactor, ["forking"], False)
         assert "add" in self.result(self.processes.load())
 
-    def result(self, deferred, within=20.0):
+    def result(self, deferred, within=60.0):
         outcome, deadline = [], time.monotonic() + within
         deferred.addBoth(outcome.append)
         while not outcome:
@@ -59,7 +59,7 @@ class Node:
             reapAllProcesses()
         return outcome[0]
 
-    def run(self, method, *params, within=20.0):
+    def run(self, method, *params, within=60.0):
         work = Work("t", method, list(params), 1, 60.0)
         return self.result(self.processes.run(work, lambda status, detail: None), within)
 

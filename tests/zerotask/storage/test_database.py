@@ -246,7 +246,11 @@ def test_a_slow_reader_has_little_in_memory(running):
     for _ in range(500):
         running.store.read(read, lambda value, error: None)
     running.turn()
-    time.sleep(0.3)
+    until = time.monotonic() + PATIENCE
+    while len(asked) < database.READ_JOBS * database.READ_AHEAD:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    time.sleep(0.3)  # in which it would go on
     assert len(asked) == database.READ_JOBS * database.READ_AHEAD
     running.until(lambda: not running.store.pending)
     assert len(asked) == 500

@@ -149,7 +149,7 @@ def test_when_more_may_be_lost_than_is_named(broken: set[str], uncertain: bool) 
 def test_a_task_that_lacks_a_part_that_it_needs_is_lost(
     database: Database, state: str, column: str, is_lost: bool
 ) -> None:
-    """What has ended needs its params no more; they are shown as null."""
+    """A task that has ended needs its params no more; they are shown as null."""
     database.tasks({}, {"state": state, "outcome": b"1"} | {column: None})
     damage = repair(database.path, NOW)
     assert damage.lost == (("t2",) if is_lost else ())

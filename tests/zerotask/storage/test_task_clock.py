@@ -54,7 +54,7 @@ def _run(folder, job=None):
 
 
 def test_a_store_keeps_its_clock_and_delays_run_on_over_a_long_standstill(tmp_path):
-    """What is delayed by less than the standstill is due at the start; results are as old as they were (F7)."""
+    """A task that is delayed by less than the standstill is due at the start; results are as old as they were (F7)."""
 
     def job(ledger, now):
         for name, delay in (("soon", 2 * 3600.0), ("late", 9 * 3600.0), ("ended", 0.0)):

@@ -7,8 +7,10 @@ from memory_task_table import MemoryTaskTable
 
 from zerotask import errors
 from zerotask.errors import RpcError
-from zerotask.tasks.ledger import BACKOFF_MOST, OVERRUN_GRACE, TOMBSTONE, KeptApart, Ledger
+from zerotask.tasks.lease_ends import OVERRUN_GRACE, TOMBSTONE
+from zerotask.tasks.ledger import KeptApart, Ledger
 from zerotask.tasks.task import RETURNS_FREE, WATCH_SECONDS, Options, Submission
+from zerotask.tasks.task_changes import BACKOFF_MOST
 from zerotask.wire.jsonrpc import encode
 
 FAILURE = {"code": 7, "message": "no"}

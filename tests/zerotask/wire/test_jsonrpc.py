@@ -21,7 +21,7 @@ METHODS = {"subtract": subtract, "sum": sum, "get_data": lambda params: ["hello"
 
 
 def served(text: bytes) -> object:
-    """What a server with the standard's methods answers; None is no answer."""
+    """Return what a server with the standard's methods answers; None is no answer."""
     incoming, answers = jsonrpc.parse(text), []
     for entry in incoming.entries:
         if isinstance(entry, Fault):

@@ -84,7 +84,7 @@ def test_what_goes_beyond_the_seed_is_taken_by_name_only():
     "name", ["_x", "__init__", "__class__", "node_connect ", "NODE_CONNECT", "", "rpc.discover", "\0"]
 )
 def test_names_that_are_no_methods(bench, name):
-    """What is called is looked up in the table of methods, and nowhere else."""
+    """A method is looked up in the table of methods, and nowhere else."""
     assert bench.code("c", name) == errors.UNKNOWN_METHOD
 
 

@@ -5,7 +5,9 @@ import { now, span } from "./time.js";
 
 const PLAIN = 200;  // rows that are plain elements, so that the browser's own search finds them
 const PLAIN_AGAIN = 150; // that a list which was longer has to come down to: else it would be made anew to and fro
-const MARGIN = 12;  // rows above and below what is in sight; with those of the usual screen as many as the page comes with
+const MARGIN = 12;  // rows above and below what is in sight
+const FIRST_MARGIN = 4;  // below it in the first drawing: with those of the usual screen as many as the page comes with
+const LONG_NAME = 18; // characters of an agent's name, from which on it may be cut off
 const MARKS = { A: "acknowledged", D: "downtime", S: "silence", P: "a check that it depends on is bad", F: "flapping", R: "a new version is tried" };
 const path = (text) => encodeURIComponent(text).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length));
 export const checkPath = (agent, check) => `/checks/${path(agent)}/${path(check)}`;
@@ -45,6 +47,7 @@ function build(row, isPicked) {
   element.append(pick, make("td", "how"), make("td", "agent", link(`/agents/${path(row.agent)}`, row.agent)),
     make("td", "check", link(checkPath(row.agent, row.check), shownCheck(row.check))), make("td", "since"),
     make("td", "said"), make("td", "strip-cell"));
+  if (row.agent.length > LONG_NAME) element.cells[2].title = safe(row.agent);
   return element;
 }
 
@@ -94,6 +97,7 @@ export class Table {
     this.isLong = false;
     this.isDue = false;
     this.isScrolled = true;
+    this.isFirst = true;
     this.gaps = [makeGap(), makeGap()];
     this.served = new Map([...table.tBodies[0].rows].map((each) => [`${each.dataset.agent}\n${each.dataset.check}`, each]));
     this.servedAt = Number(table.dataset.at.split(".")[1]);
@@ -134,7 +138,7 @@ export class Table {
       if (!this.height || this.isScrolled) this.measure();
       const first = Math.min(order.length, Math.floor(this.top / this.height));
       from = Math.max(0, first - MARGIN);
-      to = Math.min(order.length, first + Math.ceil(this.seen / this.height) + MARGIN);
+      to = Math.min(order.length, first + Math.ceil(this.seen / this.height) + (this.isFirst ? FIRST_MARGIN : MARGIN));
       this.table.setAttribute("aria-rowcount", order.length + 1);
     } else this.table.removeAttribute("aria-rowcount");
     // A row that has gone while the order is held has no data any more, but stays where somebody points at it
@@ -142,6 +146,8 @@ export class Table {
     this.place(keys, from);
     for (const key of this.changed) this.renew(key);
     this.changed.clear();
+    if (this.isFirst && this.isLong) (window.requestIdleCallback ?? setTimeout)(() => this.drawSoon(), { timeout: 1000 });
+    this.isFirst = false;
     this.drawn();
   }
 

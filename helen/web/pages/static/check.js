@@ -106,13 +106,14 @@ const until = ({ until: end }) => (end ? ` until ${moment(end)}` : "");
 const windowWords = (kind, change) => (change.action === "cancel" ? `${kind} cancelled${change.author ? ` by ${change.author}` : ""}`
   : `${kind} planned${change.recurrence ? "" : ` from ${moment(change.begin)}${until(change)}`}${change.author ? ` by ${change.author}` : ""}${change.comment ? `: ${change.comment}` : ""}`);
 const notice = ({ action, channel, why }) => (action === "nobody" ? `no message: ${why}` : `message ${action ?? ""}${channel ? `, ${channel}` : ""}${why ? `: ${why}` : ""}`);
+const reason = ({ why, now: { status } }) => (why.startsWith(`${status}, `) ? why.slice(status.length + 2) : why);  // the status is said already
 const LETTERS = { rollout: "v", ack: "A", downtime: "D", silence: "S", helen_start: "H" };
 function tell({ kind, document: change, agent: of }) {
   switch (kind) {
-    case "transition": return `${change.was && change.was.status !== change.now.status ? `${change.was.status} to ${change.now.status}` : `still ${change.now.status}`}${change.why ? `: ${change.why}` : ""}${change.now.reason ? `, ${change.now.reason}` : ""}`;
+    case "transition": return `${change.was && change.was.status !== change.now.status ? `${change.was.status} to ${change.now.status}` : `still ${change.now.status}`}${change.why ? `: ${reason(change)}` : ""}${change.now.reason ? `, ${change.now.reason}` : ""}`;
     case "flap": return change.on ? "begins to flap" : "flaps no more";
     case "ack": return change.action === "set" ? `acknowledged by ${change.owner}${change.comment ? `: ${change.comment}` : ""}` : "acknowledgement taken back";
-    case "decision": return change.action === "notify" || change.told ? `people are told: ${change.what ?? ""} ${change.status ?? ""}` : `people are not told: ${change.why ?? (change.reasons ?? []).map((each) => each.detail || each.kind).join(", ")}`;
+    case "decision": return change.action === "notify" || change.told ? `a message is due: ${change.what ?? ""} ${change.status ?? ""}` : `no message is due: ${change.why ?? (change.reasons ?? []).map((each) => each.detail || each.kind).join(", ")}`;
     case "notice": return notice(change);
     case "downtime": case "silence": return windowWords(kind, change);
     case "rollout": return `version ${change.version} ${change.action}${change.files ? `: ${change.files}` : ""}`;

@@ -1,10 +1,9 @@
 // Keys of all pages, the list of them, and "go to". Pages add their own with bind(); none uses a modifier of the browser.
-import { nextTheme, store, stored } from "./theme.js";
+import { keep, nextTheme } from "./theme.js";
 import { switchZone } from "./time.js";
 
 const bound = new Map();
-const SWITCH = "helen.keys";
-let isOn = stored(SWITCH, "on") === "on";
+const isOn = () => document.documentElement.dataset.keys !== "off";
 
 // bind("e", "acknowledge", call, where): `where` groups keys in the list.
 export function bind(key, what, call, where = "This page") { bound.set(key, { what, call, where }); }
@@ -18,7 +17,7 @@ addEventListener("keydown", (event) => {
     event.preventDefault();
     return goTo();
   }
-  if (!isOn || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (!isOn() || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   if (document.querySelector("dialog[open]")) return;
   const found = bound.get(event.key);
   if (!found) return;
@@ -123,9 +122,8 @@ const acts = {
   theme: nextTheme,
   zone: switchZone,
   keys(button) {
-    isOn = !isOn;
-    store(SWITCH, isOn ? "on" : "off");
-    button?.setAttribute("aria-pressed", String(isOn));
+    keep("keys", isOn() ? "off" : "on");
+    button?.setAttribute("aria-pressed", String(isOn()));
   },
 };
 document.addEventListener("click", ({ target }) => {
@@ -147,7 +145,6 @@ async function copy(button) {
     button.textContent = "Chosen: copy it";
   }
 }
-document.querySelector("[data-act=keys]")?.setAttribute("aria-pressed", String(isOn));
 
 bind("?", "these keys", showKeys, "All pages");
 bind("t", "light or dark", nextTheme, "All pages");

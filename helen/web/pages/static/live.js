@@ -2,7 +2,7 @@
 //
 // A part is <div data-live="transition notice" data-part="NAME" [data-on=AGENT] [data-check=CHECK]
 // [data-begins=BEGINNING OF CHECKS]>; the server makes it again for ?part=NAME. Focus, selection, open details and forms
-// that were touched stay as they are.
+// that were touched stay as they are, and so does an element that comes with the same data-same as it had.
 import { isWanted, SILENT_SECONDS, sinceOf, Stream, union } from "./stream.js";
 import { clock, learnClock, now, writeAges, writeTimes, zoneName } from "./time.js";
 
@@ -143,7 +143,11 @@ function morph(Idiomorph, part, html) {
   const open = new Set([...part.querySelectorAll("details[open][id]")].map((each) => each.id));
   const parsed = new DOMParser().parseFromString(html, "text/html");
   for (const each of parsed.querySelectorAll("details[id]")) if (open.has(each.id)) each.setAttribute("open", "");
-  Idiomorph.morph(part, [...parsed.body.childNodes], { morphStyle: "innerHTML", ignoreActiveValue: true });
+  const isSame = (before, after) => before.dataset?.same !== undefined && before.dataset.same === after.dataset?.same;
+  Idiomorph.morph(part, [...parsed.body.childNodes], {
+    morphStyle: "innerHTML", ignoreActiveValue: true,
+    callbacks: { beforeNodeMorphed: (before, after) => !isSame(before, after) },
+  });
   writeTimes(part);
 }
 

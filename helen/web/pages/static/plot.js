@@ -100,7 +100,8 @@ export function draw(target, { name, unit, points, step, warn, crit, isSolid = t
   const lines = [...edgesOf(warn).map((at) => [at, "warning"]), ...edgesOf(crit).map((at) => [at, "critical"])];
   const values = [...data[1], ...data[2], ...lines.map(([at]) => at)].filter((value) => value !== null);
   const low = Math.min(0, ...values);
-  const high = Math.max(...values, low + 1e-9);
+  const most = Math.max(...values, low);
+  const high = most > low ? most : low + 1;  // of zeros alone: an axis of billionths would say nothing
   const hatch = (plot, left, right) => {
     const { ctx } = plot;
     const { top, height } = plot.bbox;

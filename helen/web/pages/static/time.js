@@ -37,9 +37,8 @@ export function span(seconds) {
 
 const split = (size, base) => [Math.floor(Math.round(size) / base), Math.round(size) % base];
 
-// The clock in the head is live.js's own.
 export function writeTimes(root = document) {
-  for (const each of root.querySelectorAll("time[data-at]:not(#fresh time)")) each.textContent = moment(Number(each.dataset.at));
+  for (const each of root.querySelectorAll("time[data-at]")) each.textContent = moment(Number(each.dataset.at));
   writeAges(root);
 }
 

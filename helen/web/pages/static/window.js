@@ -129,15 +129,15 @@ function checkLink(name) {
 }
 
 function pastNode(past, recurs) {
-  if (!past) return make("p", "quiet", "What went out before can't be told now.");
+  if (!past) return make("p", "quiet", "The messages of the time before can't be read now.");
   const isShort = past.from > now() - 7 * 86400 + 3600;
   const since = isShort ? ` Known since ${moment(past.from)}.` : "";
   const at = recurs ? " at such times" : "";
-  if (!past.messages) return make("p", "quiet", `No message went out about these checks${at}.${since}`);
+  if (!past.messages) return make("p", "quiet", `No message was due about these checks${at}.${since}`);
   const items = past.newest.map((each) => `${moment(each.at)} ${each.agent}/${each.check_id}: ${each.what}, ${each.status}`);
   const left = past.messages - items.length;
   if (left > 0) items.push(`and ${left} before`);
-  return details(`${many(past.messages, "message")} went out about these checks${at}; it would have held ${past.messages === 1 ? "it" : "them"}.${since}`, items);
+  return details(`${many(past.messages, "message")} ${past.messages === 1 ? "was" : "were"} due about these checks${at}; it would have held ${past.messages === 1 ? "it" : "them"}.${since}`, items);
 }
 
 // ---------------------------------------------------------------------------------------------- asking and sending

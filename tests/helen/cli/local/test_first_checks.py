@@ -1,4 +1,6 @@
-"""What a quickstart begins with is whole: no check of it requires what comes later; then all of them are there."""
+"""Tests that the first checks of a quickstart are whole: no check of it requires what comes later; then all of them are
+there.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ def shipped() -> set[str]:
 
 
 def test_the_first_ones_and_then_the_others(tmp_path: Path) -> None:
-    """What somebody has deleted or changed meanwhile stays so."""
+    """A file that was deleted or changed meanwhile stays so."""
     folder = tmp_path / "checks"
     first_checks.fill(folder)
     held = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.lua")}

@@ -65,7 +65,7 @@ def calls_to(helen: Played, read_only: bool = False) -> ToolCalls:
 
 
 def called(calls: ToolCalls, name: str, **given: Any) -> Any:
-    """What a tool says; a failure must be one."""
+    """Return what a tool says; a failure must be one."""
     answer = calls.call(name, given)
     assert not answer.is_error, answer.text
     return json.loads(DATA.search(answer.text)[2])  # type: ignore[index]
@@ -138,7 +138,7 @@ def test_wrong_arguments(name: str, given: dict[str, Any], said: str) -> None:
 
 
 def test_rows_of_a_board_become_objects() -> None:
-    """What joins a board to its stream is left out."""
+    """The fields that join a board to its stream are left out."""
     board = {"fields": ["agent", "status"], "rows": [["web-1", 2]], "counts": {"critical": 1}, "next": "c2",
              "look": "7", "at": "1.2", "groups": []}  # fmt: skip
     helen = Played({"/api/v1/rows": board})

@@ -15,12 +15,14 @@ from textual.widgets import Input
 
 from helen.cli.base.client import Failed
 from helen.cli.main import main
-from helen.cli.top.app import Page, Top
+from helen.cli.top.app import Top
 from helen.cli.top.feed import Lost, Streaming
+from helen.cli.top.page import Page
 from helen.cli.top.rows import Update
 from helen.cli.top.view import cells_of, line_of
 from helen.web.rows.row import Row
 
+PATIENCE = 60.0  # seconds; only what is broken comes near it
 NOW = time.time()
 
 
@@ -110,7 +112,7 @@ class Screen:
         raise AssertionError(f"it does not come: {self.lines()}")
 
     def lines(self) -> list[str]:
-        """What is on the screen, as text."""
+        """Return what is on the screen, as text."""
         strips = self.app.screen._compositor.render_strips()
         return ["".join(segment.text for segment in strip).rstrip() for strip in strips][: self.app.size.height]
 
@@ -223,12 +225,12 @@ def test_actions() -> None:
         assert "no row is chosen" in "\n".join(screen.lines())
         await screen.hear(update(*FLEET))
         await screen.press("r")
-        await screen.settle(lambda: screen.app.notice.startswith("run now"))
+        await screen.settle(lambda: screen.app.standing.notice.startswith("run now"))
         assert r"run now: OK fine \x1b[2J" in "\n".join(screen.lines())
         await screen.write("a", "mine")
-        await screen.settle(lambda: screen.app.notice.startswith("acknowledged"))
+        await screen.settle(lambda: screen.app.standing.notice.startswith("acknowledged"))
         await screen.write("d", "30m new disks")
-        await screen.settle(lambda: screen.app.notice.startswith("downtime d-1 until"))
+        await screen.settle(lambda: screen.app.standing.notice.startswith("downtime d-1 until"))
         (run, ran), (ack, acked), (window, opened) = screen.client.posted
         assert (run, ran["check"], ran["on"], ran["args"]) == ("runs", "disk", ["web-1"], {"path": "/"})
         assert (ack, acked["agent"], acked["check"], acked["comment"]) == ("acks", "web-1", "disk", "mine")
@@ -238,10 +240,10 @@ def test_actions() -> None:
         assert opened["until"] - opened["begin"] == pytest.approx(1_800)
         assert len(screen.feed.refreshed) == 3
         await screen.write("d", "soon")
-        await screen.settle(lambda: screen.app.notice.startswith("write a duration"))
+        await screen.settle(lambda: screen.app.standing.notice.startswith("write a duration"))
         screen.client.trouble = Failed("web-1/disk is not known to be broken")
         await screen.press("a", "enter")
-        await screen.settle(lambda: "not known to be broken" in screen.app.notice)
+        await screen.settle(lambda: "not known to be broken" in screen.app.standing.notice)
         await screen.write("colon", "reload")
         assert screen.feed.refreshed[-1] is True
 
@@ -277,7 +279,9 @@ def test_keys_act_on_the_check_that_is_shown(keys: str, path: str, is_touched: b
             await screen.hear(update(result("more", "critical", agent="pings", since=NOW + 1), whole=False))
             await screen.press("enter")
         await screen.settle(lambda: bool(screen.client.posted))
-        await screen.settle(lambda: "db-1/load" in screen.app.notice and "..." not in screen.app.notice)
+        await screen.settle(
+            lambda: "db-1/load" in screen.app.standing.notice and "..." not in screen.app.standing.notice
+        )
         ((asked, body),) = screen.client.posted
         assert (asked, body[about]) == (path, ["load"] if about == "checks" else "load")
 
@@ -375,11 +379,9 @@ def test_sigterm() -> None:
     async def scene(screen: Screen) -> None:
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # else the next line would end all tests
         os.kill(os.getpid(), signal.SIGTERM)
-        for _ in range(200):
-            await asyncio.sleep(0.01)
-            if screen.app._exit:
-                return
-        raise AssertionError("it goes on")
+        async with asyncio.timeout(PATIENCE):
+            while not screen.app._exit:
+                await asyncio.sleep(0.01)
 
     play(scene)
 

@@ -1,4 +1,4 @@
-"""What `helen top` asks of Helen, and when: by a client of the test's own."""
+"""Tests what `helen top` asks of Helen, and when: by a client of the test's own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from helen.cli.base.client import Event, Failed
 from helen.cli.top.feed import WHOLE_SECONDS, Feed, Lost, Streaming
 from helen.cli.top.rows import Update
+
+PATIENCE = 60.0  # seconds; only a broken thread comes near it
 
 
 class FakeClient:
@@ -79,7 +81,7 @@ def test_a_helen_that_was_started_anew_is_asked_for_everything(client: FakeClien
 
 
 def test_lost_and_found(client: FakeClient, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Her absence is told with its reason, and the next answer follows by itself; changes wake at once."""
+    """Helen's absence is told with its reason, and the next answer follows by itself; changes wake at once."""
     monkeypatch.setattr("helen.cli.top.feed.AGAIN_SECONDS", 0.01)
     monkeypatch.setattr("helen.cli.top.feed.LEAST_SECONDS", 0.001)
     told: list[Any] = []
@@ -96,7 +98,7 @@ def test_lost_and_found(client: FakeClient, feed: Feed, monkeypatch: pytest.Monk
             heard.set()
 
     feed.start(tell)
-    assert heard.wait(10.0)
+    assert heard.wait(PATIENCE)
     feed.stop()
     assert Lost("no Helen runs on x") in told
     assert [each for each in told if isinstance(each, Streaming)][:2] == [Streaming(True), Streaming(False)]
@@ -119,6 +121,6 @@ def test_without_a_stream(client: FakeClient, feed: Feed, monkeypatch: pytest.Mo
             enough.set()
 
     feed.start(tell)
-    assert enough.wait(10.0)
+    assert enough.wait(PATIENCE)
     feed.stop()
     assert Streaming(True) not in updates

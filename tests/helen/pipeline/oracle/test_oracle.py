@@ -183,7 +183,7 @@ def test_days_are_accounted_for(told: tuple[Truth, Lake], zone: str, profile: st
     assert [(day.begin / MICROS, day.end / MICROS) for day in days] == [(begin, end) for _, begin, end in edges]
     assert zone == "UTC" or len({end - begin for _, begin, end in edges}) > 1
     series = choose(lake)
-    rows = Task(plan(lake, days, series, 1), days, profile, zone)._part(0).to_pylist()
+    rows = Task(plan(lake, days, series, 1), days, profile, zone).rows(0).to_pylist()
     assert len(rows) == len(days) * AGENTS * 2
     for row, (_, begin, end) in zip(rows, edges * (AGENTS * 2), strict=True):
         expected = spent(truth, "/".join(series[row["series"]]), begin, end, profile)

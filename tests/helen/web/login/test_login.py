@@ -29,7 +29,7 @@ def web(fleet: Running) -> Iterator[Web]:
 
 
 class Answer:
-    """What a browser gets."""
+    """Holds what a browser gets."""
 
     def __init__(self, raw: http.client.HTTPResponse) -> None:
         self.status, self.headers, self.body = raw.status, raw.headers, raw.read()
@@ -49,7 +49,7 @@ class Browser:
     def ask(self, method: str, path: str, body: bytes | None = None, **more: str | None) -> Answer:
         headers = {"cookie": self.cookie or None, "origin": None if method == "GET" else self.origin}
         named = {name: value for name, value in (headers | more).items() if value is not None}
-        connection = http.client.HTTPConnection(self.web.host, int(self.web.port), timeout=20)
+        connection = http.client.HTTPConnection(self.web.host, int(self.web.port), timeout=60)
         try:
             connection.request(method, path, body, {name.replace("_", "-"): value for name, value in named.items()})
             return Answer(connection.getresponse())
@@ -173,7 +173,7 @@ def test_a_revoked_token_ends_its_sessions_and_streams(fleet: Running, web: Web)
 
 def stream_of(web: Web, line: str, cookie: str) -> socket.socket:
     """Open a stream, and return its connection once the first bytes have come."""
-    connection = socket.create_connection((web.host, int(web.port)), timeout=20)
+    connection = socket.create_connection((web.host, int(web.port)), timeout=60)
     connection.sendall(f"{line} HTTP/1.1\r\nhost: {web.host}:{web.port}\r\ncookie: {cookie}\r\n\r\n".encode())
     assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
     return connection
@@ -313,7 +313,7 @@ def test_host_headers_that_are_none(web: Web, hosts: list[str]) -> None:
     """400, on pages that are open to all as well (F75)."""
     lines = "".join(f"host: {each.replace('OWN', f'{web.host}:{web.port}')}\r\n" for each in hosts)
     for path in ("/api/v1/status", "/healthz"):
-        with socket.create_connection((web.host, int(web.port)), timeout=20) as connection:
+        with socket.create_connection((web.host, int(web.port)), timeout=60) as connection:
             head = f"GET {path} HTTP/1.1\r\n{lines}authorization: Bearer {web.token}\r\nconnection: close\r\n\r\n"
             connection.sendall(head.encode())
             assert connection.recv(65_536).startswith(b"HTTP/1.1 400"), path
@@ -372,7 +372,7 @@ def test_sessions_outlive_a_restart(tmp_path: Path) -> None:
 
 
 def test_many_at_once(fleet: Running, web: Web) -> None:
-    """Of twenty browsers with one link a single one gets in."""
+    """A single one of twenty browsers with one link gets in."""
     key, got = link(fleet), []
 
     def try_it() -> None:

@@ -150,12 +150,12 @@ def test_an_agent_that_is_killed_is_shown_without_a_reload(stage: Stage) -> None
         other.open("/agents/db-1")
         tab.page.wait_for_selector("#agents .s-unknown >> text=away")
         stage.agents["db-1"] = stage.helen.agent("db-1", "role=db")
-        tab.page.wait_for_selector("#agents .s-ok >> text=connected", timeout=30_000)
-        other.page.wait_for_selector("#head .s-ok >> text=connected", timeout=30_000)
+        tab.page.wait_for_selector("#agents .s-ok >> text=connected")
+        other.page.wait_for_selector("#head .s-ok >> text=connected")
         other.page.wait_for_selector("text=1 loss of the link since")
         assert other.page.locator("[data-part=link] rect.s3").count() == 1
         stage.agents["db-1"].process.kill()
-        other.page.wait_for_selector("#head .s-unknown >> text=away", timeout=30_000)
+        other.page.wait_for_selector("#head .s-unknown >> text=away")
         other.page.wait_for_selector("text=2 losses of the link since")
     stage.agents["db-1"].end()
     stage.agents["db-1"] = stage.helen.agent("db-1", "role=db")
@@ -222,7 +222,7 @@ def test_a_join_line_turns_into_an_agent(bare: Running, browser: Browser) -> Non
         assert words[2] == bare.run["agents"]
         made = bare.agent("late-1")
         try:
-            tab.page.wait_for_selector("#agents >> text=late-1", timeout=30_000)
+            tab.page.wait_for_selector("#agents >> text=late-1")
             assert tab.page.inner_text("#joined") == "late-1 has connected."
             assert tab.page.inner_text("#join pre") == line
         finally:
@@ -265,6 +265,10 @@ def test_one_agent_is_that_of_the_api(stage: Stage) -> None:
         assert started - 12 * 3_600 < begin <= started + 0.001
         assert "Strips begin " in tab.page.inner_text("[data-part=checks]")
         assert tab.page.locator("main script").count() == 0
+        files = tab.page.locator("[data-part=files] summary")
+        number = len(agent["files"])
+        assert files.inner_text() == f"{number} {'file' if number == 1 else 'files'}, all in use"
+        files.click()
         text = tab.page.inner_text("main")
         for entry in agent["schedule"]:
             assert entry["id"] in text
@@ -378,7 +382,7 @@ def test_revoke_and_forget_by_typing_the_name(stage: Stage) -> None:
             assert tab.violations() == []
             tab.page.fill("dialog input", "gone-1")
             tab.page.keyboard.press("Enter")
-            tab.page.wait_for_selector("#head .note >> text=Shut out", timeout=10_000)
+            tab.page.wait_for_selector("#head .note >> text=Shut out")
             tab.page.wait_for_selector("#h-audit ~ * >> text=revoke")
             tab.page.click("[data-do=forget]")
             tab.page.wait_for_selector("dialog >> text=Takes it off all lists")

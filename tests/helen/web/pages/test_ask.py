@@ -120,7 +120,7 @@ def test_a_job_waits_for_an_agent_that_is_away(visit: Visit, trio: Trio) -> None
         tab.open(address)
         expect(proof(tab)).to_have_text("2 of 3 accounted for: 2 answered; 1 to come.")
         trio.start("web-3")
-        expect(proof(tab)).to_have_text("All 3 accounted for: 3 answered.", timeout=30_000)
+        expect(proof(tab)).to_have_text("All 3 accounted for: 3 answered.")
         assert rows(tab) == [["ok", "hey", "web-1, web-2, web-3"]]
         expect(tab.page.locator("#jobs li").first).to_contain_text("finished: 3 answered")
 
@@ -219,7 +219,7 @@ def test_what_cannot_be_asked_is_said_beside_the_form(visit: Visit) -> None:
 
 
 def test_readers_see_no_form(visit: Visit) -> None:
-    """Who may only read gets the line that opens more, and the checks; likewise without scripts."""
+    """A caller that may only read gets the line that opens more, and the checks; likewise without scripts."""
     with visit("read") as tab:
         tab.open("/ask")
         assert tab.page.locator("form#ask").count() == 0

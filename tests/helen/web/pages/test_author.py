@@ -125,7 +125,7 @@ class Author:
         )
 
     def rollout_is(self, state: str) -> None:
-        self.page.wait_for_selector(f"#rollout-view[data-state={state}]", timeout=60_000)
+        self.page.wait_for_selector(f"#rollout-view[data-state={state}]")
 
     def active(self, selector: str) -> bool:
         return bool(self.page.evaluate("selector => !!document.activeElement?.closest(selector)", selector))
@@ -259,7 +259,7 @@ def test_a_check_that_is_bad_on_one_agent_goes_back(fresh: Running, new_tab: New
 
 
 def test_another_author_has_pushed_meanwhile(fresh: Running, new_tab: NewTab) -> None:
-    """What is new there is shown against one's own; another file's change is in nobody's way."""
+    """The new text is shown against one's own; another file's change is in nobody's way."""
     with new_tab() as tab:
         tab.expected = ("412",)
         author = Author(tab)
@@ -476,7 +476,7 @@ def test_what_is_no_file_of_a_check(helen: Running, new_tab: NewTab, name: str) 
 
 
 def test_a_file_that_holds_no_text_is_shown_and_not_edited(fresh: Running, new_tab: NewTab) -> None:
-    """What can't be sent back as it was is left alone; `<script>` in a file is text."""
+    """A file that can't be sent back as it was is left alone; `<script>` in a file is text."""
     (fresh.checks / "odd.lua").write_bytes(b'-- \xff <script>alert("x")</script>\nreturn {}\n')
     try:
         with new_tab() as tab:

@@ -44,7 +44,7 @@ def rows(tab: Tab) -> Any:
 
 
 def live(tab: Tab) -> None:
-    expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live", timeout=20_000)
+    expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live")
 
 
 # ---------------------------------------------------------------------------------------------- many rows
@@ -61,7 +61,7 @@ def test_the_worst_stand_first_and_text_of_checks_is_text(tab: Tab) -> None:
 def test_many_rows_are_a_window_of_elements(tab: Tab) -> None:
     """750 rows: no element for most of them, their number is told, and the last can be scrolled to."""
     tab.open("/?all=1&sort=check")
-    expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1), timeout=20_000)
+    expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1))
     assert rows(tab).count() < 150
     tab.page.evaluate("scrollTo(0, document.body.scrollHeight)")
     expect(tab.page.locator("tr[data-check='c-249'][data-agent=h2]")).to_be_visible()
@@ -80,10 +80,10 @@ WATCH = """() => {
 
 
 def test_a_change_moves_no_row_but_its_own(tab: Tab, crowd: Crowd) -> None:
-    """Of 750: rows that keep their place are not touched, whatever happens in sight and out of it."""
+    """There are 750 rows: rows that keep their place are not touched, whatever happens in sight and out of it."""
     tab.open("/?all=1&sort=agent")
     live(tab)
-    expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1), timeout=20_000)
+    expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1))
     tab.page.evaluate(WATCH)
     crowd.report([("h2", "c-240", 1, "out of sight"), ("h0", "c-020", 1, "in sight")])
     expect(tab.page.locator("tr[data-check='c-020'][data-agent=h0] .how")).to_contain_text("warning")
@@ -92,7 +92,7 @@ def test_a_change_moves_no_row_but_its_own(tab: Tab, crowd: Crowd) -> None:
     assert tab.page.evaluate("() => moved") == []
     tab.open("/?all=1")
     live(tab)
-    expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1), timeout=20_000)
+    expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1))
     tab.page.evaluate(WATCH)
     crowd.report([("h0", "c-240", 2, "the newest of the worst")])
     expect(tab.page.locator("#board tbody tr[data-agent]").first).to_have_attribute("data-check", "c-240")

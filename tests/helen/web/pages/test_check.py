@@ -81,7 +81,7 @@ def signed_in(browser: Browser, stage: Stage, **options: Any) -> Any:
 
 
 def in_page(tab: Tab, source: str, *given: Any) -> Any:
-    """What an expression gives in the page, `plot` being the module of plots."""
+    """Return what an expression gives in the page, `plot` being the module of plots."""
     body = f"async ([address, given]) => {{ const plot = await import(address); return {source}; }}"
     return tab.page.evaluate(body, [assets().path("plot.js"), list(given)])
 
@@ -202,7 +202,7 @@ def test_a_result_is_seen_as_it_comes(tab: Tab, stage: Stage) -> None:
     """State, text, runs and plot, without a reload."""
     stage.report("lag", "ok", "3 s behind", behind=3.0)
     tab.open("/checks/nas/lag")
-    expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live", timeout=20_000)
+    expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live")
     stage.report("lag", "critical", "900 s behind", behind=900.0)
     expect(tab.page.locator("h1")).to_contain_text("critical")
     expect(tab.page.locator(".lead")).to_have_text("900 s behind")
@@ -273,7 +273,7 @@ def test_axe_finds_nothing(browser: Browser, stage: Stage, size: dict[str, int],
         tab.expected = ("409", "404")
         for path in ("/checks/nas/disk", "/checks/nas/plain", "/checks/nas/disk?span=1y"):
             tab.open(path)
-            expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live", timeout=20_000)
+            expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live")
             assert tab.violations() == [], path
             assert tab.page.evaluate("document.documentElement.scrollWidth") <= size["width"], path
 

@@ -81,7 +81,7 @@ def test_make_the_pictures(browser: Browser, tmp_path: Path) -> None:
                 tab.page.wait_for_url(lambda url: "/login" not in url)
                 for name, path in PAGES.items():
                     tab.open(path)
-                    expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live", timeout=20_000)
+                    expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live")
                     tab.page.wait_for_timeout(2_000)
                     tab.page.screenshot(path=PICTURES / f"{name}.png")
                 agents += show_mesh(helen, tab)
@@ -104,7 +104,7 @@ def show_mesh(helen: Running, tab: Tab) -> list[Program]:
     wait_until(lambda: sum(each is None for row in seen(helen) for each in row) == 6, "whole mesh")
     edges[5].end()
     tab.open("/mesh")
-    expect(tab.page.locator("#mesh tr[data-agent=edge-6] th")).to_contain_text("away", timeout=20_000)
+    expect(tab.page.locator("#mesh tr[data-agent=edge-6] th")).to_contain_text("away")
     tab.page.wait_for_timeout(2_000)
     tab.page.screenshot(path=PICTURES / f"{MESH}.png")
     return edges

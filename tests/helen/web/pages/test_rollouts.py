@@ -51,7 +51,7 @@ class Stage:
         return int(made["version"])
 
     def restart(self, meanwhile: Callable[[], None]) -> None:
-        """Kills Helen, and starts her again at the same addresses after `meanwhile`."""
+        """Kills Helen, and starts it again at the same addresses after `meanwhile`."""
         run = self.helen.run
         self.helen.program.process.kill()
         self.helen.program.wait()
@@ -153,7 +153,7 @@ def test_a_push_is_watched_through_its_rings(steady: Stage) -> None:
         tab.page.wait_for_selector(".fresh[data-state=live]")
         version = steady.push(rings="34%,100%")
         tab.page.wait_for_selector(f"[data-version='{version}'] >> text=under way")
-        tab.page.wait_for_selector(f"[data-version='{version}'] >> text=finished", timeout=60_000)
+        tab.page.wait_for_selector(f"[data-version='{version}'] >> text=finished")
         current = steady.until("finished")
         assert current["rings"][0]["state"] == "passed"
         tab.page.wait_for_selector(f"#history tr[data-version='{version}'] >> text=finished")
@@ -174,7 +174,7 @@ def test_taken_back_by_a_gate(steady: Stage) -> None:
     with steady.tab() as tab:
         tab.open("/rollouts")
         version = steady.push(BAD)
-        tab.page.wait_for_selector("#why", timeout=60_000)
+        tab.page.wait_for_selector("#why")
         current = steady.until("undone")
         assert words(tab, "#why") == " ".join(current["why"].split())
         assert current["rings"][0]["why"] == current["why"] and words(tab, ".rings").count(HOSTILE) == 0
@@ -251,19 +251,19 @@ def test_helen_is_killed_in_the_middle(steady: Stage) -> None:
 
         def both_hear_nothing() -> None:
             for each in pages:
-                each.page.wait_for_selector(".fresh:not([data-state=live])", timeout=60_000)
+                each.page.wait_for_selector(".fresh:not([data-state=live])")
 
         steady.restart(both_hear_nothing)
         for each in pages:
-            each.page.wait_for_selector(".fresh[data-state=live]", timeout=60_000)
+            each.page.wait_for_selector(".fresh[data-state=live]")
         assert steady.current()["version"] == version
         steady.helen.client.post("/api/v1/rollouts/pause", {})
-        tab.page.wait_for_selector(f"[data-version='{version}'] >> text=paused", timeout=60_000)
-        other.page.wait_for_selector(f"{view}[data-state=paused]", timeout=60_000)
+        tab.page.wait_for_selector(f"[data-version='{version}'] >> text=paused")
+        other.page.wait_for_selector(f"{view}[data-state=paused]")
         other.page.click("#rollout-view [data-step=undo]")
         other.page.click("dialog button.danger")
-        other.page.wait_for_selector(f"{view}[data-state=undone]", timeout=60_000)
-        tab.page.wait_for_selector(".headline .s-critical >> text=taken back", timeout=60_000)
+        other.page.wait_for_selector(f"{view}[data-state=undone]")
+        tab.page.wait_for_selector(".headline .s-critical >> text=taken back")
         assert steady.current()["state"] == "undone"
 
 
@@ -288,7 +288,7 @@ def test_one_document_is_asked_for_while_it_is_open(steady: Stage) -> None:
         asked: list[tuple[str, str | None]] = []
         tab.page.on("request", lambda each: asked.append((each.url, each.headers.get("if-none-match"))))
         with tab.page.expect_request(lambda each: each.headers.get("if-none-match") is not None and
-                                     each.url.endswith("/rollouts/current"), timeout=15_000):  # fmt: skip
+                                     each.url.endswith("/rollouts/current")):  # fmt: skip
             pass
         paths = {url.removeprefix(tab.origin).partition("?")[0] for url, _ in asked if "/s/" not in url}
         assert paths <= {"/api/v1/rollouts/current", "/rollouts", "/api/v1/events"}

@@ -143,20 +143,20 @@ def test_messages_of_the_past_that_it_would_have_held(visit: Visit, trio: Trio) 
         tab.open("/windows/new?on=web-1&check=sick")
         sent = trio.helen.client.get("/api/v1/changes?kind=decision&on=web-1&check=sick")["changes"]
         number = sum(each["document"]["action"] == "notify" for each in sent)
-        words = "1 message went out about these checks; it would have held it."
+        words = "1 message was due about these checks; it would have held it."
         if number > 1:
-            words = f"{number} messages went out about these checks; it would have held them."
+            words = f"{number} messages were due about these checks; it would have held them."
         expect(preview(tab)).to_contain_text(words)
         assert "web-1/sick: problem, critical" in (preview(tab).text_content() or "")
         other = (datetime.now(UTC).hour + 12) % 24
         tab.page.check("[name=when][value=again]")
         tab.page.fill("[name=dayBegin]", f"{other:02}:00")
         tab.page.fill("[name=dayEnd]", f"{other:02}:30")
-        expect(preview(tab)).to_contain_text("No message went out about these checks at such times.")
+        expect(preview(tab)).to_contain_text("No message was due about these checks at such times.")
 
 
 def test_two_editors(visit: Visit, trio: Trio) -> None:
-    """Who saves second is shown what the first has changed; nothing is overwritten unseen."""
+    """The second one to save is shown what the first has changed; nothing is overwritten unseen."""
     window = open_window(trio, agents=["web-1"], checks=["ca*"], comment="kernel")
     with visit() as tab:
         tab.expected = ("412",)

@@ -14,8 +14,8 @@ from attrs import evolve
 from helen.agents.roster import Agent
 from helen.agents.sight import Sight
 from helen.web.rows.orders import ROWS_A_STEP, UNUSED_SECONDS, Order, Orders
-from helen.web.rows.row import SORTS, Key, Row, is_unwell
-from helen.web.rows.selection import FIELDS, WORST, Choice, Wanted, encode, group_of, place_of
+from helen.web.rows.row import SORT_KEYS, SORTS, Key, Row, is_unwell
+from helen.web.rows.selection import FIELDS, WORST, Choice, Wanted, encode, group_of, place_of, values_of
 
 STATUSES = ("ok", "warning", "critical", "unknown")
 
@@ -73,6 +73,22 @@ def test_an_order_is_what_sorting_gives(sort: str, is_narrow: bool, seed: int) -
         change(chance, rows, [order])
         assert order.rows == sorted_rows(rows, sort, is_narrow)
     assert order.counts == counted(order.rows)
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_an_order_is_that_of_the_times_that_are_shown(sort: str) -> None:
+    """A script sorts what it was told, in milliseconds. Checks that break within one stood in another order on the page
+    that the server made, and moved when the script took over."""
+    chance = random.Random(sort)
+    rows = {}
+    for number in range(300):
+        times = [1e9 + chance.randrange(5) * 0.001 + chance.uniform(-4e-4, 4e-4) for _ in range(2)]
+        row = Row(f"a{chance.randrange(20)}", f"c{number}", "critical", *times)
+        rows[row.key] = row
+    ours = [row.key for row in sorted_rows(rows, sort, True)]
+    told = [dict(zip(FIELDS, values_of(row), strict=True)) for row in rows.values()]
+    shown = [Row(each["agent"], each["check_id"], "critical", each["since"], each["heard"]) for each in told]
+    assert [row.key for row in sorted(shown, key=SORT_KEYS[sort])] == ours
 
 
 def test_an_order_that_nobody_asks_for_is_dropped() -> None:
@@ -148,7 +164,7 @@ class Counted(dict[Key, Row]):
 
 
 def test_a_step_looks_at_few_rows_of_ten_thousand() -> None:
-    """Of building an order, and of picking rows of a caller that sees some agents."""
+    """This holds for building an order, and for picking rows of a caller that sees some agents."""
     chance = random.Random(1)
     rows = Counted(some_rows(chance, 10_000))
     order = Order("heard", False, is_whole=False)

@@ -220,7 +220,7 @@ def test_who_comes_back_with_an_id_misses_nothing(told: int, expected: str) -> N
 
 
 def test_an_id_of_too_long_ago_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who comes back with it reads anew."""
+    """A client that comes back with it reads anew."""
     monkeypatch.setattr(row_feed, "MOST_LOOKS", 2)
     played, board = play()
     for place in range(2, 8):
@@ -260,7 +260,7 @@ def flickered(agents: int, looks: int) -> Board:
 
 
 def test_who_is_far_behind_is_told_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of some looks each, and nothing twice: all together are everything that has changed since."""
+    """Each piece is of some looks, and nothing comes twice: all together are everything that has changed since."""
     monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
     board = flickered(agents=500, looks=3)
     look, told, sizes = 0, dict[Any, Row](), list[int]()

@@ -1,144 +1,26 @@
-"""Implement `helen export` and `helen apply`: everything that operators have declared, as a folder of files.
+"""Make the steps from what Helen has to what a folder declares: checks, settings files, windows and tokens.
 
-`apply` makes a plan first and shows its differences. It removes nothing without `--prune`, and leaves parts alone that
-the folder doesn't have. A part that changed after the plan was made is not overwritten: Helen refuses it by its tag.
+Nothing is removed without `prune`, and parts that the folder doesn't have are left alone. A part that changed after the
+plan was made is not overwritten: Helen refuses it by its tag.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import click
-from attrs import field, frozen
-
 from groundwork.counts import count
-from groundwork.terminal import echo, styled
 from helen.cli.base import declared_files
 from helen.cli.base.client import Client, Failed
 from helen.cli.base.declared_files import CHECKS, DOCUMENTS, TOKENS, WINDOWS, Declared
-from helen.cli.base.options import for_a_helen, output, plain, print_json
+from helen.cli.declared.plan import Change, Perform, Plan
 
-CHANGES = 2  # exit status of --dry-run
 PUSH_SECONDS = 300.0  # that judging a whole folder of checks, tests and all, may take
-COLORS = {"+": "green", "-": "red", "~": "yellow", "!": "yellow"}
-
-Perform = Callable[[bool], list[str]]  # takes `dry_run`, returns lines to print
-
-
-@frozen
-class Change:
-    """Describe one step of a plan. `sign` is +, - or ~; `lines` show the difference; `perform` does it."""
-
-    sign: str
-    what: str
-    lines: tuple[str, ...] = ()
-    perform: Perform = field(default=lambda dry_run: [], repr=False)
-
-
-@frozen
-class Plan:
-    """Hold the steps of an apply. `extra` names things that only Helen has; `notes` are sentences for people."""
-
-    changes: tuple[Change, ...]
-    extra: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@click.command("export")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Write into a folder that holds other things as well.")
-@output
-@for_a_helen
-def export(client: Client, folder: Path, force: bool, as_json: bool) -> None:
-    """Write all that is declared into DIR: assignments, notifications, passive checks, windows, tokens, checks.
-
-    `helen apply -f DIR` then finds no change. Files of an earlier export are brought up to date.
-    """
-    declared_files.judge_folder(folder, force)
-    done = declared_files.write(folder, declared_files.fetch(client))
-    if as_json:
-        print_json({"folder": str(folder), "written": done})
-        return
-    for line in done:
-        echo(plain(line))
-    if not done:
-        echo("nothing is different")
-
-
-@click.command("apply")
-@click.option("-f", "folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False),
-              required=True, help="Folder as `helen export` writes it; parts it lacks are left alone.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Show the plan and change nothing: 0 for no change, 2 for changes.")
-@click.option("--yes", is_flag=True, help="Apply the plan without asking.")
-@click.option("--prune", is_flag=True, help="Remove everything that Helen has and DIR doesn't name.")
-@click.option("--rings", help="Rings for changed checks, as in `helen push`: 1%,10%,100%, or off for all at once.")
-@click.option("--replace", is_flag=True, help="Take back a rollout that is under way, instead of waiting for it.")
-@output
-@for_a_helen
-def apply(
-    client: Client, folder: Path, dry_run: bool, yes: bool, prune: bool, rings: str | None, replace: bool, as_json: bool
-) -> None:
-    """Bring Helen to the state that DIR declares. Helen checks the plan, and it is shown, before anything changes.
-
-    Exit status: 0 the state is as declared, 1 it failed or was not confirmed; with --dry-run 0 for no change and 2 for
-    changes.
-    """
-    wanted = declared_files.read(folder)
-    if wanted.is_empty:
-        raise Failed(f"{folder} declares nothing: `helen export` writes such a folder")
-    plan = make_plan(client, wanted, declared_files.fetch(client), prune, {"rings": rings, "replace": replace})
-    warnings = [line for change in plan.changes for line in rehearse(change)]
-    if as_json and dry_run:
-        print_json(shown(plan, warnings))
-    elif not as_json:
-        show(plan, warnings)
-    if dry_run:
-        raise SystemExit(CHANGES if plan.changes else 0)
-    if plan.changes and not yes:
-        confirm(plan)
-    said = [line for change in plan.changes for line in carry_out(change, as_json)]
-    if as_json:
-        print_json(shown(plan, warnings) | {"said": said})
-
-
-def confirm(plan: Plan) -> None:
-    """Ask at the terminal; raises Failed if the answer is no, or if there is no terminal to ask at."""
-    if not sys.stdin.isatty():
-        raise Failed("nothing was changed: there is no terminal to ask at. Give --yes, or --dry-run to see the plan")
-    if not click.confirm(f"Apply {count(len(plan.changes), 'change')}?"):
-        raise Failed("nothing was changed")
-
-
-def rehearse(change: Change) -> list[str]:
-    """Have Helen check one step without performing it, and return its warnings; raises Failed if it would refuse."""
-    try:
-        return change.perform(True)
-    except click.ClickException as error:
-        raise Failed(f"nothing was changed. {change.what}: {error.message}") from error
-
-
-def carry_out(change: Change, is_quiet: bool) -> list[str]:
-    """Perform one step and print its outcome; raises Failed if Helen refuses it, which leaves earlier steps done."""
-    try:
-        said = change.perform(False)
-    except click.ClickException as error:
-        raise Failed(
-            f"{change.what}: {error.message}. The steps above it are done; mend it, then apply again"
-        ) from error
-    for line in (f"{change.what}: done", *said) if not is_quiet else ():
-        echo(plain(line))
-    return said
-
-
-# ------------------------------------------------------------------------------------------------ the plan
 
 
 def make_plan(client: Client, wanted: Declared, held: Declared, prune: bool, going: dict[str, Any]) -> Plan:
@@ -309,9 +191,6 @@ def _revoke(client: Client, name: str) -> Perform:
     return post
 
 
-# ------------------------------------------------------------------------------------------------ shown
-
-
 def difference(before: str, now: str) -> tuple[str, ...]:
     """Return the lines of a unified diff, without its head."""
     lines = difflib.unified_diff(before.splitlines(), now.splitlines(), lineterm="", n=2)
@@ -332,28 +211,3 @@ def _value(name: str, value: Any) -> str:
     if name in ("begin", "until"):
         return datetime.fromtimestamp(value, UTC).isoformat(" ", "seconds")
     return json.dumps(value, ensure_ascii=False)
-
-
-def shown(plan: Plan, warnings: list[str]) -> dict[str, Any]:
-    """Return the plan for --output json: `{"changes": [{"action", "what", "lines"}], "extra", "notes", "warnings"}`."""
-    changes = [{"action": c.sign, "what": c.what, "lines": list(c.lines)} for c in plan.changes]
-    return {"changes": changes, "extra": list(plan.extra), "notes": list(plan.notes), "warnings": warnings}
-
-
-def show(plan: Plan, warnings: list[str]) -> None:
-    """Print the plan: each step with its difference, then notes, and the counts of steps."""
-    for change in plan.changes:
-        echo(styled(plain(f"{change.sign} {change.what}"), fg=COLORS[change.sign], bold=True))
-        for line in change.lines:
-            color = COLORS.get(line.strip()[:1])
-            echo(f"    {plain(line)}" if color is None else f"    {styled(plain(line), fg=color)}")
-    for text in (*plan.notes, *warnings):
-        echo(plain(text), err=True)
-    if plan.extra:
-        listed = ", ".join(plan.extra[:10]) + (f" and {len(plan.extra) - 10} more" if len(plan.extra) > 10 else "")
-        echo(f"not in the folder, and left alone without --prune: {plain(listed)}", err=True)
-    counts = {sign: sum(change.sign == sign for change in plan.changes) for sign in "+~-"}
-    if plan.changes:
-        echo(f"{counts['+']} to add, {counts['~']} to change, {counts['-']} to remove")
-    else:
-        echo("no change")

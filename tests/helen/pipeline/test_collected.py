@@ -1,0 +1,105 @@
+"""Counts the rows that reports bring to the driver: as many as there are checks, however much happened to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.classic.dataframe import DataFrame
+
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.local_days import local_days
+from helen.pipeline.reports import sla as sla_report
+from helen.pipeline.reports.availability import choose
+from helen.pipeline.reports.backtest import backtest
+from helen.pipeline.reports.backtest_summary import comparison, recorded_events, summary
+from helen.pipeline.reports.flapping import flapping
+from helen.pipeline.reports.report_jobs import cost, offenders
+from helen.pipeline.reports.sla import sla
+
+DAYS = local_days(date(2026, 9, 22), date(2026, 9, 22), "UTC")
+BEGIN = DAYS[0].begin / 1e6
+CHECKS = 4
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The rows of each answer that the driver gets."""
+    found: list[int] = []
+    as_arrow, collect = DataFrame.toArrow, DataFrame.collect
+
+    def arrow(frame: DataFrame) -> pa.Table:
+        answer = as_arrow(frame)
+        found.append(answer.num_rows)
+        return answer
+
+    def rows(frame: DataFrame) -> list[Any]:
+        answer = collect(frame)
+        found.append(len(answer))
+        return answer
+
+    monkeypatch.setattr(sla_report, "LITTLE_ROWS", -1)  # or the driver itself would do it
+    monkeypatch.setattr(DataFrame, "toArrow", arrow)
+    monkeypatch.setattr(DataFrame, "collect", rows)
+    yield found
+
+
+def lake_of(new_history: Any, take_in: Any, folder: Path, times: int) -> Lake:
+    """Each check of four flaps, alerts and changes its status so many times in a day."""
+    history = new_history(folder / "helen")
+    records = []
+    for n in range(times):
+        at = BEGIN + 3600 + n * 600
+        for check in (f"web{number}/disk" for number in range(CHECKS)):
+            for later, bad in ((0, True), (300, False)):
+                records.append(history.result(check, at + later, "critical" if bad else "ok"))
+                when = at + later
+                records.append(history.change("flap", when, check, at=when, on=bad, percent=33.0, status="ok"))
+                records.append(history.change("decision", when, check, at=when, action="notify", what="problem"))
+    history.segment(*records)
+    lake = Lake(folder / "lake")
+    take_in(lake, history.state)
+    return lake
+
+
+def reports(spark: Any, lake: Lake) -> dict[str, list[Any]]:
+    """The rows of each report."""
+    series = choose(lake)
+    made = {each.__name__: each(spark, lake, DAYS, series, 50) for each in (flapping, offenders, cost)}
+    made["sla"] = sla(spark, lake, DAYS, series, "strict", 99.0)
+    return {name: list(report.rows) for name, report in made.items()}
+
+
+def test_as_many_rows_for_a_busy_day_as_for_a_quiet_one(
+    spark: Any, new_history: Any, take_in: Any, tmp_path: Path, answers: list[int]
+) -> None:
+    quiet = reports(spark, lake_of(new_history, take_in, tmp_path / "quiet", 1))
+    few = answers[:]
+    answers.clear()
+    busy = reports(spark, lake_of(new_history, take_in, tmp_path / "busy", 60))
+    assert answers == few and max(few) == CHECKS
+    assert [row["times"] for row in quiet["flapping"]] == [1] * CHECKS
+    assert [(row["times"], row["seconds"]) for row in busy["flapping"]] == [(60, 18_000.0)] * CHECKS
+    assert [(row["changes"], row["alerts"]) for row in busy["offenders"]] == [(119, 120)] * CHECKS
+    assert [row["runs"] for row in busy["cost"]] == [120 * CHECKS]
+
+
+def test_a_back_test_counts_in_spark(
+    spark: Any, new_history: Any, take_in: Any, tmp_path: Path, answers: list[int]
+) -> None:
+    """Events are as many as there were changes; the driver gets a row for each check id and side, and one of counts."""
+    collected = []
+    for times in (1, 60):
+        lake = lake_of(new_history, take_in, tmp_path / str(times), times)
+        events = backtest(spark, lake, DAYS[0].begin, DAYS[0].end, [("disk", {"attempts": 2})])
+        note = comparison(events, recorded_events(lake, spark, DAYS[0].begin, DAYS[0].end))
+        total = summary(events, DAYS[0].begin, DAYS[0].end, [note]).rows[-1]
+        collected.append((sorted(answers), total["changes"] >= times * CHECKS))
+        answers.clear()
+        events.unpersist()
+    assert collected[0][0] == collected[1][0] and max(collected[0][0]) <= 4
+    assert collected[1][1]

@@ -1,0 +1,131 @@
+"""The garbage collector looks at few objects at a time, where new ones replace as many old ones, too."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helen import garbage_looks
+from helen.evaluation.evaluator import Evaluator
+from helen.garbage_looks import LOOK_SECONDS, MIDDLE, YOUNG, GarbageLooks
+from helen.service import COLLECT
+from helen.sessions import fair_turns
+from helen.web.connections import short_turns
+
+STATES = 30_000
+AT_ONCE = 500  # that are replaced between two moments in which a look may be
+
+
+class Value:
+    """One that the collector follows."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@pytest.fixture
+def sizes() -> Iterator[list[int]]:
+    """The number of objects of each look, with the thresholds of Helen."""
+    found, before = list[int](), gc.get_threshold()
+
+    def note(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            found.append(sum(len(gc.get_objects(generation=each)) for each in range(info["generation"] + 1)))
+
+    gc.collect()
+    gc.set_threshold(*COLLECT)
+    gc.callbacks.append(note)
+    yield found
+    gc.callbacks.remove(note)
+    gc.set_threshold(*before)
+
+
+def replaced(states: dict[int, Value], looks: GarbageLooks | None, clock: list[float]) -> None:
+    for first in range(0, STATES, AT_ONCE):
+        for number in range(first, first + AT_ONCE):
+            states[number] = Value(number)
+        clock[0] += LOOK_SECONDS
+        if looks is not None:
+            looks.look()
+
+
+def test_python_alone_lets_all_wait_that_replaces_as_much(sizes: list[int]) -> None:
+    """So it is the looks that make the next test pass: without one, all that is new is looked at in one piece."""
+    states = {number: Value(number) for number in range(STATES)}
+    gc.collect()
+    sizes.clear()
+    replaced(states, None, [0.0])
+    young = len(gc.get_objects(generation=0))
+    assert (sizes, young >= STATES) == ([], True)
+
+
+def test_what_replaces_as_much_is_looked_at_as_it_comes(sizes: list[int]) -> None:
+    states, clock = {number: Value(number) for number in range(STATES)}, [0.0]
+    gc.collect()
+    sizes.clear()
+    replaced(states, GarbageLooks(lambda: clock[0]), clock)
+    assert max(sizes) <= MIDDLE + YOUNG + AT_ONCE
+    assert sum(sizes) >= STATES  # each was looked at
+    assert len(gc.get_objects(generation=0)) <= YOUNG + AT_ONCE
+
+
+class Collector:
+    """Stands in for the module `gc`: so many objects are young, and so many have been left by one look."""
+
+    def __init__(self, young: int, middle: int = 0, is_enabled: bool = True) -> None:
+        self.of, self.is_enabled, self.looks = [young, middle], is_enabled, list[int]()
+
+    def isenabled(self) -> bool:
+        return self.is_enabled
+
+    def get_objects(self, generation: int) -> list[None]:
+        return [None] * self.of[generation]
+
+    def collect(self, generation: int) -> None:
+        self.looks.append(generation)
+
+
+@pytest.mark.parametrize(
+    ("collector", "looks"),
+    [
+        (Collector(YOUNG - 1), []),
+        (Collector(YOUNG), [0]),
+        (Collector(YOUNG, MIDDLE - YOUNG - 1), [0]),
+        (Collector(YOUNG, MIDDLE - YOUNG), [1]),
+        (Collector(MIDDLE), [1]),
+        (Collector(MIDDLE, is_enabled=False), []),
+    ],
+)
+def test_at_what_is_looked(collector: Collector, looks: list[int]) -> None:
+    GarbageLooks(lambda: 1.0, collector).look()
+    assert collector.looks == looks
+
+
+def test_looks_rest_between_two() -> None:
+    collector, now = Collector(YOUNG), [1.0]
+    looks = GarbageLooks(lambda: now[0], collector)
+    for now[0] in (1.0, 1.0 + LOOK_SECONDS / 2, 1.0 + LOOK_SECONDS, 1.0 + 1.5 * LOOK_SECONDS):
+        looks.look()
+    assert collector.looks == [0, 0]
+
+
+def test_whoever_works_in_turns_asks_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its turns begins with one, within the time that the turn has."""
+    asked = list[str]()
+    monkeypatch.setattr(garbage_looks, "look", lambda: asked.append("look"))
+    turns = fair_turns.FairTurns(None, lambda: float(len(asked)))
+    is_over = turns._step_budget()
+    assert (asked, is_over()) == (["look"], True)
+    turns.begin()
+    assert len(asked) == 2
+    reading = fair_turns.FairTurns(None, lambda: 5.0)
+    assert reading.has_time() and reading.has_time() and len(asked) == 3  # once a turn, not once a connection
+    asked.clear()
+    assert short_turns.budget(lambda: float(len(asked)))() and len(asked) == 1
+    nothing: Any = None
+    Evaluator(nothing, Path(), nothing, nothing)._work()
+    assert asked == ["look"] * 2

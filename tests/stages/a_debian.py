@@ -1,6 +1,7 @@
 """This machine's Debian, as a copy to install into: an overlay in a mount namespace, which ends with the test.
 
-Nothing that a test installs there is on the machine afterwards, and nothing of it runs outside the test's processes.
+Nothing that a test installs there is on the machine afterwards, and nothing of it runs outside the test's processes. In
+turn nothing of Helen or Equus that the machine has is in it, so a test finds the same Debian after `equus` ran here.
 Root is needed for it, as it is for the servers that other tests install.
 """
 
@@ -22,6 +23,10 @@ mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/r
 mount -t proc proc "$1/root/proc"
 mount --rbind /dev "$1/root/dev"
 mount -t tmpfs tmpfs "$1/root/run"
+for name in helen equus; do
+    rm -rf "$1/root/etc/$name" "$1/root/opt/$name" "$1/root/var/lib/$name" "$1/root/var/lib/private/$name"
+    if chroot "$1/root" getent passwd "$name" > /dev/null; then chroot "$1/root" userdel "$name"; fi
+done
 mkdir "$1/root/mnt/test"
 mount --bind "$2" "$1/root/mnt/test"
 if [ ! -e "$1/root$3/setup.cfg" ]; then

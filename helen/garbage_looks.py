@@ -4,6 +4,10 @@ Python begins a look when more objects have come than gone, and counts the end o
 one. Where new states, rules and schedules replace old ones the two are equal: no look begins, and all that has come
 since the last one waits for the next. With 10,000 targets such a look took 125 ms, of whatever ran at that moment. So
 whoever makes many objects in turns asks for a look by the number of objects that are there.
+
+They are counted in one step of the interpreter. A list of them in Python's hands would let another thread run, and
+that one may be making a tuple from a generator: to a tuple that somebody else holds, Python adds nothing and raises
+SystemError. In the journal's writer that was the end of Helen.
 """
 
 from __future__ import annotations
@@ -31,10 +35,13 @@ class GarbageLooks:
         if now < self._next or not self._collector.isenabled():
             return
         self._next = now + LOOK_SECONDS
-        young = len(self._collector.get_objects(generation=0))
+        young = self._count(0)
         if young >= YOUNG:
-            middle = len(self._collector.get_objects(generation=1))
-            self._collector.collect(1 if young + middle >= MIDDLE else 0)
+            self._collector.collect(1 if young + self._count(1) >= MIDDLE else 0)
+
+    def _count(self, generation: int) -> int:
+        """Count the objects of a generation while no other thread runs: `map` calls both without the interpreter."""
+        return next(map(len, map(self._collector.get_objects, (generation,))))
 
 
 _looks = GarbageLooks()  # of this process, which has one collector

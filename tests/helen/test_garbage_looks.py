@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +74,37 @@ def test_what_replaces_as_much_is_looked_at_as_it_comes(sizes: list[int]) -> Non
     assert max(sizes) <= MIDDLE + YOUNG + AT_ONCE
     assert sum(sizes) >= STATES  # each was looked at
     assert len(gc.get_objects(generation=0)) <= YOUNG + AT_ONCE
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.00001)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_looks_disturb_no_tuple_that_another_thread_makes(switching: None) -> None:
+    """With the list of objects in a variable some of a thousand tuples raise SystemError: they can't be made longer."""
+    is_over, made, faults = threading.Event(), list[int](), list[BaseException]()
+
+    def make() -> None:
+        try:
+            while not is_over.is_set():
+                made.append(len(tuple(str(number) for number in range(300))))
+        except BaseException as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    looks, until = GarbageLooks(lambda: time.monotonic() * LOOK_SECONDS * 1e6), time.monotonic() + 20
+    while not faults and len(made) < 1_000 and time.monotonic() < until:
+        looks.look()
+    is_over.set()
+    thread.join()
+    assert faults == []
+    assert set(made) == {300}
 
 
 class Collector:

@@ -8,9 +8,7 @@ history and changes no state.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,15 +23,13 @@ from helen.assignments.schedule import CheckTable, ScheduleEntry
 from helen.assignments.target_schedule import of_runner, rule_of, schedule_of_target
 from helen.sessions.session_service import SessionService
 from helen.states.model import Rule
-from helen.storage.config_file import ConfigFile
-from helen.targets.declarations import MAX_TARGETS, Declared, read
+from helen.targets.declarations import MAX_TARGETS
+from helen.targets.lease_holders import LeaseHolders
 from helen.targets.leases import SETTLE_SECONDS, START_SECONDS, Presence, choose
-from helen.targets.merged_targets import MergedTargets
-from helen.targets.source_watch import KEY, SourceWatch
-from helen.targets.target_fields import Target, TargetsError
+from helen.targets.target_entries import TargetEntries
+from helen.targets.target_fields import Target
 from helen.targets.target_groups import Group, said_left_out, said_of_groups, slices
-
-FILE = "targets.toml"
+from helen.targets.targets_in_force import TargetsInForce
 
 
 class TargetControl:
@@ -48,45 +44,40 @@ class TargetControl:
         self, sessions: SessionService, state: Path, steady: Callable[[], float], reactor: Any,
         tables: Callable[[], Mapping[str, CheckTable]], restate: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.config_file = ConfigFile[Declared](
-            reactor, state / FILE, sessions.store, FILE, read, TargetsError, self._on_config
-        )  # fmt: skip
         self._sessions, self._steady, self._tables, self._restate = sessions, steady, tables, restate
-        self.sources = SourceWatch(reactor, sessions.store, steady, self._on_found)
-        self.config: Mapping[str, Target] = {}  # declared ones and those that are found, by name
-        self.found: Mapping[str, str] = {}  # name -> the place where it is found, of those that are not declared
+        self.in_force = TargetsInForce(sessions, state, steady, reactor, self._changed)
+        self.config_file, self.sources = self.in_force.config_file, self.in_force.sources
+        self.entries, self.holders = TargetEntries(), LeaseHolders()
         self._presence = Presence()
         self._groups: dict[tuple[str, ...], Group] = {}
-        self._entries: dict[str, tuple[ScheduleEntry, ...]] = {}  # target -> what is to be looked at
-        self._holders: dict[str, tuple[str, ...]] = {}  # target -> the agents with its lease
-        self._held: defaultdict[str, set[str]] = defaultdict(set)  # agent -> its targets
-        self._sent: dict[str, tuple[ScheduleEntry, ...]] = {}  # target -> the same, as an agent runs it
-        self._ids: dict[str, frozenset[str]] = {}  # target -> the ids of what is to be looked at
         self._unsent: set[str] = set()  # agents with another share than they were sent
         self._dirty: set[tuple[str, ...]] = set()  # groups to decide about anew
         self._settling: dict[str, float] = {}  # agents that have just come -> when they may take leases over
-        self._before: Iterable[str] = ()  # the targets before this start
-        self._left_out = 0  # targets that were found, and are beyond MAX_TARGETS
         self._has_begun = False
         sessions.delivery.further = self.share_of
         sessions.delivery.runs_of = self.runs_of
         sessions.results.is_of_target = self.counts
 
+    @property
+    def config(self) -> Mapping[str, Target]:
+        """Return the targets that are in force, declared ones and those that are found, by name."""
+        return self.in_force.targets
+
+    @property
+    def found(self) -> Mapping[str, str]:
+        """Return the place where each target is found, by name, of those that are not declared."""
+        return self.in_force.found
+
     # ---------------------------------------------------------------------------------------------- declarations
 
     async def start(self, kept: Mapping[str, str]) -> None:
         """Read the declarations; nothing follows from them before `begin`. `kept`: the store's small values."""
-        with suppress(TargetsError):  # what a newer version has kept says nothing here
-            self._before = read(kept.get(FILE, "")).targets.keys()
-        await self.config_file.start(kept.get(FILE))
-        declared = self.config_file.config or Declared()
-        await self.sources.start(declared.sources, kept.get(KEY))
-        self._before = {*self._before, *self.sources.found()}
-        self._merge()
+        await self.in_force.start(kept)
 
     def begin(self) -> None:
         """Put the declarations into force, now and at each change; called once schedules are known."""
         self._has_begun = True
+        gone = self.in_force.begin()
         self._sessions.results.is_target = lambda name: self.find(name) is not None
         now, roster = self._steady(), self._sessions.roster
         for agent in roster.agents.values():
@@ -95,7 +86,7 @@ class TargetControl:
         self._sessions.delivery.scheduled.subscribe(lambda agent, entries: self._consider(agent))
         self._sessions.attached.subscribe(self._attached)
         self._sessions.detached.subscribe(self._detached)
-        self._regroup(set(self._before) - self.config.keys(), self.config)
+        self._regroup(gone, self.config)
 
     def stop(self) -> None:
         """Watch the file no longer."""
@@ -126,8 +117,8 @@ class TargetControl:
     def fault_steps(self, said: list[str]) -> Iterator[None]:
         """Append to `said` what `faults` returns, in steps: 10,000 targets take longer than others may wait."""
         said += self.sources.faults()
-        if self._left_out:
-            said.append(f"{count(self._left_out, 'target')} too many were found: {MAX_TARGETS:,} are the most")
+        if self.in_force.left_out:
+            said.append(f"{count(self.in_force.left_out, 'target')} too many were found: {MAX_TARGETS:,} are the most")
         for names in slices(sorted(self.config)):
             taken = (name for name in names if name in self.config and self.find(name) is None)
             said += [f"{name} is an agent: a target needs a name of its own" for name in taken]
@@ -135,61 +126,9 @@ class TargetControl:
         yield from said_of_groups(said, list(self._groups.values()), self.config)
         said += [said_left_out(agent, ids) for agent, ids in sorted(self._sessions.delivery.left_out().items())]
 
-    def _on_config(self) -> None:
-        """Put what is declared into force at once, beside what was found before; what is found now follows in turns."""
-        declared, before = self.config_file.config or Declared(), self.config
-        self.sources.take(declared.sources)
-        kept = {name: before[name] for name in self.found if name not in declared.targets and name in before}
-        self.config = {**declared.targets, **kept}
-        self._follow(before)
-
-    def _on_found(self) -> None:
-        self._follow(self.config)
-
-    def _follow(self, before: Mapping[str, Target]) -> None:
-        """Merge what is declared and what is found, then plan what is another target than it was `before`; in turns."""
-        if not self._has_begun:
-            self._merge()
-            return
-        merged, walk = self._merged(), self._sessions.fair_turns.walk
-        steps = merged.steps()
-        walk(range(merged.most_steps), lambda _: next(steps, None))
-        walk([merged], partial(self._take_merged, steps=steps, before=before))
-
-    def _merged(self) -> MergedTargets:
-        return MergedTargets(self._declared(), self.sources)
-
-    def _declared(self) -> Mapping[str, Target]:
-        return (self.config_file.config or Declared()).targets
-
-    def _merge(self) -> None:
-        """Put declared and found targets into force in one piece: before `begin` no connection waits for a turn."""
-        merged = self._merged()
-        for _ in merged.steps():
-            pass
-        self._put_into_force(merged)
-
-    def _put_into_force(self, merged: MergedTargets) -> None:
-        self.config, self.found, self._left_out = merged.config, merged.found, merged.left_out
-
-    def _take_merged(self, merged: MergedTargets, steps: Iterator[None], before: Mapping[str, Target]) -> None:
-        """Put merged targets into force and plan what has changed; those of an older file than the newest never count.
-
-        They were put into force when the newest came, and a merge that has them follows.
-        """
-        for _ in steps:  # a source has found more since the steps were counted
-            pass
-        if not merged.is_whole:  # a fault, which the log has: without them all targets would be dropped
-            return
-        if merged.declared == self._declared():
-            self._put_into_force(merged)
-        changed, walk = list[str](), self._sessions.fair_turns.walk
-
-        def compare(some: Sequence[str]) -> None:  # with what is in force by now: another change may have come
-            changed.extend(name for name in some if name in self.config and before.get(name) != self.config[name])
-
-        walk(slices(list(self.config)), compare)
-        walk([0], lambda _: self._regroup(set(self._entries) - self.config.keys(), changed))
+    def _changed(self, fresh: Sequence[str]) -> None:
+        """Drop the targets that are no more in force, and plan `fresh` ones."""
+        self._regroup(self.entries.names() - self.config.keys(), fresh)
 
     def look_again(self) -> None:
         """Make all schedules of targets anew: other assignments are in force, or other checks are published."""
@@ -216,9 +155,7 @@ class TargetControl:
 
     def _drop(self, name: str) -> None:
         if name not in self.config:
-            self._entries.pop(name, None)
-            self._sent.pop(name, None)
-            self._ids.pop(name, None)
+            self.entries.drop(name)
             self._give(name, ())
             self._sessions.roster.host(name)  # so that its states are closed, too, if it was taken out meanwhile
             self._restate(name)
@@ -227,12 +164,8 @@ class TargetControl:
         """Find out what is to be looked at of a target, and tell the agent that does so."""
         target = self.find(name)
         assignments = self._sessions.delivery.assignments
-        made = () if target is None else schedule_of_target(
-            assignments, self._tables(), target
-        )  # fmt: skip
-        if made != self._entries.get(name):
-            self._entries[name], self._ids[name] = made, frozenset(entry.id for entry in made)
-            self._sent[name] = tuple(of_runner(name, entry) for entry in made)
+        made = () if target is None else schedule_of_target(assignments, self._tables(), target)
+        if self.entries.put(name, made):
             self._unsent.update(self.runners(name))
         self._restate(name)
         self._agree(name)
@@ -320,17 +253,7 @@ class TargetControl:
 
     def _give(self, name: str, agents: tuple[str, ...]) -> None:
         """Grant the lease of a target to these agents, and take note of those that have another share than before."""
-        held = self._holders.pop(name, ())
-        for agent in held:
-            if agent not in agents:
-                self._held[agent].discard(name)
-                if not self._held[agent]:
-                    del self._held[agent]
-        if agents:
-            self._holders[name] = agents
-        for agent in agents:
-            self._held[agent].add(name)
-        self._unsent.update(set(held) ^ set(agents))
+        self._unsent.update(self.holders.give(name, agents))
 
     def _send(self, name: str) -> None:
         agent = self._sessions.roster.agents.get(name)
@@ -341,26 +264,25 @@ class TargetControl:
 
     def runners(self, name: str) -> tuple[str, ...]:
         """Return the agents that have the lease of a target, by name; none yet, or of another name, is empty."""
-        return self._holders.get(name, ())
+        return self.holders.agents_of(name)
 
     def entries_of(self, name: str) -> tuple[ScheduleEntry, ...]:
         """Return what is to be looked at of a target, as its own."""
-        return self._entries.get(name, ())
+        return self.entries.own(name)
 
     def share_of(self, agent: str) -> tuple[ScheduleEntry, ...]:
         """Return what an agent is to run for targets, with the ids under which it reports."""
-        names = sorted(self._held.get(agent, ()))
-        return tuple(entry for name in names for entry in self._sent.get(name, ()))
+        return tuple(entry for name in self.holders.targets_of(agent) for entry in self.entries.sent(name))
 
     def runs_of(self, name: str, check_id: str) -> list[tuple[str, ScheduleEntry]]:
         """Return the agents that look at a target, each with the entry of a check as it runs it."""
-        found = [of_runner(name, entry) for entry in self._entries.get(name, ()) if entry.id == check_id]
+        found = [of_runner(name, entry) for entry in self.entries.own(name) if entry.id == check_id]
         return [(agent, entry) for agent in self.runners(name) for entry in found]
 
     def counts(self, agent: str, check_id: str) -> bool:
         """Return True for a result of a target by the agent with its lease, and False by another."""
         found = parsed(check_id)
-        return found is not None and agent in self.runners(found[0]) and found[1] in self._ids.get(found[0], ())
+        return found is not None and agent in self.runners(found[0]) and self.entries.has(found[0], found[1])
 
     def rules_of(self, name: str) -> dict[str, Rule]:
         """Return the rules by which results of a target's checks are judged, by their ids."""
@@ -368,4 +290,4 @@ class TargetControl:
         if target is None:
             return {}
         needed = 0 if target.quorum.runners == 1 else target.quorum.needed
-        return {entry.id: rule_of(entry, self.runners(name), needed) for entry in self._entries.get(name, ())}
+        return {entry.id: rule_of(entry, self.runners(name), needed) for entry in self.entries.own(name)}

@@ -56,7 +56,7 @@ class Stage:
 
     def write(self, text: str) -> None:
         self.control.config_file.config = read(text)
-        self.control._on_config()
+        self.control.in_force._on_config()
 
     def _host(self, name: str) -> Agent:
         return self.agents.setdefault(name, Agent(name, enrolled=False))
@@ -255,18 +255,18 @@ def test_targets_that_are_found(stage: Stage) -> None:
     watched = stage.control.sources._watched[source.key]
     both = Target("switch-1", "x", ("probe-*",)), Target("switch-2", "10.0.3.2", ("probe-*",))
     watched.found = {"/nowhere/x.json": both}
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     stage.come(FIRST)
     stage.pass_time(0.0)
     assert (stage.control.config["switch-1"], stage.control.runners("switch-2")) == (declared, (FIRST,))
     assert stage.control.found == {"switch-2": "/nowhere/x.json"}
     stage.restated.clear()
     watched.found = {"/nowhere/x.json": both[:1]}
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     stage.pass_time(0.0)
     assert (stage.restated, stage.control.runners("switch-2"), list(stage.sent[FIRST])) == (["switch-2"], (), [WIRE])
     watched.found = {"": tuple(Target(f"t{number}", "x", ("probe-*",)) for number in range(MAX_TARGETS))}
-    stage.control._merge()
+    stage.control.in_force.merge()
     assert len(stage.control.config) == MAX_TARGETS
     assert "1 target too many were found: 10,000 are the most" in stage.control.faults()
 
@@ -297,7 +297,7 @@ def test_many_targets_of_one_agent(stage: Stage) -> None:
     """Each lease that it gets costs the same, however many it has; so does each result."""
     stage.write(MANY)
     stage.come(FIRST)
-    entries = stage.control._entries = Counting(stage.control._entries)
+    entries = stage.control.entries._own = Counting(stage.control.entries._own)
     stage.pass_time(0.0)
     assert len(stage.sent[FIRST]) == 300
     assert entries.asked <= 5 * 300
@@ -316,7 +316,7 @@ def test_ids_that_count_for_nothing(stage: Stage) -> None:
     stage.write("")
     stage.pass_time(0.0)
     assert not stage.control.counts(FIRST, WIRE)
-    assert (stage.control._ids, stage.control._held, stage.control._holders) == ({}, {}, {})
+    assert (stage.control.entries._ids, len(stage.control.holders)) == ({}, 0)
 
 
 # ---------------------------------------------------------------------------------------------- work of great fleets
@@ -391,21 +391,21 @@ def test_what_a_source_finds_is_compared_in_steps() -> None:
     stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
     watched = stage.control.sources._watched[source.key]
     watched.found = {"": tuple(Counted(f"t{number}", "x", ("probe-*",)) for number in range(1_000))}
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     stage.sessions.fair_turns = walks
     stage.restated.clear()
     compared.clear()
     watched.found = {"": tuple(Counted(f"t{n}", "y" if n == 7 else "x", ("probe-*",)) for n in range(1_000))}
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     assert compared == []
     sizes = walks.take_all(lambda: len(compared))
     assert (max(sizes), sum(sizes), stage.restated) == (NAMES_A_STEP, 1_000, ["t7"])
     watched.found = {"": watched.found[""][:400]}
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     watched.found = {"": (Counted("t7", "z", ("probe-*",)),)}  # before the first change was looked at
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     walks.take_all(lambda: 0)
-    assert set(stage.control._entries) == {"switch-1", "t7"} and stage.control.config["t7"].address == "z"
+    assert set(stage.control.entries.names()) == {"switch-1", "t7"} and stage.control.config["t7"].address == "z"
 
 
 def test_a_declared_target_counts_at_once(stage: Stage) -> None:
@@ -414,7 +414,7 @@ def test_a_declared_target_counts_at_once(stage: Stage) -> None:
     stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
     watched = stage.control.sources._watched[source.key]
     watched.found = {"": (Target("found-1", "x", ("probe-*",)), Target("new-1", "x", ("probe-*",)))}
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     stage.sessions.fair_turns = walks
     more = '[[target]]\nname = "new-1"\naddress = "10.0.3.9"\nvia = "probe-*"\n'
     stage.write(f'{TARGETS}{more}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
@@ -422,7 +422,7 @@ def test_a_declared_target_counts_at_once(stage: Stage) -> None:
     assert stage.control.config["new-1"].address == "10.0.3.9"
     stage.write(TARGETS)
     walks.take_all(lambda: 0)
-    assert (set(stage.control.config), set(stage.control._entries)) == ({"switch-1"}, {"switch-1"})
+    assert (set(stage.control.config), set(stage.control.entries.names())) == ({"switch-1"}, {"switch-1"})
     assert stage.control.found == {}
 
 
@@ -437,22 +437,22 @@ def test_a_source_that_finds_more_while_targets_are_merged(stage: Stage) -> None
     walks, looked = HeldWalks(), list[bool]()
     stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
     found_by(stage, 1)
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     stage.sessions.fair_turns = walks
-    stage.control._on_found()
+    stage.control.in_force._on_found()
     found_by(stage, 1_000)
     walks.take_all(lambda: looked.append({"switch-1", "found-0"} <= stage.control.config.keys()) or 0)
     assert all(looked) and len(stage.control.config) == 1_001
-    assert len(stage.control._entries) == 1_001
+    assert len(stage.control.entries.names()) == 1_001
 
 
 def test_targets_that_cannot_be_merged_drop_none(stage: Stage) -> None:
     stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
     found_by(stage, 2)
-    stage.control._on_found()
-    merged = stage.control._merged()
-    stage.control._take_merged(merged, iter(()), stage.control.config)
-    assert set(stage.control.config) == set(stage.control._entries) == {"switch-1", "found-0", "found-1"}
+    stage.control.in_force._on_found()
+    merged = stage.control.in_force.merged()
+    stage.control.in_force.take(merged, iter(()), stage.control.config)
+    assert set(stage.control.config) == set(stage.control.entries.names()) == {"switch-1", "found-0", "found-1"}
 
 
 def test_a_declaration_that_is_taken_back_while_targets_are_merged(stage: Stage) -> None:
@@ -463,7 +463,7 @@ def test_a_declaration_that_is_taken_back_while_targets_are_merged(stage: Stage)
         stage.write(f'{TARGETS}[[target]]\nname = "{name}"\naddress = "10.0.3.9"\nvia = "probe-*"\n')
     walks.take_all(lambda: looked.append(set(stage.control.config)) or 0)
     assert all(each == {"switch-1", "new-2"} for each in looked) and len(looked) > 2
-    assert set(stage.control._entries) == {"switch-1", "new-2"}
+    assert set(stage.control.entries.names()) == {"switch-1", "new-2"}
 
 
 def test_a_network_that_was_cut_off_is_looked_at_one_agent_a_step(stage: Stage) -> None:

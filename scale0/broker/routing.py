@@ -17,13 +17,11 @@ from itertools import islice
 
 import attrs
 
-from scale0.broker.context import Context, Options
+from scale0.broker.context import Context
 from scale0.broker.peers import Peers
 from scale0.broker.queues import ATTEMPTS, QUEUE_EXPIRY, PendingRequest, Queues, RequestState
+from scale0.broker.request_messages import RequestMessages
 from scale0.broker.worker_pool import Address, Worker, WorkerPool
-from scale0.wire import frames as wire
-from scale0.wire.frames import D1, PLAIN
-from scale0.wire.options import encode
 
 SPILL_SCAN = 16  # waiting requests looked at for a peer broker; the head may be barred from it, those behind it not
 
@@ -41,6 +39,7 @@ class Routing:
 
     def __init__(self, context: Context, peers: Peers) -> None:
         self._c, self._peers = context, peers
+        self._messages = RequestMessages(context, peers)
         self.requests: dict[bytes, PendingRequest] = {}
         self.queues = Queues()
         self.pool = WorkerPool()
@@ -82,7 +81,7 @@ class Routing:
     def refuse(self, request: PendingRequest, code: int, reason: str, message: str) -> None:
         """Answer a request that is not accepted with an error; nothing is kept of it."""
         self._c.counts["refused"] += 1
-        self._answer_error(request, code, reason, message, refused=True)
+        self._messages.error(request, code, reason, message, refused=True)
 
     def cancel(self, client: Address, correlation: str) -> None:
         """Withdraw a client's request: drop it if it waits, else advise the worker that has it to stop."""
@@ -94,11 +93,7 @@ class Routing:
             self._end(request)
             self._c.counts["cancelled"] += 1
         else:
-            self._advise(request)
-
-    def _advise(self, request: PendingRequest) -> None:
-        if request.worker is not None and request.worker.dialect not in PLAIN:
-            self._c.tell(request.worker.address, request.worker.dialect, "CANCEL", {"id": request.token.hex()})
+            self._messages.advise(request)
 
     # --------------------------------------------------------------------------------- to workers
 
@@ -128,27 +123,7 @@ class Routing:
             self._c.timers.cancel(("request", request.token))
         self.pool.take(worker, request.token, until)
         self._c.at(("running", request.token), until)
-        if worker.dialect in PLAIN:
-            message = wire.to_worker(worker.dialect, "REQUEST", request.token, request.body)
-            self._c.send(worker.address, message, request.token)
-        else:
-            self._send_scale0(request, worker)
-
-    def _send_scale0(self, request: PendingRequest, worker: Worker) -> None:
-        command = "FORWARD" if worker.peer else "REQUEST"
-        options: Options = {"id": request.token.hex(), "service": request.service, "priority": request.priority}
-        options["idempotent"] = request.idempotent
-        if request.asked_by:
-            options["asked_by"] = request.asked_by
-        left = None if request.deadline is None else max(1, int(1000 * (request.deadline - self._c.now)))
-        if worker.peer:
-            self._peers.used(worker, request.service, -1)
-            options["path"] = [*request.path, self._c.config.identity]
-            options["deadline"] = left or 0
-        elif left is not None:
-            options["timeout_ms"] = left
-        message = wire.scale0(worker.dialect, command, encode(options), request.body)
-        self._c.send(worker.address, message, request.token)
+        self._messages.attempt(request, worker)
 
     def spill(self, service: str) -> None:
         """Pass requests on to peer brokers that have waited spill_ms for a worker here, or have none to wait for."""
@@ -179,10 +154,10 @@ class Routing:
             self._c.counts["stray_replies"] += 1
         elif final:
             self._end(request)
-            self._answer(request, body, code, reason)
-        elif not self._pass_part(request, body):
+            self._messages.final(request, body, code, reason)
+        elif not self._messages.part(request, body):
             self._end(request)
-            self._answer_error(
+            self._messages.error(
                 request, 413, "too_large", "more partial replies than can be held for a client of MDP/0.1"
             )
         orphan = self._orphans.get(token)
@@ -219,40 +194,6 @@ class Routing:
         request.refused_by.add(worker.peer)
         self._again(request, counts=False)
 
-    def _pass_part(self, request: PendingRequest, body: Sequence[bytes]) -> bool:
-        if request.dialect is D1:
-            return request.hold(body)
-        request.passed_partial = True
-        if request.dialect in PLAIN:
-            self._c.send(request.client, wire.to_client(request.dialect, False, request.service, body))
-        else:
-            self._c.tell(request.client, request.dialect, "PARTIAL", {"id": request.correlation}, body)
-        return True
-
-    def _answer(self, request: PendingRequest, body: Sequence[bytes], code: int, reason: str) -> None:
-        self._c.counts["finished" if code < 400 else "failed"] += 1
-        if request.dialect in PLAIN:
-            if code < 400:
-                self._c.send(
-                    request.client, wire.to_client(request.dialect, True, request.service, [*request.parts, *body])
-                )
-            return
-        options: Options = {"id": request.correlation, "code": code}
-        if reason:
-            options["reason"] = reason
-        self._c.tell(request.client, request.dialect, "FINAL", options, body)
-
-    def _answer_error(
-        self, request: PendingRequest, code: int, reason: str, message: str, refused: bool = False
-    ) -> None:
-        """Send a coded FINAL; plain clients are never sent an error, as the RFCs have none."""
-        self._c.counts["errors"] += 1
-        if request.dialect not in PLAIN:
-            options: Options = {"id": request.correlation, "code": code, "reason": reason, "message": message}
-            if refused and request.forwarded:
-                options["refused"] = True
-            self._c.tell(request.client, request.dialect, "FINAL", options)
-
     # -------------------------------------------------------------------------------- ends and losses
 
     def _end(self, request: PendingRequest) -> None:
@@ -273,7 +214,7 @@ class Routing:
         elif not request.idempotent or request.passed_partial or request.attempt >= ATTEMPTS:
             self._end(request)
             self._orphans.pop(request.token, None)
-            self._answer_error(request, 502, "worker_lost", f"lost with its worker at attempt {request.attempt}")
+            self._messages.error(request, 502, "worker_lost", f"lost with its worker at attempt {request.attempt}")
             return
         del self.requests[request.token]
         self._c.timers.cancel(("request", request.token))
@@ -328,12 +269,12 @@ class Routing:
         if request.state is RequestState.QUEUED:
             self.queues.remove(request)
         else:
-            self._advise(request)
+            self._messages.advise(request)
         self._end(request)
         if request.deadline is None:
-            self._answer_error(request, 408, "expired", f"no worker within {QUEUE_EXPIRY:g} s")
+            self._messages.error(request, 408, "expired", f"no worker within {QUEUE_EXPIRY:g} s")
         else:
-            self._answer_error(request, 504, "deadline", "not answered within timeout_ms")
+            self._messages.error(request, 504, "deadline", "not answered within timeout_ms")
 
     def slept(self, seconds: float) -> None:
         """Move the ends of all requests by `seconds` of a stall, in which neither answers nor workers were heard.
@@ -369,9 +310,9 @@ class Routing:
             return worker
         self._c.counts["overdue"] += 1
         if request is not None:
-            self._advise(request)
+            self._messages.advise(request)
             self._end(request)
-            self._answer_error(request, 504, "deadline", "not answered within busy_timeout")
+            self._messages.error(request, 504, "deadline", "not answered within busy_timeout")
         self._release(worker, token)
         self.serve_worker(worker)
         return None
@@ -385,4 +326,4 @@ class Routing:
             self._end(request)
             if worker is not None:
                 self._release(worker, request.token)
-            self._answer_error(request, code, reason, message)
+            self._messages.error(request, code, reason, message)

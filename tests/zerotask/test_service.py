@@ -255,7 +255,7 @@ def test_a_node_whose_output_nobody_reads_any_more_gives_its_work_back(installat
     assert installation.operate("node_drain", node="n", drain=False) is True
 
 
-@pytest.mark.parametrize("module", ["zerotask.tap", "zerotask.node.command", "zerotask.cli"])
+@pytest.mark.parametrize("module", ["zerotask.tap", "zerotask.node.command", "zerotask.commands.broker_calls"])
 def test_no_process_reads_the_wall_clock_for_its_timers(module):
     """The reactor goes by the monotonic clock once a program runs (F2)."""
     start = {
@@ -263,8 +263,8 @@ def test_no_process_reads_the_wall_clock_for_its_timers(module):
         "zerotask.node.command": "m.react = lambda run: run(reactor); m.Deferred.fromCoroutine = lambda it: it.close();"
         "m.globalLogBeginner.beginLoggingTo = lambda *a, **n: None;"
         "m.node.main(['--module', 'x'], obj={'broker': 'tcp://127.0.0.1:1', 'security': None}, standalone_mode=False);",
-        "zerotask.cli": "m.react = lambda run: run(reactor);"
-        "m._react(lambda reactor: m.Deferred(), 'tcp://127.0.0.1:1');",
+        "zerotask.commands.broker_calls": "m.react = lambda run: run(reactor);"
+        "m.on_reactor(lambda reactor: m.Deferred(), 'tcp://127.0.0.1:1');",
     }
     code = (
         f"import time, {module}, sys; m = sys.modules['{module}']; from twisted.internet import reactor;"

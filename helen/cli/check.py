@@ -21,8 +21,8 @@ from helen.cli.base.client import Client, Failed
 from helen.cli.base.metric_rows import HEADINGS, metric_rows
 from helen.cli.base.one_off_source import body_of, read_source, spelled_out
 from helen.cli.base.options import for_a_helen, output, plain, table
+from helen.cli.base.private_key import read_key
 from helen.cli.local.processes import EQUUS
-from helen.cli.push import read_key
 from helen.library import check_template
 
 BROKEN = frozenset({"load-error", "crashed", "bad-arguments"})  # reasons for which the code could not be judged

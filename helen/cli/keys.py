@@ -20,7 +20,7 @@ from helen.cli.base.offline_signing import or_first, wanted_of
 from helen.cli.base.options import chosen_helen, output, print_json, which_helen
 from helen.cli.base.root_file import RootFile, keep_root
 from helen.cli.base.signing_record import KeyFile, joined, open_keys
-from helen.cli.push import answer_of, sign
+from helen.cli.base.staged_set import answer_of, sign
 from helen.files.state_dir import StateError
 from helen.keys import signing_keys
 

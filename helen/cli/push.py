@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from equus_protocol import manifest
 from groundwork.counts import count
 from groundwork.durations import words_of
 from groundwork.terminal import echo
 from helen.cli import agent_upgrade, rollout
 from helen.cli.base.client import Client, Failed
-from helen.cli.base.judged_set import Wanted
-from helen.cli.base.offline_signing import SetFile, has_published, sign_staged, wanted_of
+from helen.cli.base.offline_signing import wanted_of
 from helen.cli.base.options import for_a_helen, output, plain, print_json
-from helen.cli.base.pinned import judge_pinned
-from helen.cli.base.signing_record import KeyFile, open_keys
+from helen.cli.base.pushed_files import read_files
+from helen.cli.base.rollout_plan import read_plan
+from helen.cli.base.signing_record import open_keys
+from helen.cli.base.staged_set import answer_of, publish_file, save_set, sign, signing_options
 from helen.cli.rollout import CURRENT, follow
-from helen.files.state_dir import StateError
-from helen.keys import signing_keys
-from helen.rollout.gate_limits import read_limits
-from helen.rollout.rings import read_fraction, read_rings
 
 NAMED = 5  # members of a ring that a dry run names
 LINT_SECONDS = 75.0  # that Helen has for an answer: twice the start of a linter, on a machine that is busy
-
-
-def signing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --remove, --first and --undone, by which an operator says what a signed set may differ in."""
-
-    @click.option("--remove", "removed", metavar="NAME", multiple=True, help="A file that leaves the set; repeatable.")
-    @click.option("--first", is_flag=True, help="Begin the record of what --key signs: first use, or it was lost.")
-    @click.option("--undone", is_flag=True, help="The set that --key has signed last was undone: go on from before it.")
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return command(*args, **kwargs)
-
-    return wrapped
 
 
 @click.command()
@@ -174,66 +153,6 @@ def submit(
     return done
 
 
-def answer_of(client: Client) -> dict[str, Any]:
-    """Return the answer of `GET /api/v1/push`; raises Failed if it is none."""
-    state = client.get("/api/v1/push")
-    if not isinstance(state, dict) or not {"staged", "agents", "version"} <= state.keys():
-        raise Failed("Helen's answer about the push can't be read: is this a Helen?")
-    return state
-
-
-def save_set(staged: Any, keys: Sequence[KeyFile], wanted: Wanted, plan: dict[str, Any], path: Path) -> None:
-    """Write a staged set, signed by the keys that are given, into a file for `helen sign`; raises Failed."""
-    if staged is None:
-        raise Failed("nothing waits for a signature: Helen has published it, or nothing has changed")
-    if keys:
-        new, undo, _ = sign_staged(keys, staged, wanted)
-    else:
-        new, undo = (manifest.seal(str(staged[name]).encode(), []) for name in ("manifest", "undo"))
-    SetFile(new, undo, plan).write(path)
-    by = ", ".join(key.id for key in keys) or "no key yet"
-    echo(f"{path} holds the set, signed by {by}. The next person runs: helen sign {path} FILES --key KEY")
-
-
-def publish_file(client: Client, paths: Sequence[Path], plan: dict[str, Any]) -> None:
-    """Publish the set of files that people have signed, with the signatures of all; raises Failed."""
-    found = [SetFile.read(path) for path in paths]
-    whole = functools.reduce(SetFile.merged, found)
-    chosen = {**whole.plan, **plan}
-    for name, value in chosen.items() if whole.plan else ():
-        echo(plain(f"{name}, {'as you say' if name in plan else 'as the file says'}: {json.dumps(value)}"), err=True)
-    body = {"manifest": whole.new.decode(), "undo": whole.undo.decode()}
-    client.post("/api/v1/push/signed", chosen | body)
-
-
-def read_plan(rings: str | None, canary: str | None, gates: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options for the API, `{"rings", "canary", "gates"}`, each only if it was given.
-
-    Raises UsageError or BadParameter for a value that can't be used, before anything is sent.
-    """
-    if rings is not None and canary is not None:
-        raise click.UsageError("--canary is short for --rings: give one of them")
-    said: dict[str, Any] = {}
-    try:
-        if rings is not None:
-            read_rings(rings)
-            said["rings"] = rings
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--rings") from error
-    try:
-        if canary is not None:
-            read_fraction(canary)
-            said["canary"] = canary
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--canary") from error
-    named = dict(gate.partition("=")[::2] for gate in gates)
-    try:
-        read_limits(named)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--gate") from error
-    return said | ({"gates": named} if named else {})
-
-
 def wait_for_all(client: Client, as_json: bool) -> int:
     """Wait until every connected agent has gone back, and return the exit status.
 
@@ -259,51 +178,6 @@ def wait_for_all(client: Client, as_json: bool) -> int:
         err=True,
     )
     return 0
-
-
-def read_files(files: tuple[Path, ...]) -> dict[str, Any]:
-    """Return the body of a push, `{"files": {NAME: TEXT}, "tests": {NAME: TEXT}}`, with the tests beside the files."""
-    contents: dict[str, str] = {}
-    tests: dict[str, str] = {}
-    for path in files:
-        name = f"lib/{path.name}" if path.absolute().parent.name == "lib" else path.name
-        judge_pinned(path.absolute().parents[name.count("/")], {name, f"tests/{name}"})
-        contents[name] = read_text(path)
-        beside = path.parent / "tests" / path.name
-        if beside.exists():
-            tests[path.name] = read_text(beside)
-    return {"files": contents, "tests": tests}
-
-
-def read_text(path: Path) -> str:
-    """Return a file's text, with bytes that are no UTF-8 as surrogates; raises Failed if it can't be read."""
-    try:
-        return path.read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise Failed(f"{path} can't be read: {error.strerror}") from error
-
-
-def read_key(path: Path) -> Ed25519PrivateKey:
-    """Return a private signing key; raises Failed if the file is none.
-
-    Callers read keys before anything is sent, so that no set is staged for a key that can't be used.
-    """
-    try:
-        return signing_keys.load_private(path)
-    except StateError as error:
-        raise Failed(str(error)) from error
-
-
-def sign(client: Client, staged: Any, keys: Sequence[KeyFile], wanted: Wanted, plan: dict[str, Any]) -> None:
-    """Sign a staged set and its undo, and send the signatures; raises Failed without a key, or for another set.
-
-    `staged` is that of `GET /api/v1/push`, `plan` the rings and gates of read_plan.
-    """
-    if not keys:
-        raise Failed("the set is staged, and Helen holds no key to sign it: run `helen push --key FILE`")
-    new, undo, record = sign_staged(keys, staged, wanted)
-    client.post("/api/v1/push/signed", {"manifest": new.decode(), "undo": undo.decode()} | plan)
-    has_published(keys, record)
 
 
 def show_plan(state: dict[str, Any], files: tuple[Path, ...], plan: list[dict[str, Any]]) -> None:

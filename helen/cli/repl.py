@@ -21,7 +21,7 @@ from helen.cli.base.client import Client, Failed
 from helen.cli.base.metric_rows import HEADINGS, metric_rows
 from helen.cli.base.one_off_source import body_of
 from helen.cli.base.options import for_a_helen, plain, table
-from helen.cli.push import read_key
+from helen.cli.base.private_key import read_key
 from helen.cli.run import PATIENCE
 from helen.queries import repl_source
 from helen.queries.repl_source import Framed, Memory

@@ -17,7 +17,7 @@ from groundwork.terminal import echo
 from helen.cli.base.client import Client, Missing
 from helen.cli.base.one_off_source import body_of, read_source, spelled_out
 from helen.cli.base.options import for_a_helen, output, plain, print_json
-from helen.cli.push import read_key
+from helen.cli.base.private_key import read_key
 from helen.queries.job_request import LONGEST_WAIT, order_life
 from helen.queries.live_queries import MAX_ASKED_SECONDS
 

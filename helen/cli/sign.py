@@ -12,9 +12,10 @@ from groundwork.terminal import echo
 from helen.cli.agent_upgrade import read_wheels
 from helen.cli.base.offline_signing import LONGEST, SetFile, sign_file, wanted_of
 from helen.cli.base.options import output, print_json
+from helen.cli.base.pushed_files import read_files
 from helen.cli.base.root_file import TYPE, RootFile, sign_root
 from helen.cli.base.signing_record import open_keys
-from helen.cli.push import read_files, signing_options
+from helen.cli.base.staged_set import signing_options
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

@@ -20,9 +20,9 @@ from helen.cli.base.declared_files import DOCUMENTS, Declared
 from helen.cli.base.failures import Failed
 from helen.cli.base.one_off_source import body_of, spelled_out
 from helen.cli.base.options import for_a_helen, output, plain, print_json
+from helen.cli.base.private_key import read_key
 from helen.cli.declared.plan import CHANGES, Plan, carry_out, confirm, rehearse, show, shown
 from helen.cli.declared.plan_steps import document_change
-from helen.cli.push import read_key
 from helen.cli.run import PATIENCE, read_timeout
 from helen.discovery import answers
 from helen.discovery.entries import Proposed, can_be_named, with_entries

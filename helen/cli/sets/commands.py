@@ -14,7 +14,7 @@ from groundwork.terminal import echo
 from helen.cli.base.client import Client
 from helen.cli.base.failures import Failed, Missing
 from helen.cli.base.options import chosen_helen, output, plain, print_json, table, which_helen
-from helen.cli.push import read_key
+from helen.cli.base.private_key import read_key
 from helen.cli.sets.assigned import assigned
 from helen.cli.sets.shown import next_step, show_plan
 from helen.cli.shown.check_list import show_checks

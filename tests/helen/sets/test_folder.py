@@ -18,7 +18,7 @@ from groundwork.file_lock import FileLock
 from helen.cli.base.declared_files import read as read_declared
 from helen.cli.base.failures import Failed
 from helen.cli.base.pinned import judge_pinned
-from helen.cli.push import read_files
+from helen.cli.base.pushed_files import read_files
 from helen.library import check_folder
 from helen.sets.check_set import CheckSet, read_set, sign_set
 from helen.sets.installing import LOCK, install, locked, uninstall

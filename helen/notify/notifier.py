@@ -10,48 +10,35 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from groundwork.check_notes import NO_NOTES, CheckNotes
 from groundwork.clock_watch import Jump
-from helen.journal.values import JournalError, StoredChange
+from helen.journal.values import StoredChange
 from helen.notify import rows
 from helen.notify.attempt import Accepted
 from helen.notify.channels.channel import Channel
 from helen.notify.config import Config, NotificationsError, read
+from helen.notify.destinations import destinations_of
 from helen.notify.group import Changed, Limits, Note
 from helen.notify.grouping import Groups
 from helen.notify.messages import Alert, Message, alert_of
 from helen.notify.missed import StoredDecision, decision_of
+from helen.notify.notices import ChangeLog, Notice, Notices
 from helen.notify.outbox import Outbox
-from helen.notify.routing import Destination, Timing, route
 from helen.notify.rows import Loaded
 from helen.notify.sending import send
 from helen.storage.config_file import ConfigFile
 from helen.storage.database import Store, StoreClosed
 
-ONE_CHECK = ("agent", "check")  # labels by which a message has one alert
-API_TIMING = Timing(0.0, 1.0, 60.0)  # of Alertmanager, which wants each alert that fires each minute
 PRUNE_SECONDS = 3_600.0  # between two looks for sent messages that need not be remembered any more
 RETRY_SECONDS = 1.0  # until a transaction that failed is tried again
-MUTED = "it waits: Helen was started with --mute, so nobody is told anything"
-FAILED_NOTES = 1  # the first failed attempt is noted for each alert, and the last; those between are in the outbox
-
 Facts = Callable[[str, str], tuple[Mapping[str, str], str]]
 OpenProblem = tuple[str, str, dict[str, Any]]
-
-
-class ChangeLog(Protocol):
-    """Describes the part of the journal that notices are written to."""
-
-    def change(
-        self, kind: str, document: Mapping[str, Any], agent: str | None = None, check_id: str | None = None
-    ) -> object:
-        """Append a record. Raises JournalError if it can't."""
 
 
 @frozen
@@ -61,7 +48,7 @@ class Batch:
     cursor: int
     changed: Changed
     messages: tuple[Message, ...] = ()
-    notices: tuple[tuple[str, str, dict[str, Any]], ...] = field(factory=tuple)
+    notices: tuple[Notice, ...] = ()
 
 
 class Notifier:
@@ -90,15 +77,15 @@ class Notifier:
         self.config_file = ConfigFile[Config](
             reactor, state / "notifications.toml", store, rows.CONFIG, read, NotificationsError, self._on_config
         )
-        self.outbox = Outbox(reactor, store, wall, self.send, self._channel, self._on_outcome)
+        self._notices = Notices(journal)
+        self.outbox = Outbox(reactor, store, wall, self.send, self._channel, self._notices.outcome)
         self.counts = {"decisions": 0, "unrouted": 0}
         self.is_muted = is_muted
-        self._reactor, self._store, self._journal, self._facts, self._wall = reactor, store, journal, facts, wall
+        self._reactor, self._store, self._facts, self._wall = reactor, store, facts, wall
         self._settled = settled or wall
         self._open_problems = open_problems
         self._cursor, self._pruned_at = 0, 0.0
         self._early: list[StoredDecision] | None = []  # that come before it has started; None from then on
-        self._notices: list[tuple[str, str, dict[str, Any]]] = []
         self._messages: list[Message] = []
         self._is_dirty = False  # there is something to commit
         self._committing: Deferred[None] | None = None
@@ -171,30 +158,13 @@ class Notifier:
         labels, summary = self._facts(decision.agent, decision.check)
         notes = self._notes_of(decision.agent, decision.check)
         alert = alert_of(decision.agent, decision.check, decision.at, document, labels, summary, notes)
-        to, why = self._destinations(self.config_file.config, alert.labels)
+        to, why = destinations_of(self.config_file.config, alert.labels, self.config_file.path.name)
         taken = self.groups.take(alert, to, self._knows_labels, self._wall())
         if not taken:
             self.counts["unrouted"] += 1
             reason = why if alert.firing else "nobody was told of the problem, so nobody hears of its end"
-            notice = {"action": "nobody", "what": alert.what, "why": reason}
-            self._notices.append((decision.agent, decision.check, notice))
+            self._notices.nobody(alert, reason)
         self._write(taken)
-
-    def _destinations(self, config: Config | None, labels: Mapping[str, str]) -> tuple[list[Destination], str]:
-        """Return the destinations of an alert, and the reason if there is none."""
-        if config is None:
-            return [], f"there is no {self.config_file.path.name}, so nobody is told anything"
-        routed = route(config.route, labels)
-        found = []
-        for each in routed.destinations:
-            kind = config.channels[each.channel].settings
-            if kind.groups_itself:
-                each = Destination(each.channel, each.channel, (), API_TIMING)
-            elif kind.one_alert:
-                by = tuple((label, labels.get(label, "")) for label in ONE_CHECK)
-                each = Destination(each.channel, each.route, by, each.timing)
-            found.append(each)
-        return found, "no rule with a channel takes it: `helen route test` shows each rule"
 
     # ---------------------------------------------------------------------------------------------- time
 
@@ -233,15 +203,13 @@ class Notifier:
     def _write(self, notes: Iterable[Note]) -> None:
         for note in notes:
             self._is_dirty = True
-            document = {"action": note.action, "what": note.alert.what, "channel": note.channel, "rule": note.route}
-            why = MUTED if self.is_muted and note.action == "grouped" else note.why
-            self._notices.append((note.alert.agent, note.alert.check, document | {"why": why}))
+            self._notices.add(note, self.is_muted)
 
     def _commit(self) -> None:
         if self._committing is not None or not self._is_dirty:
             return
-        batch = Batch(self._cursor, self.groups.changed(), tuple(self._messages), tuple(self._notices))
-        self._messages, self._notices, self._is_dirty = [], [], False
+        batch = Batch(self._cursor, self.groups.changed(), tuple(self._messages), self._notices.take())
+        self._messages, self._is_dirty = [], False
         self._committing = Deferred.fromCoroutine(self._commit_batch(batch))
         self._committing.addErrback(lambda failure: self.log.failure("notifications", failure))
         self._committing.addBoth(lambda _: self._committed())
@@ -260,8 +228,7 @@ class Notifier:
                     self.log.error("notifications wait for the store: {error}", error=error)
                 is_logged = True
                 await self._pause()
-        for agent, check, document in batch.notices:
-            self._record(agent, check, document)
+        self._notices.write(batch.notices)
         self.outbox.committed(batch.messages)
 
     def _pause(self) -> Deferred[None]:
@@ -274,7 +241,7 @@ class Notifier:
         if self._is_dirty and not self._stopped:
             self._commit()
 
-    # ---------------------------------------------------------------------------------------------- outcomes
+    # ---------------------------------------------------------------------------------------------- channels
 
     def send(self, channel: Channel, message: Message) -> Deferred[Accepted]:
         """Send a message now, past the outbox. Fails with SendFailed."""
@@ -292,23 +259,6 @@ class Notifier:
     def _knows_labels(self, name: str) -> bool:
         channel = self._channel(name)
         return channel is not None and channel.settings.knows_labels
-
-    def _on_outcome(self, action: str, message: Message, tries: int, text: str) -> None:
-        if action == "failed" and tries > FAILED_NOTES:
-            return
-        for alert in message.alerts:
-            if alert.key not in message.fresh and action != "dead":
-                continue  # a repeat: it is in the outbox's counts, and no news about the alert
-            document: dict[str, Any] = {"action": action, "what": alert.what, "channel": message.channel}
-            document |= {"rule": message.route}
-            document |= {"why": text, "tries": tries, "message": message.id, "with": len(message.alerts) - 1}
-            self._record(alert.agent, alert.check, document)
-
-    def _record(self, agent: str, check: str, document: dict[str, Any]) -> None:
-        try:
-            self._journal.change("notice", document, agent, check)
-        except JournalError as error:
-            self.log.error("{agent}/{check}: {error}", agent=agent, check=check, error=error)
 
     def _on_config(self) -> None:
         """Drop the groups of channels that are gone; their messages under way fail, with the reason."""
@@ -329,6 +279,6 @@ class Notifier:
         for agent, check, document in self._open_problems():
             labels, summary = self._facts(agent, check)
             alert = alert_of(agent, check, self._cursor, document, labels, summary)
-            to, _ = self._destinations(config, alert.labels)
+            to, _ = destinations_of(config, alert.labels, self.config_file.path.name)
             mirrors = [each for each in to if config.channels[each.channel].settings.groups_itself]
             self._write(self.groups.join(alert, mirrors, self._knows_labels, self._wall()))

@@ -17,7 +17,8 @@ LIMITS: dict[str, dict[str, float]] = {
     "helen.notify.group_messages": {"MAX_ALERTS": 2000},
     "helen.notify.http_post": {"LONGEST_RETRY": 3600.0},
     "helen.notify.message_text": {"MAX_ALERTS": 100, "MAX_SUBJECT": 200},
-    "helen.notify.notifier": {"PRUNE_SECONDS": 3600.0, "RETRY_SECONDS": 1.0, "FAILED_NOTES": 1},
+    "helen.notify.notices": {"FAILED_NOTES": 1},
+    "helen.notify.notifier": {"PRUNE_SECONDS": 3600.0, "RETRY_SECONDS": 1.0},
     "helen.notify.outbox": {
         "MAX_WAITING": 10_000, "AT_ONCE": 4, "FIRST_RETRY": 5.0, "LONGEST_RETRY": 900.0, "LONGEST_API_RETRY": 60.0,
         "JITTER": 0.25, "MAX_TRIES": 20,

@@ -19,7 +19,9 @@ from helen.journal.values import Change, JournalError, StoredChange
 from helen.notify import rows
 from helen.notify.attempt import Accepted, SendFailed
 from helen.notify.messages import Message
-from helen.notify.notifier import API_TIMING, MUTED, Notifier
+from helen.notify.destinations import API_TIMING
+from helen.notify.notices import MUTED
+from helen.notify.notifier import Notifier
 from helen.notify.routing import Timing
 from helen.storage.database import StoreClosed
 

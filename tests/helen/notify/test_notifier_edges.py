@@ -18,8 +18,8 @@ from groundwork.clock_watch import Jump
 from helen.journal.values import Change, JournalError, StoredChange
 from helen.notify import rows
 from helen.notify.attempt import Accepted, SendFailed
-from helen.notify.messages import Message
 from helen.notify.destinations import API_TIMING
+from helen.notify.messages import Message
 from helen.notify.notices import MUTED
 from helen.notify.notifier import Notifier
 from helen.notify.routing import Timing

@@ -17,17 +17,26 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LOOK_SECONDS = 0.01  # between two counts: what a busy turn makes meanwhile takes no longer to look at than to make
+LOOK_SECONDS = 0.01  # of time and of CPU between two counts: what is made meanwhile takes no longer to look at
 YOUNG = 700  # new objects, from which on a look is worth its call
 MIDDLE = 2_500  # objects, the new ones among them, from which on those are looked at, too, that one look has left
 
 
 class GarbageLooks:
-    """Looks at new objects as they come. `steady`: monotonic seconds; `collector` is Python's module `gc`."""
+    """Looks at new objects as they come. `collector` is Python's module `gc`.
 
-    def __init__(self, steady: Callable[[], float] = time.monotonic, collector: Any = gc) -> None:
-        self._steady, self._collector = steady, collector
-        self._next = 0.0
+    `steady` returns monotonic seconds, and `used` the CPU seconds of all threads. What is made takes CPU, so a Helen
+    that sleeps between two results looks seldom. Both are asked, since `used` costs a system call.
+    """
+
+    def __init__(
+        self,
+        steady: Callable[[], float] = time.monotonic,
+        collector: Any = gc,
+        used: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._steady, self._collector, self._used = steady, collector, used
+        self._next = self._next_used = 0.0
 
     def look(self) -> None:
         """Look at what is new, unless that is little, or has just been done. Objects that two looks leave are old."""
@@ -35,6 +44,10 @@ class GarbageLooks:
         if now < self._next or not self._collector.isenabled():
             return
         self._next = now + LOOK_SECONDS
+        used = self._used()
+        if used < self._next_used:
+            return
+        self._next_used = used + LOOK_SECONDS
         young = self._count(0)
         if young >= YOUNG:
             self._collector.collect(1 if young + self._count(1) >= MIDDLE else 0)

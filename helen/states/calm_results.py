@@ -75,7 +75,8 @@ class CalmResults(ClockSteps):
             state.lost, state.number, None, state.trial, state.down, state.ack_at,
         )  # fmt: skip
         self.touched.add(agent)
-        self.changed.add(key)
+        if shown.status:  # a list of checks shows of one that is ok when it became so, and nothing of later results
+            self.changed.add(key)
         return True
 
     def _put_off(self, at: float) -> bool:

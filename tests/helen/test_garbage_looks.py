@@ -70,7 +70,7 @@ def test_what_replaces_as_much_is_looked_at_as_it_comes(sizes: list[int]) -> Non
     states, clock = {number: Value(number) for number in range(STATES)}, [0.0]
     gc.collect()
     sizes.clear()
-    replaced(states, GarbageLooks(lambda: clock[0]), clock)
+    replaced(states, GarbageLooks(lambda: clock[0], used=lambda: clock[0]), clock)
     assert max(sizes) <= MIDDLE + YOUNG + AT_ONCE
     assert sum(sizes) >= STATES  # each was looked at
     assert len(gc.get_objects(generation=0)) <= YOUNG + AT_ONCE
@@ -139,9 +139,12 @@ def test_at_what_is_looked(collector: Collector, looks: list[int]) -> None:
     assert collector.looks == looks
 
 
-def test_looks_rest_between_two() -> None:
+@pytest.mark.parametrize("rests", ["steady", "used"])
+def test_looks_rest_between_two(rests: str) -> None:
+    """By the clock and by CPU time: one that sleeps makes nothing, and one that works looks as often as before."""
     collector, now = Collector(YOUNG), [1.0]
-    looks = GarbageLooks(lambda: now[0], collector)
+    clocks: dict[str, Any] = {"steady": lambda: now[0] * 1_000, "used": lambda: now[0] * 1_000}
+    looks = GarbageLooks(collector=collector, **(clocks | {rests: lambda: now[0]}))
     for now[0] in (1.0, 1.0 + LOOK_SECONDS / 2, 1.0 + LOOK_SECONDS, 1.0 + 1.5 * LOOK_SECONDS):
         looks.look()
     assert collector.looks == [0, 0]

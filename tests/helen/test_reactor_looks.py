@@ -176,7 +176,7 @@ def test_each_turn_is_watched_before_it_waits() -> None:
     reactor = SimpleNamespace(doIteration=lambda timeout: calls.append((timeout, kernel.readings)))
     looks.watch(reactor)
     reactor.doIteration(None)
-    kernel.run(2.0)
+    kernel.run(READ_SECONDS / MS)
     reactor.doIteration(0.25)
     assert calls == [(None, 1), (0.25, 2)]
 

@@ -30,11 +30,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from twisted.internet import reactor
 from twisted.internet.threads import deferToThread
 
-from equus.agent import Agent, Parts
+from equus.agent import Agent
+from equus.agent_parts import Parts
 from equus.code import launcher
 from equus.code.library import EMPTY_SET, LibraryStore
 from equus.code.update import CodeSource, Updater
-from equus.identity.identity import IdentityStore
+from equus.identity.identity_store import IdentityStore
 from equus.link import server_list
 from equus.link.route import Route
 from equus.policy.policy import Policy, PolicyInForce

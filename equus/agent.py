@@ -6,66 +6,40 @@ are due, a Dialler the attempts to connect, a Membership the agent's identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define
 from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from equus import health, host
+from equus import health
+from equus.agent_parts import Parts
+from equus.agent_reports import AgentReports
 from equus.code import launcher
-from equus.code.news import AGE_FILE, FILE, STALE, dump_speakers, load_speakers
-from equus.code.update import Updater
+from equus.code.news import AGE_FILE, FILE, dump_speakers, load_speakers
 from equus.document_writer import DocumentWriter
 from equus.label_source import LabelSource
 from equus.link import server_list
 from equus.link.connection import Connection
 from equus.link.dialler import Dialler
-from equus.link.route import Route
-from equus.nrpe.newest import NewestResults
-from equus.policy.policy import Policy, PolicyError, PolicyInForce
+from equus.policy.policy import Policy, PolicyError
 from equus.schedule import received_schedule
 from equus.schedule.jobs import dump
 from equus.schedule.received_schedule import ReceivedSchedule
 from equus.schedule.runner import ScheduleRunner, scheduled_job
 from equus.schedule.schedule import Entry
-from equus.schedule.secret_runner import SecretRunner
 from equus.sessions.lost_connection import NOT_ENROLLED, explain_loss
-from equus.sessions.membership import Membership
 from equus.sessions.one_off_code import OneOffOrders, OrderContext, UsedOrders
 from equus.sessions.session import Session
-from equus.sessions.tunnels import TunnelProgram
 from equus.settings import Settings
-from equus.spool.spool_thread import SpoolThread
 from equus_protocol import messages as m
 from equus_protocol.freshness import LIFE
 
 TICK = 60.0  # seconds between two checks of the certificate's age, and two self-reports
 SPOOL_STOPS_WITHIN = 2.0  # seconds for the last sync; SIGTERM leaves five for everything
-
-
-@frozen
-class Parts:
-    """Holds the parts of an agent that don't know it; tap.py makes them."""
-
-    reactor: Any
-    wall: Callable[[], float]  # unix seconds
-    runner: SecretRunner
-    writer: SpoolThread
-    updater: Updater
-    policy: PolicyInForce
-    membership: Membership
-    route: Route
-    version: str
-    print_line: Callable[[str], None]  # to stdout
-    finish: Callable[[int, str], None]  # end with an exit status, and a sentence for the log
-    defer_to_thread: Callable[..., Deferred[Any]]
-    loaded: Callable[[], None] = lambda: None  # called after the first `loaded`
-    programs: Mapping[str, TunnelProgram] = field(factory=dict)  # of tunnels, by their kinds
-    newest: NewestResults | None = None  # for check_nrpe
 
 
 @define
@@ -88,7 +62,6 @@ class Agent:
         self._parts = parts
         self._policy = parts.policy
         self._membership = parts.membership
-        self._facts = host.facts()
         self._labels = LabelSource(settings.labels, settings.labels_from)
         self._labels.read()
         self._documents = DocumentWriter(parts.defer_to_thread, self._write_failed)
@@ -98,7 +71,6 @@ class Agent:
         self.programs = parts.programs
         self._current = _Current()
         self._ticking: Any = None
-        self._began = parts.reactor.seconds()
         self._stopping = False
         self.wants_restart = False
         self.wants_trial: str | None = None  # a newer version that is ready to be tried
@@ -113,6 +85,7 @@ class Agent:
             settings.state / received_schedule.FILE, self._schedule_runner, self._documents.write
         )
         trust = parts.membership.trust
+        self._reports = AgentReports(parts, self._labels, self._schedule, self._schedule_runner)
         self._dialler = Dialler(parts.reactor, parts.route, trust, self._make_connection, self._unreachable)
         self.writer.changed.subscribe(self._spool_changed)
         self.updater.changed.subscribe(self._code_changed)
@@ -369,43 +342,14 @@ class Agent:
             self._current.session.spool_changed()
 
     def load_report(self) -> dict[str, Any]:
-        """Return the document of `loaded` without the spool.
-
-        Its keys are `files`, `labels`, `host`, `equus`, `isolation`, `policy`; where something was refused, `manifest`,
-        `upgrade`, `schedule`, `labels-from`; and `withheld`, a list of sentences about Helens that keep news back.
-        """
-        report: dict[str, Any] = {
-            "files": self.updater.checks.report(),
-            "labels": dict(self._labels.labels),
-            "host": self._facts,
-            "equus": self._parts.version,
-            "isolation": self.runner.isolation,
-            "policy": self._policy.current.digest,
-        }
-        stale = self.updater.stale()
-        if self.updater.trouble is not None:
-            report["manifest"] = self.updater.trouble
-        elif stale is not None:
-            report["manifest"] = {"reason": "frozen", "text": STALE}
-        if self.updater.news.withheld:
-            report["withheld"] = list(self.updater.news.withheld.values())
-        if self.updater.upgrader is not None and self.updater.upgrader.trouble is not None:
-            report["upgrade"] = self.updater.upgrader.trouble
-        if self._labels.fault is not None:
-            report["labels-from"] = {"reason": "unreadable", "text": self._labels.fault}
-        if self.programs:
-            report["tunnels"] = list(self.programs)
-        for program in self.programs.values():
-            report |= program.report()
-        if self._schedule.refused:
-            report["schedule"] = list(self._schedule.refused[:100])
-        return report
+        """Return the document of `loaded` without the spool."""
+        return self._reports.loaded()
 
     def _tick(self) -> None:
         self._ticking = self._parts.reactor.callLater(TICK, self._tick)
         if self._schedule.is_known:  # so there is a Helen of version 2, which reads reports
             now = self._parts.wall()
-            self.writer.append(health.CHECK, dump(health.document(self._health(), now)))
+            self.writer.append(health.CHECK, dump(health.document(self._reports.health(), now)))
         session = self._current.session
         self._membership.warn_of_end()
         self._look_at_news(session)
@@ -431,26 +375,3 @@ class Agent:
         if is_old and connection.alive and not session.speaks_v2 and connection.helen in self._speakers:
             news.kept_back(connection.helen, "spoke version 2 before and speaks version 1 now: no code comes from it")
         session.report_changed()
-
-    def _health(self) -> health.Health:
-        checks, spool = self.updater.checks, self.writer.state
-        return health.Health(
-            version=self._parts.version,
-            totals=self._schedule_runner.totals,
-            worst=self._schedule_runner.worst(health.WORST),
-            entries=len(self._schedule_runner.entries),
-            spool_depth=spool.depth,
-            spool_bytes=spool.size,
-            worker_kills=self.runner.kills,
-            waiting=self.runner.waiting,
-            resident=host.resident_bytes(),
-            uptime=self._parts.reactor.seconds() - self._began,
-            code=checks.digest,
-            policy=self._policy.current.digest,
-            isolation=self.runner.isolation,
-            refused=sum(file.error is not None for file in checks.files.values()),
-            trouble=self.updater.trouble,
-            spool_fault=spool.fault,
-            unbound_secrets=self.runner.unbound_secrets,
-            news=[*filter(None, [self.updater.stale()]), *self.updater.news.withheld.values()],
-        )

@@ -20,13 +20,15 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from equus import logs
-from equus.agent import Agent, Parts
+from equus.agent import Agent
+from equus.agent_parts import Parts
 from equus.code import launcher
 from equus.code.agent_upgrade import Upgrader
 from equus.code.agent_versions import AgentVersions
 from equus.code.library import EMPTY_SET, LibraryError, LibraryStore, read_folder
 from equus.code.update import CodeSource, Updater
-from equus.identity.identity import Identity, IdentityError, IdentityStore, Token, read_identity
+from equus.identity.identity import Identity, IdentityError, Token
+from equus.identity.identity_store import IdentityStore, read_identity
 from equus.link import server_list
 from equus.link.route import Route
 from equus.nrpe.newest import NewestResults

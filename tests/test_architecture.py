@@ -57,6 +57,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("equus.schedule", "equus.stage0"),
     ("equus.sessions", "equus.authoring"),
     ("equus.shell", "equus.nrpe"),
+    ("equus.agent_parts",),
+    ("equus.agent_reports",),
     ("equus.agent",),
     ("equus.tap",),
     ("equus.main",),

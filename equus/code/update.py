@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import evolve, frozen
-from twisted.internet.defer import Deferred, DeferredList, DeferredSemaphore, ensureDeferred
+from twisted.internet.defer import Deferred, DeferredSemaphore, ensureDeferred
 from twisted.logger import Logger
 
 from equus.code.agent_upgrade import Upgrader
+from equus.code.compiler import Compiler, Untried, all_of
 from equus.code.library import (
     KEPT_OLD,
     MAX_SET,
@@ -39,7 +40,6 @@ from groundwork.event import Event
 
 FETCHED_AT_ONCE = 8  # files asked for together: hides the round trip, and holds eight megabytes at most
 ASK_AGAIN = 900.0  # seconds at least between two requests for a fresh proof that the set in use is the newest
-INSPECTED_AT_ONCE = 4  # files compiled together: half of the sandbox, so that checks go on meanwhile
 
 
 @frozen
@@ -89,10 +89,9 @@ class Updater:
         self._held = source.held
         self._store = source.store
         self._read_local = source.read_local
-        self._inspect = inspect
+        self._compiler = Compiler(inspect)
         self._wall = wall
         self._defer_to_thread = defer_to_thread
-        self._errors: dict[tuple[str, str], str | None] = {}  # by hash of a file and of its libraries
         self.is_busy = False
         self._is_asked_again = False  # a further update was asked for while one was under way
         self._next_connection: Connection | None = None  # the connection on which it was
@@ -131,7 +130,7 @@ class Updater:
         elif failure.check(OSError):
             self.trouble = {"reason": "disk", "text": str(failure.value)}
             self.log.error("the new check set can't be kept: {text}", text=str(failure.value))
-        elif failure.check(_Untried):
+        elif failure.check(Untried):
             self.trouble = {"reason": "sandbox", "text": f"the new check set could not be tried: {failure.value}"}
             self.log.info("{text}", text=self.trouble["text"])
         elif failure.check(Unanswered):
@@ -148,7 +147,7 @@ class Updater:
         """Use the folder's files at once; compile them afterwards."""
         assert self._read_local is not None
         self.checks = await self._defer_to_thread(self._read_local)
-        self.checks = self.checks.with_errors(await self._compile(self.checks.checks, self.checks.libraries))
+        self.checks = self.checks.with_errors(await self._compiler.errors_of(self.checks.checks, self.checks.libraries))
         self.trouble = None
 
     # ---------------------------------------------------------------------------------------------- a pushed set
@@ -244,11 +243,11 @@ class Updater:
 
         hashes = sorted(lacking)
         asked = [turns.run(fetch_one, sha256, lacking[sha256]) for sha256 in hashes]
-        return dict(zip(hashes, await _all(asked), strict=True))
+        return dict(zip(hashes, await all_of(asked), strict=True))
 
     async def _replace_broken(self, wanted: CheckSet) -> CheckSet:
         """Compile a set. A file that doesn't compile is replaced by its old version, or refused if it has none."""
-        errors = await self._compile(wanted.checks, wanted.libraries)
+        errors = await self._compiler.errors_of(wanted.checks, wanted.libraries)
         files = dict(wanted.files)
         for name, error in errors.items():
             old = self.checks.files.get(name) if self.checks.pushed else None
@@ -259,55 +258,6 @@ class Updater:
             self.log.error("{name} can't be used: {error}", name=name, error=error)
         return evolve(wanted, files=files)
 
-    # ---------------------------------------------------------------------------------------------- compiling
-
-    async def _compile(self, files: Mapping[str, CodeFile], libraries: dict[str, bytes]) -> dict[str, str]:
-        """Return the errors of files, by name.
-
-        A file that was compiled with these libraries before is not compiled again.
-        """
-        around = hash_of(repr(sorted((name, hash_of(source)) for name, source in libraries.items())).encode())
-        turns = DeferredSemaphore(INSPECTED_AT_ONCE)
-        new = {file.sha256: file for file in files.values() if (file.sha256, around) not in self._errors}
-        tried = [turns.run(self._inspect_file, file, libraries) for file in new.values()]
-        errors = dict(zip(new, await _all(tried), strict=True))
-        self._errors |= {(sha256, around): error for sha256, error in errors.items()}
-        known = {(file.sha256, around) for file in files.values()}
-        self._errors = {key: error for key, error in self._errors.items() if key in known}  # of this set alone
-        return {name: error for name, file in files.items() if (error := self._errors[file.sha256, around])}
-
-    def _inspect_file(self, file: CodeFile, libraries: dict[str, bytes]) -> Deferred[str | None]:
-        """Return the error of one file, or None; fails with _Untried."""
-        found: Deferred[str | None] = Deferred()
-
-        def done(table: dict[str, Any]) -> None:
-            """Take the table that the sandbox has found, or its error and line."""
-            line = table.get("line")
-            error = table.get("error")
-            if table.get("untried"):
-                found.errback(_Untried(error))
-                return
-            found.callback(f"line {line}: {error}" if error and line else error)
-
-        self._inspect(file.content, libraries, done)
-        return found
-
-
-class _Untried(Exception):
-    """Says that a file was not compiled: the agent is stopping, or there is no sandbox.
-
-    It must not count as a bad one.
-    """
-
 
 class _ConnectionGone(Exception):
     """Says that the answer will not come, because the connection is lost."""
-
-
-async def _all(asked: list[Deferred[Any]]) -> list[Any]:
-    """Return every result, or raise the first failure once all have ended."""
-    results = await DeferredList(asked, consumeErrors=True)
-    for good, result in results:
-        if not good:
-            raise result.value
-    return [result for _, result in results]

@@ -1,8 +1,7 @@
-"""Keep the agent's identity on disk: its certificate and key, the CAs that it trusts, the keys that sign its code.
+"""Read what an agent is: its certificate with the key and the CAs that it trusts, its name, and tokens to enrol by.
 
-The name is the certificate's SAN URI `urn:equus:agent:NAME`. Keys are made here and never leave; files with keys are
-readable by their owner alone, or the agent refuses to start. The requests to Helen are in
-equus/sessions/enrolment.py.
+The name is the certificate's SAN URI `urn:equus:agent:NAME`. The files are in equus/identity/identity_store.py, the
+requests to Helen in equus/sessions/enrolment.py.
 """
 
 from __future__ import annotations
@@ -10,34 +9,20 @@ from __future__ import annotations
 import hashlib
 import re
 import socket
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 
 from attrs import field, frozen
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
 from equus.settings import is_agent_name
-from equus_protocol import roots
-from equus_protocol.manifest import ManifestRefused, key_id
-from equus_protocol.roots import Root
-from groundwork.atomic_write import PUBLIC, write_durably
-from groundwork.presence import is_there
 
-SIGNING_KEYS = "signing-keys.pem"
-ROOT = "root.json"
 AGENT_URI = "urn:equus:agent:"
-MAX_PEM = 262_144  # bytes of any PEM file that is read: some hundred certificates
 RENEW_AT = 2 / 3  # of the life of a certificate
 RENEW_JITTER = 0.1  # of that, either way: a thousand agents provisioned together don't renew together
 _TOKEN = re.compile(r"([0-9A-Fa-f]{64})\.([\x21-\x7e]{1,255})")
-_PEM = serialization.Encoding.PEM
 _CERTIFICATES = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
-_PUBLIC_KEYS = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----\n?", re.DOTALL)
 
 
 class IdentityError(Exception):
@@ -153,168 +138,3 @@ def split_certificates(pem: bytes) -> list[bytes]:
     except (ValueError, x509.InvalidVersion):
         return []
     return found
-
-
-# ---------------------------------------------------------------------------------------------------- new keys
-
-
-def make_key() -> ec.EllipticCurvePrivateKey:
-    """Return a new key of the curve P-256."""
-    return ec.generate_private_key(ec.SECP256R1())
-
-
-def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Return a private key as PEM (PKCS #8), not encrypted."""
-    return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-
-
-def signing_request(name: str, key: ec.EllipticCurvePrivateKey) -> str:
-    """Return a request (PEM) for a certificate. Helen uses only its public key, and decides on the rest itself."""
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    san = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(AGENT_URI + name)])
-    builder = x509.CertificateSigningRequestBuilder().subject_name(subject).add_extension(san, critical=False)
-    return builder.sign(key, hashes.SHA256()).public_bytes(_PEM).decode()
-
-
-# ---------------------------------------------------------------------------------------------------- files
-
-
-def read_identity(certificate: Path, key: Path, ca: Path) -> Identity:
-    """Return the identity in three files. Raises IdentityError, also if other users can read the key."""
-    mode = _stat_mode(key)
-    if mode & 0o077:
-        raise IdentityError(
-            f"{key} can be read by others (mode {mode & 0o777:04o}). Run `chmod 600 {key}`, "
-            "and if others use this machine, replace the certificate."
-        )
-    return Identity.of(_read(certificate), _read(key), _read(ca), f"{certificate}, {key}, {ca}")
-
-
-def _stat_mode(path: Path) -> int:
-    try:
-        return path.stat().st_mode
-    except OSError as error:
-        raise IdentityError(f"cannot read {path}: {error.strerror}.") from error
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_PEM + 1)
-    except OSError as error:
-        raise IdentityError(f"cannot read {path}: {error.strerror}.") from error
-    if len(content) > MAX_PEM:
-        raise IdentityError(f"{path} has more than {MAX_PEM} bytes: that is not one of the agent's PEM files.")
-    return content
-
-
-def _is_there(path: Path) -> bool:
-    """Return True if there is a file. Raises IdentityError if that can't be told: it may be the agent's only key."""
-    try:
-        return is_there(path)
-    except OSError as error:
-        raise IdentityError(
-            f"cannot look at {path}: {error.strerror}. Mend the disk, or chown the state folder to Equus's user."
-        ) from error
-
-
-class IdentityStore:
-    """Keeps agent.pem, agent.key and ca.pem in the state folder.
-
-    Two files can't be renamed in one step: the new pair is written beside the old, then the key is renamed, then the
-    certificate. A start after a crash in between finds a key that fits `agent.pem.next`, and finishes the work.
-    """
-
-    def __init__(self, state: Path) -> None:
-        self.certificate, self.key, self.ca = state / "agent.pem", state / "agent.key", state / "ca.pem"
-        self._next = state / "agent.pem.next"
-        self._signing_keys = state / SIGNING_KEYS
-        self._root = state / ROOT
-
-    def load(self) -> Identity | None:
-        """Return the identity in the state folder, or None if there is none. Raises IdentityError if it is damaged."""
-        if not _is_there(self.key):
-            return None
-        try:
-            return read_identity(self.certificate, self.key, self.ca)
-        except IdentityError:
-            if not _is_there(self._next):
-                raise
-            identity = read_identity(self._next, self.key, self.ca)  # raises again if it doesn't fit either
-            self._next.replace(self.certificate)
-            return identity
-
-    def save(self, identity: Identity) -> None:
-        """Replace the identity durably. Blocking: several syncs."""
-        write_durably(self.ca, identity.ca, PUBLIC)
-        write_durably(self._next, identity.certificate, PUBLIC)
-        write_durably(self.key, identity.key)
-        self._next.replace(self.certificate)
-
-    def signing_keys(self) -> dict[str, Ed25519PublicKey]:
-        """Return the signing keys that were pinned first, by id; none before they were pinned."""
-        return read_signing_keys(_read(self._signing_keys)) if _is_there(self._signing_keys) else {}
-
-    def root(self) -> Root:
-        """Return the root that says which keys sign code: the newest one, or one made of the pinned keys.
-
-        An operator who removes signing-keys.pem wants to begin anew, so a root that is left is then ignored. Raises
-        IdentityError if a file is damaged.
-        """
-        keys = self.signing_keys()
-        if not keys or not _is_there(self._root):
-            return Root(keys)
-        try:
-            return roots.read(_read(self._root))
-        except ManifestRefused as refused:
-            raise IdentityError(f"{self._root} can't be used: {refused}. Restore it, or remove both it and "
-                                f"{self._signing_keys} to pin anew.") from refused  # fmt: skip
-
-    def keep_root(self, envelope: bytes) -> None:
-        """Store a root that has been verified. Blocking."""
-        write_durably(self._root, envelope, PUBLIC)
-
-    def pin(self, pem: bytes, root: bytes = b"") -> None:
-        """Trust these signing keys, and the root that came with them if there is one. Blocking."""
-        self._root.unlink(missing_ok=True)
-        if root:
-            self.keep_root(root)
-        write_durably(self._signing_keys, pem, PUBLIC)
-
-    def pin_beside(self, certificate: Path) -> None:
-        """Pin the signing keys beside a certificate, where `helen certificate` puts them, unless some are pinned.
-
-        Raises IdentityError if they can't be read.
-        """
-        beside = certificate.with_name(SIGNING_KEYS)
-        if _is_there(beside) and not _is_there(self._signing_keys):
-            pem = _read(beside)
-            if not read_signing_keys(pem):
-                raise IdentityError(f"{beside} holds no public key (BEGIN PUBLIC KEY).")
-            root = certificate.with_name(ROOT)
-            self.pin(pem, checked_root(_read(root), read_signing_keys(pem)) if _is_there(root) else b"")
-
-
-def checked_root(envelope: bytes, keys: Mapping[str, Ed25519PublicKey]) -> bytes:
-    """Return a first root again. Raises IdentityError unless it is signed by its own keys, and they are `keys`."""
-    try:
-        root = roots.read(envelope)
-        if root.keys.keys() != keys.keys() or not roots.is_self_signed(envelope, root):
-            raise IdentityError("the root does not belong to the signing keys that came with it.")
-    except ManifestRefused as refused:
-        raise IdentityError(f"the root can't be used: {refused}.") from refused
-    return envelope
-
-
-def read_signing_keys(pem: bytes) -> dict[str, Ed25519PublicKey]:
-    """Return Ed25519 public keys by id, of a PEM text. Raises IdentityError if one of them can't be read."""
-    keys = {}
-    for block in _PUBLIC_KEYS.findall(pem):
-        try:
-            key = serialization.load_pem_public_key(block)
-        except ValueError as error:
-            raise IdentityError(f"a signing key can't be read: {error}.") from error
-        if not isinstance(key, Ed25519PublicKey):
-            raise IdentityError("a signing key is not an Ed25519 key.")
-        keys[key_id(key)] = key
-    return keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equus.identity.identity import IdentityStore
+from equus.identity.identity_store import IdentityStore
 from equus_protocol.roots import Root
 
 

@@ -7,20 +7,20 @@ All other messages go to its `Listener`. An illegal message is logged and ends t
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.error import ConnectionDone
-from twisted.internet.interfaces import IHandshakeListener, IPushProducer, ITCPTransport
+from twisted.internet.interfaces import IHandshakeListener, IPushProducer
 from twisted.internet.protocol import Protocol as TwistedProtocol
 from twisted.internet.protocol import connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from equus.link.socket_options import acknowledge_at_once, enable_keepalive, raw_socket
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
 from equus_protocol.errors import RemoteProtocolError
@@ -38,9 +38,6 @@ MESSAGES_PER_TURN = 256  # then the rest of the reactor has its turn
 MAX_ARGS = 64 * 1024 * 1024  # bytes of args of unanswered checks, all together
 MAX_UNSENT = 64 * 1024 * 1024  # bytes: results for as many args, to a Helen that doesn't read
 MAX_ID = 2**31 - 1
-# A version 1 link has no heartbeat: the kernel asks after a minute and gives up after another.
-KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_TRIES = 60, 15, 4  # seconds, seconds, probes
-USER_TIMEOUT = 60_000  # milliseconds that bytes of ours may stay unacknowledged
 
 
 class Unanswered(Exception):
@@ -375,39 +372,3 @@ class Connection(TwistedProtocol):
     def _cancel(self, name: str) -> None:
         if timer := self._timers.pop(name, None):
             timer.cancel()
-
-
-def raw_socket(transport: Any) -> socket.socket | None:
-    """Return the socket of a transport; None if it has none."""
-    raw = getattr(transport, "socket", None)
-    return raw if isinstance(raw, socket.socket) else None
-
-
-def acknowledge_at_once(raw: socket.socket | None) -> None:
-    """Have the kernel acknowledge what comes next without a delay; Linux forgets it after some segments.
-
-    A Helen that sends by Nagle's algorithm keeps its second command back until the first is acknowledged, which takes
-    40 ms where the agent has nothing to say meanwhile.
-    """
-    if raw is not None and hasattr(socket, "TCP_QUICKACK"):
-        with contextlib.suppress(OSError):  # it has been closed meanwhile
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-
-
-def enable_keepalive(transport: Any) -> None:
-    """Let the kernel find dead links; an option that this system does not have is left out."""
-    if not ITCPTransport.providedBy(transport):
-        return
-    transport.setTcpNoDelay(True)
-    transport.setTcpKeepAlive(True)
-    raw = raw_socket(transport)
-    if raw is None:
-        return
-    for name, value in (
-        ("TCP_KEEPIDLE", KEEPALIVE_IDLE),
-        ("TCP_KEEPINTVL", KEEPALIVE_EVERY),
-        ("TCP_KEEPCNT", KEEPALIVE_TRIES),
-        ("TCP_USER_TIMEOUT", USER_TIMEOUT),
-    ):
-        if hasattr(socket, name):
-            raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from ipaddress import ip_network
 from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
-from equus.policy.host_names import read_pattern
-from equus.policy.networks import LOOPBACK, Network
+from equus.policy.networks import LOOPBACK
 from equus.policy.plugin_templates import SLOT_TYPES, Plugin, Program, Slot, slots_in
+from equus.policy.policy_values import (
+    boolean,
+    duration,
+    host_names,
+    list_of,
+    network,
+    number,
+    one_of,
+    path_of,
+    text,
+    whole,
+)
 from equus.policy.shell import AUDITOR, ShellPolicy
-from groundwork.durations import parse_duration
-from groundwork.figures import is_double
 
 Template = TypeVar("Template", bound=Plugin)
-
-# A list in a policy is written by hand.
-MOST_ENTRIES = 1000
 
 
 class PolicyError(Exception):
@@ -53,12 +58,12 @@ def read_policy(text: bytes, file: str) -> Settings:
     except tomllib.TOMLDecodeError as fault:
         raise PolicyError(f"{file}: {fault}") from None
     top = _Table(file, "", document)
-    isolation = top.take("isolation", _one_of("strong", "weak"), "strong")
-    pushed_code = top.take("pushed_code", _one_of("signed", "frozen", "refuse"), "signed")
-    one_shot = top.take("one_shot", _one_of("signed", "refuse"), "signed")
+    isolation = top.take("isolation", one_of("strong", "weak"), "strong")
+    pushed_code = top.take("pushed_code", one_of("signed", "frozen", "refuse"), "signed")
+    one_shot = top.take("one_shot", one_of("signed", "refuse"), "signed")
     limits = _limits(top.table("limits"))
     upgrade = top.table("upgrade")
-    may_upgrade = upgrade.take("allow", _boolean, False)
+    may_upgrade = upgrade.take("allow", boolean, False)
     upgrade.done()
     shell = _shell(top.table("shell"))
     grants = _grants(top.table("caps"))
@@ -115,129 +120,24 @@ class _Table:
         return f"{self.file}: {'.'.join(filter(None, (self.name, key)))}"
 
 
-# ------------------------------------------------------------------------------------------------ single values
-# Each reader returns the value as the policy has it. It raises ValueError with the rest of a sentence if it is wrong.
-
-
-def _one_of(*words: str) -> Callable[[Any], str]:
-    """Return a reader of one of these words."""
-
-    def _read(value: Any) -> str:
-        if value not in words:
-            raise ValueError(f"must be one of {', '.join(words)}")
-        return str(value)
-
-    return _read
-
-
-def _whole(low: int, high: int) -> Callable[[Any], int]:
-    """Return a reader of whole numbers in this range."""
-
-    def _read(value: Any) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}")
-        return value
-
-    return _read
-
-
-def _number(value: Any) -> float:
-    if not is_double(value):
-        raise ValueError("must be a number")
-    return float(value)
-
-
-def _duration(low: float, high: float) -> Callable[[Any], float]:
-    """Return a reader of durations in this range, in seconds."""
-
-    def _read(value: Any) -> float:
-        seconds = parse_duration(value)
-        if not low <= seconds <= high:
-            raise ValueError(f"must be from {low:g}s to {high:g}s")
-        return seconds
-
-    return _read
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, int | float):
-        raise ValueError(f'must be a text in quotes: write "{str(value).lower()}"')
-    if not isinstance(value, str) or not value or not value.isprintable():
-        raise ValueError("must be a text without control characters")
-    return value
-
-
-def _list(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a reader of lists, each entry of which `read` accepts."""
-
-    def _read_all(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list) or len(value) > MOST_ENTRIES:
-            raise ValueError(f"must be a list of at most {MOST_ENTRIES} entries")
-        return tuple(read(entry) for entry in value)
-
-    return _read_all
-
-
-def _path(value: Any) -> str:
-    path = _text(value)
-    if not path.startswith("/") or any(part in (".", "..") for part in path.split("/")):
-        raise ValueError(f"has {path!r}, which is not an absolute path without . and ..")
-    return "/" + "/".join(filter(None, path.split("/")))
-
-
-def _network(value: Any) -> Network:
-    if not isinstance(value, dict) or not {"cidr"} <= value.keys() <= {"cidr", "ports"}:
-        raise ValueError('is a list of { cidr = "10.0.0.0/8", ports = [443, "8000-8100"] }; ports may be left out')
-    try:
-        cidr = ip_network(value["cidr"]) if isinstance(value["cidr"], str) else None
-    except ValueError as fault:
-        raise ValueError(f"has a cidr that is not a network: {fault}") from None
-    if cidr is None:
-        raise ValueError("has a cidr that is not a text")
-    return Network(cidr, _list(_ports)(value.get("ports", [])))
-
-
-def _host_names(value: Any) -> tuple[str, ...]:
-    found: tuple[str, ...] = _list(read_pattern)(value)
-    if not found:
-        raise ValueError('is empty: leave it out, or name "localhost", which is never asked of a name server')
-    return found
-
-
-def _ports(value: Any) -> tuple[int, int]:
-    low, dash, high = str(value).partition("-")
-    if isinstance(value, bool) or not low.isascii() or not low.isdigit() or (dash and not high.isdigit()):
-        raise ValueError(f'has the port {value!r}; a port is 443 or "8000-8100"')
-    first, last = int(low), int(high if dash else low)
-    if not 1 <= first <= last <= 65_535:
-        raise ValueError(f"has the port {value!r}; ports are 1 to 65535, the lower one first")
-    return first, last
-
-
 # ------------------------------------------------------------------------------------------------ sections
 
 _LIMITS: Mapping[str, Callable[[Any], Any]] = {
-    "parallel": _whole(1, 256),
-    "queue": _whole(1, 100_000),
-    "timeout_max": _duration(1, 3600),
-    "cpu_max": _duration(1, 3600),
-    "memory_mib": _whole(8, 4096),
-    "calls": _whole(1, 100_000),
-    "moved_mib": _whole(1, 1024),
+    "parallel": whole(1, 256),
+    "queue": whole(1, 100_000),
+    "timeout_max": duration(1, 3600),
+    "cpu_max": duration(1, 3600),
+    "memory_mib": whole(8, 4096),
+    "calls": whole(1, 100_000),
+    "moved_mib": whole(1, 1024),
 }
 _SETTINGS: Mapping[str, Callable[[Any], Any]] = {
-    "paths": _list(_path),
-    "networks": _list(_network),
-    "units": _list(_text),
-    "names": _list(_text),
-    "command_lines": _boolean,
-    "owners": _list(_text),
+    "paths": list_of(path_of),
+    "networks": list_of(network),
+    "units": list_of(text),
+    "names": list_of(text),
+    "command_lines": boolean,
+    "owners": list_of(text),
 }
 # Each capability: the settings it has, and what the default policy grants of it (None: nothing).
 _CAPABILITIES: Mapping[str, tuple[tuple[str, ...], dict[str, Any] | None]] = {
@@ -255,18 +155,18 @@ CAPABILITIES = tuple(_CAPABILITIES)
 
 
 _SHELL: Mapping[str, Callable[[Any], Any]] = {
-    "users": _list(_text),
-    "authorized_keys": _path,
-    "trusted_user_ca": _path,
-    "forward": _boolean,
-    "command": _list(_text),
-    "sessions": _whole(1, 8),
-    "idle": _duration(10, 86_400),
-    "max": _duration(10, 7 * 86_400),
-    "record": _boolean,
-    "keep": _duration(60, 3_660 * 86_400),
-    "record_mib": _whole(16, 1_048_576),
-    "auditors": _path,
+    "users": list_of(text),
+    "authorized_keys": path_of,
+    "trusted_user_ca": path_of,
+    "forward": boolean,
+    "command": list_of(text),
+    "sessions": whole(1, 8),
+    "idle": duration(10, 86_400),
+    "max": duration(10, 7 * 86_400),
+    "record": boolean,
+    "keep": duration(60, 3_660 * 86_400),
+    "record_mib": whole(16, 1_048_576),
+    "auditors": path_of,
 }
 
 
@@ -281,8 +181,8 @@ def _grants(table: _Table) -> dict[str, dict[str, Any]]:
     for capability, (settings, default) in _CAPABILITIES.items():
         written = capability in table.values
         inner = table.table(capability)
-        allow = inner.take("allow", _boolean, written or default is not None)
-        readers = {**_SETTINGS, "names": _host_names if "networks" in settings else _SETTINGS["names"]}
+        allow = inner.take("allow", boolean, written or default is not None)
+        readers = {**_SETTINGS, "names": host_names if "networks" in settings else _SETTINGS["names"]}
         given = {key: inner.take(key, readers[key], None) for key in settings}
         inner.done()
         if allow:
@@ -293,7 +193,7 @@ def _grants(table: _Table) -> dict[str, dict[str, Any]]:
 
 def _shell(table: _Table) -> ShellPolicy | None:
     """Return the settings of logins, None if the policy allows none."""
-    allow = table.take("allow", _boolean, False)
+    allow = table.take("allow", boolean, False)
     given = {key: table.take(key, read, None) for key, read in _SHELL.items()}
     table.done()
     if not allow:
@@ -318,10 +218,10 @@ def _templates(top: _Table, section: str, kind: type[Template]) -> dict[str, Tem
 
 
 def _template(name: str, table: _Table, kind: type[Template]) -> Template:
-    command = table.take("command", _list(_text), ())
+    command = table.take("command", list_of(text), ())
     slots = {slot: _slot(table.inner("slots", slot, value)) for slot, value in table.named("slots")}
     template = kind(
-        name, command, slots, table.take("user", _text, None), table.take("timeout", _duration(0.1, 3600), 30.0)
+        name, command, slots, table.take("user", text, None), table.take("timeout", duration(0.1, 3600), 30.0)
     )
     table.done()
     if not command or not command[0].startswith("/") or slots_in(command[:1]):
@@ -333,17 +233,17 @@ def _template(name: str, table: _Table, kind: type[Template]) -> Template:
 
 
 def _slot(table: _Table) -> Slot:
-    kind = table.take("type", _one_of(*SLOT_TYPES), None)
+    kind = table.take("type", one_of(*SLOT_TYPES), None)
     if kind is None:
         raise PolicyError(f"{table.file}: {table.name} needs a type: one of {', '.join(SLOT_TYPES)}")
     needs = {"enum": "choices", "path": "paths"}.get(kind)
     slot = Slot(
         kind,
-        choices=table.take("choices", _list(_text), ()) if kind == "enum" else (),
-        paths=table.take("paths", _list(_path), ()) if kind == "path" else (),
-        min=table.take("min", _number, None) if kind in ("integer", "number") else None,
-        max=table.take("max", _number, None) if kind in ("integer", "number") else None,
-        default=table.take("default", _text, None),
+        choices=table.take("choices", list_of(text), ()) if kind == "enum" else (),
+        paths=table.take("paths", list_of(path_of), ()) if kind == "path" else (),
+        min=table.take("min", number, None) if kind in ("integer", "number") else None,
+        max=table.take("max", number, None) if kind in ("integer", "number") else None,
+        default=table.take("default", text, None),
     )
     table.done()
     if needs is not None and not getattr(slot, needs):

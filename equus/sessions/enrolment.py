@@ -16,18 +16,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from equus.identity.identity import (
-    Identity,
-    IdentityError,
-    IdentityStore,
-    Token,
-    checked_root,
-    key_pem,
-    make_key,
-    read_signing_keys,
-    signing_request,
-    split_certificates,
-)
+from equus.identity.identity import Identity, IdentityError, Token, split_certificates
+from equus.identity.identity_store import IdentityStore
+from equus.identity.new_keys import key_pem, make_key, signing_request
+from equus.identity.signing_keys import checked_root, read_signing_keys
 from equus.link.connection import Connection
 from equus_protocol import messages as m
 

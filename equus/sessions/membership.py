@@ -16,7 +16,8 @@ from twisted.internet.defer import Deferred, ensureDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from equus.identity.identity import Identity, IdentityError, IdentityStore, Token, default_name
+from equus.identity.identity import Identity, IdentityError, Token, default_name
+from equus.identity.identity_store import IdentityStore
 from equus.identity.trusted_keys import TrustedKeys
 from equus.link.connection import Connection, Unanswered
 from equus.link.trust import Trust, by_identity, by_token, explain

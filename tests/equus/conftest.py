@@ -15,12 +15,15 @@ from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
-from equus.agent import Agent, Parts
+from equus.agent import Agent
+from equus.agent_parts import Parts
 from equus.code.agent_upgrade import Upgrader
 from equus.code.agent_versions import AgentVersions
 from equus.code.library import EMPTY_SET, LibraryStore, read_folder
 from equus.code.update import CodeSource, Updater
-from equus.identity.identity import Identity, IdentityStore, key_pem
+from equus.identity.identity import Identity
+from equus.identity.identity_store import IdentityStore
+from equus.identity.new_keys import key_pem
 from equus.link.connection import Connection
 from equus.link.route import Route
 from equus.policy.policy import Policy, PolicyInForce

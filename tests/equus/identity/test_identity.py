@@ -10,18 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from twisted.internet.defer import ensureDeferred, maybeDeferred
 
-from equus.identity.identity import (
-    Identity,
-    IdentityError,
-    IdentityStore,
-    Token,
-    default_name,
-    key_pem,
-    make_key,
-    read_identity,
-    read_signing_keys,
-    signing_request,
-)
+from equus.identity.identity import Identity, IdentityError, Token, default_name
+from equus.identity.identity_store import IdentityStore, read_identity
+from equus.identity.new_keys import key_pem, make_key, signing_request
+from equus.identity.signing_keys import read_signing_keys
 from equus.sessions.enrolment import Enrolment
 from equus_protocol import messages as m
 from equus_protocol.manifest import key_id

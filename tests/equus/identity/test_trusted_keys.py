@@ -11,7 +11,9 @@ from twisted.python.failure import Failure
 
 from equus.agent import TICK
 from equus.code.update import ASK_AGAIN
-from equus.identity.identity import IdentityError, IdentityStore, checked_root, read_signing_keys
+from equus.identity.identity import IdentityError
+from equus.identity.identity_store import IdentityStore
+from equus.identity.signing_keys import checked_root, read_signing_keys
 from equus_protocol import delivery, freshness, roots
 from equus_protocol import messages as m
 from equus_protocol.freshness import LIFE

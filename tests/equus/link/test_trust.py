@@ -19,7 +19,8 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 from twisted.test.iosim import FakeTransport, connect
 
-from equus.identity.identity import Token, key_pem
+from equus.identity.identity import Token
+from equus.identity.new_keys import key_pem
 from equus.link.connection import Connection
 from equus.link.trust import by_identity, by_token, explain
 from equus.settings import Server

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-from equus.identity.identity import key_pem
+from equus.identity.new_keys import key_pem
 from equus.shell import host_key
 from equus_protocol.host_key import fault, sign
 

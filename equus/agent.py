@@ -124,7 +124,7 @@ class Agent:
         return DeferredList([disconnected, stopped], consumeErrors=True)
 
     def reread(self, load_policy: Callable[[], Policy]) -> None:
-        """Load policy, checks and labels again, at SIGHUP. What has a fault is logged, and the old one stays."""
+        """Load policy, checks and labels again, at SIGHUP. One with a fault is logged, and the old one stays."""
         try:
             policy = load_policy()
         except PolicyError as error:

@@ -1,4 +1,4 @@
-"""Command `equus`: parse flags, start the sandbox's processes, and only then import Twisted and read keys.
+"""Run the command `equus`: parse flags, start the sandbox's processes, and only then import Twisted and read keys.
 
 `equus --help` must be fast, so it imports only click. Modules of a subcommand are imported when it is called, through
 `importlib`; no other file may do so.

@@ -209,7 +209,7 @@ def _newest_identity(settings: Settings, store: IdentityStore) -> Identity | Non
 def open_spool(settings: Settings) -> Spool | MemorySpool:
     """Open the spool of the state folder; if its disk is full or fails, one in memory.
 
-    What lies on the disk then waits there for a start after the repair. Raises StartRefused if the folder is not ours.
+    Reports on the disk then wait there for a start after the repair. Raises StartRefused if the folder is not ours.
     """
     try:
         return Spool(settings.state / "spool")

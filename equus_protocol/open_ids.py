@@ -1,7 +1,7 @@
 """Refuses messages that use an id which is open, or is not: of checks, of an agent's requests and of tunnels.
 
-Helen chooses the ids of checks and tunnels, the agent those of its requests. What opens and closes an id is of
-equus_protocol/conversation.py.
+Helen chooses the ids of checks and tunnels, the agent those of its requests. equus_protocol/conversation.py says which
+messages open and close an id.
 """
 
 from __future__ import annotations

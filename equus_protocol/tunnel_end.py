@@ -17,7 +17,7 @@ class TunnelEnd:
     """Holds the bytes of a stream that wait for credit, and says when the peer may send more."""
 
     def __init__(self, message_id: int, account: Account, window: int = WINDOW) -> None:
-        """`window` is in bytes: how many the peer is allowed ahead of what the stream has taken."""
+        """Begin with `window` bytes, which the peer may send ahead of what the stream has taken."""
         self.message_id = message_id
         self._account = account
         self._window = window

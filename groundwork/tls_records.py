@@ -1,9 +1,9 @@
 """Bounds what a peer can have TLS do without saying anything: records that hold no data, and answers to them.
 
 OpenSSL handles any number of changes of keys (KeyUpdate) within one `SSL_read`: 64 KiB of them took 30 ms, and each
-that asks for one was answered with 27 bytes, kept without an end for a peer that does not read. So what comes is
-given to TLS in parts, and a connection that is nearly all overhead ends. Of TLS 1.2 one record of 16 KiB can ask for
-4,096 new handshakes, and to refuse them took 38 ms: `refuse_renegotiation` has the first of them end the connection.
+that asks for one was answered with 27 bytes, kept without an end for a peer that does not read. So what comes is given
+to TLS in parts, and a connection that is nearly all overhead ends. In TLS 1.2 one record of 16 KiB can ask for 4,096
+new handshakes, and to refuse them took 38 ms: `refuse_renegotiation` has the first of them end the connection.
 """
 
 from __future__ import annotations

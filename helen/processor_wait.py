@@ -1,8 +1,8 @@
 """Reads how long one thread has run, and how long it has waited for a processor while it could have run.
 
 Linux counts both in /proc/self/task/TID/schedstat. A thread that waits for Python's interpreter, for a disk or for a
-socket sleeps, and is in neither figure. What a hypervisor takes away from this machine counts as run time: the kernel
-does not see it here.
+socket sleeps, and is in neither figure. Time that a hypervisor takes away from this machine counts as run time: the
+kernel does not see it here.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,19 @@ WITH_VERBS = (
 )  # fmt: skip
 # Words with which a sentence on a thing begins, instead of one on what is done.
 NOUN = re.compile(r"(the|an?|one|two|all|another|each|these|those|our|some|something|where|true|false|values)\b", re.I)
+# A docstring that begins so names a thing, or nothing at all; the others begin with one capitalised word, a verb.
+NO_VERB = re.compile(
+    r"(it|its|that|this|there|when|where|whether|why|how|if|which|who|whoever|whose|what|whatever|of|other|every|"
+    r"everything|everybody|nobody|helen|equus|command|code|unix)\b",
+    re.I,
+)
+ONE_WORD = re.compile(r"[A-Z][a-z]+[,;:.]?(?=\s|$)")
 # A sentence that begins so keeps its reader waiting for a subject; a question may.
 CLAUSE = re.compile(r"(?:[-*] )?(What|Whoever|Who|Whose|Of|Those)\b")
 SENTENCE_END = re.compile(r"(?<=[.:!?])\s+")
+DOCSTRING_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+# Tokens of a source that a person reads as words; from Python 3.12 on the text of an f-string is one of its own.
+READ_TOKENS = (tokenize.COMMENT, tokenize.STRING, tokenize.NAME, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 # Folders in which a sentence may be long or begin with a clause.
 NOT_HELD = frozenset(("newsfragments",))
 # A place in front of its subject, as in `Behind it stands a proxy`, makes a reader go back.
@@ -140,11 +151,52 @@ def noun_phrases(root: Path, folders: tuple[str, ...] = WITH_VERBS) -> list[str]
     found = []
     for path in prose.files_of(list(folders), root):
         name = str(path.relative_to(root))
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                docstring = ast.get_docstring(node) or ""
-                if NOUN.match(docstring):
-                    found.append(f"{name}:{node.body[0].lineno}: {docstring.splitlines()[0][:90]}")
+        for line, docstring in _docstrings(path.read_text()):
+            if NOUN.match(docstring):
+                found.append(f"{name}:{line}: {docstring.splitlines()[0][:90]}")
+    return found
+
+
+@cache
+def _docstrings(text: str) -> list[tuple[int, str]]:
+    """Return the line and the text of each docstring of a source."""
+    places = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, places)]
+    return [(node.body[0].lineno, found) for node in nodes if (found := ast.get_docstring(node))]
+
+
+def without_verbs(root: Path) -> list[str]:
+    """Return the docstrings of the packages that begin with a clause, a name or a literal instead of a verb."""
+    found = []
+    for path in prose.files_of([], root):
+        for line, docstring in _docstrings(path.read_text()):
+            if NO_VERB.match(docstring) or not ONE_WORD.match(docstring):
+                found.append(f"{path.relative_to(root)}:{line}: {docstring.splitlines()[0][:90]}")
+    return found
+
+
+def clauses_in_docstrings(root: Path) -> list[str]:
+    """Return the sentences of the packages' docstrings that begin with a clause; a question may."""
+    found = []
+    for path in prose.files_of([], root):
+        for line, docstring in _docstrings(path.read_text()):
+            for paragraph in re.split(r"\n\s*\n", docstring):
+                for sentence in DOCSTRING_SENTENCE_END.split(" ".join(paragraph.split())):
+                    if CLAUSE.match(sentence) and not sentence.endswith("?"):
+                        found.append(f"{path.relative_to(root)}:{line}: {sentence[:90]}")
+    return found
+
+
+def she_in_tests(root: Path) -> list[str]:
+    """Return the comments, texts and names of tests that call a program she or her; those of this rule may."""
+    found = []
+    for path in sorted((root / "tests").rglob("*.py")):
+        text = path.read_text()
+        if path.stem in ("prose", "test_prose") or not prose.SHE.search(text):
+            continue
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in READ_TOKENS and prose.SHE.search(token.string):
+                found.append(f"{path.relative_to(root)}:{token.start[0]}: {token.string[:90]!r}")
     return found
 
 
@@ -211,6 +263,21 @@ def test_docstrings_begin_with_a_verb() -> None:
     """In each folder that has been cleaned; `Describes`, `Holds` and `Says that` are verbs for values and errors."""
     assert noun_phrases(ROOT) == []
     assert all((ROOT / folder).is_dir() for folder in WITH_VERBS)
+
+
+def test_each_docstring_begins_with_a_verb() -> None:
+    """In all packages: neither a clause, nor a name, nor a literal stands in front of it."""
+    assert without_verbs(ROOT) == []
+
+
+def test_no_sentence_of_a_docstring_begins_with_a_clause() -> None:
+    """Not the first one alone."""
+    assert clauses_in_docstrings(ROOT) == []
+
+
+def test_programs_are_it_in_tests() -> None:
+    """A test is read by those who change the program, too."""
+    assert she_in_tests(ROOT) == []
 
 
 # ------------------------------------------------------------------------------------------------ the rules can fail
@@ -307,6 +374,32 @@ def test_a_clause_at_the_beginning_is_found(tmp_path: Path) -> None:
     page += "- Who asks is told.\n\nWhat now? Whatever. Offers.\n"
     root = tree(tmp_path, GOOD, page=page)
     assert clauses_in_documents(root) == ["docs/page.rst: Of its parts two run.", "docs/page.rst: - Who asks is told."]
+
+
+@pytest.mark.parametrize(
+    "first", ["How many things there are", "It counts", "Helen counts", "`things` are counted", "/things: a number"]
+)
+def test_a_docstring_without_a_verb_is_found(tmp_path: Path, first: str) -> None:
+    """Be it a clause, a pronoun, a name or a literal; a verb with a comma or a full stop behind it is none of them."""
+    assert len(without_verbs(tree(tmp_path, f'"""{first}."""\n'))) == 1
+    for good in ("Count, and add.", "Count.", "Itemise them.", "Ends things: all."):
+        (tmp_path / "groundwork" / "things.py").write_text(f'"""{good}"""\n')
+        assert without_verbs(tmp_path) == []
+
+
+def test_a_clause_in_a_docstring_is_found(tmp_path: Path) -> None:
+    """In a later sentence, and over a break of lines; a question is none."""
+    root = tree(tmp_path, '"""Count things. Of\nthose two. Who asks?\n\nWhatever. What is left goes."""\n')
+    assert clauses_in_docstrings(root) == [
+        "groundwork/things.py:1: Of those two.", "groundwork/things.py:1: What is left goes.",
+    ]  # fmt: skip
+
+
+def test_she_is_found_in_tests(tmp_path: Path) -> None:
+    """In a comment, a text and a name."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_x.py").write_text('hers = 1  # her own\nsaid = "she runs"\nother = 2  # others\n')
+    assert [each.split(":")[1] for each in she_in_tests(tmp_path)] == ["1", "1", "2"]
 
 
 def test_a_long_sentence_is_found(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Command `equus policy`: check a policy file, show what it grants, and propose one for a folder of plugins."""
+"""Check a policy file, show what it grants, and propose one for a folder of plugins: `equus policy`."""
 
 from __future__ import annotations
 

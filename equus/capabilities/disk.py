@@ -46,7 +46,7 @@ def _plain(word: str) -> str:
 
 
 def mount_table(context: Context) -> dict[str, Mount]:
-    """Return the mounts by path: {path: Mount}. Of several on one path the last one is visible."""
+    """Return the mounts by path: {path: Mount}. The last one of several on one path is visible."""
     found = {}
     for line in context.read("/proc/self/mounts").splitlines()[:MOST_MOUNTS]:
         words = [_plain(word) for word in line.split(" ")]

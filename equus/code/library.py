@@ -200,7 +200,7 @@ class LibraryStore:
     def _write_files(self, checks: CheckSet, wanted: frozenset[str]) -> None:
         """Write the files that are not there yet, or not whole. Their names are durable when it returns.
 
-        What this process has written is looked for, and not read again.
+        A file that this process has written is looked for, and not read again.
         """
         if not is_there(self._objects):
             self._objects.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ class LibraryStore:
     def _set_aside(self) -> frozenset[str]:
         """Rename the current set to `previous`, and return the hashes of the files that must stay for it.
 
-        A set that can't be used takes no good one's place. What this process has written is not read again.
+        A set that can't be used takes no good one's place. A file that this process has written is not read again.
         """
         current, previous = self._folder / "current", self._folder / "previous"
         hashes, self._current = self._current, None  # until the next one is written, and if it can't be

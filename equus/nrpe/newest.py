@@ -44,7 +44,7 @@ class NewestResults:
     _newest: dict[str, _Newest] = field(factory=dict)
 
     def take(self, entry_id: str, blob: bytes) -> None:
-        """Keep a result. Those of entries that the schedule no longer has are forgotten when there are too many."""
+        """Keep a result. Results of entries that the schedule no longer has are forgotten when there are too many."""
         if len(blob) > MAX_DOCUMENT:
             status, text = UNKNOWN, f"the result has more than {MAX_DOCUMENT:,} bytes"
         else:

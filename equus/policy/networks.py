@@ -77,7 +77,7 @@ def parse_address(ip: str | Address) -> Address | None:
 def refusal(ip: str | Address, port: int | None, networks: Iterable[Network]) -> str | None:
     """Return a sentence if this address must not be reached, or None if the networks cover it.
 
-    Of an address that carries others for a tunnel each of them must be covered, beside the address itself.
+    If an address carries others for a tunnel, each of them must be covered, beside the address itself.
     """
     address = parse_address(ip)
     if address is None:

@@ -58,7 +58,7 @@ def _last(number: int) -> IPv4Address:
 def _of_local_use(number: int) -> list[IPv4Address]:
     """Return what each length of prefix would take out: which of them is in use can't be told from the address.
 
-    Those in 0.0.0.0/8 are left out, because no host has such an address.
+    Addresses in 0.0.0.0/8 are left out, because no host has such an address.
     """
     found = {_last(number), *(_split(number, length, low) for length, low in _SPLIT)}
     return sorted(one for one in found if one not in _THIS_NETWORK)

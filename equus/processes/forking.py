@@ -1,6 +1,6 @@
 """Run MODULE.main() in a process that forks often: `python -m equus.processes.forking MODULE ARGUMENTS`.
 
-What such a process has loaded is paid for in each fork, so it loads less (plain_attrs.py), and runs nothing in the
+Each fork costs more the more such a process has loaded, so it loads less (plain_attrs.py), and runs nothing in the
 child. Python's threading module registers a callback for each forked child, to reset its locks, and that alone makes
 the kernel copy 130 pages. These processes and their children have one thread each, so the module is loaded without its
 callback.

@@ -1,4 +1,4 @@
-"""Start-up steps that the sandbox's processes share: end with the parent, drop capabilities, receive descriptors.
+"""Take the steps with which the sandbox's processes start: end with the parent, drop capabilities, receive descriptors.
 
 Every function is safe between fork and exec in a single-threaded process; none of them logs.
 """

@@ -2,7 +2,7 @@
 
 A fork shares its parent's memory until one of the two writes to a page; then the kernel stops the writer and copies the
 page. A worker of Python writes to some 500 pages, the same ones each time, since to look at an object is to count a
-reference to it. Those faults are half of what a short check costs. A page that is pinned for I/O is never shared with a
+reference to it. Such faults are half of what a short check costs. A page that is pinned for I/O is never shared with a
 fork: the kernel copies it at once, in the fork itself. So the zygote finds the pages once, and registers them as
 buffers of an io_uring that never does any I/O.
 

@@ -99,7 +99,7 @@ class Secrets:
     def resolve(self, check: str, args: bytes) -> Resolved | str:
         """Return the arguments of a check with values for references, or a sentence if one of them can't be had.
 
-        Those of a schedule come again and again, and are decoded once.
+        The same arguments come again and again with a schedule, and are decoded once.
         """
         if b'"secret"' not in args:
             return Resolved(args)

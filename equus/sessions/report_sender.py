@@ -27,7 +27,7 @@ class ReportSender:
     def pump(self) -> None:
         """Send more, if a report is durable, the window has room, and Helen reads.
 
-        What is in memory is sent at once; what is not is read from the disk first.
+        A report in memory is sent at once; any other is read from the disk first.
         """
         while self._may_send():
             room = WINDOW - self._bytes_in_flight

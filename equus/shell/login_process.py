@@ -34,7 +34,7 @@ def start(
 
 
 class _AsUser:
-    """Takes the last steps of a child, between fork and exec. What Twisted calls `uid` here is the account."""
+    """Takes the last steps of a child, between fork and exec. Twisted calls the account `uid` here."""
 
     def _execChild(
         self, path: str, uid: Account, _gid: None, executable: str, arguments: Sequence[bytes],

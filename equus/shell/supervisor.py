@@ -99,7 +99,8 @@ def _serve(line: bytes, descriptor: int) -> None:
 def _limit() -> None:
     """Set what a login begins with: no core files, which would hold the host key, and no more open files than usual.
 
-    These are soft limits: a person may raise them, as after any login. What must hold is the unit's or a cgroup's.
+    These are soft limits: a person may raise them, as after any login. Limits that must hold belong to the unit or a
+    cgroup.
     """
     for kind, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, OPEN_FILES)):
         _, hard = resource.getrlimit(kind)

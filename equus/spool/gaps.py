@@ -65,7 +65,7 @@ class Gaps:
         return sum(gap.last - max(gap.first, first) for gap in self._all)
 
     def add(self, gap: Gap) -> None:
-        """Add a gap. Those inside it go; one that touches it and has the same reason is joined."""
+        """Add a gap. Gaps inside it go; one that touches it and has the same reason is joined."""
         kept = [other for other in self._all if not gap.first <= other.last <= gap.last]
         for other in kept:
             if other.last + 1 == gap.first and other.reason == gap.reason:

@@ -1,6 +1,6 @@
 """Keep results in memory when the disk of the spool fails, so that a host whose disk dies is not silent.
 
-It does what a Spool does, with a limit of its own. What it holds is lost when the agent ends. It has a new id, so
+It does what a Spool does, with a limit of its own. All that it holds is lost when the agent ends. It has a new id, so
 Helen takes its sequences for those of another spool; what waited in the old one goes along as far as it can be read.
 """
 

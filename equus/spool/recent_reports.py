@@ -1,7 +1,8 @@
 """Keep the newest reports in memory, so that a report that has just been written is sent without reading it again.
 
 Only reports that are durable, and that Helen has not acknowledged, are here: as long as Helen follows, that is what is
-in flight. What does not fit is on the disk, and is read from there: after a start, and once Helen has been away.
+in flight. A report that does not fit is on the disk, and is read from there: after a start, and once Helen has been
+away.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Mount:
 
 @frozen
 class Findings:
-    """Everything that one agent has found. `left_out` counts what could not be used."""
+    """Holds everything that one agent has found. `left_out` counts what could not be used."""
 
     listeners: tuple[Listener, ...] = ()
     mounts: tuple[Mount, ...] = ()

@@ -23,7 +23,7 @@ class NotDurable(Exception):
 
 
 class Commands:
-    """`when_evaluated(at)` returns a Deferred that fires once the record with this number is evaluated."""
+    """Takes commands of people. `when_evaluated(at)`: a Deferred that fires once record `at` is evaluated."""
 
     def __init__(self, reactor: Any, journal: Journal, when_evaluated: Callable[[int], Deferred[None]]) -> None:
         self._reactor = reactor

@@ -18,7 +18,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class StateError(Exception):
-    """Helen can't start on this state directory; the text is one sentence that says why and what to do."""
+    """Says that Helen can't start on this state directory; the text is one sentence with why, and what to do."""
 
 
 class StateLocked(StateError):
@@ -26,7 +26,7 @@ class StateLocked(StateError):
 
 
 class KeyExposed(StateError):
-    """Other users of the machine can read a private key."""
+    """Says that other users of the machine can read a private key."""
 
 
 class StateUnwritable(StateError):

@@ -36,7 +36,7 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def ends_at(self) -> float:
-        """Unix seconds at which every agent has answered or never will."""
+        """Return when every agent has answered or never will, in unix seconds."""
         return max(self.submitted, self.deadline or 0.0) + self.timeout
 
 

@@ -1,10 +1,10 @@
 """Reads a result's blob for the journal: the attributes of equus_protocol's ResultDocument, several times faster.
 
-Nearly all blobs are well-formed JSON of our own agents. Those are decoded once, in C (about 2 us instead of 20). Any
-other blob goes to `equus_protocol.results.parse`, and the answer of that function is the one that counts: a property
-test holds both to the same result. Documents are msgspec structs, not attrs classes, because making a frozen attrs
-object costs more than decoding does, and because the garbage collector need not visit them. Their fields follow from
-the table in equus_protocol.result_fields.
+Nearly all blobs are well-formed JSON of our own agents. Such blobs are decoded once, in C (about 2 us instead of 20).
+Any other blob goes to `equus_protocol.results.parse`, and the answer of that function is the one that counts: a
+property test holds both to the same result. Documents are msgspec structs, not attrs classes, because making a frozen
+attrs object costs more than decoding does, and because the garbage collector need not visit them. Their fields follow
+from the table in equus_protocol.result_fields.
 """
 
 from __future__ import annotations

@@ -49,12 +49,12 @@ class Intake:
 
     @property
     def backlog_bytes(self) -> int:
-        """The bytes that are queued or being written, and not delivered yet."""
+        """Return the bytes that are queued or being written, and not delivered yet."""
         return self.bytes_in - self.bytes_out
 
     @property
     def queued_bytes(self) -> int:
-        """The bytes that the writer thread has not taken yet."""
+        """Return the bytes that the writer thread has not taken yet."""
         return self.bytes_in - self.bytes_taken
 
     def __len__(self) -> int:

@@ -253,7 +253,7 @@ class Journal:
 
     @property
     def refused(self) -> int:
-        """How many results were dropped because their sequence can't be counted (below 1, or one hole too many)."""
+        """Return how many results were dropped for a sequence that can't be counted: below 1, or a hole too many."""
         return self._numbering.refused if self._numbering else 0
 
     @property

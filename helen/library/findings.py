@@ -13,7 +13,7 @@ ALL_FILES = ""  # the name under which a problem with the whole folder is kept
 
 
 class Findings:
-    """`problems`: by file name; ALL_FILES for the folder itself."""
+    """Holds what is wrong. `problems`: by file name; ALL_FILES for the folder itself."""
 
     log = Logger()
 

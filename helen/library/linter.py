@@ -59,7 +59,7 @@ class Verdict:
 
 
 class LintFailed(Exception):
-    """`equus lint` itself could not be run; nothing is known of the files."""
+    """Says that `equus lint` itself could not be run; nothing is known of the files."""
 
 
 class Linter:

@@ -1,6 +1,6 @@
 """Define one attempt to deliver a message: its input and two outcomes. A channel's file needs no more of Helen.
 
-Whatever a remote answers is made fit for a log and a terminal here.
+Each answer of a remote is made fit for a log and a terminal here.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _OUR_HEADERS = frozenset(("content-length", "content-type", "host", "transfer-en
 
 @frozen
 class HttpReceiver:
-    """`ca`: path of a PEM file with the authorities to trust instead of the system's."""
+    """Holds where to post to. `ca`: path of a PEM file with the authorities to trust instead of the system's."""
 
     url: Text
     headers: dict[str, Text] = field(factory=dict)

@@ -17,7 +17,7 @@ class NoSubmission(NotReported):
 
 
 class NotDeclared(NotReported):
-    """passive.toml declares no such check."""
+    """Says that passive.toml declares no such check."""
 
 
 class NotAllowed(NotReported):

@@ -33,7 +33,7 @@ from helen.pipeline.reports.sql_command import sql_command
 
 @click.group(context_settings={"help_option_names": ["--help"], "max_content_width": 100})
 def main() -> None:
-    """History on Spark: every result in a lake, and what the lake answers."""
+    """Keep the history on Spark: every result in a lake, and what the lake answers."""
 
 
 main.add_command(report)

@@ -55,8 +55,8 @@ def compact(
 
     Files that can't be read are left out, and named at the end. Raises LakeDamaged.
 
-    Of a day that goes on only the files that are new are put together: no row is written more than twice in a day. Of a
-    day that is over, as many as came for it late: file_runs.py says which.
+    Only the new files of a day that goes on are put together: no row is written more than twice in a day. For a day
+    that is over, as many are put together as came late: file_runs.py says which.
     """
     damage, today = Damage(), (now or datetime.now(UTC)).date()
     try:

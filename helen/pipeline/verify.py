@@ -1,7 +1,7 @@
 """Proves that the lake has every result of every segment once, and that all sums are those of the results.
 
-It reads what is there and nothing else: the list of segments with its checksums, the raw results, and the rollups. What
-is forgotten by now can't be looked at, and is left out. No Spark; memory is bounded by PART_ROWS.
+It reads what is there and nothing else: the list of segments with its checksums, the raw results, and the rollups.
+Results that are forgotten by now can't be looked at, and are left out. No Spark; memory is bounded by PART_ROWS.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def verify_days(lake: Lake, first: date = date.min, last: date = date.max) -> It
 
 
 def _unread(lake: Lake, day: date, error: BaseException) -> ProvedDay:
-    """Return a day with files that can't be read. Those of rollups are named by table, so that `mending` has it."""
+    """Return a day with files that can't be read. Files of rollups are named by table, so that `mending` has it."""
     named = {name: _bad_files(lake, name, day) for name in (RESULTS.name, *_tables(lake))}
     bad = {name: faults for name, faults in named.items() if faults}
     if not bad or RESULTS.name in bad:  # no rollup can be made of these results
@@ -227,7 +227,7 @@ def _same(column: str, one: Any, other: Any, row: dict[str, Any]) -> bool:
 def _size(column: str, row: dict[str, Any]) -> float:
     """Return what rounding is measured by: of a sum the sum of absolute values, at most, since they may cancel out.
 
-    What a counter gained may be a difference between values: those are exact to 1e-16 of them.
+    The gain of a counter may be a difference between values: values are exact to 1e-16 of themselves.
     """
     if column == "sum" and row["sumsq"] is not None:
         return float(np.sqrt(max(row["sumsq"], 0.0) * max(row["values"], 1)))

@@ -31,12 +31,15 @@ class OrderRefused(Exception):
 
 
 class NeedsSignature(OrderRefused):
-    """Helen does not hold the keys that agents want an order to be signed with."""
+    """Says that Helen does not hold the keys that agents want an order to be signed with."""
 
 
 @frozen
 class Code:
-    """Code that Helen is asked to sign. `on`: patterns of agents; `life`: seconds for which agents may be given it."""
+    """Holds code that Helen is asked to sign.
+
+    `on`: patterns of agents; `life`: seconds for which agents may be given it.
+    """
 
     check: str
     files: Mapping[str, bytes] = field(repr=False)

@@ -167,7 +167,10 @@ class Figures:
 
 @frozen
 class Weighed:
-    """`failed` is a sentence: no further result could make it good. `missing`: members that have not said enough."""
+    """Holds a verdict on a ring. `missing`: members that have not said enough.
+
+    `failed` is a sentence: no further result could make it good.
+    """
 
     failed: str | None
     is_complete: bool

@@ -1,8 +1,8 @@
 """Delivers check sets (manifest, files, `reload`) and schedules to agents, each told once and not again.
 
 Version 2 agents keep a schedule of their own; those of version 1 are asked by Helen's clock
-(helen/sessions/v1_scheduler.py). What is published is decided by helen/library/library.py, what runs where by
-helen/assignments/schedule.py; sockets belong to helen/sessions/connection.py.
+(helen/sessions/v1_scheduler.py). helen/library/library.py decides what is published, helen/assignments/schedule.py what
+runs where; sockets belong to helen/sessions/connection.py.
 """
 
 from __future__ import annotations

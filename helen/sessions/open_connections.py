@@ -36,9 +36,9 @@ class OpenConnections:
     """Keeps the set of open connections within its limits. `turned_away` counts the strangers that had to go for
     others.
 
-    Of one address `most` strangers may be open, of one network MAX_STRANGERS, and in both one more for each agent whose
-    last connection came from there. The one that has waited longest goes, not the one that comes: first those that have
-    said nothing.
+    From one address `most` strangers may be open, from one network MAX_STRANGERS, and in both one more for each agent
+    whose last connection came from there. The one that has waited longest goes, not the one that comes: first those
+    that have said nothing.
     """
 
     def __init__(self, most: int = MAX_OF_ADDRESS) -> None:

@@ -1,6 +1,6 @@
 """Holds every agent to its quotas (helen/quotas/quotas.py): sends it away for a while, counts it, has people told.
 
-What an agent may not send now it keeps: its spool is delayed, never lost. Others notice nothing.
+An agent keeps what it may not send now: its spool is delayed, never lost. Others notice nothing.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class TLSHub:
             self._epoll.unregister(self._knocking)
 
     def stopListening(self) -> Any:
-        """Close the port. Those who are connected stay, and the hub ends with the last of them."""
+        """Close the port. Connections that are open stay, and the hub ends with the last of them."""
         self.stopReading()
         self._is_stopped = True
         if self._rest is not None:
@@ -126,10 +126,10 @@ class TLSHub:
     def doRead(self) -> None:
         """Serve those that have bytes or room, until this turn's time is over.
 
-        Of those of whom something came now the one comes first that was served longest ago, and those that are heavy
-        wait, as do all that this turn has no time for: an agent that seldom says anything does not wait for a hundred
-        that always do. One of those that wait is served in each turn. While nobody floods, all that wait are served
-        before the kernel is asked again, which would cost a tenth of a result with a thousand agents.
+        Among those that sent something now, the one that was served longest ago comes first. Heavy ones wait, as do all
+        that this turn has no time for: an agent that seldom says anything does not wait for a hundred that always do.
+        One of those that wait is served in each turn. While nobody floods, all that wait are served before the kernel
+        is asked again, which would cost a tenth of a result with a thousand agents.
         """
         until = self._turns.begin()
         self._turn += 1
@@ -157,7 +157,7 @@ class TLSHub:
                 return
 
     def _look(self) -> None:
-        """Ask the kernel who has bytes or room. Of the time until the next look, looking takes a twentieth at most."""
+        """Ask the kernel who has bytes or room. A look takes a twentieth of the time until the next one at most."""
         began = self._steady()
         waiting, new = self._waiting, list[tuple[HubTransport, int]]()
         for descriptor, event in self._epoll.poll(0, EVENTS):

@@ -89,7 +89,7 @@ class V1Scheduler:
         return self._heap[0][0] if self._heap else None
 
     def run(self, now: float) -> None:
-        """Ask for all that is due. What was missed while the process or the clock stood still is passed over."""
+        """Ask for all that is due. Runs that were missed while the process or the clock stood still are passed over."""
         if now < self._ran_at - CLOCK_STEP:
             self._begin_anew(now)
         self._ran_at = now

@@ -26,7 +26,10 @@ SETTLE = ""  # in place of a window's id, which is never empty: the time has sto
 
 
 class ClockSteps(FleetStates):
-    """`lag`: seconds that planned windows are ahead of `clock`. `settles`: when they go by it again, unix seconds."""
+    """Follows steps of the clock. `lag`: seconds that planned windows are ahead of `clock`.
+
+    `settles`: when they go by it again, unix seconds.
+    """
 
     def __init__(self) -> None:
         super().__init__()

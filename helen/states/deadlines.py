@@ -15,7 +15,7 @@ _EDGE, _CHECK = 0, 1  # at equal times windows come first, so that a problem con
 
 
 class Deadlines:
-    """`next` is the time of the earliest entry, unix seconds; NEVER if there is none.
+    """Holds entries. `next` is the time of the earliest one, unix seconds; NEVER if there is none.
 
     `planned` has the time of the earliest entry of each check; NEVER: it has none and needs none.
     """

@@ -9,7 +9,10 @@ from helen.states.model import AWAY, DEPENDENCY, LINK, Hold, Key, Rule, State
 
 
 class Dependencies:
-    """`ignored` has, by check, the parents that would make a circle: both ends of one would be silent for ever."""
+    """Holds the parents of checks. `ignored` has, by check, those that would make a circle.
+
+    Both ends of a circle would be silent for ever.
+    """
 
     def __init__(self) -> None:
         self.ignored: dict[Key, tuple[str, ...]] = {}

@@ -41,7 +41,7 @@ MEASURED_LATER = AgentClock(is_new=True)  # the clock of an agent before its fir
 
 
 class Timeline(FleetTrials):
-    """`clock` is the latest time of all records: one that is a little earlier counts as if it came then.
+    """Judges records. `clock` is the latest time of all: one that is a little earlier counts as if it came then.
 
     A record that is earlier by more than BACK_SECONDS shows that Helen's clock was set back: the time goes with it.
     """

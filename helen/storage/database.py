@@ -49,7 +49,7 @@ class StoreFailed(Exception):
 
 
 class StoreOverloaded(StoreFailed):
-    """MAX_WAITING calls wait for the disk already."""
+    """Says that MAX_WAITING calls wait for the disk already."""
 
 
 class StoreClosed(StoreFailed):

@@ -33,7 +33,7 @@ class NotEnrolled(Exception):
 
 
 class UnknownAgent(Exception):
-    """There is no agent of this name."""
+    """Says that there is no agent of this name."""
 
 
 @attrs.frozen

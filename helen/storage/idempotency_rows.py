@@ -18,7 +18,7 @@ MOST_BODY = 32_768  # bytes of an answer that are kept; a certificate with its c
 
 
 class TooManyKeys(Exception):
-    """MOST keys of this caller are kept already; the text says when there is room."""
+    """Says that MOST keys of this caller are kept already; the text says when there is room."""
 
 
 @attrs.frozen

@@ -28,7 +28,7 @@ TOKEN_ID = 12  # letters of the secret that find its row: 72 bits, no two alike
 
 
 class UnknownToken(Exception):
-    """There is no token of this id."""
+    """Says that there is no token of this id."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a POST that is sent twice is done once, over broken connections and restarts, for a day.
+"""Does a POST once that is sent twice with one Idempotency-Key, over broken connections and restarts, for a day.
 
 The answer is kept before it is sent. A request that failed without doing anything frees its key; where it is unknown
 whether it was done (Helen was killed in the middle, or failed), the second try is told so rather than done again.

@@ -142,7 +142,7 @@ VERSION_1 = [
     case("§3 error takes the rest of the line", EQUUS, SAY_1, "< error the quick  brown fox ", "= CLOSED"),
     case("§3 Equus never says error", EQUUS, "x error internal", SAY_1, "x error internal"),
     case("§3 Equus has no last word", EQUUS, SAY_1, "<< frobnicate\\n", "! unknown-command", "x error unknown-command"),
-    case("§3 Helen hears no word of hers", HELEN, HELLO_1, "<< reload\\n", "! unknown-command"),
+    case("§3 Helen hears none of its own words", HELEN, HELLO_1, "<< reload\\n", "! unknown-command"),
     case("§3 Helen hears no check", HELEN, HELLO_1, "<< check a 1 2\\n{}\\n", "! unknown-command"),
     case("§3 Helen hears no error", HELEN, HELLO_1, "<< error x\\n", "! unknown-command"),
     case("§3 Equus hears no hello", EQUUS, SAY_1, "<< hello 1 kit\\n", "! unknown-command"),

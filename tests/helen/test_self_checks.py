@@ -42,7 +42,7 @@ def helen(tmp_path: Path) -> Iterator[Running]:
 def start_agent(helen: Running, folder: Path) -> Program:
     policy, secrets = folder / "policy.toml", folder / "secrets.toml"
     policy.write_text(f'[caps.unix]\npaths = ["{helen.state}/control.sock"]\n')
-    secrets.write_text(f'helen = "{(helen.state / "web.token").read_text().strip()}"\nwrong = "nothing of hers"\n')
+    secrets.write_text(f'helen = "{(helen.state / "web.token").read_text().strip()}"\nwrong = "nothing of its own"\n')
     for path in (policy, secrets):
         path.chmod(0o600)
     token = helen.client.post("/api/v1/tokens", {"agent": "web-1"})["token"]

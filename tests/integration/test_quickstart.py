@@ -50,7 +50,7 @@ def test_first_results_a_second_start_and_the_end(tmp_path: Path) -> None:
             if set(shown) == {"load", "memory", "uptime"}:
                 break
         assert shown[:3] == ["load", "memory", "uptime"], said
-        assert "Helen listens on localhost:" in said  # as she was asked to be called, and as her certificate says
+        assert "Helen listens on localhost:" in said  # as it was asked to be called, and as its certificate says
         second = quickstart(state)
         said, _ = second.communicate(timeout=60)
         assert second.returncode == 1

@@ -99,10 +99,10 @@ class Fleet:
 
     def leave_her(self, number: int, how: signal.Signals) -> float:
         """A Helen is killed or ended; return how long it takes until all of its agents report to others."""
-        hers, since, began = self.members(number), time.time(), time.monotonic()
-        self.moved[how] += len(hers)
+        members, since, began = self.members(number), time.time(), time.monotonic()
+        self.moved[how] += len(members)
         self.helens[number].signal(how)
-        self.wait_for_news(hers, since, [other for other in range(3) if other != number])
+        self.wait_for_news(members, since, [other for other in range(3) if other != number])
         return time.monotonic() - began
 
     def fill(self, number: int) -> None:

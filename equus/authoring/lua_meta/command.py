@@ -1,4 +1,4 @@
-"""Command `equus lua-meta`: definitions by which editors complete and type what checks use."""
+"""Writes, as `equus lua-meta`, definitions by which editors complete and type what checks use."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ENDS_SECONDS = 240.0  # after which an alert that isn't re-sent is over for Aler
 
 @frozen
 class Alertmanager(ChannelKind):
-    """`receiver.url` is where Alertmanager listens, without /api."""
+    """Holds the settings of a channel to Alertmanager, which listens at `receiver.url`, written without /api."""
 
     type_name: ClassVar[str] = "alertmanager"
     groups_itself: ClassVar[bool] = True

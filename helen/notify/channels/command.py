@@ -18,7 +18,7 @@ MAX_ARGUMENTS = 100
 
 @frozen
 class Command(ChannelKind):
-    """`environment` is added to the few variables that each program gets."""
+    """Holds the settings of a program. `environment` is added to the few variables that each one gets."""
 
     type_name: ClassVar[str] = "command"
     default_timeout: ClassVar[float] = 30.0

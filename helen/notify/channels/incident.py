@@ -22,7 +22,10 @@ URLS = {"pagerduty": "https://events.pagerduty.com/v2/enqueue", "opsgenie": "htt
 
 @frozen
 class Incident(ChannelKind):
-    """`key`: the routing key of PagerDuty, or the API key of Opsgenie; the URL of Splunk On-Call has it in itself."""
+    """Holds the settings of an incident service.
+
+    `key`: the routing key of PagerDuty, or the API key of Opsgenie; the URL of Splunk On-Call has it in itself.
+    """
 
     type_name: ClassVar[str] = "incident"
     one_alert: ClassVar[bool] = True

@@ -37,7 +37,10 @@ _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
 
 @frozen
 class Smtp(ChannelKind):
-    """`tls`: starttls, tls or none. `ca`: path of a PEM file with the authorities to trust instead of the system's."""
+    """Holds the settings of a mail server. `tls`: starttls, tls or none.
+
+    `ca`: path of a PEM file with the authorities to trust instead of the system's.
+    """
 
     type_name: ClassVar[str] = "smtp"
 

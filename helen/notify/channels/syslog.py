@@ -29,7 +29,10 @@ _ADDRESS = re.compile(r"(udp|tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,255
 
 @frozen
 class Syslog(ChannelKind):
-    """`via`: udp, tcp, tls or unix. `ca`: path of a PEM file with the authorities to trust instead of the system's."""
+    """Holds the settings of a syslog server. `via`: udp, tcp, tls or unix.
+
+    `ca`: path of a PEM file with the authorities to trust instead of the system's.
+    """
 
     type_name: ClassVar[str] = "syslog"
 

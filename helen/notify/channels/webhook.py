@@ -20,7 +20,7 @@ NEVER = "0001-01-01T00:00:00Z"  # Alertmanager's webhook writes this time for "n
 
 @frozen
 class Webhook(ChannelKind):
-    """`shape`: own, or alertmanager-v4, which is what Alertmanager posts to its webhooks."""
+    """Holds the settings of a webhook. `shape`: own, or alertmanager-v4, as Alertmanager posts to its webhooks."""
 
     type_name: ClassVar[str] = "webhook"
 

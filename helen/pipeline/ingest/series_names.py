@@ -64,7 +64,7 @@ class SeriesNames:
         return self._mapped[1]
 
     def _map(self, histories: Mapping[int, History]) -> pa.Table:
-        """Make the table anew. What couldn't be published stays unknown: the next attempt must publish it."""
+        """Make the table anew. A series that couldn't be published stays unknown: the next attempt must publish it."""
         checks, unnamed = dict(self._checks), dict(self._unnamed)
         rows: list[tuple[int, int, int, str]] = []
         for helen, history in histories.items():

@@ -216,8 +216,8 @@ class Lake:
     ) -> int:  # fmt: skip
         """Make staged files count, and `replaced` ones count no more, in one step. Returns the rows of the staged ones.
 
-        `fresh` says that these rows were not in the table before; `kept` ones are what stays of those replaced. Of the
-        staged files `adding` ones take the place of no row of their buckets. Raises OSError or DeltaError; then it is
+        `fresh` says that these rows were not in the table before; `kept` ones are what stays of those replaced. Staged
+        files that are `adding` take the place of no row of their buckets. Raises OSError or DeltaError; then it is
         unknown whether the entry was written, and `done` tells. Raises LakeDamaged if the lake was deleted meanwhile.
         """
         if self._lock is not None and not self._lock.is_in_place():

@@ -1,8 +1,8 @@
 """Reads and writes files of the lake, on a file system or in an object store.
 
-A place in an object store is a path like any other, `s3:/BUCKET/KEY`: pathlib folds the second slash of the URL. What
-works on names alone works on both. What touches files goes through here. A file system is asked to sync, and files are
-renamed there; a store has a file whole or not at all, and needs neither. stores.py opens them.
+A place in an object store is a path like any other, `s3:/BUCKET/KEY`: pathlib folds the second slash of the URL.
+Functions for names alone work on both. Each access to a file goes through this module. A file system is asked to sync,
+and files are renamed there; a store has a file whole or not at all, and needs neither. stores.py opens them.
 """
 
 from __future__ import annotations

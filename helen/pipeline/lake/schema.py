@@ -135,8 +135,8 @@ _FIGURES = [
 def rollup(level: Level) -> Table:
     """Return the table of a level.
 
-    Rows add up: a bucket may have several. Of levels that follow another one `version` says what of their source a row
-    has seen.
+    Rows add up: a bucket may have several. In levels that follow another one, `version` says which version of their
+    source a row has seen.
     """
     version = [] if level.source is None else [("version", pa.int64())]
     return _table(

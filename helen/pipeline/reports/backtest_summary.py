@@ -1,6 +1,6 @@
 """Adds up what a back-test gave: its report, and whether the recorded rules gave what Helen wrote at the time.
 
-Events are as many as there were changes, so Spark counts them. What comes to the driver is a row for each check id.
+Events are as many as there were changes, so Spark counts them. The driver gets a row for each check id.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes tables of the lake as plain files for other programs: Parquet or CSV, a folder for each table. No Spark.
 
-Only rows that count are written, each once, with the agent and the check id in front of the number of the series. What
-is written is of the version that each table has at the beginning. The target is a folder, or a place in an object
-store; `export.json` in it comes last: where it is, the export is whole.
+Only rows that count are written, each once, with the agent and the check id in front of the number of the series. Each
+table is written in the version that it has at the beginning. The target is a folder, or a place in an object store;
+`export.json` in it comes last: where it is, the export is whole.
 """
 
 from __future__ import annotations

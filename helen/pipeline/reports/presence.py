@@ -1,7 +1,7 @@
 """Tells when Helens were there: by the list of segments, which is kept for ever, and by recorded changes.
 
-A killed Helen was there until its last result. Of a lake that has no list yet (of an older version, before a writer has
-started) the results themselves are read.
+A killed Helen was there until its last result. If a lake has no list yet (one of an older version, before a writer has
+started), the results themselves are read.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Heard(Columns):
 def absences_for(heard: Heard, count: int, away: Mapping[int, Sequence[Span]], span: Span) -> Spans:
     """Return the times in which the Helen that had the agent of each check was away. The first one had it before, too.
 
-    Of a check that nobody has heard of, those in which no Helen ran.
+    For a check that nobody has heard of, they are the times in which no Helen ran.
     """
     of, begin, end = heard.of, np.maximum(heard.time, span[0]), np.full(len(heard), span[1])
     goes_on = of[1:] == of[:-1]

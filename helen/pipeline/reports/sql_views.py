@@ -1,6 +1,6 @@
 """Registers the tables as views for SQL: rollups with one row for each bucket, and one view for each kind of changes.
 
-A change's document is JSON. Of the kinds that Helen itself writes the fields that are asked for most are columns here;
+A change's document is JSON. For kinds that Helen itself writes, the fields that are asked for most are columns here;
 all others are in `document`, for `get_json_object`.
 """
 
@@ -50,7 +50,7 @@ def register(spark: SparkSession, lake: Lake) -> None:
 def view(spark: SparkSession, lake: Lake, name: str, files: list[File] | None = None) -> DataFrame:
     """Return the rows of a table that count, of these files or of all.
 
-    Of levels that follow another one few days have several rows of a bucket, and only these are grouped.
+    In levels that follow another one, few days have several rows of a bucket, and only these are grouped.
     """
     chosen, table, is_live = lake.files(name) if files is None else files, lake.tables[name], lake.is_live(name)
     if table.level is None or table.level.source is None or not is_live:

@@ -1,7 +1,7 @@
 """Carries the last value of a counter over the edge of its bucket, so that sums of `increase` are what it gained.
 
-A row of sums knows what a counter gained between its own first and last value. What it gained from the value before is
-a row of its own, with `increase` and `increase_s` alone: rows of one bucket add up. A value that comes late has a value
+A row of sums knows what a counter gained between its own first and last value. Its gain from the value before is a row
+of its own, with `increase` and `increase_s` alone: rows of one bucket add up. A value that comes late has a value
 before and one after it in the lake already, so the step between those two is taken back and given anew in two.
 """
 
@@ -113,7 +113,7 @@ class Counters:
     ) -> Steps:
         """Return the steps of counters of which the lake has later values, or values that aren't kept in memory.
 
-        Those that overlap are among them.
+        Steps that overlap are among them.
         """
         if not late:
             return {}

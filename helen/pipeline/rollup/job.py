@@ -1,8 +1,8 @@
 """Makes rows of rollups in Spark's workers: longer buckets from a finer table, and days put together.
 
 A dirty (series, bucket) is computed anew from everything that the source has of it. So a result that comes seven days
-late costs one hour and one day of one series, and doing it twice changes nothing. What an older file has of such a
-bucket is taken out of it in the same entry of the log: each row of a file that counts counts.
+late costs one hour and one day of one series, and doing it twice changes nothing. Rows of such a bucket in an older
+file are taken out of it in the same entry of the log: each row of a file that counts counts.
 
 A task has a range of series, reads the rows that the lake holds of them, and writes files. arrow.py has the arithmetic,
 following.py says which buckets are dirty.

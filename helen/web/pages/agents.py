@@ -164,7 +164,7 @@ class LinkHistory:
 async def link_history(parts: WebParts, name: str, is_up: bool, now: float) -> LinkHistory:
     """Return the link of an agent in the last 30 days, by the changes that were written. Raises Problem.
 
-    `now`: unix seconds. Of a history that takes too long to read, the newest days are left out, as not known.
+    `now`: unix seconds. If the history takes too long to read, its newest days are left out, as not known.
     """
     steps, after, known, until = list[tuple[float, str]](), None, now, now
     for _ in range(MOST_READS):

@@ -1,8 +1,8 @@
 """Makes the Jinja2 environment of pages: templates beside this file, and the filters that they write values with.
 
-All text is escaped by default: summaries, names and errors come from agents. What is not printable is shown as an
-escape, so that it turns no line around, and a text that is copied from a page into a terminal does nothing there; a
-value that a script or a form gives back goes in whole, by the filter `e`. Times are written in UTC, as `<time>`
+All text is escaped by default: summaries, names and errors come from agents. A character that is not printable is shown
+as an escape, so that it turns no line around, and a text that is copied from a page into a terminal does nothing there;
+a value that a script or a form gives back goes in whole, by the filter `e`. Times are written in UTC, as `<time>`
 elements; static/time.js writes them in the reader's zone.
 """
 

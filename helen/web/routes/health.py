@@ -1,4 +1,4 @@
-"""/livez, /readyz: whether this process answers, and whether Helen can take results; why not, if it can't.
+"""Tells at /livez and /readyz whether this process answers, and whether Helen can take results; why not, if it can't.
 
 They are open to all, without a token: so a stranger hears which part is in trouble, and no more. Sentences, which may
 name folders and files, are for callers that may read the API.

@@ -1,4 +1,4 @@
-"""/metrics: the figures of Helen and its fleet for Prometheus; /metrics/checks: metrics of checks that entries export.
+"""Serves /metrics, the figures of Helen and its fleet for Prometheus, and /metrics/checks, those of checks.
 
 helen/web/figures/metric_families.py names the figures, exported_families.py beside it makes those of checks, and
 exposition.py has the format.

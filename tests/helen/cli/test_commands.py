@@ -237,7 +237,7 @@ def test_forget(helen: Shell, tmp_path: Path) -> None:
     assert helen.json("agents", "forget", "web-7") == {"forgotten": ["web-7"]}
 
 
-# ---------------------------------------------------------------------------------------------- what she knows
+# ---------------------------------------------------------------------------------------------- what it knows
 
 
 def test_agents(helen: Shell) -> None:

@@ -141,18 +141,18 @@ def test_drained(fleet: Fleet) -> None:
     """`helen drain` empties a Helen, with every result; it is not ready before that is undone, and misses nobody."""
     first, since = fleet.helens[0], time.time()
     fleet.fill(0)
-    hers = fleet.members(0)
+    members = fleet.members(0)
     shown = json.loads(helen(first, "drain", "--dry-run", "--output", "json").stdout)
     assert (sorted(shown["others"]), shown["phase"]) == (sorted(fleet.ports[1:]), "off")
     done = helen(first, "drain", "--over", "2s")
     assert (done.exit_code, "This Helen is drained. Agents here: 0" in done.stdout) == (0, True), done.output
     assert "drained" in ready(first)
-    fleet.wait_for_news(hers, since, (1, 2))
+    fleet.wait_for_news(members, since, (1, 2))
     assert fleet.members(0) == set()
     assert helen(first, "drain", "--undo").exit_code == 0
     assert ready(first) == ""
     assert check_together([each.state for each in fleet.helens]).problems == ()
-    wait_until(lambda: not first.client.get(f"/api/v1/states?agent={min(hers)}")["states"], "rest", PATIENCE)
+    wait_until(lambda: not first.client.get(f"/api/v1/states?agent={min(members)}")["states"], "rest", PATIENCE)
 
 
 def state_of(fleet: Fleet, name: str, numbers: Iterable[int] = (0, 1)) -> Any:
@@ -241,7 +241,7 @@ def test_each_is_killed_stopped_and_restarted_in_turn(fleet: Fleet) -> None:
     for turn in range(3 * ROUNDS):
         number, following, last = (each % 3 for each in range(turn, turn + 3))
         began = time.monotonic()
-        fleet.wait_for(following)  # she was ended in the turn before
+        fleet.wait_for(following)  # it was ended in the turn before
         fleet.fill(number)
         took[f"{turn}: h{number} stopped"] = stop_her_and_try_a_broker(fleet, number)
         fleet.fill(following)
@@ -270,13 +270,13 @@ def test_each_is_killed_stopped_and_restarted_in_turn(fleet: Fleet) -> None:
 
 def stop_her_and_try_a_broker(fleet: Fleet, number: int) -> float:
     """While a Helen stands still, a broker goes through everything."""
-    hers, since, began = fleet.members(number), time.time(), time.monotonic()
-    fleet.moved[signal.SIGSTOP] += len(hers)
+    members, since, began = fleet.members(number), time.time(), time.monotonic()
+    fleet.moved[signal.SIGSTOP] += len(members)
     others = [other for other in range(3) if other != number]
     took: list[float] = []
 
     def listen() -> None:
-        fleet.wait_for_news(hers, since, others)
+        fleet.wait_for_news(members, since, others)
         took.append(time.monotonic() - began)
 
     fleet.helens[number].signal(signal.SIGSTOP)

@@ -225,7 +225,7 @@ def test_a_refusal_uses_up_no_token(stage: Any) -> None:
 
 
 def test_a_key_that_is_known(stage: Any) -> None:
-    """One key, one certificate: nobody enrols with a key that another agent, or he himself, enrolled with."""
+    """One key, one certificate: nobody enrols with a key that another agent, or the same one, enrolled with."""
     agent = stage.enrol("web-1")
     for name in ("web-2", "web-1"):
         with pytest.raises(NotEnrolled, match="each one needs a new key"):

@@ -35,7 +35,7 @@ PLAIN_KILLS = (
     "begun:2", "committed:2", "segments-published:1", "segments-published:2",
 )  # fmt: skip
 SPARK_KILL = "m5-published:2"
-# Where Helen dies (a step of her journal, the how-manieth time), and where the pipeline dies after her.
+# Where Helen dies (a step of its journal, the how-manieth time), and where the pipeline dies after it.
 # Of a segment that is there the first: a busy machine writes thirty groups before it seals one.
 BOTH_KILLS = (("segment-renamed>wal-written", 30, "written:1"), ("segment-renamed", 2, "m5-published:1"),
               ("changes-renamed", 1, "results-published:1"))  # fmt: skip
@@ -200,7 +200,7 @@ def test_helen_and_the_pipeline_die_in_turn(plainly: Any, tmp_path: Path) -> Non
         assert subprocess.run(words, stdout=subprocess.DEVNULL, check=False, timeout=60).returncode == -signal.SIGKILL
         assert plainly(lake, state, kill) == -signal.SIGKILL
     journal = Journal(state / "journal", state / "history", lambda call, *rest: call(*rest), id, id)
-    journal.open()  # as at her next start: what was acknowledged and in no segment yet is sealed
+    journal.open()  # as at its next start: what was acknowledged and in no segment yet is sealed
     journal.close()
     assert plainly(lake, state, "") == 0
     for kind, table in (("seg", "results"), ("chg", "changes")):

@@ -350,7 +350,7 @@ table("one that begins later", """
     50   critical           | -> critical; hold problem critical: downtime d
 """, c=ONE)  # fmt: skip
 
-table("one that ended while Helen was down is told of at her start", """
+table("one that ended while Helen was down is told of at its start", """
     0    ok                 | -> ok
     50   downtime id=d until=500 |
     60   critical           | -> critical; hold problem critical: downtime d
@@ -618,7 +618,7 @@ table("the next result may be expected sooner, or later, than by the rule; then 
     810  ok                 | -> ok; notify recovery ok
 """, c=OUTSIDE)  # fmt: skip
 
-table("what was expected while Helen was away is expected from her start on", """
+table("what was expected while Helen was away is expected from its start on", """
     0    ok                 | -> ok
     0    expect within=50   |
     500  helen_start        |

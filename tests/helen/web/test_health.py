@@ -170,7 +170,7 @@ def test_a_helen_that_stops_is_not_ready(tmp_path: Path) -> None:
     """503 with a reason while agents are told to go, if it is quick enough to be asked; never a wrong `pass`."""
     helen = Running(tmp_path).up()
     try:
-        wait_until(lambda: ask(helen, "GET", "/readyz").json["status"] in ("pass", "warn"), "word that she is ready")
+        wait_until(lambda: ask(helen, "GET", "/readyz").json["status"] in ("pass", "warn"), "word that it is ready")
         helen.signal(signal.SIGTERM)
         assert helen.program.wait() == 0
     finally:

@@ -20,6 +20,7 @@ from helen.pipeline.file_runs import worth_rewriting
 from helen.pipeline.lake.answer_folders import sweep_folders
 from helen.pipeline.lake.damaged_files import Damage
 from helen.pipeline.lake.errors import LakeDamaged, PipelineError
+from helen.pipeline.lake.kept_days import EXPIRED, kept_from
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import LATEST_DAYS, LEVELS, Levels, least_days
 from helen.pipeline.lake.log_entries import File
@@ -162,16 +163,22 @@ def condensed(rows: DataFrame, table: Table, is_live: bool = True) -> DataFrame:
 
 
 def expire(lake: Lake, today: date, keep: Keep = KEEP) -> dict[str, int]:
-    """Take whole days out of the tables. Returns how many files went, by table. Raises PipelineError."""
+    """Take whole days out of the tables. Returns how many files went, by table. Raises PipelineError.
+
+    Files that a longer level has not seen stay until it has: late results of such a day are in its sums, too.
+    """
     check_keep(keep, lake.levels)
     gone = {}
     for name, days in keep.items():
         if days is None:
             continue
         with lake.turn:
-            old = [f for f in lake.files(name) if f.day is not None and f.day < today - timedelta(days=days)]
+            since = max(kept_from(lake, name), today - timedelta(days=days))
+            old = [file for file in lake.files(name) if file.day is not None and file.day < since]
+            level = lake.tables[name].level
+            old = [file for file in old if level is None or not is_unseen(lake, level, file)]
             if old:
-                lake.publish(name, [], {}, old)
+                lake.publish(name, [], {EXPIRED: since.toordinal()}, old)
         gone[name] = len(old)
     return gone
 

@@ -18,6 +18,7 @@ from groundwork.counts import count
 from helen.pipeline.ingest.taken import NEEDED, grouped
 from helen.pipeline.lake.damaged_files import unreadable
 from helen.pipeline.lake.errors import OutOfResources
+from helen.pipeline.lake.kept_days import kept_from, oldest_day
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, between, held, read
 from helen.pipeline.lake.levels import D1, LATEST_DAYS, derived
@@ -63,7 +64,7 @@ def verify_segments(lake: Lake) -> list[str]:
     if bad:
         return faults
     listed, found = _listed(lake), _found(lake)
-    oldest = min((file.day for file in lake.files(RESULTS.name) if file.day is not None), default=None)
+    oldest = oldest_day(lake, RESULTS.name)
     faults = [
         f"segment {segment} of Helen {helen}: {text}" for (helen, segment), text in _compared(listed, found, oldest)
     ]
@@ -126,6 +127,7 @@ def _found(lake: Lake) -> dict[Place, tuple[int, int]]:
 
 def verify_days(lake: Lake, first: date = date.min, last: date = date.max) -> Iterator[ProvedDay]:
     """Yield each day of these of which results are kept, with what the rollups have of it."""
+    first = max(first, kept_from(lake, RESULTS.name))
     days = sorted({file.day for file in lake.files(RESULTS.name, (first, last)) if file.day is not None})
     for day in days:
         try:

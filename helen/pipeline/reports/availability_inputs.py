@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from helen.pipeline.lake.kept_days import oldest_day
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, batches, between, held, instant, read
 from helen.pipeline.lake.local_days import MICROS, Day, date_of
@@ -27,7 +28,7 @@ from helen.pipeline.lake.recorded_changes import FLEET_KINDS, TRANSITION
 from helen.pipeline.lake.schema import ASKED, CHANGES, HELENS, RESULTS, SUMS
 from helen.pipeline.reports.check_columns import KNOWN_REASONS, Checks, Runs, Spans, begins_anew, has_rows
 from helen.pipeline.reports.downtimes import Span, away, downtimes
-from helen.pipeline.reports.forgotten_results import oldest_day, sums_as_results
+from helen.pipeline.reports.forgotten_results import sums_as_results
 from helen.pipeline.reports.presence import Heard, Presence, absences_for
 from helen.pipeline.reports.transitions import CONFIRMED, Transitions
 from helen.pipeline.rollup.segment_rows import micros
@@ -196,8 +197,8 @@ def plan(
     until = date_of(end) + timedelta(days=1)
     # Changes of the day after, too: a Helen that was away at midnight says so when it comes back.
     changes_in = changes_for(lake, begin, until)
-    results = lake.files(RESULTS.name, (date_of(begin) - LOOK_BACK, until))
     oldest = oldest_day(lake, RESULTS.name) or date.max
+    results = lake.files(RESULTS.name, (max(date_of(begin) - LOOK_BACK, oldest), until))
     forgotten = (date_of(begin) - LOOK_BACK, min(oldest - timedelta(days=1), until))
     sums = held(lake, SUMS.name, lake.files(SUMS.name, forgotten)) if forgotten[0] <= forgotten[1] else []
     count = max(at_least, -(-sum(file.rows for file in results) // ROWS_PER_PART))

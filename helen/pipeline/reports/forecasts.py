@@ -18,12 +18,12 @@ from attrs import frozen
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from helen.pipeline.lake.kept_days import oldest_day
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import H1
 from helen.pipeline.lake.local_days import MICROS, Day, date_of
 from helen.pipeline.lake.schema import CHECK, COUNTER, ddl
 from helen.pipeline.reports.answer_files import PIECE_ROWS, AnswerRows, answer
-from helen.pipeline.reports.forgotten_results import oldest_day
 from helen.pipeline.reports.report_formats import Report, Row, line
 from helen.pipeline.reports.sql_views import view
 from helen.pipeline.reports.trends import limit_of, reach, strange, thinned, trend

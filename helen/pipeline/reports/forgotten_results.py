@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
+from helen.pipeline.lake.kept_days import oldest_day
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import between, read
 from helen.pipeline.lake.local_days import Day, date_of
@@ -17,11 +17,6 @@ from helen.pipeline.rollup.segment_rows import micros
 
 _WORST = (0, 1, 3, 2)  # statuses from the best one to the worst
 Array = Any  # of numpy
-
-
-def oldest_day(lake: Lake, table: str) -> date | None:
-    """Return the first UTC day of which a table keeps anything; None if it is empty."""
-    return min((file.day for file in lake.files(table) if file.day is not None), default=None)
 
 
 def note_on(lake: Lake, days: Sequence[Day]) -> list[str]:

@@ -71,10 +71,13 @@ class Adding:
 NOWHERE = Adding()
 
 
-def choose(level: Level, fresh: Sequence[File], newest: int, old: Sequence[File]) -> Adding:
+def choose(
+    level: Level, fresh: Sequence[File], newest: int, old: Sequence[File], since: date = date.min
+) -> Adding:  # fmt: skip
     """Return where new files of a source are only added to a level, whose files of the same days are `old`.
 
-    `newest` is the highest time in the source. The two newest buckets are made anew: they still go on.
+    `newest` is the highest time in the source. The two newest buckets are made anew: they still go on. Rows of days
+    before `since` are added in any case, because the source has forgotten what else those days had.
     """
     adds: dict[date, list[bool]] = defaultdict(list)
     for file in fresh:
@@ -86,6 +89,10 @@ def choose(level: Level, fresh: Sequence[File], newest: int, old: Sequence[File]
     for day in sorted(adds):
         begin = (day - _EPOCH).days * DAY
         end = begin + max(DAY, level.step)
+        if day < since:
+            spans.append((begin, end))
+            days.add(day)
+            continue
         if not all(adds[day]) or there[day] < max(1, ADD_FROM) or begin >= behind:
             continue
         spans.append((begin, min(end, behind)))

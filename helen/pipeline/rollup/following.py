@@ -1,9 +1,9 @@
 """Brings each level of the rollups up to its source: `cascade` makes the buckets anew that new rows have touched.
 
 A level notes in each entry of its log how far it has seen its source. Replaced rows leave the files that count in the
-same entry, so anybody's sum is right; late rows of a large day are only added (adding.py). A file of the level that
-can't be read is no reason to stop: its day is made anew as a whole, as long as the source has it. A level of an older
-format is brought up once all of its rows count.
+same entry, so anybody's sum is right; late rows of a large day are only added (adding.py), and so are those of a day
+that the source has forgotten. A file of the level that can't be read is no reason to stop: its day is made anew as a
+whole, as long as the source has it. A level of an older format is brought up once all of its rows count.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from helen.pipeline.lake.damaged_files import Damage, unreadable
 from helen.pipeline.lake.delta_log import note_format
+from helen.pipeline.lake.kept_days import kept_from
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import held, may_repeat
 from helen.pipeline.lake.levels import Level, derived
@@ -83,7 +84,7 @@ def _is_ready(lake: Lake, level: Level) -> bool:
 class _Step:
     """Holds what a level has to do for new files of its source: `near` ones share buckets with them, as `old` do.
 
-    `newest` is the highest time that the source has.
+    `newest` is the highest time that the source has. It keeps the days from `since` on.
     """
 
     spark: SparkSession
@@ -95,13 +96,14 @@ class _Step:
     near: Sequence[File]
     old: Sequence[File]
     newest: int
+    since: date
 
     def make(self, sound: Sequence[File], lost: Collection[date] = ()) -> Made:
         """Stage the level's rows from these files of its source; of days that are lost everything is made anew."""
         paths = {file.path for file in sound}
         new = [file for file in self.near if file.path in paths and (file in self.fresh or self._begins(file) in lost)]
         old = [file for file in self.old if file.day not in lost]
-        adding = choose(self.level, self.fresh, self.newest, old)
+        adding = choose(self.level, self.fresh, self.newest, old, self.since)
         return make(self.spark, self.lake, self.source, self.level.name, sound, new, self.version, old, adding)
 
     def make_sound(self, damage: Damage) -> Made:
@@ -112,11 +114,13 @@ class _Step:
     def make_anew(self, damage: Damage, say: Say) -> tuple[Made, set[date]] | None:
         """Do it where files of the level itself can't be read: their days are made anew, and returned.
 
-        None if the source can't be read there either; then both are noted, and nothing is done.
+        None if the source can't be read there either, or keeps such a day no more; then both are noted, and nothing is
+        done.
         """
         bad = [file for file in self.old if unreadable(self.lake, self.level.name, file) is not None]
         days, sound = {file.day for file in bad if file.day is not None}, self._sound()
-        if {self._begins(file) for file in self.near if file not in sound} & days:
+        lost = {self._begins(file) for file in self.near if file not in sound}
+        if any(day in lost or day < self.since for day in days):
             damage.note(self.lake, self.level.name, bad)
             return None
         for day in sorted(days):
@@ -151,7 +155,10 @@ def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: 
     assert level.source is not None
     with lake.turn:
         done, files = lake.done(level.name, f"cascade:{level.source}"), lake.files(level.source)
+        since = kept_from(lake, level.source)
+    # Of a day that the source has forgotten in part nothing can be made anew.
     fresh = [file for file in files if file.fresh and file.version + 1 > done]
+    fresh = [file for file in fresh if file.adds or level.days_near(file.day or date.min)[0] >= since]
     if not fresh:
         return 0
     days = {near for file in fresh if file.day is not None for near in level.days_near(file.day)}
@@ -159,7 +166,7 @@ def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: 
     with lake.turn:
         old = [file for file in lake.files(level.name) if file.day in begins]
     version, near = max(file.version for file in fresh) + 1, [file for file in files if file.day in days]
-    step = _Step(spark, lake, level, level.source, version, fresh, near, old, _newest(lake, level.source, files))
+    step = _Step(spark, lake, level, level.source, version, fresh, near, old, _newest(lake, level.source, files), since)
     try:
         return step.publish(step.make_sound(damage), set())
     except Exception:

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from helen.pipeline.engine import run_parts
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import PipelineError
+from helen.pipeline.lake.kept_days import kept_from, oldest_day
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, between, held, read
 from helen.pipeline.lake.levels import Level
@@ -109,7 +110,8 @@ def sum_again(spark: SparkSession, lake: Lake, day: date) -> int:
 
 def days_behind(lake: Lake, days: Sequence[date]) -> list[date]:
     """Return the days behind these into which their counters are carried, as far as there are results."""
-    kept = {file.day for file in lake.files(RESULTS.name)}
+    since = kept_from(lake, RESULTS.name)
+    kept = {file.day for file in lake.files(RESULTS.name) if file.day is not None and file.day >= since}
     behind = {day + timedelta(days=number) for day in days for number in range(1, DAYS.days + 1)} - {*days}
     return sorted(day for day in behind if day in kept)
 
@@ -127,7 +129,7 @@ def check_even(lake: Lake) -> None:
 
 def check_kept(lake: Lake, source: str, days: Sequence[date]) -> None:
     """Raise PipelineError if days are older than what a table keeps: they would be replaced by nothing."""
-    oldest = min((file.day for file in lake.files(source) if file.day is not None), default=None)
+    oldest = oldest_day(lake, source)
     if oldest is None or days[0] < oldest:
         since = "nothing" if oldest is None else f"nothing before {oldest}"
         raise PipelineError(f"{source} has {since} any more, so {days[0]} can't be made anew: choose later days.")

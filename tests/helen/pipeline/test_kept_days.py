@@ -1,0 +1,152 @@
+"""Results of days that a table has forgotten: they are added to the sums of those days, which nothing makes anew."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plainly import PlainBatch, sink_of
+
+from helen.pipeline.ingest.quarantine import readmit, set_aside
+from helen.pipeline.lake.errors import BadSegment, LakeDamaged, PipelineError
+from helen.pipeline.lake.kept_days import kept_from, oldest_day
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.levels import D1, H1, LEVELS
+from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.log_entries import File
+from helen.pipeline.rollup.adding import choose
+from helen.pipeline.rollup.following import cascade
+from helen.pipeline.rollup.rebuild import check_kept, days_behind
+from helen.pipeline.upkeep import compact, expire
+from helen.pipeline.verify import verify_days, verify_segments
+
+T = 1_790_035_200  # 2026-09-22 00:00:00 UTC
+DAY, FIRST = 86_400, date(2026, 9, 22)
+KEEP = {"results": 30, "m5": 90, "h1": 400}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path / "lake")
+
+
+def some(history: Any, begin: float, count: int) -> None:
+    """A segment of one check, a result each minute, with a gauge and a counter."""
+    history.segment(*(
+        history.result("web1/net", begin + n * 60, "critical" if n % 3 else "ok",
+                       metrics=[{"name": "load", "value": float(n)},
+                                {"name": "sent", "value": n * 5.0, "kind": "counter"}])
+        for n in range(count)
+    ))  # fmt: skip
+
+
+def sums(lake: Lake, level: str) -> tuple[int, int, float]:
+    """The results, those that were critical, and the sum of the gauge."""
+    rows = lake.rows(level)
+    checks = [row for row in rows if row["metric"] == ""]
+    load = sum(row["sum"] for row in rows if row["metric"] == "load")
+    return sum(row["n"] for row in checks), sum(row["critical"] for row in checks), load
+
+
+def follow(lake: Lake) -> None:
+    cascade(None, lake)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("days", [40, 100, 500])
+def test_a_segment_that_is_readmitted_when_its_day_is_forgotten(lake: Lake, history: Any, days: int) -> None:
+    """Whichever tables have forgotten the day, no level that has it loses what it had: twice, and with newer days."""
+    for number in range(4):
+        some(history, T + number * 600, 10)
+    paths = [history.segments / f"seg-0000000{number}.parquet" for number in (2, 3)]
+    whole = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.write_bytes(b"cut")
+    sink = sink_of(lake, history.state)
+    for number in (2, 3):
+        with pytest.raises(BadSegment) as told:
+            sink.take(PlainBatch(sink, 9))
+        sink.caps = {(0, "seg"): number - 1}
+        sink.take(PlainBatch(sink, number - 1))
+        sink.caps = {}
+        set_aside(lake, sink, told.value)
+    sink.take(PlainBatch(sink, 9))
+    follow(lake)
+    assert [sums(lake, level)[0] for level in LEVELS] == [20, 20, 20]
+    some(history, T + days * DAY, 5)
+    sink.take(PlainBatch(sink, 9))
+    follow(lake)
+    expire(lake, FIRST + timedelta(days=days), KEEP)
+    for number, path in enumerate(paths):
+        path.write_bytes(whole[number])
+        assert readmit(lake, sink)[0].endswith("taken in")
+        expire(lake, FIRST + timedelta(days=days), KEEP)  # the upkeep of a run that begins now
+        follow(lake)
+        if days < KEEP["h1"]:
+            assert sums(lake, "h1") == sums(lake, "d1")
+        assert sums(lake, "d1")[0] == 25 + 10 * (number + 1)
+        assert [each.faults for each in verify_days(lake)] == [[]]
+        assert verify_segments(lake) == []
+    compact(None, lake, all_days=True)  # type: ignore[arg-type]
+    assert sums(lake, "d1") == (45, 27, 4 * 45.0 + 10.0)
+    expire(lake, FIRST + timedelta(days=days), KEEP)
+    gone = {name for name, kept in KEEP.items() if kept < days}
+    assert {name for name in KEEP if not lake.files(name, (FIRST, FIRST))} == gone
+    lake.unlock()
+
+
+def test_days_from_which_a_table_keeps_all(lake: Lake, history: Any, take_in: Any) -> None:
+    """What retention took out is known after a start, too; rows that come later don't make a day whole, and are no
+    reason to make one anew. A longer retention brings nothing back."""
+    some(history, T, 10)
+    some(history, T + 50 * DAY, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    assert (kept_from(lake, "results"), oldest_day(lake, "results")) == (date.min, FIRST)
+    expire(lake, FIRST + timedelta(days=60), {"results": 30})
+    expire(lake, FIRST + timedelta(days=61), {"results": 40})
+    lake.unlock()
+    some(history, T + 600, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    assert len(lake.files("results", (FIRST, FIRST))) == 1
+    assert kept_from(lake, "results") == FIRST + timedelta(days=30)
+    assert oldest_day(lake, "results") == FIRST + timedelta(days=50)
+    with pytest.raises(PipelineError, match="results has nothing before 2026-11-11 any more"):
+        check_kept(lake, "results", [FIRST])
+    assert days_behind(lake, [FIRST - timedelta(days=1)]) == []
+    expire(lake, FIRST + timedelta(days=61), {"results": 90})
+    assert len(lake.files("results")) == 1
+    lake.unlock()
+
+
+@pytest.mark.parametrize("level", [H1, D1])
+@pytest.mark.parametrize(("rows", "newest"), [(0, 9 * DAY), (100, 9 * DAY), (100, 0), (30_000, 60)])
+def test_rows_of_a_forgotten_day_are_added(level: Any, rows: int, newest: int) -> None:
+    """Few or many, and where nothing newer is known."""
+    fresh = [File("new", 1, 5, FIRST, 7, True, {}, {}, True)]
+    old = [File("old", 1, rows, FIRST, 3, True, {}, {})] if rows else []
+    found = choose(level, fresh, (T + newest) * MICROS, old, FIRST + timedelta(days=1))
+    assert (found.spans, found.days) == (((T * MICROS, (T + DAY) * MICROS),), {FIRST})
+
+
+def test_a_damaged_file_of_a_forgotten_day_is_not_made_anew(lake: Lake, history: Any, take_in: Any) -> None:
+    """It is named, and its day stays as it is: the source has no more than what came last."""
+    some(history, T, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    follow(lake)
+    expire(lake, FIRST + timedelta(days=100), KEEP)
+    (file,) = lake.files("h1")
+    lake.path("h1").joinpath(file.path).write_bytes(b"cut")
+    lake.unlock()
+    some(history, T + 600, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    with pytest.raises(LakeDamaged, match=Path(file.path).name):  # h1 got the rows; its day can't be read for d1
+        follow(lake)
+    assert sum(each.rows for each in lake.files("h1")) == 2 * file.rows
+    assert file.path in {each.path for each in lake.files("h1")}
+    assert sums(lake, "d1")[0] == 10
+    lake.unlock()

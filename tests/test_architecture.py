@@ -67,7 +67,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
      "helen.processor_wait",
      "helen.arrow_memory", "helen.files", "helen.states", "helen.rollout", "helen.journal", "helen.quotas"),
     # the history on Spark: nothing of the server but its judgement
-    ("helen.pipeline.progress", "helen.pipeline.workers", "helen.pipeline.worker_memory"),
+    ("helen.pipeline.memory_pools", "helen.pipeline.progress", "helen.pipeline.workers",
+     "helen.pipeline.worker_memory"),
     ("helen.pipeline.lake",),
     ("helen.pipeline.engine", "helen.pipeline.file_runs", "helen.pipeline.java", "helen.pipeline.java_banners"),
     ("helen.pipeline.rollup",),

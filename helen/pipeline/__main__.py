@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
+from helen.pipeline import memory_pools
+
+memory_pools.choose(os.environ)
 try:
     from helen.pipeline.commands import main
 except ModuleNotFoundError as error:

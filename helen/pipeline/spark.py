@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from helen.pipeline.ingest.source import HelenSource
 from helen.pipeline.java import Java, find_java
 from helen.pipeline.java_banners import without_banners
-from helen.pipeline.worker_memory import choose_pool
 from helen.pipeline.workers import HERE, worker_python
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -62,7 +61,6 @@ def start_spark(
 
     `scratch` is a folder for shuffles and for the Java shim; the default is Spark's, under /tmp.
     """
-    choose_pool()
     launchers = scratch or Path.home() / ".cache" / "helen-pipeline"
     set_environment(find_java(os.environ, launchers), worker_python(master, launchers))
     chosen = SETTINGS | (HERE_SETTINGS if master.startswith(HERE) else {}) | dict(settings or {})

@@ -1,8 +1,9 @@
-"""Keeps processes of a run light: no memory that no task needs any more, no search through modules.
+"""Leaves a worker of Spark light when its task ends: no memory that it doesn't need, no search through its modules.
 
-Arrow's pool and C's heap would keep the memory of a task for the next one. A worker of Spark lives on between tasks,
-and there are up to two for each core. Each kept the most that it had needed: 750 MB of four workers that had nothing to
-do after a day of 144,000 results.
+Arrow's pool and C's heap would keep the memory of a task for the next one.
+
+A worker of Spark lives on between tasks, and there are up to two for each core. Each kept the most that it had
+needed: 750 MB of four workers that had nothing to do after a day of 144,000 results.
 
 Spark has a worker look through all of its objects for garbage after each task: 15 ms of CPU, nearly all of it for
 modules, which stay anyway. So these are taken out of the search.
@@ -33,18 +34,6 @@ class GivingBack:
         finally:
             give_back()
             MODULES.spare()
-
-
-def choose_pool() -> None:
-    """Have Arrow take its memory from a pool whose free pages any thread can use, or give back.
-
-    In `mimalloc`, which Arrow takes by itself, they stay with the thread that freed them. The driver's threads come and
-    go, so it grew by 4 MiB for each day that it took in.
-    """
-    if "jemalloc" in pa.supported_memory_backends():
-        pa.set_memory_pool(pa.jemalloc_memory_pool())
-    else:
-        pa.set_memory_pool(pa.system_memory_pool())
 
 
 def give_back() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from helen.pipeline import worker_memory
 from helen.pipeline.spark import RETAINED, SETTINGS, set_environment
-from helen.pipeline.worker_memory import GivingBack, Modules, choose_pool, give_back
+from helen.pipeline.worker_memory import GivingBack, Modules, give_back
 
 ROWS = 8_000_000
 
@@ -48,24 +48,6 @@ def test_memory_is_given_back() -> None:
     assert batch.to_pydict() == {"id": [7]}
     assert used[0] - before > 200
     assert anonymous_mib() - before < 100
-
-
-@pytest.mark.parametrize("there", [["mimalloc", "jemalloc", "system"], ["mimalloc", "system"]])
-def test_no_thread_keeps_pages_of_arrow_to_itself(monkeypatch: pytest.MonkeyPatch, there: list[str]) -> None:
-    """Of the pools that a build of Arrow may have, it is never the one with pages for each thread."""
-    before, chosen = pa.default_memory_pool(), []
-    monkeypatch.setattr(pa, "supported_memory_backends", lambda: there)
-    monkeypatch.setattr(pa, "jemalloc_memory_pool", lambda: "jemalloc")
-    monkeypatch.setattr(pa, "system_memory_pool", lambda: "system")
-    monkeypatch.setattr(pa, "set_memory_pool", chosen.append)
-    choose_pool()
-    assert chosen == there[1:2]
-    assert pa.default_memory_pool().backend_name == before.backend_name
-
-
-def test_the_driver_has_this_pool(spark: Any) -> None:
-    """A start of Spark has chosen it."""
-    assert pa.default_memory_pool().backend_name in ("jemalloc", "system")
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -2,7 +2,7 @@
 """Measures what people who mean harm cost Helen: silent sockets, an agent that doesn't read, and floods of hostile
 agents.
 
-    bench/abuse.py [--sockets 2000] [--mebibytes 200] [--hostile 1,10,100] [--floods pings,results] [--seconds 8]
+    bench/abuse.py [--sockets 2000] [--mebibytes 200] [--hostile 1,10,100] [--floods pings,results] [--nice]
 
 A Helen of its own on loopback. Silent sockets come from 200 addresses of twenty networks, or the older ones would go
 for the newer; an honest agent's `ping` is timed before and while they are there. The deaf agent is sent questions of a
@@ -10,9 +10,12 @@ mebibyte until it is cut, and comes back, until so many mebibytes were meant for
 that reads, so that what Helen takes for the questions themselves is not counted.
 
 A flood (bench/abuse_flood.py) comes from a process of its own: so many agents with certificates send as fast as Helen
-reads, and come back at once when they are sent away; they honour no `retry-after`. Beside them an honest agent sends a
-ping and a report every 20 ms. Its times under the flood are compared with those of the same seconds before it, in one
-run; beside them stand the growth of Helen's memory and disk. `--sockets 0` and `--mebibytes 0` leave those parts out.
+reads, and come back at once when they are sent away; they honour no `retry-after`. The process has the scheduling class
+`idle`, or with `--nice` the nice value 19: a hostile agent takes no processor of Helen's machine. Beside it an honest
+agent sends a ping and a report every 20 ms. Its times under the flood are compared with those of the same seconds
+before it, in one run; beside them stand the growth of Helen's memory and disk. A ping is shown by the clock, and less
+the time in which the honest agent or Helen's reactor could have run and had no processor (bench/processor_waits.py).
+`of` says how many agents have got through to send. `--sockets 0` and `--mebibytes 0` leave those parts out.
 Exit status 1 if a promise of docs/security.rst is broken by silent sockets or a deaf agent, or if Helen is not ready
 after a flood.
 """
@@ -39,6 +42,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from processor_waits import ProcessorWaits
 
 from equus_protocol import messages as m
 from equus_protocol.conversation import Conversation, Role
@@ -92,6 +96,18 @@ class Helen:
         return context
 
 
+class Times:
+    """Milliseconds of pings, of pings without waits for a processor, and from report to ack."""
+
+    def __init__(self) -> None:
+        self.pings, self.own, self.acks = list[float](), list[float](), list[float]()
+
+    def against(self, calm: Times) -> str:
+        """The 99th percentiles of calm times and these, with their ratios."""
+        pairs = ((calm.pings, self.pings), (calm.own, self.own), (calm.acks, self.acks))
+        return "".join(f"{p99(a):>9.1f}{p99(b):>7.1f}{p99(b) / p99(a):>6.1f}" for a, b in pairs)
+
+
 class Agent:
     """Open a connection that has said hello and heard Helen's first word."""
 
@@ -116,20 +132,22 @@ class Agent:
                 raise EOFError
             self.conversation.feed(data)
 
-    def acks(self, sequences: Iterator[int], seconds: float) -> tuple[list[float], list[float]]:
+    def acks(self, sequences: Iterator[int], seconds: float, waits: ProcessorWaits) -> Times:
         """Milliseconds from ping to pong, and from report to ack, one after the other."""
-        pings, acks, until = [], [], time.monotonic() + seconds
+        times, until = Times(), time.monotonic() + seconds
         while time.monotonic() < until:
-            began = time.monotonic()
+            waited, began = waits.seconds(), time.monotonic()
             self.say(m.Ping(1))
             self.hear(m.Pong)
-            pings.append((time.monotonic() - began) * 1_000)
+            took = time.monotonic() - began
+            times.pings.append(took * 1_000)
+            times.own.append(max(0.0, took - (waits.seconds() - waited)) * 1_000)
             began = time.monotonic()
             self.say(m.Report("s", next(sequences), "word", b'{"status": "ok"}'))
             self.hear(m.Ack)
-            acks.append((time.monotonic() - began) * 1_000)
+            times.acks.append((time.monotonic() - began) * 1_000)
             time.sleep(0.02)
-        return pings, acks
+        return times
 
     def pings(self, seconds: float) -> list[float]:
         """Milliseconds from ping to pong, one after the other."""
@@ -237,43 +255,45 @@ def is_ready(helen: Helen) -> bool:
         return False
 
 
-def flood(helen: Helen, kind: str, names: list[str], seconds: float) -> bool:
+def flood(helen: Helen, kind: str, names: list[str], seconds: float, priority: list[str]) -> bool:
     """Time an honest agent before and under one flood, and print a row; True if Helen is well after it."""
     honest, sequences = Agent(helen, helen.identity(f"honest-{kind}-{len(names)}")), itertools.count(1)
-    honest.acks(sequences, 1.0)  # the first ones make what is made once
-    calm_pings, calm_acks = honest.acks(sequences, seconds)
+    waits = ProcessorWaits(helen.process.pid)
+    honest.acks(sequences, 1.0, waits)  # the first ones make what is made once
+    calm = honest.acks(sequences, seconds, waits)
     memory, disk = helen.rss(), disk_of(helen.state)
     host, port = helen.address
-    words = [sys.executable, str(Path(__file__).with_name("abuse_flood.py")), kind, f"{host}:{port}", str(seconds + 2)]
+    program = str(Path(__file__).with_name("abuse_flood.py"))
+    words = [sys.executable, program, *priority, kind, f"{host}:{port}", str(seconds + 2)]
     hostile = subprocess.Popen([*words, *(str(helen.folder / f"{name}.pem") for name in names)], stdout=subprocess.PIPE)
     assert hostile.stdout is not None
     hostile.stdout.readline()  # it has begun
-    pings, acks = honest.acks(sequences, seconds)
+    under = honest.acks(sequences, seconds, waits)
     told = json.loads(hostile.communicate(timeout=60)[0])
     honest.socket.close()
     ready = is_ready(helen)
-    ratio = (p99(pings) / p99(calm_pings), p99(acks) / p99(calm_acks))
+    grown = f"{helen.rss() - memory:>+9.0f}{disk_of(helen.state) - disk:>+6.0f}"
     print(
-        f"{kind:<10}{len(names):>5}{p99(calm_pings):>9.1f}{p99(pings):>9.1f}{ratio[0]:>7.1f}{p99(calm_acks):>9.1f}"
-        f"{p99(acks):>9.1f}{ratio[1]:>7.1f}{helen.rss() - memory:>+9.0f}{disk_of(helen.state) - disk:>+9.0f}"
-        f"{told['sent']:>11,}{told['connections']:>9,}  {'' if ready else 'NOT READY'}",
+        f"{kind:<10}{len(names):>4}{under.against(calm)}{grown}"
+        f"{told['sent']:>11,}{told['connections']:>9,}{told['senders']:>5}  {'' if ready else 'NOT READY'}",
         flush=True,
     )
     return ready
 
 
-def floods(helen: Helen, kinds: list[str], counts: list[int], seconds: float) -> bool:
+def floods(helen: Helen, kinds: list[str], counts: list[int], seconds: float, priority: list[str]) -> bool:
     """Run each flood by so many agents; each run has agents of its own, so that none begins with spent quotas."""
-    print(f"{'':<15}{'ping p99, ms':>25}{'ack p99, ms':>25}{'Helen, MiB':>18}{'hostile':>20}")
-    print(f"{'flood':<10}{'of':>5}{'calm':>9}{'flood':>9}{'ratio':>7}{'calm':>9}{'flood':>9}{'ratio':>7}{'memory':>9}"
-          f"{'disk':>9}{'messages':>11}{'sessions':>9}")  # fmt: skip
+    above = f"{'ping':>22}{'without waits':>22}{'report to ack':>22}{'Helen, MiB':>15}{'hostile':>25}"
+    print(f"{'p99, ms':<14}{above}")
+    print(f"{'flood':<10}{'by':>4}" + f"{'calm':>9}{'flood':>7}{'ratio':>6}" * 3
+          + f"{'memory':>9}{'disk':>6}{'messages':>11}{'sessions':>9}{'of':>5}")  # fmt: skip
     good = True
     for kind in kinds:
         for count in counts:
             names = [f"evil-{kind}-{count}-{number}" for number in range(count)]
             for name in names:
                 helen.identity(name)
-            good &= flood(helen, kind, names, seconds)
+            good &= flood(helen, kind, names, seconds, priority)
     return good
 
 
@@ -283,6 +303,7 @@ def main() -> None:
     parser.add_argument("--mebibytes", type=int, default=200)
     parser.add_argument("--hostile", default="1,10,100", help="how many agents are in a flood; empty for none")
     parser.add_argument("--floods", default=",".join(FLOODS), help="kinds of floods")
+    parser.add_argument("--nice", action="store_true", help="floods at nice 19 instead of the scheduling class idle")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each flood, and before it")
     options = parser.parse_args()
     print(f"load average {' '.join(f'{load:.1f}' for load in os.getloadavg())}, {os.cpu_count()} CPUs")
@@ -294,7 +315,8 @@ def main() -> None:
             good += [deaf(helen, options.mebibytes)] if options.mebibytes else []
             honest.socket.close()
             counts = [int(count) for count in options.hostile.split(",") if count]
-            good += [floods(helen, options.floods.split(","), counts, options.seconds)] if counts else []
+            kinds, priority = options.floods.split(","), ["--nice"] if options.nice else []
+            good += [floods(helen, kinds, counts, options.seconds, priority)] if counts else []
         finally:
             helen.process.terminate()
             helen.process.wait(10)

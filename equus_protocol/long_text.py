@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from typing import AnyStr
 
 PIECE = 65_536  # characters, or bytes: under 1 ms of a regular expression
 BYTES_DECODED = 16_384  # under 3 ms of `backslashreplace`, which takes 170 ns for each byte that is no UTF-8
@@ -55,9 +56,13 @@ def first_match(wanted: re.Pattern[str], text: str, longest: int) -> re.Match[st
     return None
 
 
-def count_in_pieces(text: bytes, byte: bytes) -> int:
-    """Return how often one byte is in a text. In one call that takes 0.6 ms for a mebibyte."""
-    return sum([text.count(byte, at, at + PIECE) for at in range(0, len(text), PIECE)])
+def count_in_pieces(text: AnyStr, mark: AnyStr) -> int:
+    """Return how often one byte or character is in a text. In one call that takes 0.6 ms for a mebibyte.
+
+    A piece without it is passed over by a search, which takes a thirtieth of that.
+    """
+    pieces = range(0, len(text), PIECE)
+    return sum([text.count(mark, at, at + PIECE) for at in pieces if text.find(mark, at, at + PIECE) >= 0])
 
 
 def has_more_parts(document: bytes, most: int) -> bool:

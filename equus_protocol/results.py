@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from equus_protocol.long_text import has_more_parts, with_escapes
+from equus_protocol.long_text import count_in_pieces, has_more_parts, with_escapes
 from equus_protocol.plugin_text import MAX_DIGITS, MAX_WORDS, parse_plugin, read_plugin
 from equus_protocol.result_fields import (
     CRITICAL,
@@ -145,7 +145,7 @@ def _from_json_text(text: str, decoder: json.JSONDecoder) -> ResultDocument:
         raise _OddNumber from None
     if not isinstance(document, dict):
         return _opaque(text)
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(document):
+    if count_in_pieces(text, "[") + count_in_pieces(text, "{") > MAX_DEPTH and _is_deep(document):
         return _opaque(text)
     return _from_json(document)
 

@@ -58,6 +58,10 @@ class TurnRotation:
         """Take note that an agent has sent more than one slice handles."""
         self.pressed_until = self._steady() + PRESSED_SECONDS
 
+    def is_pressed(self) -> bool:
+        """Return True while an agent floods, and for PRESSED_SECONDS after it."""
+        return self._steady() < self.pressed_until
+
     def slice_seconds(self) -> float:
         """Return how long each may work in its turn."""
         return SHORT_SLICE if self._steady() < self.pressed_until else LONG_SLICE

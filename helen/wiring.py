@@ -234,6 +234,7 @@ def _open(reactor: Any, chosen: Settings, on_trouble: Callable[[Trouble], None])
         state / "journal", state / "history", reactor.callFromThread, durable, on_trouble, clock.wall,
         retention=retention(chosen), limits=Limits(series_per_agent=chosen.quotas["series"].most),
         settled=clock.settled_for_thread, later=rotation.soon, slice_seconds=rotation.slice_seconds,
+        is_pressed=rotation.is_pressed,
     )  # fmt: skip
     recovery = journal.open()
     for sentence in recovery.sentences:

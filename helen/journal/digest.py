@@ -94,12 +94,12 @@ class Digest:
         return records
 
     def _next_step(self, waiting: deque[Queued]) -> list[Queued]:
-        """Take so many records of one WAL as one step may read; a great one was read before."""
+        """Take so many records of one WAL as one step may read; a great one alone, for its columns are copies of it."""
         taken: list[Queued] = []
         size, most = 0, self._limits.batch_records
         while waiting and len(taken) < most and size < BYTES_OF_A_STEP and type(waiting[0].record) is not ClosingWal:
             taken.append(waiting.popleft())
-            size += taken[-1].size if taken[-1].stored is None else 0
+            size += taken[-1].size
         return taken
 
     def _seal(self, closing: ClosingWal) -> None:

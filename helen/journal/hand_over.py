@@ -2,7 +2,8 @@
 
 Acknowledgements of all groups come first: none waits for more than one step of JSON. A group of 2,000 records takes 60
 ms to read; in one turn they would keep the reactor from its sockets for all that time, and a ping of an agent would
-wait.
+wait. While agents flood, records wait for their turn in rotation; else the turn in which the writer calls would have
+theirs beside the work of another.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class HandOver:
 
     Both come in the order in which they were sent. `digest(waiting)` takes some records from the left of a deque, one
     step of less than a millisecond. `later` calls a function in a further turn of that thread. `is_closing` says that
-    the journal is being closed: then all that waits is handed over in one turn.
+    the journal is being closed: then all that waits is handed over in one turn. `is_pressed` says that agents flood.
     """
 
     def __init__(
@@ -36,10 +37,12 @@ class HandOver:
         later: Callable[[Callable[[], None]], object] | None = None,
         steady: Callable[[], float] = time.monotonic,
         slice_seconds: Callable[[], float] = lambda: SLICE_SECONDS,
+        is_pressed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._call_from_thread = call_from_thread
         self._later = later or call_from_thread
         self._slice_seconds = slice_seconds
+        self._is_pressed = is_pressed
         self._on_durable = on_durable
         self._digest = digest
         self._is_closing = is_closing
@@ -63,7 +66,17 @@ class HandOver:
         """Ask for a turn, unless one is asked for; at the end again, since what follows the close has to come after."""
         if not self._is_called or self._is_closing():
             self._is_called = True
-            self._call_from_thread(self._take)
+            self._call_from_thread(self._arrive)
+
+    def _arrive(self) -> None:
+        """Begin in the turn in which the call of the writer thread came, with the acks alone while agents flood."""
+        if self._is_pressed() and not self._is_closing():
+            until = self._steady() + self._slice_seconds()
+            while self._acks and self._steady() < until:
+                self._step()
+            self._later(self._take)
+        else:
+            self._take()
 
     def _take(self) -> None:
         until = self._steady() + self._slice_seconds()

@@ -64,6 +64,7 @@ class Journal:
     settled           unix time by which segments grow old, called in the sealing thread; `clock` if there is no other
     later             calls a function in a further turn of the caller's thread; `call_from_thread` if there is no other
     slice_seconds     returns how long one turn of reading durable records may take
+    is_pressed        says that agents flood: durable records then wait for `later` in any case
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Journal:
         settled: Callable[[], float] | None = None,
         later: Callable[[Callable[[], None]], object] | None = None,
         slice_seconds: Callable[[], float] = lambda: SLICE_SECONDS,
+        is_pressed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._folder = Folder(Path(folder), Path(history), disk or Disk())
         self._call_from_thread = call_from_thread
@@ -89,6 +91,7 @@ class Journal:
         self._settled = settled or clock
         self._later = later
         self._slice_seconds = slice_seconds
+        self._is_pressed = is_pressed
         self._limits = limits or Limits()
         self._retention = retention or Retention()
         self._intake = Intake()
@@ -144,6 +147,7 @@ class Journal:
             lambda: self._intake.closing,
             self._later,
             slice_seconds=self._slice_seconds,
+            is_pressed=self._is_pressed,
         )
         return Writer(
             self._folder, self._intake, numbering.wal, self._limits, hand_over,

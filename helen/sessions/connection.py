@@ -45,6 +45,7 @@ _RESULTS = frozenset({m.Report, m.Result})  # all that most agents say: nothing 
 _OF_TUNNELS = frozenset({m.Bytes, m.Window, m.Close})
 GREAT_PART = 65_536  # bytes of one result: beyond it the owner is asked if the rest may come now
 FAST_PART = 16_384  # bytes of such a result that came at once: the next ones wait for their turn among the busy
+LITTLE = 1_024  # bytes that came at once, and are handled though the turn is over, where the transport counts turns
 CHEAP_MESSAGES = 16  # beside results, in one turn: an agent that works as it should sends one or two
 
 
@@ -171,6 +172,7 @@ class AgentConnection(Protocol):
         self._reassured_at = 0.0
         self._part = PartialInput()
         self._cheap = 0  # messages of this turn that are no results
+        self._little = 0  # bytes that are handled at once in any case
         self._busy_until = 0.0  # monotonic seconds
 
     @property
@@ -208,6 +210,7 @@ class AgentConnection(Protocol):
         self.address = getattr(peer, "host", "unix")
         self._read_at = now
         self._enter(Phase.HANDSHAKE, now)
+        self._little = LITTLE if getattr(self.transport, "is_in_turns", False) else 0
         tune_socket(self.transport)
         self.transport.registerProducer(self, True)
         self.owner.arrived(self)
@@ -239,7 +242,8 @@ class AgentConnection(Protocol):
             if len(data) >= FAST_PART:
                 self._busy_until = self._read_at + BUSY_SECONDS
             owner.heard_part(self)
-        if self._read_at >= self._busy_until and owner.has_time():  # the one as in `is_busy`
+        # The first as in `is_busy`. Of a little all is handled in less time than another turn takes to come.
+        if self._read_at >= self._busy_until and (len(data) <= self._little or owner.has_time()):
             self.listen()
         else:
             self._pause()

@@ -45,25 +45,26 @@ class Place(Protocol):
 class HubTransport:
     """Reads and writes one connection for its protocol, an AgentConnection.
 
-    `has_spoken`: bytes have come; `is_trusted`: the handshake is done. `is_heavy`: it is new, or the last bytes that
-    came were many, so that others come first. `served_at` is the hub's: the number of the turn that served it last.
-    `unsent` counts the bytes that wait, plaintext and records. The protocol hears `connectionLost` once, in a turn of
-    its own, whatever ends the connection.
+    `has_spoken`: bytes have come; `is_trusted`: the handshake is done; `is_stranger`: nothing has come since then. Its
+    first words may cost as much as a handshake. `is_heavy`: the last bytes that came were many, so that others come
+    first. `served_at` is the hub's: the number of the turn that served it last. `unsent` counts the bytes that wait,
+    plaintext and records. The protocol hears `connectionLost` once, in a turn of its own, whatever ends the connection.
     """
 
     __slots__ = (
         "__weakref__", "_balance", "_connection", "_cut_header", "_from_ssl", "_into_ssl", "_is_held_up", "_is_leaving",
         "_missing", "_place", "_plain", "_plain_size", "_producer", "_protocol", "_sealed", "_socket", "_ssl",
         "address", "descriptor", "disconnecting", "has_spoken", "host", "is_heavy", "is_open", "is_reading",
-        "is_trusted", "is_writing", "served_at",
+        "is_stranger", "is_trusted", "is_writing", "served_at",
     )  # fmt: skip
 
     log = Logger()
+    is_in_turns = True  # the hub serves no more connections in a turn than there is time for
 
     def __init__(self, place: Place, connected: socket.socket, creator: Any, address: Any, host: Any) -> None:
         self.address, self.host = address, host
         self.descriptor = connected.fileno()
-        self.is_open = self.is_heavy = True
+        self.is_open = self.is_heavy = self.is_stranger = True
         self.served_at = 0
         self.is_reading, self.is_writing = True, False
         self.has_spoken = self.is_trusted = self.disconnecting = False
@@ -108,7 +109,7 @@ class HubTransport:
             return  # TLS has ended, and would keep what comes behind its end
         received = calls.received
         if self.is_trusted:
-            self.is_heavy = size >= HEAVY
+            self.is_heavy, self.is_stranger = size >= HEAVY, False
         is_one = (
             received[0] == APPLICATION_DATA and size == HEADER + (received[3] << 8 | received[4])
             and not self._missing and not self._cut_header

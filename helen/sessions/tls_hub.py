@@ -26,6 +26,8 @@ from helen.sessions.hub_transport import HubTransport
 EVENTS = 256  # connections of one look: some milliseconds of work
 LOOKS = 20  # times what a look took, until the next one while agents wait
 LOOK_MOST = 0.001  # seconds between two looks, however long one took: it may have waited for the interpreter
+CALM_LOOK = 0.004  # seconds between two while agents wait and none floods: two turns
+STRANGERS = 0.0005  # seconds for them in a turn, the last one of them on top: a handshake takes more
 ACCEPTS = 4  # connections in one turn: each costs half a millisecond before its first byte
 REST_SECONDS = 1.0  # without a descriptor or memory for another connection, none is accepted for so long
 _READS = select.EPOLLIN
@@ -66,6 +68,7 @@ class TLSHub:
         self._strangers: dict[HubTransport, int] = {}
         self._is_greeting = False  # strangers have asked for a turn in the rotation
         self._has_shaken = False  # the last such turn was for a handshake
+        self._is_asking = False  # agents that wait have asked for a turn in the rotation
         self._ended: deque[tuple[Any, tuple[Any, ...]]] = deque()  # calls that tell protocols of their end
         self._telling: Any = None  # the call that makes them
         reactor.addReader(self)
@@ -128,12 +131,13 @@ class TLSHub:
 
         Among those that sent something now, the one that was served longest ago comes first. Heavy ones wait, as do all
         that this turn has no time for: an agent that seldom says anything does not wait for a hundred that always do.
-        One of those that wait is served in each turn. While nobody floods, all that wait are served before the kernel
-        is asked again, which would cost a tenth of a result with a thousand agents.
+        While an agent floods, those that wait have a turn in the rotation. While none does, one of them is served in
+        each turn, and the kernel is asked again in each second turn only, which would else cost a tenth of a result
+        with a thousand agents.
         """
         until = self._turns.begin()
         self._turn += 1
-        if not self._waiting or self._look_at <= self._steady() < self._turns.rotation.pressed_until:
+        if not self._waiting or self._look_at <= self._steady():
             self._look()
         self._serve_new(until)
         self._serve_waiting(until)
@@ -150,11 +154,23 @@ class TLSHub:
                 return
 
     def _serve_waiting(self, until: float) -> None:
-        """Serve the one that has waited longest in any case, others if there is time."""
+        """Serve the one that has waited longest in any case, others if there is time; in rotation during a flood."""
+        rotation = self._turns.rotation
+        if self._waiting and rotation.is_pressed():
+            if not self._is_asking:
+                self._is_asking = True
+                rotation.soon(self._serve_one)
+            return
         while self._waiting:
             self._serve(*_first(self._waiting))
             if self._steady() >= until:
                 return
+
+    def _serve_one(self) -> None:
+        """Serve the one that has waited longest, in the turn of those who wait."""
+        self._is_asking = False
+        if self._waiting:
+            self._serve(*_first(self._waiting))
 
     def _look(self) -> None:
         """Ask the kernel who has bytes or room. A look takes a twentieth of the time until the next one at most."""
@@ -164,7 +180,7 @@ class TLSHub:
             transport = self._transports.get(descriptor)
             if transport is None:
                 self._has_knocked = True
-            elif not transport.is_trusted:
+            elif transport.is_stranger:
                 self._strangers[transport] = event
             elif transport.is_heavy or transport in waiting:
                 waiting[transport] = event
@@ -172,7 +188,8 @@ class TLSHub:
                 new.append((transport, event))
         self._new.extend(sorted(new, key=_served_at))
         now = self._steady()
-        self._look_at = now + min(LOOK_MOST, LOOKS * (now - began))
+        is_pressed = now < self._turns.rotation.pressed_until
+        self._look_at = now + (min(LOOK_MOST, LOOKS * (now - began)) if is_pressed else CALM_LOOK)
 
     def _greet_soon(self) -> None:
         """Serve strangers now, or while agents flood when it is their turn."""
@@ -195,9 +212,10 @@ class TLSHub:
 
     def _serve_strangers(self) -> None:
         """Go on with handshakes, then accept; one of each in any turn: busy agents would else shut them out."""
+        until = self._steady() + STRANGERS
         while self._strangers:
             self._serve(*_first(self._strangers))
-            if not self._turns.has_time():
+            if self._steady() >= until or not self._turns.has_time():
                 break
         if self._has_knocked:
             self._has_knocked = False

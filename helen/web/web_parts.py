@@ -46,14 +46,16 @@ class WebParts(Parts):
 
         `stored` are the API's tokens in the database, `begun` the sessions of browsers.
         """
+        rotation = parts.sessions.fair_turns.rotation
         feed = RowFeed(
-            parts.sessions.fair_turns.rotation,
+            rotation,
             lambda: parts.evaluator.timeline,
             lambda: parts.evaluator.at,
             lambda: parts.events.newest,
             parts.sessions.roster.agents,
             time.monotonic,
             parts.started_at,
+            rotation.slice_seconds,
         )
         streams = Streams(parts.reactor, parts.events, parts.telemetry.cut, feed)
         answers = OpenAnswers()

@@ -96,6 +96,7 @@ class Wired:
         self.sequence = 0
         self.batches: list[Batch] | None = None  # kept, if it is a list, instead of being given to all that read them
         hand_over: Any = self.parts.journal._writer._hand_over  # type: ignore[union-attr]
+        hand_over._steady = still
         hand_over._on_durable = hand_over._digest.__self__._on_durable = self.durable
         self.hand_over(self.change("helen_start", {}))
 

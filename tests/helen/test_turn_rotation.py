@@ -100,10 +100,10 @@ def test_slices_are_short_while_an_agent_floods() -> None:
     """For a second after the last time that one has sent more than a slice handles."""
     clock = Clock()
     rotation = TurnRotation(clock, clock.seconds)
-    assert rotation.slice_seconds() == LONG_SLICE
+    assert (rotation.slice_seconds(), rotation.is_pressed()) == (LONG_SLICE, False)
     rotation.press()
     clock.advance(PRESSED_SECONDS * 0.9)
-    assert rotation.slice_seconds() == SHORT_SLICE
+    assert (rotation.slice_seconds(), rotation.is_pressed()) == (SHORT_SLICE, True)
     rotation.press()
     clock.advance(PRESSED_SECONDS * 0.9)
     assert rotation.slice_seconds() == SHORT_SLICE

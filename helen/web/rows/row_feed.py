@@ -29,8 +29,8 @@ from helen.web.rows.tallies import Tallies
 
 T = TypeVar("T")
 TICK_SECONDS = 0.25  # between two looks for changes: four frames a second at most
-SLICE_SECONDS = 0.001  # of the reactor's time for a look
-SLICE_KEYS = 50  # rows between two looks at the clock
+SLICE_SECONDS = 0.001  # of the reactor's time for a look, half of it while an agent floods
+SLICE_KEYS = 10  # rows between two looks at the clock
 SUMMARY_SECONDS = 10.0  # between two changes of a row that only its summary makes
 GONE_SECONDS = 600.0  # for which the name of a row that is gone is kept
 MOST_GONE = 20_000
@@ -66,7 +66,7 @@ class RowFeed:
 
     `timeline()` and `place()` return the states and the number of the record that they are of; `newest()` returns that
     of the newest record that streams tell of; `agents` are those of the roster by name; `steady` returns monotonic
-    seconds; `started` is when Helen did, unix seconds.
+    seconds; `started` is when Helen did, unix seconds; `slice_seconds` says how long anybody may work in a turn.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class RowFeed:
         agents: Mapping[str, Agent],
         steady: Callable[[], float],
         started: float = 0.0,
+        slice_seconds: Callable[[], float] = lambda: SLICE_SECONDS,
     ) -> None:
         self.changed: Event[[]] = Event()
         self.rows: dict[Key, Row] = {}  # by their last change, the newest at the end
@@ -91,7 +92,7 @@ class RowFeed:
         self._run = secrets.token_hex(4)  # of this process: looks of another one are none of ours
         self._reactor = reactor
         self._timeline, self._place, self._newest, self._agents = timeline, place, newest, agents
-        self._steady = steady
+        self._steady, self._slice_seconds = steady, slice_seconds
         self._gone: deque[tuple[int, float, Row]] = deque()  # rows that are gone, or as they were with other labels
         self._forgotten = 0  # the look up to which rows may be gone of which nothing is known any more
         self._looks: deque[tuple[int, int]] = deque()  # the newest record at the end of each look that found something
@@ -118,7 +119,7 @@ class RowFeed:
             self._seen = timeline
             timeline.changed.update(timeline.states)
             timeline.changed.update(self.rows)
-        before, until = self.look, self._steady() + SLICE_SECONDS
+        before, until = self.look, self._steady() + min(SLICE_SECONDS, self._slice_seconds())
         is_done = self._take(timeline, until)
         self._forget_gone()
         self.orders.drop_unused(self._steady())

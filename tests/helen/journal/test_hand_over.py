@@ -22,10 +22,11 @@ class Turns:
         self.now, self.cost = 0.0, cost
         self.taken: list[int | str] = []
         self.broken: set[int] = set()
-        self.is_closing = False
+        self.is_closing = self.is_pressed = False
         self.made = HandOver(
-            self.calls.append, self.acked, self.digest, lambda: self.is_closing, self.later.append, lambda: self.now
-        )
+            self.calls.append, self.acked, self.digest, lambda: self.is_closing, self.later.append, lambda: self.now,
+            is_pressed=lambda: self.is_pressed,
+        )  # fmt: skip
 
     def acked(self, batch: Batch) -> None:
         self.now += self.cost
@@ -74,6 +75,26 @@ def test_a_slice_in_each_turn(cost: float, turns: list[list[int]]) -> None:
     assert not one.waits
     one.send(8)
     assert (one.turn(), one.waits) == ([8], False)
+
+
+def test_while_agents_flood_records_wait_for_their_turn() -> None:
+    """The turn in which the writer calls has acks alone, as many as it has time for; another of the rotation works."""
+    one = Turns(0.0003)
+    one.is_pressed = True
+    one.send(1, 2)
+    one.acks(*range(ACKS_OF_A_BATCH * 3))
+    assert (len(one.calls), len(one.later)) == (1, 0)
+    assert one.turn() == ["0 to 49", "50 to 99"]
+    assert (len(one.calls), len(one.later)) == (0, 1)
+    assert one.turn() == ["100 to 149", 1]
+    assert (one.turn(), one.waits) == ([2], False)
+
+
+def test_at_the_end_nothing_waits_for_its_turn() -> None:
+    one = Turns(0.003)
+    one.is_pressed = one.is_closing = True
+    one.send(1, 2)
+    assert (one.turn(), one.waits) == ([1, 2], False)
 
 
 def test_acks_come_before_all_records() -> None:

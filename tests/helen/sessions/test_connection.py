@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from helen_parts import WALL, Notebook, Peer
+from helen_parts import WALL, Notebook, Peer, Transport
 from twisted.internet.task import Clock
 
 from equus_protocol import messages as m
 from helen.identity.authority import Identity, NotEnrolled
 from helen.identity.tls import HANDSHAKE_SECONDS
-from helen.sessions.connection import Hold
+from helen.sessions.connection import LITTLE, Hold
 from helen.sessions.deadlines import (
     BLOB_FLOOR,
     BLOB_SECONDS,
@@ -65,6 +65,22 @@ def test_hello(peer: Peer, seconds: float, slug: list[str]) -> None:
         peer.raw(b"h")
         peer.pass_time(0.5)
     assert slugs(peer) == slug
+
+
+@pytest.mark.parametrize(
+    ("is_in_turns", "size", "at_once"), [(True, LITTLE, True), (True, LITTLE + 1, False), (False, 10, False)]
+)
+def test_a_little_is_handled_though_the_turn_is_over(
+    notebook: Notebook, clock: Clock, monkeypatch: pytest.MonkeyPatch, is_in_turns: bool, size: int, at_once: bool
+) -> None:
+    """Where the transport serves some connections in a turn. A ping waited for another one, and for all before it."""
+    monkeypatch.setattr(Transport, "is_in_turns", is_in_turns, raising=False)
+    peer = Peer(notebook, clock).hello()
+    peer.conversation.speaks_v2 = True
+    peer.house.turn()
+    monkeypatch.setattr(notebook, "has_time", lambda: False)
+    peer.raw(b"ping 1\n".ljust(size, b"p"))
+    assert ((notebook.late == []), m.Pong(1) in peer.hear()) == (at_once, at_once)
 
 
 def test_hello_is_told_to_the_house(peer: Peer) -> None:

@@ -25,11 +25,12 @@ KEY = ("a", "c")
 class Board:
     """A feed over a timeline; `place` is the number of the record that it is at."""
 
-    def __init__(self, timeline: Timeline, agents: dict[str, Agent] | None = None) -> None:
+    def __init__(self, timeline: Timeline, agents: dict[str, Agent] | None = None, turn: float = 1.0) -> None:
         self.clock, self.place, self.timeline = Clock(), 1, timeline
         self.agents = agents or {}
         self.feed = RowFeed(
-            self.clock, lambda: self.timeline, lambda: self.place, lambda: self.place, self.agents, self.clock.seconds
+            self.clock, lambda: self.timeline, lambda: self.place, lambda: self.place, self.agents, self.clock.seconds,
+            slice_seconds=lambda: turn,
         )  # fmt: skip
         self.feed.start()
 
@@ -173,11 +174,13 @@ def test_a_client_that_follows_has_what_a_new_one_gets(seed: int) -> None:
 STATUS = ("ok", "warning", "critical", "unknown")
 
 
-def test_a_look_takes_a_slice_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_flooded", [False, True])
+def test_a_look_takes_a_slice_of_time(monkeypatch: pytest.MonkeyPatch, is_flooded: bool) -> None:
     """10,000 changed rows do not hold the reactor: the rest follows in the next turns, and nothing is lost."""
-    monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
+    if not is_flooded:
+        monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
     played = Play({f"a{number}/c": Rule() for number in range(300)})
-    board = Board(played.timeline)
+    board = Board(played.timeline, turn=0.0 if is_flooded else 1.0)
     sizes, told, looks = [len(board.feed.rows)], {row.key for row in board.feed.rows.values()}, [board.feed.look]
 
     def follow() -> None:

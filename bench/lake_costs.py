@@ -6,9 +6,12 @@ that may be called alone are called two or three times, and the least counts: ot
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping, Sequence
-from datetime import date
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,7 @@ from helen.pipeline.lake.local_days import Day, local_days
 from helen.pipeline.lake.schema import CHANGES, RESULTS, SUMS
 from helen.pipeline.reports.availability import Task, availability, choose, day_rows
 from helen.pipeline.reports.availability_inputs import plan
+from helen.pipeline.reports.day_rows import DayRows
 from helen.pipeline.reports.report_formats import pieces
 from helen.pipeline.reports.report_jobs import availability_report
 from helen.pipeline.rollup.following import cascade
@@ -171,20 +175,52 @@ def measure_day(spark: SparkSession, folder: Path, fleet: Fleet, policy: Policy)
     found["report"] = own_cpu(lambda: report(lake, days, series)), len(series), rows
     answer = held_by(lambda: availability(spark, lake, days, "strict", "UTC", series))
     rows = day_rows(spark, lake, days, "strict", "UTC", series)
-    by_days = availability_report(rows, series, True, None)
-    shown = own_cpu(lambda: [None for _ in pieces(by_days, "csv")])
-    return found | {"answer": answer / len(series), "packed": rows.nbytes / len(rows), "shown": shown / len(rows)}
+    month = a_month_of(rows, series)
+    shown = own_cpu(lambda: [None for _ in pieces(availability_report(month, series, True, None), "csv")])
+    return found | {"answer": answer / len(series), "packed": month.nbytes / len(month), "shown": shown / len(month)}
+
+
+def a_month_of(rows: DayRows, series: Mapping[int, tuple[str, str]]) -> DayRows:
+    """Return the rows of one day as those of 30 days: what a check costs is a part of what each of its days costs."""
+    ((_, day),) = rows.by_day()
+    days = local_days(DAY - timedelta(days=29), DAY, "UTC")
+    found = DayRows(days, [day["series"].to_numpy()], series)
+    dates = pa.array([each.date for each in days] * day.num_rows, pa.date32())
+    table = day.take(pa.array(np.repeat(np.arange(day.num_rows), len(days))))
+    table = table.set_column(table.schema.get_field_index("date"), "date", dates)
+    found.add(table.combine_chunks().to_batches()[0])
+    return found
 
 
 def paths(files: Sequence[Held]) -> list[str]:
     return [file.path for file in files]
 
 
-def measure(fleet: Fleet, policy: Policy, folder: Path) -> Costs:
-    spark = start_spark("bench", scratch=folder / "scratch")
-    spark.conf.set(SETTING, SPARK)
-    found = measure_batches(spark, folder, fleet, policy) | measure_day(spark, folder, fleet, policy)
-    spark.stop()
-    seconds, checks, rows = found.pop("report")
-    found["report_row"] = max(0.0, seconds - checks * found["check_day"]) / rows
-    return Costs(**found, **measure_logs(folder))
+def measure(fleet: Fleet, policy: Policy, folder: Path, kept: Path | None = None) -> Costs:
+    """Measure what the file `kept` has not yet; each of the three pieces is written there as soon as it is measured."""
+    found: dict[str, dict[str, Any]] = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
+
+    @functools.cache
+    def spark() -> SparkSession:
+        session = start_spark("bench", scratch=folder / "scratch")
+        session.conf.set(SETTING, SPARK)
+        return session
+
+    pieces: dict[str, Callable[[], dict[str, Any]]] = {
+        "batches": lambda: measure_batches(spark(), folder, fleet, policy),
+        "day": lambda: measure_day(spark(), folder, fleet, policy),
+        "logs": lambda: measure_logs(folder),
+    }
+    for name, piece in pieces.items():
+        if name not in found:
+            began = time.monotonic()
+            found[name] = piece()
+            print(f"{name}: {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f}", flush=True)
+            if kept is not None:
+                kept.write_text(json.dumps(found))
+    if spark.cache_info().currsize:
+        spark().stop()
+    costs = {name: cost for piece in found.values() for name, cost in piece.items()}
+    seconds, checks, rows = costs.pop("report")
+    costs["report_row"] = max(0.0, seconds - checks * costs["check_day"]) / rows
+    return Costs(**costs)

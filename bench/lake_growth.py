@@ -15,7 +15,8 @@ are left out. All times are seconds, all sizes bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from attrs import define, field, frozen
 from lake_late_days import LateDays
@@ -122,7 +123,7 @@ class Lake:
         source = sum(files)
         parts = math.ceil(source / policy.part_rows)
         group = policy.group_rows[M5.name]
-        pieces = sum(read_of(rows, parts, group) for rows in files) - source
+        pieces = read_of_all(files, parts, group) - source
         self._spend("hours and days", source * self.costs.follow + pieces * self.costs.merge_piece)
         h1.replace(parts, self.bucket_rows, self.hour_files if done else 0)
         self.hour_files = parts
@@ -162,7 +163,7 @@ class Lake:
         """Return the CPU seconds to put files, or runs of sorted files, with so many rows each together in parts."""
         rows, is_rollup = sum(files), name in (M5.name, H1.name, D1.name)
         group = self.policy.group_rows[M5.name if is_rollup else RESULTS.name]
-        pieces = sum(read_of(each, parts, group) for each in files) - rows
+        pieces = read_of_all(files, parts, group) - rows
         costs = self.costs
         if name in (CHANGES.name, TAKEN.name):
             return 0.0  # in the cost of a change; segments are few
@@ -249,6 +250,11 @@ def read_of(rows: float, parts: int, group: int) -> float:
     one, and a file that is smaller than a group is read whole by each part.
     """
     return parts * min(rows, rows / parts + group) if parts > 1 else rows
+
+
+def read_of_all(files: Iterable[float], parts: int, group: int) -> float:
+    """Return the same for many files or runs, of their rows. Most are equally large, and computed once."""
+    return sum(many * read_of(rows, parts, group) for rows, many in Counter(files).items())
 
 
 def simulate(fleet: Fleet, policy: Policy, costs: Costs, days: int, cores: int = 8) -> list[Snapshot]:

@@ -55,16 +55,20 @@ class LateDays:
     costs: Costs
     runs: list[dict[str, list[tuple[float, int]]]] = field(factory=list)
     waiting: dict[tuple[int, str], float] = field(factory=dict)  # parts of files that have not come yet
+    parts: list[Part] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.parts = parts_of(self.fleet.outage)
 
     def close(self, whole: Mapping[str, tuple[float, int]]) -> None:
         """Note a day that is over: its rows and files."""
         self.runs.insert(0, {name: [whole[name]] for name in NAMES})
-        del self.runs[len(parts_of(self.fleet.outage)) :]
+        del self.runs[len(self.parts) :]
 
     def hour(self, stores: Mapping[str, Store], work: Work, rows_per_file: Callable[[str], float]) -> float:
         """Let an hour pass, with upkeep at its end. Returns the CPU seconds of late rows once they are taken in."""
         spent = 0.0
-        for part in parts_of(self.fleet.outage)[: len(self.runs)] if self.fleet.back else ():
+        for part in self.parts[: len(self.runs)] if self.fleet.back else ():
             agents = self.fleet.agents * self.fleet.back * part.share / HOURS
             for name in NAMES:
                 spent += self._come(part, name, agents, stores[name])

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from groundwork.target_ids import kept_spool
 from helen.pipeline.engine import run_parts
 from helen.pipeline.ingest.series_names import NUMBERS
-from helen.pipeline.ingest.taken import FORGOTTEN, NEEDED, taken_back
+from helen.pipeline.ingest.taken import FORGOTTEN, NEEDED, PLACE, taken_back
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.errors import PipelineError
 from helen.pipeline.lake.lake import Lake
@@ -178,15 +178,15 @@ def _stays_fresh(lake: Lake, table: Table, file: File) -> bool:
 
 def _note(lake: Lake, paths: Sequence[str], why: str) -> None:
     """Publish rows that take results back, but for segments of which this was done by a run that was ended."""
-    notes = [row for path in paths for row in read(TAKEN, [path], TAKEN.columns.names, None).to_pylist()]
-    if not notes:
+    if not paths:
         return
+    notes = read(TAKEN, paths, TAKEN.columns.names, None)
     there = [file.path for file in held(lake, TAKEN.name, lake.files(TAKEN.name))]
     wanted = (pc.field("state") == FORGOTTEN) & (pc.field("why") == why)
-    done = {(row["helen"], row["segment"]) for row in read(TAKEN, there, ["helen", "segment"], wanted).to_pylist()}
-    new = [{**row, "day": row["end"].date()} for row in notes if (row["helen"], row["segment"]) not in done]
-    if new:
-        lake.publish(TAKEN.name, lake.stage_rows(TAKEN.name, pa.Table.from_pylist(new, schema=TAKEN.arrow)), {})
+    new = notes.join(read(TAKEN, there, PLACE, wanted), list(PLACE), join_type="left anti", use_threads=False)
+    if new.num_rows:
+        new = new.append_column("day", pc.cast(new["end"], pa.date32(), safe=False)).select(TAKEN.arrow.names)
+        lake.publish(TAKEN.name, lake.stage_rows(TAKEN.name, new.cast(TAKEN.arrow)), {})
 
 
 def _take_names(lake: Lake, agent: str) -> None:
@@ -204,9 +204,12 @@ def _take_names(lake: Lake, agent: str) -> None:
 def _mentions(lake: Lake, agent: str) -> int:
     """Return how many changes that are about no single agent have its name in them: downtimes and rules, say."""
     paths = [file.path for file in held(lake, CHANGES.name, lake.files(CHANGES.name))]
-    documents = read(CHANGES, paths, ["document"], pc.field("series").is_null())["document"]
-    named = [chunk[at].as_py() for chunk in documents.chunks for at in np.flatnonzero(names_it(chunk, agent)).tolist()]
-    return sum(json.loads(document).get("agent") != agent for document in named)
+    found = 0
+    for batch in batches(CHANGES, paths, ["document"], pc.field("series").is_null()):
+        documents = batch["document"]
+        named = (documents[at].as_py() for at in np.flatnonzero(names_it(documents, agent)).tolist())
+        found += sum(json.loads(document).get("agent") != agent for document in named)
+    return found
 
 
 def _runs(lake: Lake, whom: Whom) -> dict[str, int]:

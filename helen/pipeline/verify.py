@@ -1,28 +1,30 @@
 """Proves that the lake has every result of every segment once, and that all sums are those of the results.
 
 It reads what is there and nothing else: the list of segments with its checksums, the raw results, and the rollups.
-Results that are forgotten by now can't be looked at, and are left out. No Spark; memory is bounded by PART_ROWS.
+Results that are forgotten by now can't be looked at, and are left out. No Spark. Memory is bounded by PART_ROWS, and has
+36 bytes for each segment.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import frozen
 
 from groundwork.counts import count
-from helen.pipeline.ingest.taken import NEEDED, grouped
+from helen.pipeline.ingest.taken import KIND, NEEDED, PLACE, PROOF, added_up, grouped
 from helen.pipeline.lake.damaged_files import unreadable
 from helen.pipeline.lake.errors import OutOfResources
 from helen.pipeline.lake.kept_days import kept_from, oldest_day
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, between, held, read
 from helen.pipeline.lake.levels import D1, LATEST_DAYS, derived
-from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.merging import MERGING, Merging, columns_of
 from helen.pipeline.lake.read_errors import READ_ERRORS, first_line, is_of_file, lack_of
 from helen.pipeline.lake.schema import CHECK, RESULTS, SUMS, TAKEN
@@ -36,7 +38,6 @@ PART_ROWS = 500_000  # of results that are summed up at once
 EXACT = (*columns_of(Merging.COUNT), "first_at", "last_at")
 CLOSE = tuple(name for name in MERGING if name not in EXACT)
 _KEY = ("series", "metric", "unit", "kind")
-_WRAP = 2**64
 Place = tuple[int, int]  # Helen, segment
 
 
@@ -47,13 +48,6 @@ class ProvedDay:
     day: date
     counts: dict[str, int | None]
     faults: list[str]
-
-
-@frozen
-class _Listed:
-    rows: int
-    digest: int
-    begin: int
 
 
 def verify_segments(lake: Lake) -> list[str]:
@@ -68,29 +62,38 @@ def verify_segments(lake: Lake) -> list[str]:
     faults = [
         f"segment {segment} of Helen {helen}: {text}" for (helen, segment), text in _compared(listed, found, oldest)
     ]
-    for helen in sorted({helen for helen, _ in listed}):
-        numbers = sorted(segment for of, segment in listed if of == helen)
+    helens, segments = (listed[name].to_numpy() for name in PLACE)
+    for helen in np.unique(helens).tolist():
+        numbers = np.sort(segments[helens == helen])
         gaps = np.flatnonzero(np.diff(numbers) > 1)
         faults += [f"segments {numbers[at] + 1} to {numbers[at + 1] - 1} of Helen {helen} aren't listed" for at in gaps]
     return faults
 
 
-def _compared(
-    listed: dict[Place, _Listed], found: dict[Place, tuple[int, int]], oldest: date | None
-) -> Iterator[tuple[Place, str]]:
+def _compared(listed: pa.Table, found: pa.Table, oldest: date | None) -> Iterator[tuple[Place, str]]:
     """Yield what is wrong with each segment. One that may have results of forgotten days can't lack any."""
-    kept_from = None if oldest is None else micros_of_day(oldest + timedelta(days=LATEST_DAYS))
-    for place in sorted({*listed, *found}):
-        rows, digest = found.get(place, (0, 0))
-        known = listed.get(place)
-        if known is None:
-            yield place, f"{count(rows, 'result')}, and the list doesn't have it"
-        elif rows > known.rows:
-            yield place, f"{count(rows, 'result')} instead of {known.rows}: some are there twice"
-        elif rows < known.rows and kept_from is not None and known.begin >= kept_from:
-            yield place, f"{count(rows, 'result')} instead of {known.rows}"
-        elif rows == known.rows and (digest - known.digest) % _WRAP:
-            yield place, f"another checksum of {count(rows, 'result')} than when {'it' if rows == 1 else 'they'} came"
+    kept_from = math.inf if oldest is None else micros_of_day(oldest + timedelta(days=LATEST_DAYS))
+    both = listed.join(found, list(PLACE), join_type="full outer", right_suffix=" found", use_threads=False)
+    both = both.sort_by([(name, "ascending") for name in PLACE])
+    is_listed = both["rows"].is_valid().to_numpy()
+    known, rows, digest, seen, begin = (
+        both[name].cast(pa.int64()).fill_null(0).to_numpy()
+        for name in ("rows", "rows found", "digest", "digest found", "begin")
+    )
+    is_lacking, is_changed = (rows < known) & (begin >= kept_from), (rows == known) & (digest != seen)
+    wrong = np.flatnonzero(~is_listed | (rows > known) | is_lacking | is_changed)
+    helens, segments = (both[name].to_numpy()[wrong].tolist() for name in PLACE)
+    for at, *place in zip(wrong.tolist(), helens, segments, strict=True):
+        said = count(int(rows[at]), "result")
+        if not is_listed[at]:
+            text = f"{said}, and the list doesn't have it"
+        elif rows[at] > known[at]:
+            text = f"{said} instead of {known[at]}: some are there twice"
+        elif is_lacking[at]:
+            text = f"{said} instead of {known[at]}"
+        else:
+            text = f"another checksum of {said} than when {'it' if rows[at] == 1 else 'they'} came"
+        yield (place[0], place[1]), text
 
 
 def micros_of_day(day: date) -> int:
@@ -98,28 +101,18 @@ def micros_of_day(day: date) -> int:
     return (day - date(1970, 1, 1)).days * 86_400 * 1_000_000
 
 
-def _listed(lake: Lake) -> dict[Place, _Listed]:
-    """Return the sums of the list's rows by segment: a segment may have several."""
-    found: dict[Place, _Listed] = {}
+def _listed(lake: Lake) -> pa.Table:
+    """Return PLACE and PROOF of each segment of the list: it may have several rows there."""
     paths = [file.path for file in held(lake, TAKEN.name, lake.files(TAKEN.name))]
-    for row in read(TAKEN, paths, TAKEN.columns.names, None).to_pylist():
-        if row["kind"] != "seg":
-            continue
-        place, begin = (row["helen"], row["segment"]), micros_of(row["begin"])
-        known = found.get(place, _Listed(0, 0, begin))
-        found[place] = _Listed(known.rows + row["rows"], known.digest + row["digest"], min(known.begin, begin))
-    return found
+    rows = batches(TAKEN, paths, [*PLACE, *PROOF], pc.field("kind") == KIND)
+    return added_up(pa.Table.from_batches([batch]) for batch in rows)
 
 
-def _found(lake: Lake) -> dict[Place, tuple[int, int]]:
-    """Return the count and the checksum of the results of each segment."""
-    found: dict[Place, tuple[int, int]] = {}
-    for file in held(lake, RESULTS.name, lake.files(RESULTS.name)):
-        for batch in batches(RESULTS, [file.path], NEEDED, None):
-            for row in grouped(pa.Table.from_batches([batch])).to_pylist() if batch.num_rows else ():
-                rows, digest = found.get((row["helen"], row["segment"]), (0, 0))
-                found[row["helen"], row["segment"]] = rows + row["rows"], digest + row["digest"]
-    return found
+def _found(lake: Lake) -> pa.Table:
+    """Return PLACE and PROOF of the results of each segment."""
+    paths = [file.path for file in held(lake, RESULTS.name, lake.files(RESULTS.name))]
+    rows = batches(RESULTS, paths, NEEDED, None)
+    return added_up(grouped(pa.Table.from_batches([batch])) for batch in rows)
 
 
 # ------------------------------------------------------------------------------------------------ sums

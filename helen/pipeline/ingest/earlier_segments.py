@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from helen.pipeline.ingest.histories import RESULTS as KIND
-from helen.pipeline.ingest.taken import NEEDED, grouped
+from helen.pipeline.ingest.taken import NEEDED, listed
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, held
 from helen.pipeline.lake.schema import RESULTS, TAKEN
@@ -25,13 +25,8 @@ def list_earlier(lake: Lake, ids: Mapping[int, str]) -> int:
     ]
     if not missing:
         return 0
-    found = []
-    for file in held(lake, RESULTS.name, lake.files(RESULTS.name)):
-        for batch in batches(RESULTS, [file.path], NEEDED, None):
-            rows = pa.Table.from_batches([batch])
-            ours = rows.filter(pa.array(np.isin(rows["helen"].to_numpy(), missing)))
-            if ours.num_rows:
-                found.append(grouped(ours))
-    rows = pa.concat_tables(found) if found else TAKEN.arrow.empty_table()
+    paths = [file.path for file in held(lake, RESULTS.name, lake.files(RESULTS.name))]
+    parts = (pa.Table.from_batches([batch]) for batch in batches(RESULTS, paths, NEEDED, None))
+    rows = listed(part.filter(pa.array(np.isin(part["helen"].to_numpy(), missing))) for part in parts)
     done = {names[helen]: lake.done(RESULTS.name, names[helen]) for helen in missing}
     return lake.publish(TAKEN.name, lake.stage_rows(TAKEN.name, rows), done)

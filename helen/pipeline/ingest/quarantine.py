@@ -22,7 +22,7 @@ from groundwork.read_errors import Cause, cause_of
 from helen.pipeline.ingest.batch import Sink
 from helen.pipeline.ingest.histories import History
 from helen.pipeline.ingest.losses import advance
-from helen.pipeline.ingest.taken import QUARANTINED, READMITTED, SOUND
+from helen.pipeline.ingest.taken import QUARANTINED, READMITTED
 from helen.pipeline.lake.errors import BadSegment, PipelineError
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import held, read
@@ -79,7 +79,8 @@ def aside(history: History) -> History:
 def waiting(lake: Lake) -> list[dict[str, Any]]:
     """Return the rows of `segments` about those that were set aside and not taken in since, in order."""
     files = held(lake, TAKEN.name, lake.files(TAKEN.name))
-    rows = read(TAKEN, [file.path for file in files], TAKEN.columns.names, pc.field("state") != SOUND).to_pylist()
+    wanted = pc.field("state").isin([QUARANTINED, READMITTED])
+    rows = read(TAKEN, [file.path for file in files], TAKEN.columns.names, wanted).to_pylist()
     back = {_key(row) for row in rows if row["state"] == READMITTED}
     return sorted((row for row in rows if row["state"] == QUARANTINED and _key(row) not in back), key=_key)
 

@@ -6,13 +6,13 @@ for as long as the lake exists: raw results are forgotten much earlier.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from helen.pipeline.lake.local_days import micros_of
 from helen.pipeline.lake.schema import TAKEN
 from helen.pipeline.rollup.segment_rows import micros, moments
 
@@ -20,7 +20,11 @@ SOUND, QUARANTINED, READMITTED, LOST, FORGOTTEN = STATES = (
     "sound", "quarantined", "readmitted", "lost", "forgotten",
 )  # `state` of a segment  # fmt: skip
 KIND = "seg"
+MOST_WAITING = 500_000  # rows that `added_up` takes in before it adds them up
 DIGESTED = ("at", "received", "origin", "sequence")  # parsing a document anew changes none of them
+PLACE = ("helen", "segment")
+_HOW = {"rows": "sum", "dropped": "sum", "digest": "sum", "first": "min", "last": "max", "begin": "min", "end": "max"}
+PROOF = ("rows", "digest", "begin")  # of these, those that prove a segment
 NEEDED = ("helen", "segment", *DIGESTED, "raw")  # columns of results that `grouped` reads
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB), np.uint64(0x9E3779B97F4A7C15))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
@@ -74,40 +78,71 @@ def taken_of(stored: pa.Table, kept: pa.Table, helen: int, segment: int, state: 
 
 def as_rows(rows: list[dict[str, Any]]) -> pa.Table:
     """Return rows of `segments`, `day` included; `begin` and `end` in microseconds."""
-    columns = {name: pa.array([row[name] for row in rows], TAKEN.columns.field(name).type)
-               for name in TAKEN.columns.names if name not in ("begin", "end")}  # fmt: skip
+    return _table({name: [row[name] for row in rows] for name in TAKEN.columns.names})
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    made = {name: pa.array(columns[name], TAKEN.columns.field(name).type)
+            for name in TAKEN.columns.names if name not in ("begin", "end")}  # fmt: skip
     for name in ("begin", "end"):
-        columns[name] = moments(np.array([row[name] for row in rows], np.int64))
-    columns["day"] = pc.cast(columns["end"], pa.date32(), safe=False)
-    return pa.table([columns[name] for name in TAKEN.arrow.names], schema=TAKEN.arrow)
+        made[name] = moments(np.array(columns[name], np.int64))
+    made["day"] = pc.cast(made["end"], pa.date32(), safe=False)
+    return pa.table([made[name] for name in TAKEN.arrow.names], schema=TAKEN.arrow)
 
 
 def grouped(results: pa.Table) -> pa.Table:
     """Return rows of `segments` for results of the lake of many segments; rows of one segment add up."""
+    if not results.num_rows:
+        return TAKEN.arrow.empty_table()
     helen, segment = results["helen"].to_numpy().astype(np.int64), results["segment"].to_numpy()
     order = np.lexsort((segment, helen))
     helen, segment = helen[order], segment[order]
-    starts = np.flatnonzero(np.concatenate([[True], (helen[1:] != helen[:-1]) | (segment[1:] != segment[:-1])]))
+    begins = np.flatnonzero(np.concatenate([[True], (helen[1:] != helen[:-1]) | (segment[1:] != segment[:-1])]))
     digest, received, at = (
         each[order] for each in (digests(results), micros(results["received"]), results["at"].to_numpy())
     )
-    ends = np.append(starts[1:], len(order))
-    return as_rows([
-        {"helen": int(helen[a]), "kind": KIND, "segment": int(segment[a]), "rows": int(b - a), "dropped": 0,
-         "digest": total(digest[a:b]), "first": int(at[a:b].min()), "last": int(at[a:b].max()),
-         "begin": int(received[a:b].min()), "end": int(received[a:b].max()), "state": SOUND, "why": None}
-        for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
-    ])  # fmt: skip
+    count = len(begins)
+    return _table({
+        "helen": helen[begins], "kind": [KIND] * count, "segment": segment[begins],
+        "rows": np.diff(np.append(begins, len(order))), "dropped": np.zeros(count, np.int64),
+        "digest": np.add.reduceat(digest.view(np.uint64), begins).view(np.int64),
+        "first": np.minimum.reduceat(at, begins), "last": np.maximum.reduceat(at, begins),
+        "begin": np.minimum.reduceat(received, begins), "end": np.maximum.reduceat(received, begins),
+        "state": [SOUND] * count, "why": [None] * count,
+    })  # fmt: skip
+
+
+def added_up(parts: Iterable[pa.Table], names: Sequence[str] = PROOF) -> pa.Table:
+    """Return one row for each segment, with PLACE and these columns, of rows of `segments`. Checksums wrap.
+
+    MOST_WAITING rows wait at most, or as many as there are segments: memory grows with segments alone.
+    """
+    whole, waiting, rows = _summed(TAKEN.arrow.empty_table(), names), list[pa.Table](), 0
+    for part in parts:
+        waiting.append(part.select([*PLACE, *names]))
+        rows += part.num_rows
+        if rows > max(MOST_WAITING, whole.num_rows):
+            whole, waiting, rows = _summed(pa.concat_tables([whole, *waiting]), names), [], 0
+    return _summed(pa.concat_tables([whole, *waiting]), names)
+
+
+def _summed(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    found = rows.group_by(list(PLACE), use_threads=False).aggregate([(name, _HOW[name]) for name in names])
+    return found.select([*PLACE, *(f"{name}_{_HOW[name]}" for name in names)]).rename_columns([*PLACE, *names])
+
+
+def listed(parts: Iterable[pa.Table]) -> pa.Table:
+    """Return one row of `segments` for each segment, of results of the lake that come in parts."""
+    sums = added_up(map(grouped, parts), tuple(_HOW))
+    count = sums.num_rows
+    times = {name: micros(sums[name]) for name in ("begin", "end")}
+    words = {"kind": [KIND] * count, "state": [SOUND] * count, "why": [None] * count}
+    return _table({name: sums[name].combine_chunks() for name in sums.column_names} | times | words)
 
 
 def taken_back(results: pa.Table, why: str) -> pa.Table:
     """Return rows of `segments` that take these results of the lake back: they are forgotten, and so not missing."""
-    rows = grouped(results).to_pylist() if results.num_rows else []
-    for row in rows:
-        row |= {"rows": -row["rows"], "digest": _signed(-row["digest"]), "state": FORGOTTEN, "why": why}
-        row |= {name: micros_of(row[name]) for name in ("begin", "end")}
-    return as_rows(rows)
-
-
-def _signed(digest: int) -> int:
-    return (digest + 2**63) % 2**64 - 2**63
+    rows = grouped(results)
+    changed = {"rows": pc.negate(rows["rows"]), "digest": pc.negate(rows["digest"]),
+               "state": pa.repeat(FORGOTTEN, rows.num_rows), "why": pa.repeat(why, rows.num_rows)}  # fmt: skip
+    return pa.table([changed.get(name, rows[name]) for name in rows.column_names], schema=TAKEN.arrow)

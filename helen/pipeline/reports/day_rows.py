@@ -25,6 +25,7 @@ from helen.pipeline.lake.local_days import Day
 from helen.pipeline.lake.schema import AVAILABILITY
 
 ROW = AVAILABILITY.columns
+ROWS_AT_ONCE = 10_000
 Row = Mapping[str, Any]
 Array = Any  # of numpy
 
@@ -97,15 +98,19 @@ class DayRows(RowsAnew):
         return sum(each or 0 for each in found)
 
     def checks(self) -> Iterator[list[dict[str, Any]]]:
-        """Yield all days of a check, check by check in the order of their names."""
-        count = len(self.days)
-        batches, held = self._opened(), (-1, None)
-        for number in sorted(self._numbers.tolist(), key=self._series.__getitem__):
-            place = int(np.searchsorted(self._numbers, number))
-            part = int(np.searchsorted(self._begins, place, "right")) - 1
-            if held[0] != part:
-                held = part, batches.get_batch(part)
-            yield held[1].slice((place - int(self._begins[part])) * count, count).to_pylist()
+        """Yield all days of a check, check by check in the order of their names. ROWS_AT_ONCE are read at a time."""
+        count, batches = len(self.days), self._opened()
+        numbers = self._numbers.tolist()
+        order = np.array(sorted(range(len(numbers)), key=lambda at: self._series[numbers[at]]), np.int64)
+        parts = np.searchsorted(self._begins, order, "right") - 1
+        ends = np.append(np.flatnonzero(np.diff(parts)) + 1, len(order))
+        for begin, end in itertools.pairwise([0, *ends.tolist()]):
+            at_once = max(1, ROWS_AT_ONCE // count)
+            for first in range(begin, end, at_once):
+                places = order[first : min(first + at_once, end)] - self._begins[parts[first]]
+                chosen = (places[:, None] * count + np.arange(count)).ravel()
+                rows = batches.get_batch(int(parts[first])).take(pa.array(chosen)).to_pylist()
+                yield from (rows[at : at + count] for at in range(0, len(rows), count))
 
     def _rows(self) -> Iterator[Row]:
         return itertools.chain.from_iterable(self.checks())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -13,6 +15,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import local_days
+from helen.pipeline.reports import recent
 from helen.pipeline.reports import sla as sla_report
 from helen.pipeline.reports.availability import choose
 from helen.pipeline.reports.backtest import backtest
@@ -24,6 +27,8 @@ from helen.pipeline.reports.sla import sla
 DAYS = local_days(date(2026, 9, 22), date(2026, 9, 22), "UTC")
 BEGIN = DAYS[0].begin / 1e6
 CHECKS = 4
+ROOT = Path(__file__).parents[3]
+ASKING = {"collect", "toArrow", "toPandas", "toLocalIterator"}  # methods of a frame that bring rows to the driver
 
 
 @pytest.fixture
@@ -103,3 +108,41 @@ def test_a_back_test_counts_in_spark(
         events.unpersist()
     assert collected[0][0] == collected[1][0] and max(collected[0][0]) <= 4
     assert collected[1][1]
+
+
+def test_the_last_minutes_are_cut(
+    spark: Any, new_history: Any, take_in: Any, tmp_path: Path, answers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of five minutes are as many as checks and minutes: the driver gets so many, and one that tells of more."""
+    lake = lake_of(new_history, take_in, tmp_path, 3)
+    whole = recent.rollup(spark, lake, DAYS[0], choose(lake))
+    assert (len(whole.rows), whole.notes) == (24, [])
+    monkeypatch.setattr(recent, "MOST_ROWS", 24)
+    assert recent.rollup(spark, lake, DAYS[0], choose(lake)) == whole
+    monkeypatch.setattr(recent, "MOST_ROWS", 7)
+    cut = recent.rollup(spark, lake, DAYS[0], choose(lake))
+    assert answers == [24, 24, 8]
+    assert (list(cut.rows), cut.notes) == (
+        whole.rows[:7],
+        ["Only 7 rows of more: `helen pipeline sql` has all, in m5."],
+    )
+
+
+def test_the_docs_say_what_bounds_each_answer() -> None:
+    """A module that asks Spark for rows has a row in the table of docs/pipeline.rst, as often as it asks."""
+    folder = ROOT / "helen" / "pipeline"
+    asked = {
+        str(path.relative_to(folder)): count
+        for path in sorted(folder.rglob("*.py"))
+        if (count := sum(map(_is_asking, ast.walk(ast.parse(path.read_text())))))
+    }
+    table = (ROOT / "docs" / "pipeline.rst").read_text().partition("**Bounds of answers.**")[2].partition("**SQL.**")[0]
+    told = {name: int(times) for name, times in re.findall(r"^``([a-z_/]+\.py)`` +(\d+) ", table, re.MULTILINE)}
+    assert told == asked
+
+
+def _is_asking(node: ast.AST) -> bool:
+    """Frames take no argument there; garbage's `collect` isn't one of a frame."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING):
+        return False
+    return not (isinstance(node.func.value, ast.Name) and node.func.value.id == "gc")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from datetime import date
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 from pyspark.sql.classic.dataframe import DataFrame
 
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import local_days
 from helen.pipeline.reports import availability as job
 from helen.pipeline.reports import availability_inputs, report_formats
+from helen.pipeline.reports import day_rows as held
 from helen.pipeline.reports.availability import choose, day_rows, store
 from helen.pipeline.reports.day_rows import ROW, DayRows
 from helen.pipeline.reports.report_formats import FORMATS, Report, render
@@ -56,6 +60,23 @@ def test_rows_come_by_name_and_day_and_as_often_as_they_are_read() -> None:
     assert [row["series"] for row in rows[1:4]] == [9, 7, 7]
     with pytest.raises(IndexError):
         rows[6]
+
+
+@settings(deadline=None, max_examples=50)
+@given(some.permutations(range(9)), some.sets(some.integers(1, 8)), some.integers(1, 9))
+def test_rows_are_in_order_wherever_parts_end(order: list[int], cuts: set[int], at_once: int) -> None:
+    """Names are in another order than numbers, and the driver reads a few rows at a time."""
+    names = {number: ("web", f"check{place}") for number, place in enumerate(order)}
+    parts = [np.array(range(*ends), np.int32) for ends in itertools.pairwise([0, *sorted(cuts), 9])]
+    rows = DayRows(DAYS, parts, names)
+    for part in parts:
+        rows.add(part_of(*part.tolist()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held, "ROWS_AT_ONCE", at_once)
+        found = [(names[row["series"]], row["date"], row["percent"]) for row in rows]
+    assert found == sorted(
+        (names[number], day.date, float(number + at)) for number in range(9) for at, day in enumerate(DAYS)
+    )
 
 
 def test_days_and_those_that_miss_a_target() -> None:

@@ -33,6 +33,7 @@ from helen.pipeline.rollup.steps import (
     as_rows,
     changed_steps,
     last_of,
+    step_to,
     stretches,
 )
 
@@ -72,6 +73,12 @@ class Counters:
             is_late = begin <= known.last_at if known is not None else begin < self._known_from
             if is_late or overlapping(rows):
                 late[key] = rows
+                continue
+            if (
+                known is not None and len(rows) == 1
+            ):  # nearly always: the same by `changed_steps`, in a tenth of the time
+                step = step_to(known, rows[0])
+                steps[key], self._next[key] = [step] if step is not None else [], rows[0]
                 continue
             all_of = rows if known is None else [known, *rows]
             steps[key] = changed_steps([] if known is None else [known], all_of, rows)

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ CARRIED = 2 * 86_400 * MICROS  # a check that runs once a day is carried, howeve
 DAYS = timedelta(days=2)
 COLUMNS = ("series", "metric", "unit", "bucket", "first", "first_at", "last", "last_at")
 Key = tuple[int, str, str]  # series, metric, unit
-_NO_SUMS = dict.fromkeys(("n", "ok", "warning", "critical", "unknown", "values", "cpu_runs"), 0)
+_NO_SUMS = ("n", "ok", "warning", "critical", "unknown", "values", "cpu_runs")
 
 
 @frozen(order=True)
@@ -116,9 +117,17 @@ def stretches(rows: pa.Table) -> defaultdict[Key, list[Stretch]]:
 
 def as_rows(steps: Mapping[Key, Sequence[Step]]) -> pa.Table:
     """Return steps as rows of m5, `day` included, in the order of series, metric and bucket."""
-    rows = [
-        {"series": key[0], "metric": key[1], "unit": key[2], "kind": COUNTER, "bucket": step.bucket,
-         "increase": step.gain, "increase_s": step.seconds, "day": date_of(step.bucket), **_NO_SUMS}
-        for key in sorted(steps) for step in sorted(steps[key], key=lambda step: step.bucket)
-    ]  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=SUMS.arrow)
+    rows = [(*key, each) for key in sorted(steps) for each in sorted(steps[key], key=lambda step: step.bucket)]
+    count, buckets = len(rows), [step.bucket for *_, step in rows]
+    days = {bucket: date_of(bucket) for bucket in set(buckets)}
+    known: dict[str, Any] = {
+        "series": [series for series, *_ in rows], "metric": [metric for _, metric, _, _ in rows],
+        "unit": [unit for _, _, unit, _ in rows], "kind": [COUNTER] * count, "bucket": buckets,
+        "increase": [step.gain for *_, step in rows], "increase_s": [step.seconds for *_, step in rows],
+        "day": [days[bucket] for bucket in buckets], **dict.fromkeys(_NO_SUMS, [0] * count),
+    }  # fmt: skip
+    columns = [
+        pa.array(known[field.name], field.type) if field.name in known else pa.nulls(count, field.type)
+        for field in SUMS.arrow
+    ]
+    return pa.table(columns, schema=SUMS.arrow)

@@ -1,0 +1,39 @@
+"""Steps of counters: the short way of a batch gives what the general one does, and rows have each column of m5."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as some
+
+from helen.pipeline.lake.local_days import date_of
+from helen.pipeline.lake.schema import COUNTER, SUMS
+from helen.pipeline.rollup.steps import CARRIED, Step, Stretch, as_rows, changed_steps, step_to
+
+BUCKET = 300_000_000  # microseconds
+VALUES = some.floats(allow_nan=False)
+
+
+@given(VALUES, VALUES, some.integers(0, 2**50), some.integers(0, CARRIED), some.integers(1, CARRIED + 2))
+def test_a_row_behind_the_last_one_has_one_step(before: float, value: float, at: int, lasted: int, later: int) -> None:
+    """However far behind it is: the batch takes `step_to` alone where a counter has one new row."""
+    known = Stretch(at, at + lasted, before, before)
+    row = Stretch(at + lasted + later, at + lasted + later, value, value)
+    step = step_to(known, row)
+    assert changed_steps([known], [known, row], [row]) == ([step] if step is not None else [])
+    assert (step is None) == (later > CARRIED)
+
+
+STEPS = some.lists(some.builds(Step, some.integers(0, 2**22).map(lambda n: n * BUCKET), VALUES, VALUES), max_size=3)
+
+
+@given(some.dictionaries(some.tuples(some.integers(0, 9), some.sampled_from(("in", "ü")), some.just("B")), STEPS))
+def test_rows_of_steps(steps: dict[tuple[int, str, str], list[Step]]) -> None:
+    """In order of series, metric and bucket; counts are 0 and all else is unknown."""
+    zero = dict.fromkeys(("n", "ok", "warning", "critical", "unknown", "values", "cpu_runs"), 0)
+    expected = [
+        {"series": key[0], "metric": key[1], "unit": key[2], "kind": COUNTER, "bucket": step.bucket,
+         "increase": step.gain, "increase_s": step.seconds, "day": date_of(step.bucket), **zero}
+        for key in sorted(steps) for step in sorted(steps[key], key=lambda step: step.bucket)
+    ]  # fmt: skip
+    assert as_rows(steps).equals(pa.Table.from_pylist(expected, schema=SUMS.arrow))

@@ -1,8 +1,8 @@
 """Proves that the lake has every result of every segment once, and that all sums are those of the results.
 
 It reads what is there and nothing else: the list of segments with its checksums, the raw results, and the rollups.
-Results that are forgotten by now can't be looked at, and are left out. No Spark. Memory is bounded by PART_ROWS, and has
-36 bytes for each segment.
+Results that are forgotten by now can't be looked at, and are left out. No Spark. Memory is bounded by PART_ROWS, and
+has 36 bytes for each segment.
 """
 
 from __future__ import annotations

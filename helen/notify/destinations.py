@@ -14,7 +14,7 @@ API_TIMING = Timing(0.0, 1.0, 60.0)  # of Alertmanager, which wants each alert t
 def destinations_of(config: Config | None, labels: Mapping[str, str], file: str) -> tuple[list[Destination], str]:
     """Return the destinations of an alert, and the reason if there is none. `file`: the name of the configuration."""
     if config is None:
-        return [], f"there is no {file}, so nobody is told anything"
+        return [], f"there is no {file}"
     found = []
     for each in route(config.route, labels).destinations:
         kind = config.channels[each.channel].settings

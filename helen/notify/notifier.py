@@ -162,7 +162,7 @@ class Notifier:
         taken = self.groups.take(alert, to, self._knows_labels, self._wall())
         if not taken:
             self.counts["unrouted"] += 1
-            reason = why if alert.firing else "nobody was told of the problem, so nobody hears of its end"
+            reason = why if alert.firing else "its problem was told to nobody"
             self._notices.nobody(alert, reason)
         self._write(taken)
 

@@ -305,8 +305,8 @@ def test_why_nobody_is_told(life: Life) -> None:
     assert life.journal.documents == [
         {"action": "nobody", "what": "problem",
          "why": "no rule with a channel takes it: `helen route test` shows each rule"},
-        {"action": "nobody", "what": "recovery", "why": "nobody was told of the problem, so nobody hears of its end"},
-        {"action": "nobody", "what": "problem", "why": "there is no notifications.toml, so nobody is told anything"},
+        {"action": "nobody", "what": "recovery", "why": "its problem was told to nobody"},
+        {"action": "nobody", "what": "problem", "why": "there is no notifications.toml"},
     ]  # fmt: skip
 
 

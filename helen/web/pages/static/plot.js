@@ -62,6 +62,12 @@ export function figure(value, unit) {
   return unit === "%" ? `${shown} %` : unit ? `${shown} ${unit}` : shown;
 }
 
+// The steps of an axis of bytes, so that its ticks are whole KiB, MiB or GiB; undefined for others: tens, as usual.
+export function stepsOf(unit) {
+  if (unit !== "B" && unit !== "bytes") return undefined;
+  return Array.from({ length: 10 * BYTES.length }, (_, power) => 2 ** power);
+}
+
 function sentence(name, unit, points, step, gaps) {
   if (!points.length) return `${name}: nothing known in this span.`;
   const low = Math.min(...points.map((point) => point.min));
@@ -126,7 +132,7 @@ export function draw(target, { name, unit, points, step, warn, crit, isSolid = t
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     axes: [
       { stroke: ink("quiet"), grid: { stroke: ink("line"), width: 1 }, ticks: { stroke: ink("line") }, values: axis(from, to) },
-      { stroke: ink("quiet"), grid: { stroke: ink("line"), width: 1 }, ticks: { stroke: ink("line") }, size: 78, values: (_, splits) => splits.map((value) => figure(value, unit)) },
+      { stroke: ink("quiet"), grid: { stroke: ink("line"), width: 1 }, ticks: { stroke: ink("line") }, size: 78, incrs: stepsOf(unit), values: (_, splits) => splits.map((value) => figure(value, unit)) },
     ],
     series: [
       {},

@@ -149,6 +149,19 @@ def test_figures_and_ranges(tab: Tab) -> None:
     assert shown == ["22.5 GiB", "0 B", "97 %", "1.20e-4 s", "-", "1.23e+6"]
 
 
+@pytest.mark.parametrize(("unit", "step"), [("B", 2**30), ("bytes", 2**30), ("", 5 * 10**8)])
+def test_the_ticks_of_bytes_are_binary(tab: Tab, unit: str, step: int) -> None:
+    """An axis up to 8 GiB has a tick at each whole GiB, or each second one; one of other units has round numbers."""
+    tab.open("/about")
+    tab.page.set_viewport_size({"width": 800, "height": 600})
+    points = [{"at": at, "mean": at * 2**27, "min": at * 2**27, "max": at * 2**27, "n": 1} for at in (1, 64)]
+    figure = {"name": "used", "unit": unit, "points": points, "step": 60}
+    waiting = "while (!axis._splits) await new Promise((done) => setTimeout(done, 10))"
+    drawn = "plot.draw(document.body, given[0], 1, 64, []).axes[1]"
+    ticks = in_page(tab, f"(async (axis) => {{ {waiting}; return axis._splits; }})({drawn})", figure)
+    assert len(ticks) > 2 and all(tick % step == 0 for tick in ticks)
+
+
 @pytest.mark.parametrize(("span", "resolution", "step"), [("24h", "m5", 300), ("30d", "h1", 3600), ("1y", "d1", 86400)])
 def test_longer_spans_show_band_and_gap(tab: Tab, span: str, resolution: str, step: int) -> None:
     """A spike of one step is in the band's sentence at each span, and a gap says how long nothing is known."""

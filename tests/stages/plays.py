@@ -21,7 +21,7 @@ from zerotask.node.worker_processes import Work
 WALL = 1_800_000_000.0
 
 
-class House:
+class Site:
     """LiveQueries, and a roster of agents by name. `full` stands for a Helen of whom too much is asked."""
 
     def __init__(self, clock: Clock) -> None:
@@ -84,9 +84,9 @@ class Play:
 
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
-        self.house = House(self.clock)
+        self.site = Site(self.clock)
         self.told: list[tuple[Any, dict[str, Any]]] = []
-        self.tasks = FleetTasks(self.clock, self.house, None, folder, lambda: WALL + self.clock.seconds())
+        self.tasks = FleetTasks(self.clock, self.site, None, folder, lambda: WALL + self.clock.seconds())
         self.tasks.start()
         self.outcome: Any = None
 
@@ -103,14 +103,14 @@ class Play:
     def restarts(self) -> None:
         """Helen stops and comes again: the work is given back, and all agents are away."""
         self.tasks.cancel("t1")
-        for agent in self.house.agents.values():
+        for agent in self.site.agents.values():
             agent.link = None
         self.outcome = None
 
     def pass_time(self, seconds: float) -> None:
         for _ in range(int(seconds / 0.5)):
             self.clock.advance(0.5)
-            self.house.queries.sweep(self.clock.seconds())
+            self.site.queries.sweep(self.clock.seconds())
 
     @property
     def outcomes(self) -> dict[str, str]:

@@ -183,7 +183,7 @@ def test_signing_keys_are_read_by_their_ids():
 # ---------------------------------------------------------------------------------------------------- enrolment
 
 
-class Desk:
+class Exchange:
     """A Helen at whose door one agent asks for a certificate, with nothing but a token or with an old one."""
 
     def __init__(self, meet, ear, store):
@@ -204,29 +204,31 @@ class Desk:
 
 
 @pytest.fixture
-def desk(meet, ear, tmp_path):
-    return Desk(meet, ear, IdentityStore(tmp_path))
+def exchange(meet, ear, tmp_path):
+    return Exchange(meet, ear, IdentityStore(tmp_path))
 
 
 def csr_in(request):
     return json.loads(request.blob)["csr"]
 
 
-def test_joining_keeps_identity_and_signing_keys(desk, authority, tmp_path):
+def test_joining_keeps_identity_and_signing_keys(exchange, authority, tmp_path):
     """The token and a request travel; what comes back is on disk before it is used."""
     token = Token.parse(f"{authority.sha256}.secret")
-    request = desk.ask(desk.enrolment.join(desk.helen.equus, "web-1", token))
+    request = exchange.ask(exchange.enrolment.join(exchange.helen.equus, "web-1", token))
     assert (request.name, json.loads(request.blob)["token"]) == ("web-1", token.text)
-    identity = desk.answer(request, authority.answer(csr_in(request), signing_keys=pem_of(SIGNERS[0])))
+    identity = exchange.answer(request, authority.answer(csr_in(request), signing_keys=pem_of(SIGNERS[0])))
     store = IdentityStore(tmp_path)
     assert store.load() == identity
     assert store.signing_keys().keys() == {key_id(SIGNERS[0])}
 
 
-def test_the_name_in_the_certificate_counts(desk, authority):
+def test_the_name_in_the_certificate_counts(exchange, authority):
     """A token may be bound to another one than was asked for."""
-    request = desk.ask(desk.enrolment.join(desk.helen.equus, "web-1", Token.parse(f"{authority.sha256}.secret")))
-    assert desk.answer(request, authority.answer(csr_in(request), name="db-1")).name == "db-1"
+    request = exchange.ask(
+        exchange.enrolment.join(exchange.helen.equus, "web-1", Token.parse(f"{authority.sha256}.secret"))
+    )
+    assert exchange.answer(request, authority.answer(csr_in(request), name="db-1")).name == "db-1"
 
 
 @pytest.mark.parametrize(
@@ -240,31 +242,33 @@ def test_the_name_in_the_certificate_counts(desk, authority):
         (lambda a, o, csr: b"[" * 60_000, "can't be read"),
     ],
 )
-def test_an_answer_that_is_no_good_is_not_kept(desk, authority, other_authority, tmp_path, spoil, sentence):
+def test_an_answer_that_is_no_good_is_not_kept(exchange, authority, other_authority, tmp_path, spoil, sentence):
     """A foreign CA, a certificate for another key, nonsense."""
-    request = desk.ask(desk.enrolment.join(desk.helen.equus, "web-1", Token.parse(f"{authority.sha256}.secret")))
-    failure = desk.answer(request, spoil(authority, other_authority, csr_in(request)))
+    request = exchange.ask(
+        exchange.enrolment.join(exchange.helen.equus, "web-1", Token.parse(f"{authority.sha256}.secret"))
+    )
+    failure = exchange.answer(request, spoil(authority, other_authority, csr_in(request)))
     assert failure.check(IdentityError) and sentence in str(failure.value)
     assert IdentityStore(tmp_path).load() is None
 
 
-def test_renewal_brings_a_new_key_and_needs_no_token(desk, authority, tmp_path):
+def test_renewal_brings_a_new_key_and_needs_no_token(exchange, authority, tmp_path):
     """The same name; the pinned keys stay, whatever Helen says of others."""
     store, held = IdentityStore(tmp_path), authority.identity("web-1")
     store.save(held)
     store.pin(pem_of(SIGNERS[0]))
-    request = desk.ask(desk.enrolment.renew(desk.helen.equus, held))
+    request = exchange.ask(exchange.enrolment.renew(exchange.helen.equus, held))
     assert (request.name, set(json.loads(request.blob))) == ("web-1", {"csr"})
-    renewed = desk.answer(request, authority.answer(csr_in(request), signing_keys=pem_of(*SIGNERS)))
+    renewed = exchange.answer(request, authority.answer(csr_in(request), signing_keys=pem_of(*SIGNERS)))
     assert (store.load(), renewed.key != held.key) == (renewed, True)
     assert store.signing_keys().keys() == {key_id(SIGNERS[0])}
 
 
-def test_a_renewal_for_another_name_is_not_used(desk, authority, tmp_path):
+def test_a_renewal_for_another_name_is_not_used(exchange, authority, tmp_path):
     """An identity is not Helen's to change."""
     store, held = IdentityStore(tmp_path), authority.identity("web-1")
     store.save(held)
-    request = desk.ask(desk.enrolment.renew(desk.helen.equus, held))
-    failure = desk.answer(request, authority.answer(csr_in(request), name="db-1"))
+    request = exchange.ask(exchange.enrolment.renew(exchange.helen.equus, held))
+    failure = exchange.answer(request, authority.answer(csr_in(request), name="db-1"))
     assert failure.check(IdentityError)
     assert store.load() == held

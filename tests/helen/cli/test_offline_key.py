@@ -28,7 +28,7 @@ ONLINE = Ed25519PrivateKey.from_private_bytes(b"o" * 32)
 
 
 @define
-class Desk:
+class Console:
     """The folder of an operator with a key, files, and a Helen that can't be trusted."""
 
     folder: Path
@@ -88,10 +88,10 @@ def a_set(version: int, now: float = NOW, **files: bytes) -> bytes:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def console(tmp_path: Path) -> Iterator[Console]:
     """A key that has signed versions 1 and 2: cpu.lua and the first disk.lua."""
     with hostile_helen() as helen:
-        made = Desk(tmp_path, helen)
+        made = Console(tmp_path, helen)
         make_private(made.key)
         made.stage(a_set(1, cpu=CPU, disk=OLD_DISK), a_set(2, cpu=CPU, disk=OLD_DISK))
         words = [made.file("cpu.lua", CPU), made.file("disk.lua", OLD_DISK), "--first"]
@@ -146,32 +146,32 @@ HOSTILE: dict[str, tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_nothing_but_the_operators_set_is_signed(desk: Desk, name: str) -> None:
+def test_nothing_but_the_operators_set_is_signed(console: Console, name: str) -> None:
     """Each kind of document in place of each other, and sets that differ: a sentence, status 1, no signature (F36)."""
     new, undo, sentence = HOSTILE[name]
-    desk.stage(new, undo)
-    before = read_record(desk.key, desk.key_id)
-    result = desk.push(str(desk.folder / "disk.lua"))
-    assert (result.exit_code, desk.signed()) == (1, [])
+    console.stage(new, undo)
+    before = read_record(console.key, console.key_id)
+    result = console.push(str(console.folder / "disk.lua"))
+    assert (result.exit_code, console.signed()) == (1, [])
     assert "nothing was signed: " in result.stderr and sentence in result.stderr
-    assert read_record(desk.key, desk.key_id) == before
+    assert read_record(console.key, console.key_id) == before
 
 
 @pytest.mark.parametrize("answer", [[], 3, None, "x", {"staged": []}, {"staged": 7, "agents": 1, "version": 1}])
-def test_answers_that_are_none(desk: Desk, answer: Any) -> None:
+def test_answers_that_are_none(console: Console, answer: Any) -> None:
     """Anything in place of the answer: a sentence and status 1, and no traceback (F36)."""
-    desk.stage(GOOD, BACK)
-    desk.helen.answers["GET /api/v1/push"] = answer
-    result = desk.push(str(desk.folder / "disk.lua"))
-    assert (result.exit_code, desk.signed(), "can't be read" in result.stderr) == (1, [], True)
+    console.stage(GOOD, BACK)
+    console.helen.answers["GET /api/v1/push"] = answer
+    result = console.push(str(console.folder / "disk.lua"))
+    assert (result.exit_code, console.signed(), "can't be read" in result.stderr) == (1, [], True)
 
 
-def test_the_difference_is_shown_and_both_kinds_are_in_the_signatures(desk: Desk) -> None:
+def test_the_difference_is_shown_and_both_kinds_are_in_the_signatures(console: Console) -> None:
     """The difference is what was asked for: shown against the record, signed over the kind; the record leads to the
     next one (F36).
     """
-    desk.stage(GOOD, BACK)
-    result = desk.push(str(desk.folder / "disk.lua"))
+    console.stage(GOOD, BACK)
+    result = console.push(str(console.folder / "disk.lua"))
     assert result.exit_code == 0, result.output
     assert "version 3, against version 1: 2 files" in result.stderr
     assert (
@@ -179,28 +179,28 @@ def test_the_difference_is_shown_and_both_kinds_are_in_the_signatures(desk: Desk
     )
     assert "cpu.lua" not in result.stderr
     assert "version 4, kept for an undo: the files of version 1" in result.stderr
-    [sent] = desk.signed()
-    public = {"x": load_private(desk.key).public_key()}
+    [sent] = console.signed()
+    public = {"x": load_private(console.key).public_key()}
     for name, text in (("manifest", GOOD), ("undo", BACK)):
         assert manifest.open_envelope(sent[name].encode())[0] == text
         assert manifest.is_signed(sent[name].encode(), public, 1, manifest.TYPE)
         assert manifest.is_signed(sent[name].encode(), public, 1)
-    record = read_record(desk.key, desk.key_id)
+    record = read_record(console.key, console.key_id)
     assert record is not None and (record.version, record.published) == (4, True)
     assert [each.version for each in record.sets] == [3, 4, 1, 2]
 
 
-def test_a_set_that_helen_did_not_take_is_signed_again(desk: Desk) -> None:
+def test_a_set_that_helen_did_not_take_is_signed_again(console: Console) -> None:
     """The same numbers once more, while Helen has not confirmed them; not once it has (F36)."""
-    desk.stage(GOOD, BACK)
-    assert desk.push(str(desk.folder / "disk.lua")).exit_code == 0
-    again = desk.push(str(desk.folder / "disk.lua"))
+    console.stage(GOOD, BACK)
+    assert console.push(str(console.folder / "disk.lua")).exit_code == 0
+    again = console.push(str(console.folder / "disk.lua"))
     assert (again.exit_code, "have signed version 4" in again.stderr) == (1, True)
-    path = desk.folder / "release.key.signed"
+    path = console.folder / "release.key.signed"
     path.write_text(path.read_text().replace('"published": true', '"published": false'))
-    desk.file("disk.lua", b"return 'disk 3'")
-    desk.stage(a_set(3, cpu=CPU, disk=b"return 'disk 3'"), BACK)
-    assert desk.push(str(desk.folder / "disk.lua")).exit_code == 0
+    console.file("disk.lua", b"return 'disk 3'")
+    console.stage(a_set(3, cpu=CPU, disk=b"return 'disk 3'"), BACK)
+    assert console.push(str(console.folder / "disk.lua")).exit_code == 0
 
 
 NEW_CPU = b"return 'cpu 2'"
@@ -214,61 +214,61 @@ GOES_BACK: dict[str, tuple[bytes, bytes, tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", GOES_BACK)
-def test_a_set_goes_back_only_by_consent(desk: Desk, name: str) -> None:
+def test_a_set_goes_back_only_by_consent(console: Console, name: str) -> None:
     """Older bytes were signed once, so a Helen could take a push back with the next one; --undone agrees to it."""
-    desk.stage(GOOD, BACK)
-    assert desk.push(str(desk.folder / "disk.lua")).exit_code == 0
-    desk.helen.got.clear()
+    console.stage(GOOD, BACK)
+    assert console.push(str(console.folder / "disk.lua")).exit_code == 0
+    console.helen.got.clear()
     new, undo, words, moved = GOES_BACK[name]
-    desk.stage(new, undo)
-    files = [desk.file("cpu.lua", NEW_CPU)] if name != "all" else []
-    refused = desk.push(*files, *words)
-    assert (refused.exit_code, desk.signed()) == (1, [])
+    console.stage(new, undo)
+    files = [console.file("cpu.lua", NEW_CPU)] if name != "all" else []
+    refused = console.push(*files, *words)
+    assert (refused.exit_code, console.signed()) == (1, [])
     assert "goes back behind version 3" in refused.stderr if moved else "disk.lua (" in refused.stderr
-    agreed = desk.push(*files, *words, "--undone")
-    assert (agreed.exit_code, len(desk.signed())) == ((0, 1) if moved else (1, 0))
+    agreed = console.push(*files, *words, "--undone")
+    assert (agreed.exit_code, len(console.signed())) == ((0, 1) if moved else (1, 0))
     assert (f"  < {moved}, as before version 3" in agreed.stderr) is bool(moved)
 
 
-def test_the_newest_set_once_more_goes_back_nowhere(desk: Desk) -> None:
+def test_the_newest_set_once_more_goes_back_nowhere(console: Console) -> None:
     """A Helen stages it anew after thirty days, and the files that are given are no step back."""
-    desk.stage(GOOD, BACK)
-    assert desk.push(str(desk.folder / "disk.lua")).exit_code == 0
-    desk.stage(a_set(5, cpu=CPU, disk=DISK), a_set(6, cpu=CPU, disk=OLD_DISK))
-    assert desk.push().exit_code == 0
-    desk.file("disk.lua", OLD_DISK)
-    desk.stage(a_set(7, cpu=CPU, disk=OLD_DISK), a_set(8, cpu=CPU, disk=DISK))
-    again = desk.push(str(desk.folder / "disk.lua"))
+    console.stage(GOOD, BACK)
+    assert console.push(str(console.folder / "disk.lua")).exit_code == 0
+    console.stage(a_set(5, cpu=CPU, disk=DISK), a_set(6, cpu=CPU, disk=OLD_DISK))
+    assert console.push().exit_code == 0
+    console.file("disk.lua", OLD_DISK)
+    console.stage(a_set(7, cpu=CPU, disk=OLD_DISK), a_set(8, cpu=CPU, disk=DISK))
+    again = console.push(str(console.folder / "disk.lua"))
     assert (again.exit_code, "  < " in again.stderr) == (0, False)
 
 
-def test_a_file_leaves_the_set_by_name(desk: Desk) -> None:
+def test_a_file_leaves_the_set_by_name(console: Console) -> None:
     """--remove tells Helen, and lets the set go without it; a file that stays all the same stops it (F36)."""
-    desk.stage(a_set(3, disk=OLD_DISK), BACK)
-    result = desk.push("--remove", "cpu.lua")
+    console.stage(a_set(3, disk=OLD_DISK), BACK)
+    result = console.push("--remove", "cpu.lua")
     assert (result.exit_code, "  - cpu.lua" in result.stderr) == (0, True)
-    assert desk.helen.got["POST /api/v1/push"][0]["remove"] == ["cpu.lua"]
-    desk.stage(a_set(5, cpu=CPU, disk=OLD_DISK), a_set(6, disk=OLD_DISK))
-    result = desk.push("--remove", "cpu.lua")
+    assert console.helen.got["POST /api/v1/push"][0]["remove"] == ["cpu.lua"]
+    console.stage(a_set(5, cpu=CPU, disk=OLD_DISK), a_set(6, disk=OLD_DISK))
+    result = console.push("--remove", "cpu.lua")
     assert (result.exit_code, "still has cpu.lua, which you remove" in result.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("how", ["lost", "a gap"])
-def test_first_begins_a_record(desk: Desk, how: str) -> None:
+def test_first_begins_a_record(console: Console, how: str) -> None:
     """A lost record and a gap are said; --first goes on with files that are given, and signs no unknown undo (F36)."""
     version = 7
     if how == "lost":
-        (desk.folder / "release.key.signed").unlink()
-    desk.stage(a_set(version, cpu=CPU, disk=DISK), a_set(version + 1, cpu=EVIL, disk=OLD_DISK))
-    files = [str(desk.folder / name) for name in ("cpu.lua", "disk.lua")]
-    refused = desk.push(*files)
-    assert (refused.exit_code, "say --first" in refused.stderr, desk.signed()) == (1, True, [])
-    one = desk.push(files[1], "--first")
-    assert (one.exit_code, len(desk.signed())) == ((1, 0) if how == "lost" else (0, 1))
+        (console.folder / "release.key.signed").unlink()
+    console.stage(a_set(version, cpu=CPU, disk=DISK), a_set(version + 1, cpu=EVIL, disk=OLD_DISK))
+    files = [str(console.folder / name) for name in ("cpu.lua", "disk.lua")]
+    refused = console.push(*files)
+    assert (refused.exit_code, "say --first" in refused.stderr, console.signed()) == (1, True, [])
+    one = console.push(files[1], "--first")
+    assert (one.exit_code, len(console.signed())) == ((1, 0) if how == "lost" else (0, 1))
     if how == "lost":
         assert "cpu.lua (" in one.stderr
-        assert desk.push(*files, "--first").exit_code == 0
-    [sent] = desk.signed()
+        assert console.push(*files, "--first").exit_code == 0
+    [sent] = console.signed()
     undo = manifest.read_unverified(sent["undo"].encode())
     assert (undo.version, undo.files) == (8, manifest.read_unverified(sent["manifest"].encode()).files)
 
@@ -280,67 +280,67 @@ def test_first_begins_a_record(desk: Desk, how: str) -> None:
         ('{"key": "KEY", "version": "a", "sets": [], "published": 1, "root": null, "sent": null}', "can't be used"),
     ],
 )  # fmt: skip
-def test_a_damaged_record(desk: Desk, content: str, sentence: str) -> None:
+def test_a_damaged_record(console: Console, content: str, sentence: str) -> None:
     """It is never taken for a lost one: a sentence, and nothing is signed or even sent (F36)."""
-    (desk.folder / "release.key.signed").write_text(content.replace("KEY", desk.key_id))
-    desk.stage(GOOD, BACK)
-    result = desk.push(str(desk.folder / "disk.lua"), "--first")
-    assert (result.exit_code, sentence in result.stderr, desk.helen.got) == (1, True, {})
+    (console.folder / "release.key.signed").write_text(content.replace("KEY", console.key_id))
+    console.stage(GOOD, BACK)
+    result = console.push(str(console.folder / "disk.lua"), "--first")
+    assert (result.exit_code, sentence in result.stderr, console.helen.got) == (1, True, {})
 
 
-def test_one_command_at_a_time(desk: Desk) -> None:
+def test_one_command_at_a_time(console: Console) -> None:
     """The record is locked while a command signs (F36)."""
-    lock = FileLock(desk.folder / "release.key.signed.lock")
-    result = desk.push(str(desk.folder / "disk.lua"))
+    lock = FileLock(console.folder / "release.key.signed.lock")
+    result = console.push(str(console.folder / "disk.lua"))
     lock.release()
     assert (result.exit_code, "another command signs with" in result.stderr) == (1, True)
 
 
-def test_who_carries_a_file_does_not_choose_rings_unseen(desk: Desk) -> None:
+def test_who_carries_a_file_does_not_choose_rings_unseen(console: Console) -> None:
     """Nobody signs the rings and gates beside a set: they are shown, must agree, and bring nothing else along."""
-    desk.stage(GOOD, BACK)
-    one, other = desk.folder / "one.json", desk.folder / "other.json"
-    desk.push(str(desk.folder / "disk.lua"), "--rings", "1%,100%", "--save", str(one))
+    console.stage(GOOD, BACK)
+    one, other = console.folder / "one.json", console.folder / "other.json"
+    console.push(str(console.folder / "disk.lua"), "--rings", "1%,100%", "--save", str(one))
     held = json.loads(one.read_text())
     assert held["plan"] == {"rings": "1%,100%"}
     other.write_text(json.dumps(held | {"plan": {"rings": "off"}}))
-    carried = desk.run("push", "--signed", str(other), "--detach")
+    carried = console.run("push", "--signed", str(other), "--detach")
     assert (carried.exit_code, 'rings, as the file says: "off"' in carried.stderr) == (0, True)
-    chosen = desk.run("push", "--signed", str(other), "--rings", "10%", "--detach")
+    chosen = console.run("push", "--signed", str(other), "--rings", "10%", "--detach")
     assert (chosen.exit_code, 'rings, as you say: "10%"' in chosen.stderr) == (0, True)
-    assert [sent["rings"] for sent in desk.signed()] == ["off", "10%"]
-    both = desk.run("push", "--signed", str(one), "--signed", str(other), "--detach")
+    assert [sent["rings"] for sent in console.signed()] == ["off", "10%"]
+    both = console.run("push", "--signed", str(one), "--signed", str(other), "--detach")
     assert (both.exit_code, "name different rings or gates" in both.stderr) == (1, True)
     other.write_text(json.dumps(held | {"plan": {"replace": True}}))
-    more = desk.run("push", "--signed", str(other), "--detach")
-    assert (more.exit_code, "its plan has 'replace'" in more.stderr, len(desk.signed())) == (1, True, 2)
+    more = console.run("push", "--signed", str(other), "--detach")
+    assert (more.exit_code, "its plan has 'replace'" in more.stderr, len(console.signed())) == (1, True, 2)
 
 
 # ---------------------------------------------------------------------------------------------- roots
 
 
-def test_a_rotation_shows_the_root_and_keeps_it(desk: Desk) -> None:
+def test_a_rotation_shows_the_root_and_keeps_it(console: Console) -> None:
     """The first root needs --first; the next one is compared with the record; what was signed is our own text (F36)."""
-    ours = load_private(desk.key)
-    desk.shows_keys(1, 1, ours)
-    words = ["keys", "rotate", "--key", str(desk.key)]
-    refused = desk.run(*words, "--new", str(desk.key))
+    ours = load_private(console.key)
+    console.shows_keys(1, 1, ours)
+    words = ["keys", "rotate", "--key", str(console.key)]
+    refused = console.run(*words, "--new", str(console.key))
     assert (refused.exit_code, "say --first" in refused.stderr) == (1, True)
-    made = desk.run(*words, "--new", str(desk.key), "--first")
+    made = console.run(*words, "--new", str(console.key), "--first")
     assert made.exit_code == 0, made.output
-    [sent] = desk.helen.got["POST /api/v1/keys"]
+    [sent] = console.helen.got["POST /api/v1/keys"]
     root = roots.read(sent["root"].encode())
-    assert (root.version, root.threshold, set(root.keys), root.typed) == (2, 1, {desk.key_id}, True)
+    assert (root.version, root.threshold, set(root.keys), root.typed) == (2, 1, {console.key_id}, True)
     assert roots.is_self_signed(sent["root"].encode(), root)
-    desk.shows_keys(2, 1, ours)
-    other = desk.folder / "cara.key"
+    console.shows_keys(2, 1, ours)
+    other = console.folder / "cara.key"
     make_private(other)
-    shown = desk.run(*words, "--new", str(other), "--new", str(desk.key), "--threshold", "2").stderr
+    shown = console.run(*words, "--new", str(other), "--new", str(console.key), "--threshold", "2").stderr
     assert "root 3, against root 2: 2 of 2 keys must sign, and 1 of 1 before" in shown
-    assert f"  + {key_id(load_private(other).public_key())}" in shown and f"    {desk.key_id}" in shown
+    assert f"  + {key_id(load_private(other).public_key())}" in shown and f"    {console.key_id}" in shown
 
 
-CLAIMS: dict[str, tuple[Callable[[Desk], None], str]] = {
+CLAIMS: dict[str, tuple[Callable[[Console], None], str]] = {
     "a foreign key": (lambda d: d.shows_keys(2, 1, load_private(d.key), FOREIGN), "these keys have signed root 2 of 1"),
     "only a foreign key": (lambda d: d.shows_keys(2, 1, FOREIGN), "these keys have signed root 2 of 1"),
     "an older root": (lambda d: d.shows_keys(1, 1, load_private(d.key)), "Helen shows root 1"),
@@ -352,46 +352,50 @@ CLAIMS: dict[str, tuple[Callable[[Desk], None], str]] = {
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_claims_about_the_keys(desk: Desk, name: str) -> None:
+def test_claims_about_the_keys(console: Console, name: str) -> None:
     """Helen's words about its root are compared with the record: no signature for anything else (F36)."""
-    desk.shows_keys(1, 1, load_private(desk.key))
-    words = ["keys", "rotate", "--key", str(desk.key)]
-    assert desk.run(*words, "--new", str(desk.key), "--first").exit_code == 0
+    console.shows_keys(1, 1, load_private(console.key))
+    words = ["keys", "rotate", "--key", str(console.key)]
+    assert console.run(*words, "--new", str(console.key), "--first").exit_code == 0
     claim, sentence = CLAIMS[name]
-    desk.helen.got.clear()
-    claim(desk)
-    result = desk.run(*words, "--threshold", "1")
-    assert (result.exit_code, "POST /api/v1/keys" in desk.helen.got) == (1, False)
+    console.helen.got.clear()
+    claim(console)
+    result = console.run(*words, "--threshold", "1")
+    assert (result.exit_code, "POST /api/v1/keys" in console.helen.got) == (1, False)
     assert "nothing was signed: " in result.stderr and sentence in result.stderr
 
 
-def test_a_first_rotation_takes_no_key_from_helen(desk: Desk) -> None:
+def test_a_first_rotation_takes_no_key_from_helen(console: Console) -> None:
     """Without a record and without --new, a key that only Helen names stays out, even with --first (F36)."""
-    desk.shows_keys(1, 1, load_private(desk.key), FOREIGN)
-    result = desk.run("keys", "rotate", "--key", str(desk.key), "--threshold", "1", "--first")
-    assert (result.exit_code, "POST /api/v1/keys" in desk.helen.got) == (1, False)
+    console.shows_keys(1, 1, load_private(console.key), FOREIGN)
+    result = console.run("keys", "rotate", "--key", str(console.key), "--threshold", "1", "--first")
+    assert (result.exit_code, "POST /api/v1/keys" in console.helen.got) == (1, False)
     assert f"Helen names the key {key_id(FOREIGN.public_key())}" in result.stderr
 
 
-def test_a_rotation_does_not_sign_a_set_that_is_not_known(desk: Desk) -> None:
+def test_a_rotation_does_not_sign_a_set_that_is_not_known(console: Console) -> None:
     """The staged set that Helen hands out after a rotation is judged as any other: the keys change, it waits (F36)."""
-    desk.shows_keys(1, 1, load_private(desk.key))
-    desk.stage(a_set(3, cpu=EVIL, disk=OLD_DISK), a_set(4, cpu=CPU, disk=OLD_DISK))
-    result = desk.run("keys", "rotate", "--key", str(desk.key), "--new", str(desk.key), "--first")
-    assert (result.exit_code, desk.signed()) == (0, [])
+    console.shows_keys(1, 1, load_private(console.key))
+    console.stage(a_set(3, cpu=EVIL, disk=OLD_DISK), a_set(4, cpu=CPU, disk=OLD_DISK))
+    result = console.run("keys", "rotate", "--key", str(console.key), "--new", str(console.key), "--first")
+    assert (result.exit_code, console.signed()) == (0, [])
     assert "still waits for their signatures: nothing was signed: " in result.stderr and "cpu.lua (" in result.stderr
 
 
 # ---------------------------------------------------------------------------------------------- orders
 
 
-def test_an_order_is_shown_before_it_is_signed(desk: Desk) -> None:
+def test_an_order_is_shown_before_it_is_signed(console: Console) -> None:
     """The order of a dry run is of the local file; names that Helen adds are shown with it (F36)."""
     pattern = "role=web"
-    desk.helen.answers["GET /api/v1/agents"] = {"agents": [{"name": "db-1", "claimed": {}, "labels": {"role": "web"}}]}
-    result = desk.run("check", "dry-run", str(desk.folder / "disk.lua"), "--on", pattern, "--key", str(desk.key))
-    [body] = desk.helen.got.get("POST /api/v1/once", [{}])
+    console.helen.answers["GET /api/v1/agents"] = {
+        "agents": [{"name": "db-1", "claimed": {}, "labels": {"role": "web"}}]
+    }
+    result = console.run(
+        "check", "dry-run", str(console.folder / "disk.lua"), "--on", pattern, "--key", str(console.key)
+    )
+    [body] = console.helen.got.get("POST /api/v1/once", [{}])
     order = json.loads(json.loads(body["order"])["signed"])
     assert order["type"] == one_off.TYPE
-    assert f"{desk.key_id} signs an order: run disk once on {', '.join(order['on'])}, until " in result.stderr
+    assert f"{console.key_id} signs an order: run disk once on {', '.join(order['on'])}, until " in result.stderr
     assert f"  disk.lua {manifest.entry(DISK).sha256[:12]}" in result.stderr

@@ -53,7 +53,7 @@ class Journal:
         return position <= self.delivered
 
 
-class House:
+class Site:
     """A roster of agents who go when they are told to."""
 
     def __init__(self, *connections: Connection) -> None:
@@ -71,11 +71,11 @@ class House:
 
 class Play:
     def __init__(self, state: Path, *connections: Connection) -> None:
-        self.clock, self.house = Clock(), House(*connections)
+        self.clock, self.site = Clock(), Site(*connections)
         self.hidden: list[str] = []
         self.offered: list[str] = []
         self.told: list[bool] = []
-        self.drain = Drain(self.clock, state, self.house, lambda: 5.0)  # type: ignore[arg-type]
+        self.drain = Drain(self.clock, state, self.site, lambda: 5.0)  # type: ignore[arg-type]
         self.drain.leaving.subscribe(lambda agent: self.hidden.append(agent.name))
         self.drain.staying.subscribe(lambda agent: self.offered.append(agent.name))
         self.drain.drained.subscribe(self.told.append)
@@ -96,15 +96,15 @@ def test_agents_leave_spread_over_the_time(tmp_path: Path) -> None:
     """Twenty within five seconds: one a step. An agent that comes is sent away from the first moment on."""
     play = Play(tmp_path, *(Connection() for _ in range(20)))
     play.begin(5.0)
-    assert (play.house.closed_to_agents, play.told, play.drain.phase) == ("shutting-down", [True], "draining")
+    assert (play.site.closed_to_agents, play.told, play.drain.phase) == ("shutting-down", [True], "draining")
     left = []
     for _ in range(24):
-        left.append(len(play.house.connected()))
+        left.append(len(play.site.connected()))
         play.steps(1)
     assert left[0] == 20 and left[-1] == 0
     assert max(before - after for before, after in pairwise(left)) == 1
     assert play.drain.phase == "drained"
-    assert sorted(play.hidden) == sorted(play.house.agents)
+    assert sorted(play.hidden) == sorted(play.site.agents)
 
 
 def test_answers_then_the_disk_then_goodbye(tmp_path: Path) -> None:
@@ -115,10 +115,10 @@ def test_answers_then_the_disk_then_goodbye(tmp_path: Path) -> None:
     play.steps(int(ANSWER_SECONDS / STEP_SECONDS) - 2)
     assert (play.hidden, connection.holds, connection.refused) == (["a0"], set(), "")
     connection.conversation.outstanding.clear()
-    play.house.journal.delivered = 6
+    play.site.journal.delivered = 6
     play.steps(4)
     assert (connection.holds, connection.refused) == ({Hold.DRAIN}, "")
-    play.house.journal.delivered = 7
+    play.site.journal.delivered = 7
     play.steps(1)
     assert connection.refused == "shutting-down"
 
@@ -126,7 +126,7 @@ def test_answers_then_the_disk_then_goodbye(tmp_path: Path) -> None:
 def test_nobody_is_waited_for_for_ever(tmp_path: Path) -> None:
     silent = Connection(questions=1)
     play = Play(tmp_path, silent)
-    play.house.journal.delivered = 6
+    play.site.journal.delivered = 6
     play.begin(1.0)
     play.steps(int((1.0 + ANSWER_SECONDS + DISK_SECONDS) / STEP_SECONDS) + 3)
     assert silent.refused == "shutting-down"
@@ -140,13 +140,13 @@ def test_it_outlives_a_restart_until_it_is_undone(tmp_path: Path) -> None:
     again = Play(tmp_path)
     again.drain.open()
     again.drain.start()
-    assert (again.drain.overview(), again.house.closed_to_agents, again.told) == (
+    assert (again.drain.overview(), again.site.closed_to_agents, again.told) == (
         {"phase": "drained", "since": 5.0, "by": "ann", "agents": 0}, "shutting-down", [True],
     )  # fmt: skip
     Deferred.fromCoroutine(play.drain.undo("bob"))
     play.steps(4)
-    assert [agent.link.holds for agent in play.house.agents.values()] == [set(), set()]  # type: ignore[union-attr]
-    assert (play.drain.phase, play.offered, play.told, play.house.closed_to_agents) == (
+    assert [agent.link.holds for agent in play.site.agents.values()] == [set(), set()]  # type: ignore[union-attr]
+    assert (play.drain.phase, play.offered, play.told, play.site.closed_to_agents) == (
         "off", ["a0", "a1"], [True, False], "",
     )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
@@ -165,24 +165,24 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 
 def test_who_is_with_another_helen_is_not_missed() -> None:
     """Asked after until it is found or comes back; one whose Helen's broker can't say is asked after again."""
-    house, clock, there = House(Connection(), Connection()), Clock(), dict[str, bool | None]()
-    house.agents["old"] = Agent("old")
+    site, clock, there = Site(Connection(), Connection()), Clock(), dict[str, bool | None]()
+    site.agents["old"] = Agent("old")
     forgotten: list[str] = []
-    elsewhere = MovedAgents(clock, house, lambda s: succeed(there.get(s, False)), forgotten.append)  # type: ignore[arg-type]
+    elsewhere = MovedAgents(clock, site, lambda s: succeed(there.get(s, False)), forgotten.append)  # type: ignore[arg-type]
     elsewhere.start()
     there["equus.old"] = None
     clock.advance(LOOK_SECONDS)
     assert forgotten == []
     there["equus.old"] = True
-    gone, back = house.agents["a0"], house.agents["a1"]
+    gone, back = site.agents["a0"], site.agents["a1"]
     for agent in (gone, back):
         agent.link = None
-        house.detached(agent)
+        site.detached(agent)
     back.link = Connection()
-    house.attached(back)
+    site.attached(back)
     there |= {"equus.a0": True, "equus.a1": True}
     clock.advance(LOOK_SECONDS)
     clock.advance(LOOK_SECONDS)
     assert sorted(forgotten) == ["a0", "old"]
     elsewhere.stop()
-    assert (house.attached._subscribers, house.detached._subscribers) == ([], [])
+    assert (site.attached._subscribers, site.detached._subscribers) == ([], [])

@@ -33,10 +33,10 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
 
 def test_without_a_deadline_nobody_is_waited_for(play: Play) -> None:
     """It is over as soon as those who are here have answered, or their time is over."""
-    play.house.has("a", "b")
-    play.house.agents["c"] = Agent("c")
+    play.site.has("a", "b")
+    play.site.agents["c"] = Agent("c")
     play.ask()
-    play.house.answers("a")
+    play.site.answers("a")
     assert play.outcome is None
     play.pass_time(10.5)
     assert play.outcomes == {"a": "answered", "b": "expired", "c": "offline"}
@@ -50,9 +50,9 @@ def test_a_great_fleet_that_is_away(play: Play) -> None:
     """A few in each turn of the reactor; and names are looked up, not held against every agent."""
     names = [f"a{number}" for number in range(3 * asking.A_TURN)]
     for name in names:
-        play.house.agents[name] = Agent(name)
+        play.site.agents[name] = Agent(name)
     play.ask(agents=names)
-    assert play.house.steps == []
+    assert play.site.steps == []
     assert len(play.tasks.open["t1"].question.outcomes) == asking.A_TURN
     play.clock.advance(0)
     assert len(play.outcomes) == len(names)
@@ -62,27 +62,27 @@ def test_a_great_fleet_that_is_away(play: Play) -> None:
 def test_patterns_are_held_against_some_agents_at_a_time(play: Play) -> None:
     """They are held against agents that can be asked: not a host without an agent, and none that was revoked."""
     for number in range(3 * task_targets.LOOKED_AT_ONCE):
-        play.house.agents[f"a{number}"] = Agent(f"a{number}", labels={"role": f"r{number % 3}"})
-    play.house.agents["a2"].enrolled = False
-    play.house.agents["a5"].revoked_at = 5.0
+        play.site.agents[f"a{number}"] = Agent(f"a{number}", labels={"role": f"r{number % 3}"})
+    play.site.agents["a2"].enrolled = False
+    play.site.agents["a5"].revoked_at = 5.0
     play.ask(agents=["role=r2"])
-    assert play.house.steps == [task_targets.LOOKED_AT_ONCE] * 3
+    assert play.site.steps == [task_targets.LOOKED_AT_ONCE] * 3
     play.clock.advance(0)
     assert sorted(play.outcomes) == sorted(f"a{number}" for number in range(8, 3 * task_targets.LOOKED_AT_ONCE, 3))
 
 
 def test_those_who_come_back_are_asked_together(play: Play) -> None:
     """A second later; at the deadline the others are offline, and who is asked then still has a second."""
-    play.house.has("a")
+    play.site.has("a")
     for name in ("b", "c", "d"):
-        play.house.agents[name] = Agent(name)
+        play.site.agents[name] = Agent(name)
     play.ask(deadline=WALL + 20)
-    play.house.answers("a")
-    play.house.has("b", "c", "stranger")
-    assert play.house.asked == ["a"]
+    play.site.answers("a")
+    play.site.has("b", "c", "stranger")
+    assert play.site.asked == ["a"]
     play.pass_time(1.0)
-    assert play.house.asked == ["a", "b", "c"]
-    play.house.answers("c")
+    assert play.site.asked == ["a", "b", "c"]
+    play.site.answers("c")
     play.pass_time(18.5)
     assert play.outcome is None
     play.pass_time(2.0)
@@ -93,20 +93,20 @@ def test_a_query_that_only_waits_for_agents_says_so(play: Play) -> None:
     """So its node has the slot for others; it says when it goes on, and who is waited for (F58)."""
     told: list[tuple[str, bool]] = []
     play.tasks.on_waiting.subscribe(lambda task_id, waits: told.append((task_id, waits)))
-    play.house.has("a")
-    play.house.agents["b"] = Agent("b")
+    play.site.has("a")
+    play.site.agents["b"] = Agent("b")
     play.ask(agents=["a", "b", "ghost"], deadline=WALL + 60)
     assert told == []
-    play.house.answers("a")
+    play.site.answers("a")
     assert told == [("t1", True)]
     assert play.tasks.open["t1"].away() == ["b", "ghost"]
     statuses = len(play.told)
     play.pass_time(5.0)
     assert len(play.told) == statuses
-    play.house.has("b")
+    play.site.has("b")
     assert told[1:] == [("t1", False)]
     play.pass_time(1.5)
-    play.house.answers("b")
+    play.site.answers("b")
     assert told[2:] == [("t1", True)]
     play.pass_time(60.0)
     assert play.outcomes == {"a": "answered", "b": "answered", "ghost": "offline"}
@@ -117,9 +117,9 @@ def test_few_queries_that_wait_keep_much_in_memory(play: Play, monkeypatch: pyte
     monkeypatch.setattr(fleet_tasks, "WAITING_OUTCOMES", 1)
     told: list[tuple[str, bool]] = []
     play.tasks.on_waiting.subscribe(lambda task_id, waits: told.append((task_id, waits)))
-    play.house.has("a", "b")
+    play.site.has("a", "b")
     play.ask(agents=["a", "b", "ghost"], deadline=WALL + 10)
-    play.house.answers("a"), play.house.answers("b")
+    play.site.answers("a"), play.site.answers("b")
     assert told == [] and play.tasks.open["t1"].away() == ["ghost"]
     play.pass_time(10.5)
     assert play.outcomes == {"a": "answered", "b": "answered", "ghost": "offline"}
@@ -127,49 +127,49 @@ def test_few_queries_that_wait_keep_much_in_memory(play: Play, monkeypatch: pyte
 
 def test_a_further_attempt_asks_the_others(play: Play) -> None:
     """Answers are kept; agents have some time to come back to a Helen that was restarted."""
-    play.house.has("a", "b")
+    play.site.has("a", "b")
     play.ask()
-    play.house.answers("a")
+    play.site.answers("a")
     play.pass_time(0.5)
     play.tasks.cancel("t1")
     assert isinstance(play.outcome, Failure)
     assert play.outcome.check(TaskFailed)
-    assert play.house.cancelled == [2]
-    play.house.agents["a"].link = play.house.agents["b"].link = None
+    assert play.site.cancelled == [2]
+    play.site.agents["a"].link = play.site.agents["b"].link = None
     play.outcome = None
     play.ask(attempt=2)
-    play.house.has("b")
+    play.site.has("b")
     play.pass_time(1.0)
-    assert play.house.asked == ["a", "b", "b"]
-    play.house.queries.gone(play.house.agents["b"].link, "it went away")
+    assert play.site.asked == ["a", "b", "b"]
+    play.site.queries.gone(play.site.agents["b"].link, "it went away")
     play.pass_time(0.5)
     assert play.outcomes == {"a": "answered", "b": "failed"}
 
 
 def test_an_id_that_is_used_again_is_a_new_question(play: Play) -> None:
     """Its first attempt knows nothing of what was said to a task that had the id before."""
-    play.house.has("a")
+    play.site.has("a")
     play.ask()
-    play.house.answers("a")
+    play.site.answers("a")
     assert play.outcomes == {"a": "answered"}
     play.outcome = None
-    play.house.has("b")
+    play.site.has("b")
     play.ask(agents=["a", "b"])
-    assert play.house.asked == ["a", "a", "b"]
-    play.house.answers("b")
+    assert play.site.asked == ["a", "a", "b"]
+    play.site.answers("b")
     play.pass_time(10.5)
     assert play.outcomes == {"a": "expired", "b": "answered"}
 
 
 def test_where_answers_cannot_be_kept_nobody_is_asked(play: Play) -> None:
     """A disk that is full now may have room at the next attempt."""
-    play.house.has("a")
+    play.site.has("a")
     play.tasks.folder.joinpath("jobs").write_text("")
     play.tasks.folder = play.tasks.folder / "jobs" / "below"
     play.ask()
     assert (play.outcome.value.code, play.outcome.value.retry) == (-32000, True)
     assert "cannot be kept in" in play.outcome.value.message
-    assert play.house.asked == []
+    assert play.site.asked == []
 
 
 def test_a_job_that_cannot_be_written_down_is_refused(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +186,7 @@ def test_a_job_that_cannot_be_written_down_is_refused(play: Play, monkeypatch: p
 
 def test_a_restart_without_agents_ends(play: Play) -> None:
     """After the grace they are offline."""
-    play.house.agents["a"] = Agent("a")
+    play.site.agents["a"] = Agent("a")
     play.ask(attempt=2)
     play.pass_time(RESTART_GRACE - 0.5)
     assert play.outcome is None
@@ -197,14 +197,14 @@ def test_a_restart_without_agents_ends(play: Play) -> None:
 @pytest.mark.parametrize(("full_for", "outcome"), [(3.0, "answered"), (30.0, "expired")])
 def test_while_too_much_is_asked(play: Play, full_for: float, outcome: str) -> None:
     """It is tried again each second, for as long as an answer may take."""
-    play.house.has("a")
-    play.house.full = True
+    play.site.has("a")
+    play.site.full = True
     play.ask()
     play.pass_time(full_for)
-    play.house.full = False
+    play.site.full = False
     play.pass_time(1.5)
     if outcome == "answered":
-        play.house.answers("a")
+        play.site.answers("a")
         play.pass_time(0.5)
     assert play.outcomes == {"a": outcome}
 
@@ -224,23 +224,23 @@ def test_whatever_happens_every_target_has_one_outcome(play: Play, seed: int) ->
     dice = random.Random(seed)
     names = [f"a{number}" for number in range(dice.randrange(1, 9))]
     for name in names:
-        play.house.agents[name] = Agent(name)
-    play.house.has(*(name for name in names if dice.random() < 0.5))
+        play.site.agents[name] = Agent(name)
+    play.site.has(*(name for name in names if dice.random() < 0.5))
     deadline = WALL + 40.0 if dice.random() < 0.8 else None
     answered: set[str] = set()
     play.ask(agents=names, deadline=deadline)
     attempt = 1
     while play.outcome is None and play.clock.seconds() < 300.0:
         name, event = dice.choice(names), dice.random()
-        link = play.house.agents[name].link
+        link = play.site.agents[name].link
         if event < 0.3 and link is None:
-            play.house.has(name)
+            play.site.has(name)
         elif event < 0.4 and link is not None:
-            play.house.goes(name)
-        elif event < 0.6 and play.house.answer_of(name):
+            play.site.goes(name)
+        elif event < 0.6 and play.site.answer_of(name):
             answered.add(name)
         elif event < 0.65:
-            play.house.full = not play.house.full
+            play.site.full = not play.site.full
         elif event < 0.7 and attempt < 5 and play.outcome is None:
             play.restarts()
             attempt += 1
@@ -255,21 +255,21 @@ def test_whatever_happens_every_target_has_one_outcome(play: Play, seed: int) ->
 def test_agents_that_cannot_be_looked_through(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault with some of them fails the task: it does not go on without them."""
     for number in range(2 * task_targets.LOOKED_AT_ONCE):
-        play.house.agents[f"a{number}"] = Agent(f"a{number}")
-    monkeypatch.setattr(play.house.agents["a120"], "labels", None)
+        play.site.agents[f"a{number}"] = Agent(f"a{number}")
+    monkeypatch.setattr(play.site.agents["a120"], "labels", None)
     play.ask(agents=["role=db"])
     assert isinstance(play.outcome, Failure) and not play.outcome.check(TaskFailed)
-    assert play.house.asked == []
+    assert play.site.asked == []
 
 
 def test_helen_stops_while_agents_are_looked_through(play: Play) -> None:
     """The task ends at once, cancelled, and waits for no turn that nobody gives any more."""
-    play.house.fair_turns = FairTurns(play.clock, play.clock.seconds)
+    play.site.fair_turns = FairTurns(play.clock, play.clock.seconds)
     for number in range(3 * task_targets.LOOKED_AT_ONCE):
-        play.house.agents[f"a{number}"] = Agent(f"a{number}")
+        play.site.agents[f"a{number}"] = Agent(f"a{number}")
     play.ask(agents=["a*"])
     assert play.outcome is None
-    play.house.fair_turns.stop()
+    play.site.fair_turns.stop()
     assert isinstance(play.outcome, Failure) and play.outcome.check(TaskFailed)
     assert (play.outcome.value.code, play.outcome.value.message) == (errors.CANCELLED, "Helen is stopping")
     play.clock.advance(0)

@@ -34,7 +34,7 @@ class Link:
         return len(self.said) + 1
 
 
-class House:
+class Site:
     """Holds the agents that are connected, and walks that take no time."""
 
     def __init__(self, *links: Link) -> None:
@@ -48,19 +48,19 @@ def test_agents_are_told_when_it_changes_and_when_they_come() -> None:
     """Each list once; those of version 1 know no such thing; an empty list takes it back."""
     here, old, later = Link(), Link(), Link()
     old.version = 1
-    house = House(here, old)
-    others = HelenList(house, "h1:4166")
+    site = Site(here, old)
+    others = HelenList(site, "h1:4166")
     others.start()
     others.configured({})
     others.configured(document([H1, H2]))
     others.configured(document([H1, H2]))
-    house.attached(SimpleNamespace(link=later, name="web-2"))
+    site.attached(SimpleNamespace(link=later, name="web-2"))
     blob = json.dumps([H2], separators=(",", ":")).encode()
     assert (here.said, old.said, later.said) == ([m.Servers(1, blob)], [], [m.Servers(1, blob)])
     others.configured({})
     assert here.said[1:] == [m.Servers(2, b"[]")]
     others.stop()
-    assert house.attached._subscribers == []
+    assert site.attached._subscribers == []
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_agents_are_told_when_it_changes_and_when_they_come() -> None:
 def test_a_list_of_no_use_changes_nothing(listed: Any) -> None:
     """Agents keep the one before."""
     link = Link()
-    others = HelenList(House(link), "h9:4166")
+    others = HelenList(Site(link), "h9:4166")
     others.configured(document([H1]))
     others.configured(document(listed))
     assert [told.blob for told in link.said] == [json.dumps([H1], separators=(",", ":")).encode()]
@@ -81,7 +81,7 @@ def test_a_list_of_no_use_changes_nothing(listed: Any) -> None:
 
 def test_those_who_live_come_first() -> None:
     """The own group, then its fallbacks, then others, then what an operator wrote; nobody twice, never ourselves."""
-    others = HelenList(House(), "h1:4166")
+    others = HelenList(Site(), "h1:4166")
     others.configured(document([H1, H2, {"address": "h7:1"}]))
     others.grouped(["east", "west"])
     live = {
@@ -97,7 +97,7 @@ def test_those_who_live_come_first() -> None:
 
 def test_a_fleet_spreads_over_the_others() -> None:
     """Each agent has an order of its own, always the same: a third of them begins with each of three."""
-    others = HelenList(House(), "h1:4166")
+    others = HelenList(Site(), "h1:4166")
     others.live({name: Presence(f"{name}:1") for name in ("h2", "h3", "h4")})
     firsts = Counter(others.servers_for(f"web-{number}")[0]["address"] for number in range(300))
     assert set(firsts) == {"h2:1", "h3:1", "h4:1"}
@@ -107,7 +107,7 @@ def test_a_fleet_spreads_over_the_others() -> None:
 
 def test_agents_hear_of_those_who_come_to_live_and_go() -> None:
     link = Link()
-    others = HelenList(House(link), "h1:4166")
+    others = HelenList(Site(link), "h1:4166")
     others.live({"h2": Presence("h2:1")})
     others.live({"h2": Presence("h2:1")})
     others.live({})

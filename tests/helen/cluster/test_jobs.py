@@ -52,7 +52,7 @@ def counts(**some: int) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def house(common: Stage) -> Iterator[Stage]:
+def site(common: Stage) -> Iterator[Stage]:
     """Start a Helen with a broker of its own, web-1, and a foreign client of that broker."""
     common.h1 = common.helen("h1", "--embed-zerotask", "--scale0-identity", "h1").up()
     common.web1 = common.agent(common.h1, "web-1")
@@ -63,88 +63,88 @@ def house(common: Stage) -> Iterator[Stage]:
     yield common
 
 
-def test_answers_stream_in_while_others_are_waited_for(house: Stage) -> None:
+def test_answers_stream_in_while_others_are_waited_for(site: Stage) -> None:
     """A connected agent answers at once; one that comes back within the limit is asked then; one that doesn't is
     offline.
     """
     for name in ("app-1", "app-2", "app-3"):
-        known(house, house.h1, name)
-    house.agent(house.h1, "app-0")
-    wait_until(lambda: is_connected(house.h1, "app-0"), "app-0")
+        known(site, site.h1, name)
+    site.agent(site.h1, "app-0")
+    wait_until(lambda: is_connected(site.h1, "app-0"), "app-0")
     words = ["run", "echo", "--on", "app-*", "--wait-for-offline", "4s", "--output", "json"]
     done: list[Result] = []
-    asking = threading.Thread(target=lambda: done.append(helen(house.h1, *words)))
+    asking = threading.Thread(target=lambda: done.append(helen(site.h1, *words)))
     asking.start()
-    wait_until(lambda: newest(house.h1)["counts"]["answered"] == 1, "answer")
-    house.agent(house.h1, "app-2")
+    wait_until(lambda: newest(site.h1)["counts"]["answered"] == 1, "answer")
+    site.agent(site.h1, "app-2")
     asking.join(90.0)
     targets = {target["agent"]: target["outcome"] for target in json.loads(done[0].stdout)["targets"]}
     assert targets == {"app-0": "answered", "app-1": "offline", "app-2": "answered", "app-3": "offline"}
     assert done[0].exit_code == 1
-    job = newest(house.h1)
+    job = newest(site.h1)
     assert (job["state"], job["counts"]) == ("finished", counts(answered=2, offline=2))
-    again = helen(house.h1, "jobs", "follow", job["id"])
+    again = helen(site.h1, "jobs", "follow", job["id"])
     assert again.stdout.splitlines()[-1] == "2 answered, 2 offline"
     assert again.exit_code == 1
 
 
-def test_cancel_has_a_confirmed_end_and_retry_asks_the_rest(house: Stage) -> None:
+def test_cancel_has_a_confirmed_end_and_retry_asks_the_rest(site: Stage) -> None:
     """The agent is told to give up, nobody is unaccounted for, and the new job has those that did not answer."""
     body = {"check": "silence", "on": ["web-1"], "timeout": "60s"}
-    job = house.h1.client.post("/api/v1/jobs", body)["id"]
-    wait_until(lambda: house.web1.asked[-1:] == [("silence", b"{}")], "question")
-    refused = helen(house.h1, "jobs", "retry", job)
+    job = site.h1.client.post("/api/v1/jobs", body)["id"]
+    wait_until(lambda: site.web1.asked[-1:] == [("silence", b"{}")], "question")
+    refused = helen(site.h1, "jobs", "retry", job)
     assert (refused.exit_code, "is not over yet" in refused.stderr) == (1, True)
-    done = helen(house.h1, "jobs", "cancel", job)
+    done = helen(site.h1, "jobs", "cancel", job)
     assert (done.exit_code, done.stdout) == (0, f"{job}: cancelled: 1 expired\n")
-    wait_until(lambda: house.web1.cancelled, "cancel")
-    new = json.loads(helen(house.h1, "jobs", "retry", job, "--output", "json").stdout)
+    wait_until(lambda: site.web1.cancelled, "cancel")
+    new = json.loads(helen(site.h1, "jobs", "retry", job, "--output", "json").stdout)
     assert (new["targets"], new["of"], new["check"]) == (["web-1"], job, "silence")
-    assert helen(house.h1, "jobs", "cancel", new["id"]).exit_code == 0
-    assert helen(house.h1, "jobs", "follow", "nobody").exit_code == 3
-    assert new["id"] in helen(house.h1, "jobs", "list").stdout
+    assert helen(site.h1, "jobs", "cancel", new["id"]).exit_code == 0
+    assert helen(site.h1, "jobs", "follow", "nobody").exit_code == 3
+    assert new["id"] in helen(site.h1, "jobs", "list").stdout
 
 
-def test_a_foreign_client_asks_the_fleet(house: Stage) -> None:
+def test_a_foreign_client_asks_the_fleet(site: Stage) -> None:
     """equus.check: patterns and names, one outcome for each; and what can't be asked is refused for good."""
     asked = {"agents": ["web-*", "ghost-1"], "check": "echo", "args": {"word": 1}}
-    result = house.rpc.result(house.rpc.submit("equus.check", asked))
+    result = site.rpc.result(site.rpc.submit("equus.check", asked))
     assert {each["agent"]: each["outcome"] for each in result["targets"]} == {"web-1": "answered", "ghost-1": "offline"}
     assert result["counts"] == {"answered": 1, "failed": 0, "refused": 0, "offline": 1, "expired": 0}
     assert result["targets"][1]["result"]["summary"] == "web-1 {'word':1}"
-    denied = house.rpc.result(house.rpc.submit("equus.check", {"agents": ["web-1"], "check": "denied"}))
+    denied = site.rpc.result(site.rpc.submit("equus.check", {"agents": ["web-1"], "check": "denied"}))
     assert denied["counts"]["refused"] == 1
-    error = house.rpc.result(house.rpc.submit("equus.check", {"agents": ["none*"], "check": "echo"}))
+    error = site.rpc.result(site.rpc.submit("equus.check", {"agents": ["none*"], "check": "echo"}))
     assert (error["code"], "no agent fits none*" in error["message"]) == (-32602, True)
 
 
-def test_partial_statuses(house: Stage) -> None:
+def test_partial_statuses(site: Stage) -> None:
     """While a question is open its task says how far it has come."""
-    task = house.rpc.submit("equus.check", [["web-1", "ghost-1"], "echo", {}, 4_000_000_000])
-    assert "at most 30 days" in house.rpc.result(task)["message"]
-    task = house.rpc.submit("equus.check", {"agents": ["web-1"], "check": "silence", "timeout": 20})
-    wait_until(lambda: house.rpc.status(task)["status"] == "asking", "partial status")
-    status = house.rpc.status(task)
+    task = site.rpc.submit("equus.check", [["web-1", "ghost-1"], "echo", {}, 4_000_000_000])
+    assert "at most 30 days" in site.rpc.result(task)["message"]
+    task = site.rpc.submit("equus.check", {"agents": ["web-1"], "check": "silence", "timeout": 20})
+    wait_until(lambda: site.rpc.status(task)["status"] == "asking", "partial status")
+    status = site.rpc.status(task)
     assert (status["state"], status["detail"]["counts"]) == ("running", counts(open=1))
-    assert house.rpc.call("client_task_cancel", client_id=house.rpc.name, task_id=task) is True
+    assert site.rpc.call("client_task_cancel", client_id=site.rpc.name, task_id=task) is True
 
 
-def test_a_push_as_a_task(house: Stage) -> None:
+def test_a_push_as_a_task(site: Stage) -> None:
     """Checks are judged and published; a broken one is refused for good, with file and line.
 
     It passes through rings as a push does where no other are named, and who submitted it is in the audit (F37).
     """
     for loose in ({"rings": "off"}, {"rings": "100%"}, {"canary": "99%"}, {"gates": {"errors": "100%"}}):
-        error = house.rpc.result(house.rpc.submit("equus.push", {"files": {"pulse.lua": pulse()}, **loose}))
+        error = site.rpc.result(site.rpc.submit("equus.push", {"files": {"pulse.lua": pulse()}, **loose}))
         assert "`helen push` may do so" in error["message"]
-    result = house.rpc.result(house.rpc.submit("equus.push", {"files": {"pulse.lua": pulse()}}))
+    result = site.rpc.result(site.rpc.submit("equus.push", {"files": {"pulse.lua": pulse()}}))
     assert result["version"] is not None
-    audit = house.h1.client.get("/api/v1/audit")["audit"]
+    audit = site.h1.client.get("/api/v1/audit")["audit"]
     assert [(each["actor"], each["subject"], each["address"]) for each in audit if each["action"] == "push"] == [
-        (f"zerotask:{house.rpc.name}", "pulse.lua", "ZeroTask")
+        (f"zerotask:{site.rpc.name}", "pulse.lua", "ZeroTask")
     ]
-    assert "pulse" in [check["name"] for check in house.h1.client.get("/api/v1/checks")["checks"]]
-    error = house.rpc.result(house.rpc.submit("equus.push", {"files": {"bad.lua": "local"}}))
+    assert "pulse" in [check["name"] for check in site.h1.client.get("/api/v1/checks")["checks"]]
+    error = site.rpc.result(site.rpc.submit("equus.push", {"files": {"bad.lua": "local"}}))
     assert (error["code"], "bad.lua" in error["message"]) == (-32000, True)
 
 
@@ -157,36 +157,36 @@ def written(stage: Stage, name: str = "disk.lua") -> str:
     return str(file)
 
 
-def test_a_file_of_mine_runs_once(house: Stage) -> None:
+def test_a_file_of_mine_runs_once(site: Stage) -> None:
     """Now, with an order that is good for as long as the answer may take; and nobody names orders as checks."""
-    done = helen(house.h1, "run", "--source", written(house), "--on", "web-1", "--args", '{"path": "/"}')
+    done = helen(site.h1, "run", "--source", written(site), "--on", "web-1", "--args", '{"path": "/"}')
     assert (done.exit_code, done.stdout) == (0, "web-1: OK disk {'path': '/'}\n1 answered\n"), done.stderr
-    [order] = house.web1.orders.values()
+    [order] = site.web1.orders.values()
     assert (order["on"], order["expires"] - order["created"]) == (["web-1"], pytest.approx(330.0))
-    for words in (["run", "--on", "web-1"], ["run", "disk", "--source", written(house), "--on", "web-1"]):
-        assert "give either a CHECK or --source FILE" in helen(house.h1, *words).stderr
-    error = house.rpc.result(house.rpc.submit("equus.check", {"agents": ["web-1"], "check": "equus:once"}))
+    for words in (["run", "--on", "web-1"], ["run", "disk", "--source", written(site), "--on", "web-1"]):
+        assert "give either a CHECK or --source FILE" in helen(site.h1, *words).stderr
+    error = site.rpc.result(site.rpc.submit("equus.check", {"agents": ["web-1"], "check": "equus:once"}))
     assert (error["code"], "the protocol's own" in error["message"]) == (-32602, True)
     with pytest.raises(Failed, match="the protocol's own"):
-        house.h1.client.post("/api/v1/jobs", {"check": "equus:once", "on": "web-1"})
+        site.h1.client.post("/api/v1/jobs", {"check": "equus:once", "on": "web-1"})
 
 
-def test_a_file_of_mine_runs_when_they_come_back(house: Stage) -> None:
+def test_a_file_of_mine_runs_when_they_come_back(site: Stage) -> None:
     """Signed for the whole wait; a retry is another order with the same file; a wait of days is refused."""
-    known(house, house.h1, "lib-1")
-    source = ["run", "--source", written(house), "--on", "lib-*", "--timeout", "10", "--wait-for-offline"]
-    assert "is signed for a day at most" in helen(house.h1, *source, "2d").stderr
-    first = helen(house.h1, *source, "1s")
+    known(site, site.h1, "lib-1")
+    source = ["run", "--source", written(site), "--on", "lib-*", "--timeout", "10", "--wait-for-offline"]
+    assert "is signed for a day at most" in helen(site.h1, *source, "2d").stderr
+    first = helen(site.h1, *source, "1s")
     assert (first.exit_code, first.stdout) == (1, "lib-1: OFFLINE it did not come back in time\n1 offline\n")
-    job = newest(house.h1)
+    job = newest(site.h1)
     assert (job["check"], job["code"]) == ("disk", hashlib.sha256(SOURCE.encode()).hexdigest())
-    lib1 = house.agent(house.h1, "lib-1")
-    wait_until(lambda: is_connected(house.h1, "lib-1"), "lib-1")
-    again = json.loads(helen(house.h1, "jobs", "retry", job["id"], "--output", "json").stdout)
-    assert helen(house.h1, "jobs", "follow", again["id"]).stdout == "lib-1: OK disk {}\n1 answered\n"
+    lib1 = site.agent(site.h1, "lib-1")
+    wait_until(lambda: is_connected(site.h1, "lib-1"), "lib-1")
+    again = json.loads(helen(site.h1, "jobs", "retry", job["id"], "--output", "json").stdout)
+    assert helen(site.h1, "jobs", "follow", again["id"]).stdout == "lib-1: OK disk {}\n1 answered\n"
     [order] = lib1.orders.values()
     assert (order["expires"] - order["created"], list(order["files"])) == (pytest.approx(311.0), ["disk.lua"])
-    assert f"disk ({job['code'][:12]})" in helen(house.h1, "jobs", "list").stdout
+    assert f"disk ({job['code'][:12]})" in helen(site.h1, "jobs", "list").stdout
 
 
 def test_a_question_survives_restarts(stage: Stage) -> None:

@@ -87,7 +87,7 @@ def frames(raw: bytes) -> Iterator[tuple[str | None, str | None, Any]]:
         yield (match["id"] or b"").decode() or None, (match["kind"] or b"").decode() or None, data
 
 
-class House:
+class Site:
     """A journal with segments of few changes, and the log of it, which may be started again."""
 
     def __init__(self, folder: Path, inbox: Inbox, clock: Clock) -> None:
@@ -138,22 +138,22 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path, inbox: Inbox, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+def site(tmp_path: Path, inbox: Inbox, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setattr(streams, "deferToThread", maybeDeferred)
-    made = House(tmp_path, inbox, clock)
+    made = Site(tmp_path, inbox, clock)
     yield made
     made.streams.stop()
     made.journal.close()
 
 
-def follow(house: House, since: str | None = None, wanted: EventFilter | None = None, room: int = 10**9) -> Reader:
+def follow(site: Site, since: str | None = None, wanted: EventFilter | None = None, room: int = 10**9) -> Reader:
     reader = Reader(room)
-    house.streams.open(reader, wanted or EventFilter(), since, OWNER)
+    site.streams.open(reader, wanted or EventFilter(), since, OWNER)
     return reader
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_cut_at_random(house: House, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cut_at_random(site: Site, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often a reader is cut, wherever in a frame, and whoever restarts meanwhile: no gap and no double."""
     chance = random.Random(seed)
     monkeypatch.setattr(event_log, "MOST_LINES", 10)
@@ -162,7 +162,7 @@ def test_cut_at_random(house: House, seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(streams, "LINES_A_TURN", 3)
     got: list[int] = []
     last = f"{EPOCH}.0"
-    reader = follow(house, last)
+    reader = follow(site, last)
 
     def take(raw: bytes) -> None:
         nonlocal last
@@ -173,36 +173,36 @@ def test_cut_at_random(house: House, seed: int, monkeypatch: pytest.MonkeyPatch)
                 got.append(data["document"]["number"])
 
     for _ in range(25):
-        house.say(chance.randrange(12))
-        house.settle(chance.choice((0.0, 0.0, 1.1, ALIVE_SECONDS)))
+        site.say(chance.randrange(12))
+        site.settle(chance.choice((0.0, 0.0, 1.1, ALIVE_SECONDS)))
         what = chance.random()
         if what < 0.5 or reader.aborted:
             take(reader.got[: chance.randrange(len(reader.got) + 1)])
             reader.hang_up()
-            house.say(chance.randrange(20))
+            site.say(chance.randrange(20))
             if what < 0.15:
-                house.settle()
-                house.restart()
-            reader = follow(house, last, room=chance.choice((10**9, 200)))
+                site.settle()
+                site.restart()
+            reader = follow(site, last, room=chance.choice((10**9, 200)))
     bound = Patience(PATIENCE)
-    while reader.aborted or reader.producer.place != house.log.newest:
+    while reader.aborted or reader.producer.place != site.log.newest:
         assert bound.lasts()
         if reader.aborted:
             take(reader.got)
-            reader = follow(house, last)
+            reader = follow(site, last)
         if reader.producer.paused_at is not None:
             reader.drain()
-        house.settle(1.1)
+        site.settle(1.1)
         time.sleep(0.01)  # the journal seals what memory has let go
     take(reader.got)
-    assert got == list(range(house.said))
+    assert got == list(range(site.said))
 
 
-def test_a_frame(house: House) -> None:
+def test_a_frame(site: Site) -> None:
     """Letter for letter; the same from memory and from a segment, to the last byte."""
-    reader = follow(house)
-    house.say(3)
-    house.settle()
+    reader = follow(site)
+    site.say(3)
+    site.settle()
     live = list(frames(reader.got))[1:]
     assert [(event_id, kind) for event_id, kind, _ in live] == [
         (f"{EPOCH}.1", "silence"), (f"{EPOCH}.2", "link"), (f"{EPOCH}.3", "transition")
@@ -215,31 +215,31 @@ def test_a_frame(house: House) -> None:
          "document": {"agent": "web-1", "number": 1, "text": "ü\n"}},
         {"kind": "transition", "agent": "web-1", "check_id": "disk", "document": {"number": 2, "text": "ü\nü\n"}},
     ]  # fmt: skip
-    house.restart()
-    house.log.floor = house.log.newest  # as if memory had none of it
-    again = follow(house, f"{EPOCH}.0")
-    house.settle(1.1)
+    site.restart()
+    site.log.floor = site.log.newest  # as if memory had none of it
+    again = follow(site, f"{EPOCH}.0")
+    site.settle(1.1)
     assert again.got.partition(b"\n\n")[2] == reader.got.partition(b"\n\n")[2]
 
 
-def test_a_packed_stream_says_the_same(house: House) -> None:
+def test_a_packed_stream_says_the_same(site: Site) -> None:
     """Letter for letter, and each frame as soon as it is sent; its end is the end of what is packed."""
-    plain, packed = follow(house), Reader()
-    house.streams.open(packed, EventFilter(), None, OWNER, packing=Packing())
+    plain, packed = follow(site), Reader()
+    site.streams.open(packed, EventFilter(), None, OWNER, packing=Packing())
     reading, text = zlib.decompressobj(16 + zlib.MAX_WBITS), b""
     for _ in range(3):
-        house.say(2)
-        house.settle(ALIVE_SECONDS)
+        site.say(2)
+        site.settle(ALIVE_SECONDS)
         text += reading.decompress(packed.got)
         packed.got = b""
         assert text == plain.got and not reading.eof
-    house.streams.stop()
+    site.streams.stop()
     assert reading.decompress(packed.got) == b"" and reading.eof
 
 
-def test_streams_are_woken_as_a_turn_has_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_are_woken_as_a_turn_has_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each may want other rows: a turn wakes as many as it has time for, and none is left out or woken twice."""
-    readers, woken = [follow(house) for _ in range(5)], list[int]()
+    readers, woken = [follow(site) for _ in range(5)], list[int]()
     before = [len(reader.got) for reader in readers]
 
     def a_turn(_: object) -> Callable[[], bool]:
@@ -247,21 +247,21 @@ def test_streams_are_woken_as_a_turn_has_time(house: House, monkeypatch: pytest.
         return lambda: True
 
     monkeypatch.setattr(streams, "budget", a_turn)
-    house.say(1)
-    house.settle()
+    site.say(1)
+    site.settle()
     assert woken == [0, 1, 2, 3, 4]
     assert {len(list(frames(reader.got))) for reader in readers} == {2}
 
 
-def test_filters_and_how_far_it_has_come(house: House) -> None:
+def test_filters_and_how_far_it_has_come(site: Site) -> None:
     """Events that a reader doesn't want are passed over, and a keep-alive tells it so: it needn't be replayed."""
-    reader = follow(house, wanted=EventFilter(kinds=frozenset({"transition"})))
-    house.say(4)
-    house.settle(ALIVE_SECONDS)
+    reader = follow(site, wanted=EventFilter(kinds=frozenset({"transition"})))
+    site.say(4)
+    site.settle(ALIVE_SECONDS)
     assert [(event_id, kind) for event_id, kind, _ in frames(reader.got)] == [
         (f"{EPOCH}.0", None), (f"{EPOCH}.3", "transition"), (f"{EPOCH}.4", None)
     ]  # fmt: skip
-    house.settle(ALIVE_SECONDS)
+    site.settle(ALIVE_SECONDS)
     assert reader.got.endswith(b": still here\n\n")
 
 
@@ -292,29 +292,29 @@ def test_what_fits(wanted: dict[str, Any], fitting: str) -> None:
     assert [name for name, line in lines.items() if chosen.fits(line)] == fitting.split()
 
 
-def test_ids_of_others_are_reset(house: House) -> None:
+def test_ids_of_others_are_reset(site: Site) -> None:
     """An id of another Helen, of a future, of nobody is answered by `reset`: one event says so, and the stream goes on
     from now.
     """
-    house.say(2)
-    house.settle()
+    site.say(2)
+    site.settle()
     for strange, why in (("ffffffff.1", "another Helen"), (f"{EPOCH}.99", "newer than everything"), ("x", "another")):
-        (_, first), (event_id, kind, data) = (None, None), list(frames(follow(house, strange).got))[-1]
+        (_, first), (event_id, kind, data) = (None, None), list(frames(follow(site, strange).got))[-1]
         assert first is None
         assert (event_id, kind, data["id"]) == (f"{EPOCH}.2", "reset", f"{EPOCH}.2")
         assert why in data["why"]
 
 
-def test_the_window_is_exceeded(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_is_exceeded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments that retention took, that are missing or unreadable: a reset, never a silent gap."""
     for _ in range(6):
-        house.say(7)
-        house.settle()
-    house.restart()
-    house.log.floor = house.log.newest
-    files = sorted((house.folder / "history" / "segments").glob("chg-*.parquet"))
+        site.say(7)
+        site.settle()
+    site.restart()
+    site.log.floor = site.log.newest
+    files = sorted((site.folder / "history" / "segments").glob("chg-*.parquet"))
     assert len(files) >= 4
-    older: Callable[[int], Any] = house.log.older
+    older: Callable[[int], Any] = site.log.older
     assert len(older(0)[0]) == 42
     with monkeypatch.context() as patched:
         patched.setattr(event_log, "ENOUGH", 8)
@@ -335,10 +335,10 @@ def test_the_window_is_exceeded(house: House, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(event_log, "MOST_FILES", 1)
     with pytest.raises(TooOld, match="more than 1 segments"):
         older(0)
-    reader = follow(house, f"{EPOCH}.0")
+    reader = follow(site, f"{EPOCH}.0")
     assert [kind for _, kind, _ in frames(reader.got)] == [None, "reset"]
-    house.say(1)
-    house.settle()
+    site.say(1)
+    site.settle()
     assert [kind for _, kind, _ in frames(reader.got)] == [None, "reset", "silence"]
 
 
@@ -348,20 +348,20 @@ def test_what_is_not_sealed_yet_is_waited_for(tmp_path: Path) -> None:
     assert log.older(0) is None
 
 
-def test_a_reader_that_reads_nothing(house: House) -> None:
+def test_a_reader_that_reads_nothing(site: Site) -> None:
     """Nothing waits for it, and after a minute it is cut. It comes back with its id, and has everything."""
-    reader = follow(house, room=1)
+    reader = follow(site, room=1)
     for _ in range(3):
-        house.say(1_000)
-        house.settle()
+        site.say(1_000)
+        site.settle()
     assert len(reader.got) < 100
-    house.settle(SLOW_SECONDS - ALIVE_SECONDS)
+    site.settle(SLOW_SECONDS - ALIVE_SECONDS)
     assert not reader.aborted
-    house.settle(2 * ALIVE_SECONDS)
+    site.settle(2 * ALIVE_SECONDS)
     assert reader.aborted
-    assert len(house.streams) == 0
-    back = follow(house, f"{EPOCH}.0")
-    house.settle(1.1)
+    assert len(site.streams) == 0
+    back = follow(site, f"{EPOCH}.0")
+    site.settle(1.1)
     assert sum(data is not None for _, _, data in frames(back.got)) == 3_000
 
 

@@ -45,7 +45,7 @@ class TurnClock(Clock):
         return super().callLater(max(delay, 1.0), what, *args, **kwargs)
 
 
-class House:
+class Site:
     """A feed of 2,000 rows, and which of them have been looked at in this turn."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,8 +99,8 @@ class House:
 
 
 @pytest.fixture
-def house(monkeypatch: pytest.MonkeyPatch) -> House:
-    return House(monkeypatch)
+def site(monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(monkeypatch)
 
 
 def asked(path: str, query: dict[str, str], written: list[bytes]) -> ApiRequest:
@@ -122,11 +122,11 @@ QUERIES = [
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: "-".join(query) or "problems")
-def test_rows_take_turns(house: House, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
+def test_rows_take_turns(site: Site, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
     """Also the first time that a caller with a limit asks, and in an order that has to be made for it."""
-    sight, written = None if limit is None else Sight(limit, house.agents), list[bytes]()
+    sight, written = None if limit is None else Sight(limit, site.agents), list[bytes]()
     request = asked("/api/v1/rows", query | {"strips": "1"}, written)
-    _, sizes = house.follow(lambda: Deferred.fromCoroutine(list_rows(house.parts(sight), request)))
+    _, sizes = site.follow(lambda: Deferred.fromCoroutine(list_rows(site.parts(sight), request)))
     told = json.loads(b"".join(written))
     seen = {"None": AGENTS, "('role=db',)": AGENTS, "('a1*',)": 11}[str(limit)]
     each = 11 if "filter" in query else CHECKS + 1 if query else 1  # c4 and c40 to c49; the link has a state, too
@@ -136,12 +136,12 @@ def test_rows_take_turns(house: House, limit: tuple[str, ...] | None, query: dic
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: "-".join(query) or "problems")
-def test_a_page_takes_turns(house: House, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
+def test_a_page_takes_turns(site: Site, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
     """The board, with the counts in its head."""
-    sight, written = None if limit is None else Sight(limit, house.agents), list[bytes]()
+    sight, written = None if limit is None else Sight(limit, site.agents), list[bytes]()
     wanted = {"q" if name == "filter" else name: value for name, value in query.items()}
-    rest, sizes = house.follow(
-        lambda: Deferred.fromCoroutine(board(house.parts(sight), asked("/", wanted, written)))
+    rest, sizes = site.follow(
+        lambda: Deferred.fromCoroutine(board(site.parts(sight), asked("/", wanted, written)))
     )  # fmt: skip
     answer = b"".join(written) + rest
     is_some = limit == ("a1*",)
@@ -173,23 +173,23 @@ def changed(got: bytes) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
-def test_a_stream_takes_turns(house: House, limit: tuple[str, ...] | None) -> None:
+def test_a_stream_takes_turns(site: Site, limit: tuple[str, ...] | None) -> None:
     """A client that is far behind, with others that want other rows: a turn is some rows of one of them."""
-    sight = None if limit is None else Sight(limit, house.agents)
+    sight = None if limit is None else Sight(limit, site.agents)
     log = SimpleNamespace(listeners=[], newest=0, floor=0, after=lambda *_: [], id_of=lambda at: f"e.{at}", watched={})
-    streams = Streams(house.clock, cast(Any, log), lambda: None, house.feed)
+    streams = Streams(site.clock, cast(Any, log), lambda: None, site.feed)
     readers = [Reader() for _ in range(3)]
     for number, reader in enumerate(readers):
         view = RowView(Wanted(all=True, text=f"c{number}" if number else "", sight=sight))
-        house.touched.clear()
+        site.touched.clear()
         streams.open(cast(Any, reader), EventFilter(frozenset(("none",))), None, OWNER, view,
-                     rows_since=house.feed.name_of(0))  # fmt: skip
-        assert len(house.touched) <= ROWS_A_FRAME + SLICE_KEYS
+                     rows_since=site.feed.name_of(0))  # fmt: skip
+        assert len(site.touched) <= ROWS_A_FRAME + SLICE_KEYS
     sizes = list[int]()
     for _ in range(300):
-        house.touched.clear()
-        house.clock.advance(1.0)
-        sizes.append(len(house.touched))
+        site.touched.clear()
+        site.clock.advance(1.0)
+        sizes.append(len(site.touched))
     streams.stop()
     told = {(row[0], row[1]) for frame in changed(readers[0].got) for row in frame["rows"]}
     assert len(told) == (AGENTS if limit != ("a1*",) else 11) * (CHECKS + 1)

@@ -327,7 +327,7 @@ def test_a_large_answer_travels_in_the_body():
 # ------------------------------------------------------------------------------------ peer brokers
 
 
-class Fellow:
+class Peer:
     """A peer broker on the peer port, played by hand."""
 
     def __init__(self, stage: Stage, identity: str = "b2") -> None:
@@ -353,7 +353,7 @@ def group_stage():
 def test_what_a_peer_will_not_take_goes_elsewhere(group_stage):
     """FINAL with refused=true is a broker's word, not a worker's: the request goes on, the attempt does not count."""
     stage, client = group_stage, group_stage.client(b"c")
-    b2, b3 = Fellow(stage, "b2"), Fellow(stage, "b3")
+    b2, b3 = Peer(stage, "b2"), Peer(stage, "b3")
     b2.table({"tea": [2, 2, 0]})
     b3.table({"tea": [1, 1, 0]})
     stage.ask(client, "tea", b"?")
@@ -365,7 +365,7 @@ def test_what_a_peer_will_not_take_goes_elsewhere(group_stage):
 
 
 def test_a_workers_503_at_a_peer_is_the_clients_503(group_stage):
-    stage, client, b2 = group_stage, group_stage.client(b"c"), Fellow(group_stage)
+    stage, client, b2 = group_stage, group_stage.client(b"c"), Peer(group_stage)
     b2.table({"tea": [1, 1, 0]})
     stage.ask(client, "tea", b"?")
     [job] = [o["id"] for c, o, _ in b2.told() if c == "FORWARD"]
@@ -375,7 +375,7 @@ def test_a_workers_503_at_a_peer_is_the_clients_503(group_stage):
 
 def test_a_table_in_parts_and_a_digest_that_does_not_match(group_stage):
     """The whole is asked for again when the digests differ, at most once an interval."""
-    stage, b2 = group_stage, Fellow(group_stage)
+    stage, b2 = group_stage, Peer(group_stage)
     b2.table({"tea": [1, 1, 0]}, digest="0", parts=2, part=0)
     assert [c for c, _, _ in b2.told()] == []
     b2.table({"coffee": [1, 0, 3]}, digest="0", full=False, parts=2, part=1)
@@ -389,7 +389,7 @@ def test_a_table_in_parts_and_a_digest_that_does_not_match(group_stage):
 
 
 def test_changes_are_pushed_at_most_every_fifth_of_a_second(group_stage):
-    stage, b2 = group_stage, Fellow(group_stage)
+    stage, b2 = group_stage, Peer(group_stage)
     stage.worker(b"w", "tea")
     stage.wait(0.01, step=0.01)
     pushed = [o for c, o, _ in b2.told() if c == "TABLE"]
@@ -419,7 +419,7 @@ def test_a_large_table_travels_in_parts_that_fit(group_stage):
 
 
 def test_a_peer_that_is_disabled_gets_no_requests(group_stage):
-    stage, client, b2 = group_stage, group_stage.client(b"c"), Fellow(group_stage)
+    stage, client, b2 = group_stage, group_stage.client(b"c"), Peer(group_stage)
     b2.table({"tea": [1, 1, 0]})
     stage.scale0(b2.address, "HEARTBEAT", time=stage.wall, config_version="7", state="disabled", seq=1, digest="?")
     stage.ask(client, "tea", b"?")
@@ -429,7 +429,7 @@ def test_a_peer_that_is_disabled_gets_no_requests(group_stage):
 
 
 def test_cancel_and_busy_credit_reach_over_a_peer(group_stage):
-    stage, client, b2 = group_stage, group_stage.client(b"c"), Fellow(group_stage)
+    stage, client, b2 = group_stage, group_stage.client(b"c"), Peer(group_stage)
     b2.table({"tea": [1, 1, 0]})
     stage.ask(client, "tea", b"?")
     [job] = [o["id"] for c, o, _ in b2.told() if c == "FORWARD"]
@@ -443,7 +443,7 @@ def test_cancel_and_busy_credit_reach_over_a_peer(group_stage):
 
 def test_needbroker_passes_over_brokers_that_do_not_serve_it(group_stage):
     stage, client = group_stage, group_stage.client(b"c")
-    Fellow(stage, "b2")
+    Peer(stage, "b2")
     stage.scale0(client, "NEEDBROKER", identity="c", services=["tea"], failed=["b1"])
     [(command, told, _)] = stage.told(client)
     assert (command, told["identity"], told["frontend"]) == ("USEBROKER", "b2", "tcp://10.0.0.2:1")
@@ -458,13 +458,13 @@ def test_a_broker_does_not_become_its_own_peer(group_stage):
 
 def test_a_peers_table_is_bounded(monkeypatch, group_stage):
     monkeypatch.setattr(peer_links, "ENTRIES", 3)
-    b2 = Fellow(group_stage)
+    b2 = Peer(group_stage)
     b2.table({f"s{number}": [1, 1, 0] for number in range(5)})
     assert len(group_stage.broker.peers.all["b2"].table.entries) == 3
 
 
 def test_a_peer_with_a_full_pipe_gets_requests_again_once_it_sends_something(group_stage):
-    stage, client, b2 = group_stage, group_stage.client(b"c"), Fellow(group_stage)
+    stage, client, b2 = group_stage, group_stage.client(b"c"), Peer(group_stage)
     stage.full.add(b2.address)
     b2.table({"tea": [1, 1, 0]})
     stage.ask(client, "tea", b"?")

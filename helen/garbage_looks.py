@@ -25,8 +25,8 @@ MIDDLE = 1_200  # objects, the new ones among them, from which on those are look
 class GarbageLooks:
     """Looks at new objects as they come. `collector` is Python's module `gc`.
 
-    `steady` returns monotonic seconds, and `used` the CPU seconds of all threads. What is made takes CPU, so a Helen
-    that sleeps between two results looks seldom. Both are asked, since `used` costs a system call.
+    `steady` returns monotonic seconds, and `used` the CPU seconds of all threads. New objects take CPU to make, so a
+    Helen that sleeps between two results looks seldom. Both are asked, since `used` costs a system call.
     """
 
     def __init__(

@@ -20,6 +20,7 @@ from equus.sandbox.processes import Processes
 from equus.sandbox.run import Answer
 from equus.sandbox.runner import Runner
 from equus.sandbox.spares import SPARES
+from groundwork.awake_clock import AwakeClock
 
 
 @define(order=True)
@@ -108,12 +109,17 @@ class SelectLoop:
             heapq.heappop(self._delayed).fire()
 
     def until(self, condition: Callable[[], Any], within: float) -> None:
-        """Run turns until the condition holds. Raises TimeoutError if it doesn't hold `within` so many seconds."""
-        end = self.seconds() + within
+        """Run turns until the condition holds. Raises TimeoutError if it doesn't hold `within` so many seconds.
+
+        Seconds in which this process stood still don't count, and there is a last turn for what has come meanwhile.
+        """
+        awake, is_over = AwakeClock(self.seconds), False
+        end = awake.seconds() + within
         while not condition():
-            if self.seconds() > end:
+            if is_over:
                 raise TimeoutError(f"not within {within:g} s")
-            self.turn(0.5)
+            is_over = awake.seconds() > end
+            self.turn(0.0 if is_over else 0.5)
 
 
 class Sandbox:

@@ -5,7 +5,7 @@ The functions block, so the children alone use them; the agent's side (links.py)
     agent -> zygote   datagrams: LAUNCH with two descriptors (the worker's ends), CALLS
     zygote -> agent   datagrams: READY, STARTED with the worker's pidfd, ENDED, NOT_STARTED
     agent -> worker   one job: LENGTH, a JSON object with the lengths of what follows, source, libraries, arguments
-    worker -> agent   frames: LENGTH, one byte of kind, text (of DECLARED: SECONDS)
+    worker -> agent   frames: LENGTH, one byte of kind, text (of DECLARED: SECONDS, of TABLE: value_codec.py)
     worker -> broker  frames: LENGTH, CALL, the call's name, its arguments as a list (value_codec.py)
     broker -> worker  frames: LENGTH, {value = ...} or {code = ..., text = ...} (value_codec.py); one for each CALL
 """
@@ -37,11 +37,13 @@ READY_KIND, STARTED_KIND, ENDED_KIND, NOT_STARTED_KIND = 1, 2, 3, 4
 CONTROL_LIMIT = 65_536
 
 # worker -> agent
-DECLARED, LOG, RESULT = b"D", b"L", b"R"
+DECLARED, LOG, RESULT, TABLE = b"D", b"L", b"R", b"T"
+# Bytes of a table: the agent reads it between two other things. An empty one is told in place of a longer one.
+TABLE_LIMIT = 8192
 SECONDS = struct.Struct("!d")
 LOG_LINES = 20
 LOG_LINE = 1024
-# Between the frames of one worker: its declaration, its log lines, one result.
+# Between the frames of one worker: its declaration, its table, its log lines, one result.
 WORKER_FRAME_LIMIT = BLOB_LIMIT + 1
 
 # worker <-> broker: the deadline on time.monotonic(), and the length of the call's name. The longest answer is a page

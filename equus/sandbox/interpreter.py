@@ -16,7 +16,7 @@ from lupa.lua54 import LuaError, LuaRuntime
 
 from equus.sandbox.document import OUTPUT_LIMIT
 from equus.sandbox.frames import LOG_LINE
-from equus.sandbox.value_codec import decode, encode
+from equus.sandbox.value_codec import decode
 
 # Lua raises through lupa's code if it has no memory for a value that Python returns, and then hangs. So before a text
 # is returned there must be room for it, its copy, and the objects that lupa makes for it.
@@ -131,17 +131,22 @@ class Interpreter:
         fault = self._call_lua(self._compile, source, name.encode()).get("fault")
         return None if fault is None else str(fault)
 
-    def load(self, source: bytes, name: str) -> dict[str, Any]:
-        """Run a check's chunk and keep its table. Return {"table": ...}, or {"fault": text, "trace": text}."""
-        return self._call_lua(self._load, source, name.encode())
+    def load(self, source: bytes, name: str, is_known: bool = False) -> dict[str, Any]:
+        """Run a check's chunk and keep its table. Return {"table": ...}, or {"fault": text, "trace": text}.
 
-    def run(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Call the check's run(args, host). Return {"fault": text, "trace": text} if it failed.
+        is_known: the table is not returned, since the agent knows it.
+        """
+        return self._call_lua(self._load, source, name.encode(), is_known)
+
+    def run(self, arguments: bytes) -> dict[str, Any]:
+        """Call the check's run(args, host), its arguments in the form of value_codec.py.
+
+        Return {"fault": text, "trace": text} if it failed.
 
         Otherwise return {"status", "summary", "length", "output", "metrics"}, each if `run` returned it; `length` is
         the uncut summary's, `output` and `metrics` say how much there was before the check itself left something out.
         """
-        return self._call_lua(self._run, encode(arguments))
+        return self._call_lua(self._run, arguments)
 
     @staticmethod
     def _call_lua(function: Any, *arguments: Any) -> dict[str, Any]:

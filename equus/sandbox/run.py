@@ -18,6 +18,7 @@ from equus.sandbox import frames
 from equus.sandbox.document import finish
 from equus.sandbox.host_call import read_call
 from equus.sandbox.job import Job, timeout_in_force
+from equus.sandbox.known_tables import KnownTable
 from equus.sandbox.links import AnswerLink, WorkerLink
 from equus.sandbox.value_codec import encode
 
@@ -50,6 +51,8 @@ class Run:
     deadline: float = 0.0  # monotonic seconds: when the Runner must act on it
     timeout: float = 0.0
     declared: bool = False
+    known: KnownTable | None = None  # what its worker need not read
+    told: bool = False  # its worker has told the table
     lines: int = 0
     worker: int = 0  # the number of its worker; 0 while it waits
     pidfd: int | None = None
@@ -72,13 +75,18 @@ class Run:
 
     def take_declared_timeout(self, text: bytes, most: float) -> bool:
         """Take the timeout of the check's own table, at most `most` seconds. Return False if it is no valid one."""
-        if self.declared or self.job.timeout is not None or len(text) != frames.SECONDS.size:
+        if self.declared or self.known or self.job.timeout is not None or len(text) != frames.SECONDS.size:
             return False
         (seconds,) = frames.SECONDS.unpack(text)
         if not seconds > 0:
             return False
         self.declared, self.timeout = True, timeout_in_force(seconds, most)
         return True
+
+    def longest(self, most: float) -> float:
+        """Return the seconds that this run may have at most, of those that the policy allows."""
+        own = None if self.known is None else self.known.timeout
+        return min(most, self.job.timeout or own or most)
 
     def deliver(self, part: bytes, now: float) -> None:
         """Call `done` with the result, once. `part`: a body of document.py. `now`: monotonic seconds."""
@@ -144,13 +152,15 @@ def encode_job(run: Run, limits: Limits, may_log: bool, began: float) -> bytes:
 
     began: monotonic seconds of the run's begin. The worker counts its time from there, as the Runner does.
     """
-    job = run.job
+    job, known = run.job, run.known
+    args = job.args if known is None else known.arguments
     document = {
         "mode": run.mode,
         "check": job.check,
         "source": len(job.source),
         "libraries": {name: len(source) for name, source in job.libraries.items()},
-        "args": len(job.args),
+        "args": len(args),
+        "known": known and known.document(),
         "timeout": job.timeout,
         "timeout_max": limits.timeout_max,
         "began": began,
@@ -160,4 +170,4 @@ def encode_job(run: Run, limits: Limits, may_log: bool, began: float) -> bytes:
         "now": run.now,
         "pushed": job.pushed,
     }
-    return frames.job_bytes(document, job.source, *job.libraries.values(), job.args)
+    return frames.job_bytes(document, job.source, *job.libraries.values(), args)

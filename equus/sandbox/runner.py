@@ -24,6 +24,7 @@ from equus.sandbox.children import Children, Which
 from equus.sandbox.document import failure
 from equus.sandbox.exit_reasons import exit_reason
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job, too_late
+from equus.sandbox.known_tables import KnownTables
 from equus.sandbox.links import AnswerLink, WorkerLink, close_all
 from equus.sandbox.processes import Processes
 from equus.sandbox.run import Answer, Done, Run, cpu_limit, encode_job
@@ -73,6 +74,7 @@ class Runner:
         self._ids = itertools.count(1)
         self._queue: dict[int, Run] = {}
         self._live: dict[int, Run] = {}  # by the number of its worker
+        self._tables = KnownTables()
         self._spares = Spares(self._ask_for_worker, spares)
         self._timer: Any = None
         self._stopped = False
@@ -236,7 +238,8 @@ class Runner:
     def _launch(self, run: Run) -> None:
         """Give the run a worker: its job goes there, and the end that answers its calls to the broker."""
         limits, job = self._policy.limits, run.job
-        longest = min(limits.timeout_max, job.timeout or limits.timeout_max)
+        run.known = self._tables.find(job) if run.mode == "run" else None
+        longest = run.longest(limits.timeout_max)
         run.begin(self._reactor.seconds(), time.time(), longest)
         steady = time.monotonic()  # the clock of worker and broker; that of the reactor may be another
         try:
@@ -279,8 +282,15 @@ class Runner:
             self._log(run.job.check, clean(text[: frames.LOG_LINE]).replace("\n", "\\n"))
         elif kind == frames.DECLARED and run.take_declared_timeout(text, self._policy.limits.timeout_max):
             self._set_deadline(run, run.began + run.timeout)
-        else:
+        elif kind != frames.TABLE or not self._take_table(run, text):
             self._terminate(run, "crashed", "the worker sent a frame that no correct worker sends")
+
+    def _take_table(self, run: Run, text: bytes) -> bool:
+        """Keep the table for the next runs. Return False if no correct worker tells this one, or tells one here."""
+        if run.told or run.known or run.mode != "run":
+            return False
+        run.told = True
+        return self._tables.learn(run.job, text)
 
     def _take_result(self, run: Run, part: bytes) -> None:
         """Deliver the result, and kill the worker: it has no further task."""

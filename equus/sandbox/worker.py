@@ -17,13 +17,13 @@ from typing import Any, NoReturn
 from attrs import frozen
 
 from equus.sandbox import frames
-from equus.sandbox.check_table import BadArguments, BadTable, CheckTable, read_table
+from equus.sandbox.check_table import BadArguments, BadTable, read_table
 from equus.sandbox.document import FLOOD_LIMIT, OUTPUT_LIMIT, body, failure
 from equus.sandbox.interpreter import Interpreter, LuaOutOfMemory
 from equus.sandbox.job import timeout_in_force, too_late
 from equus.sandbox.metrics import MAX_METRICS, Metric, read_metric, summary_of, worst_of
 from equus.sandbox.text import clean, drop_partial
-from equus.sandbox.value_codec import decode, text_bytes
+from equus.sandbox.value_codec import decode, encode, text_bytes
 from equus_protocol.result_words import STATUS_WORDS
 
 JOB, BROKER = 3, 4
@@ -97,18 +97,34 @@ class Worker:
             self._compile(job)
         for name, source in job["libraries"].items():
             self._lua.library(name, self._text_only(job, source))
-        table = self._read_table(job)
+        known = job["known"] or self._read_all(job)
+        if job["known"]:
+            self._load(job, is_known=True)
+        self._limit_time(job, known["timeout"])
+        for capability in known["needs"]:
+            self._lua.need(capability)
+        arguments = job["args"]
+        del job["source"], job["libraries"], job["args"]
+        self._conclude(self._lua.run(arguments))
+
+    def _read_all(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Read table and arguments, tell the agent the table, and return what known_tables.py gives other workers."""
+        raw = self._load(job).get("table")
+        try:
+            table = read_table(raw, passes_over=job["pushed"])
+        except BadTable as fault:
+            self._load_fault(job, f"{job['check']}.lua: {fault}")
         if job["mode"] == "inspect":
             self._finish(json.dumps(table.document(), ensure_ascii=True).encode())
         try:
-            arguments = table.read_arguments(job["args"])
+            job["args"] = encode(table.read_arguments(job["args"]))
         except BadArguments as fault:
             self._fail("bad-arguments", str(fault))
-        self._limit_time(job, table.timeout)
-        for capability in table.needs:
-            self._lua.need(capability)
-        del job["source"], job["libraries"], job["args"]
-        self._conclude(self._lua.run(arguments))
+        if job["timeout"] is None:
+            frames.write_frame(self._outside.job, frames.DECLARED, frames.SECONDS.pack(table.timeout))
+        told = encode(raw)  # always, and before the check has read anything: the agent takes no second one
+        frames.write_frame(self._outside.job, frames.TABLE, told if len(told) <= frames.TABLE_LIMIT else b"")
+        return {"timeout": table.timeout, "needs": table.needs}
 
     def _text_only(self, job: dict[str, Any], source: bytes) -> bytes:
         """Return the source without its byte order mark; refuse bytecode, which Lua does not verify."""
@@ -122,14 +138,11 @@ class Worker:
             self._load_fault(job, "this is compiled Lua; only source text is run here")
         return text
 
-    def _read_table(self, job: dict[str, Any]) -> CheckTable:
-        loaded = self._lua.load(self._text_only(job, job["source"]), job["check"])
+    def _load(self, job: dict[str, Any], is_known: bool = False) -> dict[str, Any]:
+        loaded = self._lua.load(self._text_only(job, job["source"]), job["check"], is_known)
         if "fault" in loaded:
             self._load_fault(job, _text(loaded["fault"]))
-        try:
-            return read_table(loaded.get("table"), passes_over=job["pushed"])
-        except BadTable as fault:
-            self._load_fault(job, f"{job['check']}.lua: {fault}")
+        return loaded
 
     def _compile(self, job: dict[str, Any]) -> NoReturn:
         fault = self._lua.compile(self._text_only(job, job["source"]), job["check"])
@@ -145,9 +158,7 @@ class Worker:
         self._fail("load-error", text)
 
     def _limit_time(self, job: dict[str, Any], own: float) -> None:
-        """Announce the check's own timeout to the agent, and limit the CPU time to the timeout in force."""
-        if job["timeout"] is None:
-            frames.write_frame(self._outside.job, frames.DECLARED, frames.SECONDS.pack(own))
+        """Limit the CPU time to the timeout in force, which is the check's own unless the job has one."""
         self._timeout = timeout_in_force(own if job["timeout"] is None else job["timeout"], job["timeout_max"])
         self._deadline = job["began"] + self._timeout
         # Whole seconds. One more than the wall time, so that a check that runs too long ends by `timeout`.

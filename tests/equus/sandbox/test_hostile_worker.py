@@ -19,6 +19,7 @@ from equus.sandbox import frames, runner
 from equus.sandbox.blocking import SelectLoop
 from equus.sandbox.job import BLOB_LIMIT, Job
 from equus.sandbox.runner import Runner
+from equus.sandbox.value_codec import encode
 
 PATIENCE = 60.0  # seconds for anything on a busy machine
 
@@ -166,6 +167,9 @@ SAYINGS = {
     "a negative declaration": frame(frames.DECLARED, frames.SECONDS.pack(-1)),
     "a declaration of nothing": frame(frames.DECLARED, frames.SECONDS.pack(math.nan)),
     "two declarations": frame(frames.DECLARED, frames.SECONDS.pack(1)) * 2,
+    "a table that is none": frame(frames.TABLE, b"n"),
+    "a table too long": frame(frames.TABLE, encode({"summary": "s" * frames.TABLE_LIMIT})),
+    "two tables": frame(frames.TABLE, encode({"summary": "s"})) * 2,
     "too many lines": frame(frames.LOG, b"line") * (frames.LOG_LINES + 1),
 }
 

@@ -186,7 +186,6 @@ def test_what_is_known_is_of_one_source_and_its_libraries() -> None:
         assert tables.find(other) is None
 
 
-@pytest.mark.adversary(34)
 def test_what_is_kept_is_bounded() -> None:
     """Tables, arguments of each, the length of a source; arguments with a secret are not kept at all."""
     assert (MOST_TABLES, MOST_ARGUMENTS, SOURCE_LIMIT, ARGUMENTS_LIMIT, TABLE_LIMIT) == (256, 8, 65_536, 4096, 8192)
@@ -204,7 +203,6 @@ def test_what_is_kept_is_bounded() -> None:
     assert b'{"many": 1, "name": "b"}' not in kept
 
 
-@pytest.mark.adversary(34)
 def test_nothing_that_a_worker_tells_raises() -> None:
     """Bytes that are no table are refused; a table is one whatever was done to it on the way."""
     for text in (b"n", b"a\0\0\0\0", b"\xff", b"a\1\0\0\0" * 1000, TOLD[:-1], TOLD + b"n", encode({}),
@@ -214,17 +212,17 @@ def test_nothing_that_a_worker_tells_raises() -> None:
     order = random.Random(7)
     odd = [None, True, -1, 2**62, math.nan, math.inf, "", "x", "\udcff", [], [[]], {}, {"type": []}, [None, 1]]
     taken = 0
-    for _ in range(3000):
+    for _ in range(1000):
         tables, table = KnownTables(), json.loads(json.dumps(TABLE))
         place = order.choice([table, table["args"], *table["args"].values()])
         place[order.choice([*place, "type", "min", "choices", "default", "new"])] = order.choice(odd)
         taken += tables.learn(Job("t", SOURCE), encode(table))
         for args in (b"", b'{"many": 1}', b'{"many": 1e999, "size": NaN, "warn": 1%s}' % (b"0" * 400)):
             tables.find(Job("t", SOURCE, args=args))
-    for _ in range(3000):
+    for _ in range(1000):
         at = order.randrange(len(TOLD))
         KnownTables().learn(Job("t", SOURCE), TOLD[:at] + order.randbytes(2) + TOLD[at + 2 :])
-    assert 100 < taken < 2900
+    assert 30 < taken < 970
 
 
 def test_the_rules_are_in_one_place() -> None:

@@ -55,3 +55,10 @@ def test_imports_between_packages() -> None:
         said = set(re.findall(r"``(\w+)``", row[1]))
         assert said <= allowed
         assert said == allowed or (package == "helen" and allowed - said == test_architecture.OURS["equus"])
+
+
+def test_no_document_has_both_sides_of_a_merge() -> None:
+    """Marks of a conflict are plain text to Sphinx."""
+    pages = [*ROOT.joinpath("docs").rglob("*.rst"), *ROOT.joinpath("newsfragments").glob("*.rst"), ROOT / "README.rst"]
+    marks = re.compile(r"^(<{7}|>{7})( |$)", re.M)
+    assert [str(page) for page in pages if page.is_file() and marks.search(page.read_text())] == []

@@ -165,7 +165,8 @@ def condensed(rows: DataFrame, table: Table, is_live: bool = True) -> DataFrame:
 def expire(lake: Lake, today: date, keep: Keep = KEEP) -> dict[str, int]:
     """Take whole days out of the tables. Returns how many files went, by table. Raises PipelineError.
 
-    Files that a longer level has not seen stay until it has: late results of such a day are in its sums, too.
+    Files that a longer level has not seen stay until it has: late results of such a day are in its sums, too. The last
+    day that went is noted, not the one that the clock says: a clock that runs ahead once would take all for forgotten.
     """
     check_keep(keep, lake.levels)
     gone = {}
@@ -173,12 +174,14 @@ def expire(lake: Lake, today: date, keep: Keep = KEEP) -> dict[str, int]:
         if days is None:
             continue
         with lake.turn:
-            since = max(kept_from(lake, name), today - timedelta(days=days))
+            noted = kept_from(lake, name)
+            since = max(noted, today - timedelta(days=days))
             old = [file for file in lake.files(name) if file.day is not None and file.day < since]
             level = lake.tables[name].level
             old = [file for file in old if level is None or not is_unseen(lake, level, file)]
             if old:
-                lake.publish(name, [], {EXPIRED: since.toordinal()}, old)
+                last = max(file.day or date.min for file in old)
+                lake.publish(name, [], {EXPIRED: max(noted, last + timedelta(days=1)).toordinal()}, old)
         gone[name] = len(old)
     return gone
 

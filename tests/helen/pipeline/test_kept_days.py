@@ -111,13 +111,32 @@ def test_days_from_which_a_table_keeps_all(lake: Lake, history: Any, take_in: An
     take_in(lake, history.state)
     lake.lock()
     assert len(lake.files("results", (FIRST, FIRST))) == 1
-    assert kept_from(lake, "results") == FIRST + timedelta(days=30)
+    assert kept_from(lake, "results") == FIRST + timedelta(days=1)
     assert oldest_day(lake, "results") == FIRST + timedelta(days=50)
     with pytest.raises(PipelineError, match="results has nothing before 2026-11-11 any more"):
         check_kept(lake, "results", [FIRST])
     assert days_behind(lake, [FIRST - timedelta(days=1)]) == []
     expire(lake, FIRST + timedelta(days=61), {"results": 90})
     assert len(lake.files("results")) == 1
+    lake.unlock()
+
+
+def test_a_clock_that_ran_ahead(lake: Lake, history: Any, take_in: Any) -> None:
+    """Retention takes what is old by that clock, and no day behind these once the clock is right again."""
+    some(history, T, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    follow(lake)
+    expire(lake, FIRST + timedelta(days=30_000), KEEP)
+    assert [len(lake.files(name)) for name in KEEP] == [0, 0, 0]
+    lake.unlock()
+    some(history, T + DAY, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    follow(lake)
+    expire(lake, FIRST + timedelta(days=1), KEEP)
+    assert [sum(file.rows for file in lake.files(name)) for name in KEEP] == [10, 7, 3]
+    assert [oldest_day(lake, name) for name in KEEP] == [FIRST + timedelta(days=1)] * 3
     lake.unlock()
 
 

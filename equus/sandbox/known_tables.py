@@ -20,6 +20,8 @@ from equus.sandbox.value_codec import NotPlain, decode, encode
 
 # Checks of one agent whose tables are kept: the last ones that ran.
 MOST_TABLES = 256
+# Different sets of libraries that are kept beside them, each up to LIBRARIES_LIMIT: that in use, and some of orders.
+MOST_LIBRARIES = 4
 # Arguments of one check that are kept as they were read: a check of a host has one or two entries in its schedule.
 MOST_ARGUMENTS = 8
 # Bytes of a source, of its arguments. A run with longer ones has all read by its worker.
@@ -63,6 +65,7 @@ class KnownTables:
 
     def __init__(self) -> None:
         self._told: dict[tuple[bytes, bool], _Told] = {}
+        self._libraries: list[dict[str, bytes]] = []
 
     def find(self, job: Job) -> KnownTable | None:
         """Return what is known for a job. None: its worker reads the table, and tells what is wrong if anything is."""
@@ -85,9 +88,28 @@ class KnownTables:
         except (BadTable, NotPlain):
             return False
         if len(job.source) <= SOURCE_LIMIT:
-            _make_room(self._told, MOST_TABLES)
-            self._told[job.source, job.pushed] = _Told(job.libraries, table)
+            self._keep(job, table)
         return True
+
+    def _keep(self, job: Job, table: CheckTable) -> None:
+        """Keep a table, unless one of the same source and libraries was told before."""
+        key = job.source, job.pushed
+        told = self._told.get(key)
+        if told is None or told.libraries != job.libraries:
+            self._told.pop(key, None)
+            _make_room(self._told, MOST_TABLES)
+            self._told[key] = _Told(self._kept_once(job.libraries), table)
+
+    def _kept_once(self, libraries: dict[str, bytes]) -> dict[str, bytes]:
+        """Return the libraries as they are held already; drop the oldest, and its tables, if there are too many."""
+        for held in self._libraries:
+            if held == libraries:
+                return held
+        self._libraries.append(libraries)
+        for old in self._libraries[:-MOST_LIBRARIES]:
+            self._told = {key: told for key, told in self._told.items() if told.libraries is not old}
+        del self._libraries[:-MOST_LIBRARIES]
+        return libraries
 
 
 def _make_room(held: dict[Any, Any], most: int) -> None:

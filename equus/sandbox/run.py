@@ -86,7 +86,7 @@ class Run:
     def longest(self, most: float) -> float:
         """Return the seconds that this run may have at most, of those that the policy allows."""
         own = None if self.known is None else self.known.timeout
-        return min(most, self.job.timeout or own or most)
+        return timeout_in_force(self.job.timeout or own or most, most)
 
     def deliver(self, part: bytes, now: float) -> None:
         """Call `done` with the result, once. `part`: a body of document.py. `now`: monotonic seconds."""

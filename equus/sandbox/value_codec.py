@@ -112,4 +112,9 @@ def _decode(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     for _ in range(count * (2 if tag == b"o" else 1)):
         item, at = _decode(data, at, depth + 1)
         items.append(item)
-    return (items if tag == b"a" else dict(zip(map(str, items[::2]), items[1::2], strict=True))), at
+    if tag == b"a":
+        return items, at
+    if not all(isinstance(key, str) for key in items[::2]):
+        # Not made text: that of tables as keys of tables doubles with each level, 200 bytes become 4 GiB.
+        raise NotPlain("a key that is no text")
+    return dict(zip(items[::2], items[1::2], strict=True)), at

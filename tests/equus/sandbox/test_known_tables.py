@@ -12,9 +12,17 @@ from equus.sandbox import known_tables
 from equus.sandbox.blocking import Sandbox
 from equus.sandbox.check_table import read_table
 from equus.sandbox.frames import TABLE_LIMIT
-from equus.sandbox.job import Job
-from equus.sandbox.known_tables import ARGUMENTS_LIMIT, MOST_ARGUMENTS, MOST_TABLES, SOURCE_LIMIT, KnownTables
-from equus.sandbox.value_codec import decode, encode
+from equus.sandbox.job import SHORTEST_TIMEOUT, Job
+from equus.sandbox.known_tables import (
+    ARGUMENTS_LIMIT,
+    MOST_ARGUMENTS,
+    MOST_LIBRARIES,
+    MOST_TABLES,
+    SOURCE_LIMIT,
+    KnownTable,
+    KnownTables,
+)
+from equus.sandbox.value_codec import NotPlain, decode, encode
 
 PATIENCE = 60.0  # seconds for anything on a busy machine
 MakeJob = Callable[..., Job]
@@ -201,6 +209,56 @@ def test_what_is_kept_is_bounded() -> None:
     assert len(kept) == MOST_ARGUMENTS
     assert tables.find(Job("t", b"9", args=b'{"many": 1, "name": "b"}', secrets=("b",)))
     assert b'{"many": 1, "name": "b"}' not in kept
+
+
+def test_libraries_that_are_kept_are_bounded() -> None:
+    """Each push and each order may have others of 2 MiB; the same ones are held once, with all their tables."""
+    assert MOST_LIBRARIES == 4
+    tables = KnownTables()
+    for number in range(MOST_LIBRARIES + 2):
+        for source in (b"a%d" % number, b"b%d" % number):
+            assert tables.learn(Job("t", source, {"lib": b"%d" % number}), TOLD)
+    assert len({id(told.libraries) for told in tables._told.values()}) == len(tables._libraries) == MOST_LIBRARIES
+    args = b'{"many": 1}'
+    for number in range(MOST_LIBRARIES + 2):
+        found = tables.find(Job("t", b"b%d" % number, {"lib": b"%d" % number}, args=args))
+        assert (found is not None) is (number >= 2)
+
+
+def test_the_first_table_of_a_source_stays() -> None:
+    """Two first runs at once may tell two; other libraries begin anew, and drop nothing else."""
+    tables = KnownTables()
+    for number in range(MOST_TABLES):
+        assert tables.learn(Job("t", b"%d" % number), TOLD)
+    args = b'{"many": 1}'
+    for libraries, timeout in (({}, 2.5), ({"lib": b""}, 9.0)):
+        assert tables.learn(Job("t", b"7", libraries), encode(TABLE | {"timeout": "9s"}))
+        found = tables.find(Job("t", b"7", libraries, args=args))
+        assert found is not None
+        assert found.timeout == timeout
+    assert tables.find(Job("t", b"0", args=args))
+
+
+@pytest.mark.parametrize("levels", [1, 30])
+def test_a_key_that_is_no_text_is_refused(levels: int) -> None:
+    """As text, a table that is a key of a table that is a key has twice the backslashes at each level."""
+    text = encode("\\")
+    for _ in range(levels):
+        text = b"o\1\0\0\0" + text + b"n"
+    if levels == 1:
+        assert decode(text) == {"\\": None}
+        return
+    with pytest.raises(NotPlain, match="a key that is no text"):
+        decode(text)
+    assert not KnownTables().learn(Job("t", SOURCE), text)
+
+
+def test_the_shortest_timeout_is_the_same(sandbox: Sandbox, job: MakeJob) -> None:
+    """One that is shorter is made SHORTEST_TIMEOUT, for the calls of a run with a known table as well."""
+    run = sandbox.runner.run(job("return 'ok'"), lambda blob: None)
+    run.known = KnownTable(0.001, (), b"")
+    assert run.longest(300.0) == SHORTEST_TIMEOUT == 0.05
+    sandbox.loop.until(lambda: run.delivered, PATIENCE)
 
 
 def test_nothing_that_a_worker_tells_raises() -> None:

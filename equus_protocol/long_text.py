@@ -59,9 +59,12 @@ def first_match(wanted: re.Pattern[str], text: str, longest: int) -> re.Match[st
 def count_in_pieces(text: AnyStr, mark: AnyStr) -> int:
     """Return how often one byte or character is in a text. In one call that takes 0.6 ms for a mebibyte.
 
-    A piece without it is passed over by a search, which takes a thirtieth of that.
+    A piece of ASCII without it is passed over by a search, which takes a thirtieth of that. In wider characters a
+    search stops at each that has the mark's byte in it, and takes seventy times as long as a count.
     """
     pieces = range(0, len(text), PIECE)
+    if isinstance(text, str) and not text.isascii():
+        return sum([text.count(mark, at, at + PIECE) for at in pieces])
     return sum([text.count(mark, at, at + PIECE) for at in pieces if text.find(mark, at, at + PIECE) >= 0])
 
 

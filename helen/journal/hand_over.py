@@ -72,9 +72,11 @@ class HandOver:
         """Begin in the turn in which the call of the writer thread came, with the acks alone while agents flood."""
         if self._is_pressed() and not self._is_closing():
             until = self._steady() + self._slice_seconds()
-            while self._acks and self._steady() < until:
-                self._step()
-            self._later(self._take)
+            try:
+                while self._acks and self._steady() < until:
+                    self._step()
+            finally:
+                self._later(self._take)
         else:
             self._take()
 

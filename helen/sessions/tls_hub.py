@@ -62,13 +62,13 @@ class TLSHub:
         self._events: dict[HubTransport, int] = {}  # what each is waited for
         self._turn = 0  # counts the turns
         self._new: deque[tuple[HubTransport, int]] = deque()  # agents of whom something came in this turn
-        # Agents that are heavy, and those of an earlier turn whose bytes were not read yet.
-        self._waiting: dict[HubTransport, int] = {}
+        self._waiting: dict[HubTransport, int] = {}  # agents that are heavy
+        self._late: dict[HubTransport, int] = {}  # others of an earlier turn, whose bytes were not read yet
         self._look_at = 0.0  # by the clock of the turns: no earlier while agents wait
         self._strangers: dict[HubTransport, int] = {}
         self._is_greeting = False  # strangers have asked for a turn in the rotation
         self._has_shaken = False  # the last such turn was for a handshake
-        self._is_asking = False  # agents that wait have asked for a turn in the rotation
+        self._is_asking = False  # heavy agents have asked for a turn in the rotation
         self._ended: deque[tuple[Any, tuple[Any, ...]]] = deque()  # calls that tell protocols of their end
         self._telling: Any = None  # the call that makes them
         reactor.addReader(self)
@@ -131,17 +131,17 @@ class TLSHub:
 
         Among those that sent something now, the one that was served longest ago comes first. Heavy ones wait, as do all
         that this turn has no time for: an agent that seldom says anything does not wait for a hundred that always do.
-        While an agent floods, those that wait have a turn in the rotation. While none does, one of them is served in
-        each turn, and the kernel is asked again in each second turn only, which would else cost a tenth of a result
-        with a thousand agents.
+        While an agent floods, heavy ones have a turn in the rotation. While none does, one of them is served in each
+        turn, and the kernel is asked again in each second turn only, which would else cost a tenth of a result with a
+        thousand agents.
         """
         until = self._turns.begin()
         self._turn += 1
-        if not self._waiting or self._look_at <= self._steady():
+        if not (self._waiting or self._late) or self._look_at <= self._steady():
             self._look()
         self._serve_new(until)
         self._serve_waiting(until)
-        self._waiting.update(self._new)
+        self._late.update(self._new)
         self._new.clear()
         if (self._strangers or self._has_knocked) and not self._ended:  # one that comes back finds itself gone
             self._greet_soon()
@@ -154,20 +154,31 @@ class TLSHub:
                 return
 
     def _serve_waiting(self, until: float) -> None:
-        """Serve the one that has waited longest in any case, others if there is time; in rotation during a flood."""
-        rotation = self._turns.rotation
-        if self._waiting and rotation.is_pressed():
-            if not self._is_asking:
-                self._is_asking = True
-                rotation.soon(self._serve_one)
-            return
-        while self._waiting:
+        """Serve a late one and, while none floods, a heavy one in any case; others of both kinds if there is time.
+
+        Late ones have said little: with a turn in the rotation for each, a thousand that spoke at once would wait for
+        seconds.
+        """
+        is_pressed = self._turns.rotation.is_pressed()
+        if self._waiting and is_pressed:
+            self._ask()
+        elif self._waiting:
             self._serve(*_first(self._waiting))
+        while self._late:
+            self._serve(*_first(self._late))
             if self._steady() >= until:
                 return
+        while self._waiting and not is_pressed and self._steady() < until:
+            self._serve(*_first(self._waiting))
+
+    def _ask(self) -> None:
+        """Ask for a turn in the rotation for the heavy ones."""
+        if not self._is_asking:
+            self._is_asking = True
+            self._turns.rotation.soon(self._serve_one)
 
     def _serve_one(self) -> None:
-        """Serve the one that has waited longest, in the turn of those who wait."""
+        """Serve the heavy one that has waited longest, in the turn of those."""
         self._is_asking = False
         if self._waiting:
             self._serve(*_first(self._waiting))
@@ -175,14 +186,16 @@ class TLSHub:
     def _look(self) -> None:
         """Ask the kernel who has bytes or room. A look takes a twentieth of the time until the next one at most."""
         began = self._steady()
-        waiting, new = self._waiting, list[tuple[HubTransport, int]]()
+        waiting, late, new = self._waiting, self._late, list[tuple[HubTransport, int]]()
         for descriptor, event in self._epoll.poll(0, EVENTS):
             transport = self._transports.get(descriptor)
             if transport is None:
                 self._has_knocked = True
             elif transport.is_stranger:
                 self._strangers[transport] = event
-            elif transport.is_heavy or transport in waiting:
+            elif transport in late:
+                late[transport] = event
+            elif transport.is_heavy:
                 waiting[transport] = event
             else:
                 new.append((transport, event))
@@ -300,6 +313,7 @@ class TLSHub:
             self._events.pop(transport, None)
             self._strangers.pop(transport, None)
             self._waiting.pop(transport, None)
+            self._late.pop(transport, None)
             self._epoll.unregister(transport.descriptor)
         self._end_if_empty()
 

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equus_protocol import long_text, plugin_text, results
-from equus_protocol.long_text import end_of_run, first_match, has_more_parts, lines_in_pieces, with_escapes
+from equus_protocol.long_text import (
+    count_in_pieces,
+    end_of_run,
+    first_match,
+    has_more_parts,
+    lines_in_pieces,
+    with_escapes,
+)
 from equus_protocol.plugin_text import contradicts, parse_plugin
 from equus_protocol.results import parse
 
@@ -146,3 +153,25 @@ def test_bytes_that_are_no_text(parts: list[bytes], size: int) -> None:
         patched.setattr(long_text, "BYTES_DECODED", size)
         assert with_escapes(blob) == blob.decode("utf-8", "backslashreplace")
         assert with_escapes(blob + b"\xe2\x98", was_cut=True) == with_escapes(blob + b"x")[:-1]
+
+
+@settings(deadline=None, max_examples=200)
+@given(text=st.text(st.sampled_from("a[\u015b\xe9\U0001035b"), max_size=30), size=st.integers(1, 8))
+def test_marks_are_counted_over_the_ends_of_pieces(text: str, size: int) -> None:
+    """As in one call, in characters and in bytes."""
+    blob = text.encode()
+    with pytest.MonkeyPatch.context() as patched:
+        in_pieces(patched, size)
+        assert (count_in_pieces(text, "["), count_in_pieces(blob, b"[")) == (text.count("["), blob.count(b"["))
+
+
+def test_no_mark_is_searched_in_wide_characters() -> None:
+    """Python searches its byte, and stops at each character that has it: half a mebibyte of them took 20 ms."""
+
+    class Text(str):
+        def find(self, *given: object) -> int:  # type: ignore[override]
+            raise AssertionError("searched")
+
+    assert count_in_pieces(Text("\u015b" * 10 + "["), "[") == 1
+    with pytest.raises(AssertionError, match="searched"):
+        count_in_pieces(Text("a"), "[")

@@ -121,6 +121,18 @@ def test_a_fault_with_one_record_holds_up_no_other() -> None:
     assert not one.waits
 
 
+def test_a_fault_with_acks_while_agents_flood_holds_up_nothing() -> None:
+    """Else the journal would hand over nothing more, since a turn was asked for."""
+    one = Turns(0.0003)
+    one.is_pressed = True
+    one.acked = one.made._on_durable = lambda batch: 1 / 0  # type: ignore[assignment,method-assign,return-value]
+    one.send(1)
+    one.acks(1)
+    with pytest.raises(ZeroDivisionError):
+        one.turn()
+    assert (one.turn(), one.waits) == ([1], False)
+
+
 def test_all_at_the_end() -> None:
     """A call after the end of the journal in the same thread finds nothing that waits."""
     one = Turns(0.003)

@@ -210,7 +210,7 @@ def test_an_agent_that_speaks_does_not_wait_for_all_that_wait(home: Home) -> Non
 
 
 def test_an_agent_that_seldom_speaks_comes_before_those_that_wait(home: Home) -> None:
-    """Five have more to say than a turn has time for: it comes first, and the one that has waited longest follows."""
+    """Five have something to say, and two fill a turn: it comes first, and the one that has waited longest follows."""
     home.turns.rotation.press()  # turns are short then
     *many, seldom = home.join(6)
     order = home.slowly(0.6 * STEP_SECONDS)
@@ -219,14 +219,41 @@ def test_an_agent_that_seldom_speaks_comes_before_those_that_wait(home: Home) ->
     home.hub.doRead()
     assert len(order) == 2
     home.say(seldom, b"s")
-    waited = list(home.hub._waiting)
+    waited = list(home.hub._late)
     home.hub.doRead()
-    assert (len(waited), order[2:]) == (3, [b"s"])
-    home.clock.advance(0)
-    assert list(home.hub._waiting) == waited[1:]
-    home.turn()
-    home.turn()
+    assert (len(waited), order[2], len(order)) == (3, b"s", 4)
+    assert list(home.hub._late) == waited[1:]
+    home.hub.doRead()
     assert sorted(order) == [b"0", b"1", b"2", b"3", b"4", b"s"]
+
+
+@pytest.mark.parametrize("is_pressed", [True, False])
+def test_many_that_speak_at_once_wait_for_no_turn_in_the_rotation(home: Home, is_pressed: bool) -> None:
+    """A thousand that said little while one agent flooded had one turn of the rotation each, which were seconds."""
+    many = home.join(12)
+    if is_pressed:
+        home.turns.rotation.press()
+    order = home.slowly(0.3 * (STEP_SECONDS if is_pressed else CALM_STEP_SECONDS))
+    for client in many:
+        home.say(client, b"x")
+    for count in (4, 8, 12):
+        home.hub.doRead()
+        assert len(order) == count
+    assert not home.hub._late
+
+
+def test_of_agents_that_wait_none_waits_for_the_others_alone(home: Home) -> None:
+    """In each turn one that has sent much, and one that is late, are served beside those that speak now."""
+    heavy, late, new = home.join(3)
+    order = home.slowly(2 * CALM_STEP_SECONDS)
+    for name, client in ((b"h", heavy), (b"l", late)):
+        home.say(client, name)
+    home.listener.made[0].transport.is_heavy = True
+    home.hub._late[home.listener.made[1].transport] = select.EPOLLIN
+    home.say(new, b"n")
+    home.hub._look()
+    home.hub.doRead()
+    assert order == [b"n", b"h", b"l"]
 
 
 def test_of_those_that_speak_now_the_one_comes_first_that_was_served_longest_ago(home: Home) -> None:
@@ -552,3 +579,4 @@ def test_nothing_is_left_of_many_ends(home: Home) -> None:
     gc.collect()
     assert sockets() - before == set()
     assert (home.hub._events, home.hub._strangers, home.hub._waiting, list(home.hub._new)) == ({}, {}, {}, [])
+    assert home.hub._late == {}

@@ -44,7 +44,9 @@ def rollup(spark: SparkSession, lake: Lake, minutes: Day, series: Names) -> Repo
     shown.sort(key=lambda row: (row["check"], row["metric"], row["bucket"]))
     columns = ["check", "metric", "from", "n", "mean", "min", "max", "unit"]
     is_cut = len(found) > MOST_ROWS
-    notes = [f"Only {count(MOST_ROWS, 'row')} of more: `helen pipeline sql` has all, in m5."] if is_cut else []
+    of = f"Only {count(MOST_ROWS, 'row')} of more, of the checks known longest"
+    said = f"{of}: `helen pipeline sql --limit 0` has all, in m5."
+    notes = [said] if is_cut else []
     return Report("Sums of five minutes (UTC)", columns, shown, notes, hidden=frozenset(("unit",)))
 
 

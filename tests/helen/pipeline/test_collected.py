@@ -124,7 +124,7 @@ def test_the_last_minutes_are_cut(
     assert answers == [24, 24, 8]
     assert (list(cut.rows), cut.notes) == (
         whole.rows[:7],
-        ["Only 7 rows of more: `helen pipeline sql` has all, in m5."],
+        ["Only 7 rows of more, of the checks known longest: `helen pipeline sql --limit 0` has all, in m5."],
     )
 
 

@@ -140,6 +140,7 @@ QUESTIONS = {
     "an unknown call": CALL.pack(1.0, 2) + b"no" + encode([]),
     "a name that is no text": CALL.pack(1.0, 2) + b"\xff\xfe" + encode([]),
     "no deadline": CALL.pack(math.nan, 6) + b"figure" + encode([]),
+    "a key that is a table": CALL.pack(1.0, 6) + b"figure" + b"a\1\0\0\0" + b"o\1\0\0\0" * 20 + b"n" * 21,
     "too deep": CALL.pack(1.0, 6) + b"figure" + b"a\x01\x00\x00\x00" * 100_000,
 }
 

@@ -194,6 +194,28 @@ def test_sayings_that_no_worker_says(stage: Stage, name: str, monkeypatch: pytes
     assert len(stage.lines) <= frames.LOG_LINES
 
 
+LONGER = encode({"summary": "s", "timeout": "1h", "needs": ["program"]})
+
+
+@pytest.mark.parametrize("saying", [frame(frames.TABLE, LONGER), frame(frames.DECLARED, frames.SECONDS.pack(3600))])
+def test_a_worker_whose_table_is_known_tells_none(stage: Stage, saying: bytes) -> None:
+    """It has read of the host what may have taken it over: neither its own time nor a later run gets another."""
+    first = stage.launch(timeout=None)
+    stage.say(frame(frames.TABLE, encode({"summary": "s", "timeout": "50s"})) + RESULT)
+    stage.loop.until(lambda: stage.results, PATIENCE)
+    stage.end(first)
+    second = stage.launch(timeout=None)
+    run = stage.runner._live[second]
+    stage.say(saying)
+    stage.loop.until(lambda: run.forced_end, PATIENCE)
+    assert run.forced_end == ("crashed", "the worker sent a frame that no correct worker sends")
+    assert run.timeout == 50.0
+    stage.end(second)
+    third = stage.runner._live[stage.launch(timeout=None)]
+    assert third.known is not None
+    assert (third.timeout, third.known.needs) == (50.0, ())
+
+
 @pytest.mark.parametrize(
     "part", [b"", b"[1]", b"{}", b"no", b'{"status":"ok"', b'{"a":"' + b"x" * (BLOB_LIMIT - 8) + b'"}']
 )

@@ -26,7 +26,8 @@ def list_earlier(lake: Lake, ids: Mapping[int, str]) -> int:
     if not missing:
         return 0
     paths = [file.path for file in held(lake, RESULTS.name, lake.files(RESULTS.name))]
-    parts = (pa.Table.from_batches([batch]) for batch in batches(RESULTS, paths, NEEDED, None))
+    read = (batch for path in paths for batch in batches(RESULTS, [path], NEEDED, None))  # file by file: none ahead
+    parts = (pa.Table.from_batches([batch]) for batch in read)
     rows = listed(part.filter(pa.array(np.isin(part["helen"].to_numpy(), missing))) for part in parts)
     done = {names[helen]: lake.done(RESULTS.name, names[helen]) for helen in missing}
     return lake.publish(TAKEN.name, lake.stage_rows(TAKEN.name, rows), done)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from helen.pipeline import verify
 from helen.pipeline.ingest import taken
 from helen.pipeline.ingest.taken import digests, total
+from helen.pipeline.lake.lake import Lake
+from helen.pipeline.lake.lake_files import batches
 from helen.pipeline.lake.local_days import micros_of
+from helen.pipeline.lake.schema import Table
 
 RESULT = some.tuples(some.integers(0, 1), some.integers(1, 5), some.integers(0, 2**50))  # Helen, segment, at
 
@@ -42,6 +48,24 @@ def test_rows_of_one_segment_add_up(parts: list[list[tuple[int, int, int]]], wai
     back = [taken.taken_back(_results(part), "series 1") for part in parts]
     none = taken.added_up([*(taken.grouped(_results(part)) for part in parts), *back])
     assert {*none["rows"].to_pylist(), *none["digest"].to_pylist()} <= {0}
+
+
+def test_results_are_read_file_by_file(
+    tmp_path: Path, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow reads four files ahead if it knows them: 369 instead of 137 MiB for files of 1,500,000 rows."""
+    lake, asked = Lake(tmp_path / "lake"), list[tuple[str, int]]()
+
+    def counted(table: Table, paths: Sequence[str], *rest: Any) -> Iterator[pa.RecordBatch]:
+        asked.append((table.name, len(paths)))
+        return batches(table, paths, *rest)
+
+    for day in range(3):
+        history.segment(history.result("web1/net", 1_790_035_200 + day * 86_400, "ok"))
+        take_in(lake, history.state)
+    monkeypatch.setattr(verify, "batches", counted)
+    assert verify.verify_segments(lake) == []
+    assert [each for each in asked if each[0] == "results"] == [("results", 1)] * 3
 
 
 def _place(row: dict[str, Any]) -> tuple[int, int]:

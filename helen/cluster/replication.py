@@ -1,10 +1,6 @@
 """Keeps in step what all Helens of a network share: documents of Scale0's configuration, signed and versioned.
 
-A *part* owns one kind of them (certificates, check sets, assignments, ...) and has two methods:
-
-    await part.adopt(name, value)        puts the network's value into force here; raises NotYet with a sentence
-    part.wanted(name, value)             returns the value that the network should have after that; None: it is right
-
+A *part* (helen/cluster/shared_part.py) owns one kind of them, such as certificates, check sets or assignments.
 A value that one Helen decides and the others take (check sets, assignments) is replaced by the newest. One that several
 know in part (certificates, revocations, downtimes) is merged, and a Helen that knows more publishes the whole. So it
 does not matter which Helen published last, which was away, or which broker forgot. A value in force is on disk here,
@@ -15,7 +11,7 @@ has received the network's documents.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from attrs import define
@@ -24,7 +20,9 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from helen.cluster.document_store import DocumentStore
+from helen.cluster.document_writes import DocumentWrites
 from helen.cluster.network_key import NetworkKey
+from helen.cluster.shared_part import NotYet, Part
 from scale0.documents.collection import Documents, Refused, name_of, next_version, scope_of
 from scale0.documents.publication import Publication
 from scale0.endpoint.document_holder import DocumentHolder
@@ -35,26 +33,6 @@ AT_ONCE = 65_536  # bytes of a document: half a millisecond; greater ones are re
 FORM = "JSON"
 
 _encoder = msgspec.json.Encoder(order="sorted")
-
-
-class NotYet(Exception):
-    """Tells why a document can't be put into force as things are, and what to do."""
-
-
-class Part(Protocol):
-    """Owns one kind of what is shared. `names` are its documents; with `in_memory` a start forgets what was adopted."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Return the documents of this part."""
-
-    @property
-    def in_memory(self) -> bool:
-        """Return True if a start forgets what was adopted."""
-
-    async def adopt(self, name: str, value: Any) -> None: ...
-
-    def wanted(self, name: str, value: Any) -> Any: ...
 
 
 @define
@@ -88,11 +66,10 @@ class Replication:
         self._parts = {name: part for part in parts for name in part.names}
         self._standing = {name: _Standing() for name in self._parts}
         self._applied: dict[str, int] = {}
+        self._writes = DocumentWrites(reactor, store, lambda: self._applied)
         self._values: dict[str, Any] = {}  # of the newest versions, read
-        self._unkept: dict[str, Publication] = {}
         self._waiting: dict[str, None] = {}  # documents that are to be adopted
         self._working: Deferred[None] | None = None
-        self._keeping: Deferred[Any] | None = None
         self._running = False
         self.sharer = DocumentHolder(Documents("", [key.public]), self._heard, self._compared, wall, self._was_refused)
 
@@ -110,7 +87,7 @@ class Replication:
 
     def start(self) -> None:
         """Adopt what is not in force yet, and publish what has changed while this Helen was down."""
-        self._running = True
+        self._running = self._writes.is_running = True
         for name, part in self._parts.items():
             held = self.sharer.documents.get(name)
             if held is not None and (part.in_memory or self._applied.get(name) != held.version):
@@ -120,12 +97,12 @@ class Replication:
 
     async def stop(self) -> None:
         """End all timers; a write that is under way is finished."""
-        self._running = False
+        self._running = self._writes.is_running = False
         for standing in self._standing.values():
             for timer in (standing.timer, standing.due):
                 if timer is not None and timer.active():
                     timer.cancel()
-        for busy in (self._working, self._keeping):
+        for busy in (self._working, self._writes.under_way):
             if busy is not None:
                 await _end_of(busy)
 
@@ -160,14 +137,14 @@ class Replication:
     def _heard(self, publication: Publication) -> None:
         name = name_of(publication)
         if name not in self._parts:
-            self._keep_soon(publication)  # of a newer Helen: carried, not understood
+            self._writes.soon(publication)  # of a newer Helen: carried, not understood
             return
         self.log.info("the network has {name} {version}", name=name, version=publication.version)
         self._values.pop(name, None)
         self.refused.pop(name, None)
         if self._applied.get(name) == publication.version:
             del self._applied[name]  # our own of the same millisecond, which gives way
-        self._keep_soon(publication)
+        self._writes.soon(publication)
         if self._running:
             self._adopt_soon(name)
 
@@ -219,7 +196,7 @@ class Replication:
                 self.log.info("{name} is in force now", name=name)
             standing.trouble, standing.tries = None, 0
             self._applied[name] = publication.version
-            self._keep_soon(None)
+            self._writes.soon(None)
             for other, each in self._standing.items():
                 if each.trouble is not None and other != name:
                     self._waiting[other] = None  # its failure may have been for lack of this one
@@ -286,34 +263,7 @@ class Replication:
             self.log.info("the network is told of {name} {version}", name=name, version=version)
             self._values[name] = msgspec.json.decode(new.document)
             self._applied[name] = version
-            self._keep_soon(new)
-
-    # ---------------------------------------------------------------------------------------------- the disk
-
-    def _keep_soon(self, publication: Publication | None) -> None:
-        if publication is not None:
-            self._unkept[publication.scope] = publication
-        if self._keeping is None:
-            self._keeping = Deferred.fromCoroutine(self._keep())
-            self._keeping.addBoth(self._kept)
-
-    async def _keep(self) -> bool:
-        """Write the newest of each; documents that come meanwhile are written next. Return False if it fails."""
-        while True:
-            applied, unkept, self._unkept = dict(self._applied), self._unkept, {}
-            try:
-                await deferToThread(self._store.keep, list(unkept.values()), applied)
-            except OSError as error:
-                self._unkept = unkept | self._unkept
-                self.log.error("STATE/network can't be written: {error}", error=error)
-                return False
-            if not self._unkept and applied == self._applied:
-                return True
-
-    def _kept(self, is_kept: Any) -> None:
-        self._keeping = None
-        if is_kept is not True and self._running:
-            self._reactor.callLater(LONGEST_RETRY, self._keep_soon, None)
+            self._writes.soon(new)
 
 
 async def _end_of(busy: Deferred[None]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from helen.assignments.assignments_file import AssignmentsFile
 from helen.assignments.schedule import AssignmentsError
-from helen.cluster.replication import NotYet
+from helen.cluster.shared_part import NotYet
 
 
 class AssignmentsPart:

@@ -27,7 +27,7 @@ from twisted.logger import Logger
 from equus_protocol import manifest
 from equus_protocol.manifest import FileEntry, ManifestDocument, ManifestRefused
 from groundwork.counts import count
-from helen.cluster.replication import NotYet
+from helen.cluster.shared_part import NotYet
 from helen.library.library import Library
 from helen.library.linter import LintFailed
 from helen.library.published import Published, PushRefused, all_files

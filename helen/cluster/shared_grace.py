@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from helen.cluster.replication import NotYet
+from helen.cluster.shared_part import NotYet
 from helen.identity.authority import Authority
 from helen.keys.certificates import BadRequest
 

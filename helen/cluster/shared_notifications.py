@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from helen.cluster.network_key import NetworkKey, NotSealed
-from helen.cluster.replication import NotYet
+from helen.cluster.shared_part import NotYet
 from helen.storage.config_file import ConfigFile
 
 SEALED_FOR = "notifications"

@@ -16,7 +16,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from helen.cluster.network_key import NetworkKey, NotSealed
-from helen.cluster.replication import NotYet
+from helen.cluster.shared_part import NotYet
 from helen.library.keyring import KeyRing
 
 ABOUT = "the signing keys"

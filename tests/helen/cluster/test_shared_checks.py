@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from twisted.internet.defer import succeed
 
 from equus_protocol import manifest
-from helen.cluster.replication import NotYet
 from helen.cluster.shared_checks import GRACE, LOST, TURNS, ChecksPart
+from helen.cluster.shared_part import NotYet
 from helen.library.keys_in_force import KeysInForce
 
 NOW = 1_800_000_000.0

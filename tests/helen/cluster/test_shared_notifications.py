@@ -12,8 +12,8 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
 from helen.cluster.network_key import NetworkKey
-from helen.cluster.replication import NotYet
 from helen.cluster.shared_notifications import NotificationsPart
+from helen.cluster.shared_part import NotYet
 from helen.files import watched_file
 from helen.notify.config import NotificationsError, read
 from helen.storage import config_file

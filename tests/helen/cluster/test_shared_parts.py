@@ -14,15 +14,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from twisted.internet.defer import Deferred, fail, maybeDeferred, succeed
 from twisted.internet.task import Clock
 
+from helen.cluster import document_writes
 from helen.cluster import replication as commons_module
 from helen.cluster.document_store import DocumentStore
 from helen.cluster.network_key import NetworkKey, NotSealed, load
 from helen.cluster.presence import MISSED, HelensPart, Presence
-from helen.cluster.replication import RETRY, SOON, NotYet, Replication
+from helen.cluster.replication import RETRY, SOON, Replication
 from helen.cluster.shared_agents import AgentsPart, document_of, merge, standing
 from helen.cluster.shared_assignments import AssignmentsPart
 from helen.cluster.shared_downtimes import KEPT_MS, WindowsPart, prune
 from helen.cluster.shared_grace import GracePart
+from helen.cluster.shared_part import NotYet
 from helen.cluster.shared_signing_keys import SigningKeysPart
 from helen.files.state_dir import StateError
 from helen.identity.given_labels import GivenLabels
@@ -533,7 +535,8 @@ class Number:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr(commons_module, "deferToThread", maybeDeferred)
+    for module in (commons_module, document_writes):
+        monkeypatch.setattr(module, "deferToThread", maybeDeferred)
     return Clock()
 
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from equus.capabilities.calls import CallFailed, Context, Perform, positional
 from equus.capabilities.streams.tls import MOST_CHAIN, describe
 
-# Bytes, as for every PEM file of the agent (equus/identity/identity.py): some hundred certificates.
+# Bytes, as for every PEM file of the agent (equus/identity/identity_store.py): some hundred certificates.
 PEM_BYTES = 262_144
 
 

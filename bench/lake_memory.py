@@ -17,14 +17,18 @@ from collections import defaultdict
 from datetime import date, timedelta
 from pathlib import Path
 
-from lake import SEGMENT, Fleet, History, look_at_tree
+from helen.pipeline import memory_pools
 
-from helen.pipeline.driver import Driver, Settings
-from helen.pipeline.engine import AUTO, ENGINES, SETTING
-from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.local_days import local_days
-from helen.pipeline.reports.availability import availability, choose
-from helen.pipeline.spark import start_spark
+memory_pools.choose(os.environ)  # as `helen pipeline` does, before Arrow is loaded
+
+from lake import SEGMENT, Fleet, History, look_at_tree  # noqa: E402
+
+from helen.pipeline.driver import Driver, Settings  # noqa: E402
+from helen.pipeline.engine import AUTO, ENGINES, SETTING  # noqa: E402
+from helen.pipeline.lake.lake import Lake  # noqa: E402
+from helen.pipeline.lake.local_days import local_days  # noqa: E402
+from helen.pipeline.reports.availability import availability, choose  # noqa: E402
+from helen.pipeline.spark import start_spark  # noqa: E402
 
 DAY, DAY_BEGINS, SECONDS = date(2026, 9, 22), 1_790_035_200, 86_400
 SHOWN = (1, 3, 8)

@@ -49,7 +49,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "ANSWER_WAIT": 90.0,
     },
     "broker.waiters": {"MOST": 50_000, "SLACK": 1_000},
-    "cli": {"CONNECT_WAIT": 5.0},
+    "commands.broker_calls": {"CONNECT_WAIT": 5.0},
     "client": {"PATIENCE": 30.0, "RETRY_FIRST": 0.1, "RETRY_MOST": 2.0, "ASK_EVERY": 20.0, "FOLLOWED_MOST": 20_000},
     "errors": {
         "PARSE": -32_700,

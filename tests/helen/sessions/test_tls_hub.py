@@ -21,7 +21,7 @@ from helen.sessions.fair_turns import CALM_STEP_SECONDS, STEP_SECONDS, FairTurns
 from helen.sessions.hub_transport import HEAVY
 from helen.sessions.listener import AgentListener
 from helen.sessions.open_connections import OpenConnections
-from helen.sessions.tls_hub import ACCEPTS, LOOK_MOST, REST_SECONDS, TLSHub
+from helen.sessions.tls_hub import ACCEPTS, CALM_LOOK, LOOK_MOST, REST_SECONDS, TLSHub
 from helen.turn_rotation import LONG_SLICE
 
 
@@ -200,7 +200,7 @@ def test_turns_go_round(home: Home, is_pressed: bool) -> None:
 def test_an_agent_that_speaks_does_not_wait_for_all_that_wait(home: Home) -> None:
     """Also while none floods: a hundred that come at once took all turns, until each had said hello."""
     *many, seldom = home.join(6)
-    order = home.slowly(2 * CALM_STEP_SECONDS)
+    order = home.slowly(CALM_LOOK / 2)
     home.say_much(many)
     home.hub.doRead()
     home.say(seldom, b"s")

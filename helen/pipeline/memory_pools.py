@@ -15,7 +15,7 @@ _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
 
 def choose(environment: MutableMapping[str, str]) -> None:
-    """Set both in the environment, for this process and those that it starts, unless somebody has.
+    """Set both variables of the environment for this process and those that it starts, unless they are set already.
 
     Call it before Arrow is loaded, which looks once. C's heap has been there since the start, so it is told as well.
     """

@@ -44,7 +44,7 @@ class RequestMessages:
         self._c.send(worker.address, message, request.token)
 
     def advise(self, request: PendingRequest) -> None:
-        """Tell the worker of a request that nobody waits for its reply any more; a plain one can't be told."""
+        """Tell the worker of a request that its reply is not wanted any more. Plain MDP has no message for that."""
         if request.worker is not None and request.worker.dialect not in PLAIN:
             self._c.tell(request.worker.address, request.worker.dialect, "CANCEL", {"id": request.token.hex()})
 

@@ -72,10 +72,13 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def equal_text(line: str) -> str:
-    """Return a line without what differs from run to run: figures, hashes, tokens, widths of columns."""
+    """Return a line without what differs from run to run: figures with their units, hashes, tokens, widths."""
     line = re.sub(r"\b[0-9a-f]{8,}\b", "HASH", line)
     line = re.sub(r"\d+(\.\d+)?(e-\d+)?", "0", line)
     line = re.sub(r"\b0[mhd]\b", "0s", line)
+    # A run that takes more memory or time than the page's is shown in the next unit.
+    line = re.sub(r"\b0\s+([KMG]i)?B\b", "0 B", line)
+    line = re.sub(r"\b0\s+[mµ]?s\b", "0 s", line)
     return " ".join(line.split())
 
 

@@ -27,8 +27,8 @@ class Pieces(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        room = file.split("/")[-2]
-        return room if room in ONE_PIECE else file
+        folder = file.split("/")[-2]
+        return folder if folder in ONE_PIECE else file
 
     def _reschedule(self, node: Any) -> None:
         """Give work to a process that has collected: one in place of another that ended asks for it by itself."""

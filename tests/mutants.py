@@ -1,7 +1,7 @@
-"""Measures how many small faults the tests of a room notice: `./dev mutants [--seed N] [--count N] [ROOM|FILE...]`.
+"""Measures how many small faults the tests of a package notice, for `./dev mutants`.
 
 A mutant is the tree with one change: a comparison turned round, a number one off, a statement left out. Mutants are
-drawn at random from a seed, one at a time put into a copy of the tree, and the tests of the room run until one fails.
+drawn at random from a seed, one at a time put into a copy of the tree, and the package's tests run until one fails.
 A mutant that no test notices survives: it asks for a test, or, if it changes nothing that can be seen, for an entry
 with its reason in tests/mutants_equivalent.toml.
 """
@@ -31,7 +31,7 @@ from attrs import define
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = ROOT / "tests" / "mutants_equivalent.toml"
-ROOMS = (  # folders of code; the tests of each stand in the same folder under tests/
+PACKAGES = (  # folders of code; the tests of each stand in the same folder under tests/
     "helen/states",
     "helen/evaluation",
     "helen/notify",
@@ -98,14 +98,14 @@ class Mutant:
 
 
 @define
-class Room:
+class Package:
     """A folder of code with the folder of its tests."""
 
     name: str
     files: list[str]
 
     def tests_for(self, file: str, root: Path) -> tuple[list[str], list[str]]:
-        """Return the room's test files: those that name the mutated module, and the others, the nearest first."""
+        """Return the package's test files: those that name the mutated module, and the others, the nearest first."""
         module = file.removesuffix(".py")
         file_folder, _, stem = module.rpartition("/")
         dotted = module.replace("/", ".")
@@ -280,28 +280,30 @@ def equivalents() -> list[Equivalent]:
     return [Equivalent(**each) for each in tomllib.loads(EQUIVALENT.read_text()).get("equivalent", [])]
 
 
-def rooms_of(arguments: list[str]) -> list[Room]:
-    """Return the rooms that the arguments name (all without arguments); a folder or file in a room is a part of it.
+def packages_of(arguments: list[str]) -> list[Package]:
+    """Return the packages that the arguments name (all without arguments); a folder or file is a part of one.
 
-    Raises SystemExit if an argument lies in no room.
+    Raises SystemExit if an argument lies in no package.
     """
-    found: dict[str, Room] = {}
-    for argument in arguments or ROOMS:
+    found: dict[str, Package] = {}
+    for argument in arguments or PACKAGES:
         wanted = argument.strip("/")
-        name = next((each for each in ROOMS if wanted == each or wanted.startswith(f"{each}/")), None)
+        name = next((each for each in PACKAGES if wanted == each or wanted.startswith(f"{each}/")), None)
         path = ROOT / wanted
         if name is None or not path.exists():
-            raise SystemExit(f"{argument} is not in a room. Rooms: {' '.join(ROOMS)}; or name a folder or file in one.")
+            raise SystemExit(
+                f"{argument} is not in a package. Packages: {' '.join(PACKAGES)}; or name a folder or file in one."
+            )
         paths = [path] if path.is_file() else sorted(path.rglob("*.py"))
-        found.setdefault(name, Room(name, [])).files.extend(str(each.relative_to(ROOT)) for each in paths)
+        found.setdefault(name, Package(name, [])).files.extend(str(each.relative_to(ROOT)) for each in paths)
     return list(found.values())
 
 
-def sample(room: Room, seed: int, count: int, known: list[Equivalent]) -> list[Mutant]:
-    """Return `count` mutants of the room drawn by the seed, none of them known as equivalent."""
-    every = [each for file in room.files for each in mutants_of(file, (ROOT / file).read_bytes())]
+def sample(package: Package, seed: int, count: int, known: list[Equivalent]) -> list[Mutant]:
+    """Return `count` mutants of the package drawn by the seed, none of them known as equivalent."""
+    every = [each for file in package.files for each in mutants_of(file, (ROOT / file).read_bytes())]
     every = [each for each in every if not any(one.covers(each) for one in known)]
-    return random.Random(f"{seed} {room.files}").sample(every, min(count, len(every)))
+    return random.Random(f"{seed} {package.files}").sample(every, min(count, len(every)))
 
 
 @define
@@ -385,19 +387,19 @@ class Copy:
         return found[0] if found else lines[-1]
 
 
-def measure(room: Room, mutants: list[Mutant], place: Copy, verbose: bool) -> Counter[str]:
+def measure(package: Package, mutants: list[Mutant], place: Copy, verbose: bool) -> Counter[str]:
     """Print the survivors of these mutants and return how many there are of "killed" and "survived".
 
-    Raises SystemExit if the room's tests fail without a mutant.
+    Raises SystemExit if the package's tests fail without a mutant.
     """
     began = time.monotonic()
-    near, others = room.tests_for("", place.root)
+    near, others = package.tests_for("", place.root)
     if place.run(near + others, 1800) != 0:
-        raise SystemExit(f"{room.name}: its tests fail without a mutant: {place.failed()}. Mend that first.")
+        raise SystemExit(f"{package.name}: its tests fail without a mutant: {place.failed()}. Mend that first.")
     limit = 3 * (time.monotonic() - began) + 20  # an endless loop is a death too; the rest is for a busy machine
     counts: Counter[str] = Counter()
     for mutant in mutants:
-        death = place.verdict(mutant, room.tests_for(mutant.file, place.root), limit)
+        death = place.verdict(mutant, package.tests_for(mutant.file, place.root), limit)
         counts["survived" if death is None else "killed"] += 1
         if death is None or verbose:
             print(f"{'SURVIVED' if death is None else 'killed'} {mutant}" + (f"  {death}" if death else ""), flush=True)
@@ -408,22 +410,24 @@ def main(arguments: list[str]) -> int:
     """Run the command; return 1 if fewer than MINIMUM percent of the mutants die."""
     parser = argparse.ArgumentParser(prog="./dev mutants", description=(__doc__ or "").partition("\n\n")[2])
     parser.add_argument("--seed", type=int, default=1, help="which mutants are drawn (1)")
-    parser.add_argument("--count", type=int, default=25, help="mutants of each room (25)")
+    parser.add_argument("--count", type=int, default=25, help="mutants of each package (25)")
     parser.add_argument("--list", action="store_true", help="print the mutants drawn and test nothing")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the killed ones too, each with the test")
-    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"a folder or file in: {' '.join(ROOMS)} (all)")
+    parser.add_argument(
+        "packages", nargs="*", metavar="PACKAGE", help=f"a folder or file in: {' '.join(PACKAGES)} (all)"
+    )
     options = parser.parse_args(arguments)
     known = equivalents()
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         place = None if options.list else Copy.made_in(Path(folder))
-        for room in rooms_of(options.rooms):
-            mutants = sample(room, options.seed, options.count, known)
+        for package in packages_of(options.packages):
+            mutants = sample(package, options.seed, options.count, known)
             if place is None:
                 print("\n".join(map(str, mutants)))
                 continue
-            counts = measure(room, mutants, place, options.verbose)
-            print(f"{room.name}: {counts['killed']} of {counts.total()} killed", flush=True)
+            counts = measure(package, mutants, place, options.verbose)
+            print(f"{package.name}: {counts['killed']} of {counts.total()} killed", flush=True)
             total += counts
     if place is not None:
         print(f"seed {options.seed}: {total['killed']} of {total.total()} killed, {_percent(total):.1f} %")

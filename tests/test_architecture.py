@@ -32,9 +32,10 @@ OURS: dict[str, frozenset[str]] = {
 }
 FOLDERS = {"helen_checks": "checks"}  # installed under another name than its folder has
 
-# Rooms from the ground up: a module imports from its own room and from rows below it, for types as well as at run time.
-# A room is the longest entry that a module's name begins with, so a single module may stand apart from its folder.
-ROWS: tuple[tuple[str, ...], ...] = (
+# Layers of components from the ground up: a module imports from its own component and from layers below it, for types
+# as well as at run time. A component is the longest entry that a module's name begins
+# with, so a single module may stand apart from its folder.
+LAYERS: tuple[tuple[str, ...], ...] = (
     ("groundwork", "equus_protocol", "helen_checks"),
     # scale0 and zerotask
     ("scale0.wire", "scale0.plain_usage", "zerotask.errors", "zerotask.show"),
@@ -107,7 +108,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("helen.cli.mcp",),
     ("helen.cli.main",),
 )  # fmt: skip
-ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
+LAYER_OF = {component: number for number, layer in enumerate(LAYERS) for component in layer}
 
 # The judgement of results: pure, and run by the server and by the pipeline alike.
 JUDGEMENT = "helen.states"
@@ -295,25 +296,25 @@ def cycles(root: Path) -> list[str]:
     return found
 
 
-def room_of(name: str) -> str | None:
-    """Return the room of a module: the longest entry of ROWS that its name begins with."""
+def component_of(name: str) -> str | None:
+    """Return the component of a module: the longest entry of LAYERS that its name begins with."""
     parts = name.split(".")
-    return next((room for n in range(len(parts), 0, -1) if (room := ".".join(parts[:n])) in ROW_OF), None)
+    return next((component for n in range(len(parts), 0, -1) if (component := ".".join(parts[:n])) in LAYER_OF), None)
 
 
 def climbing(root: Path) -> list[str]:
-    """List imports that go to the same row or up, and modules that stand in no room."""
+    """List imports that go to the same layer or up, and modules that stand in no component."""
     found, known = [], modules(root)
     for module in known.values():
         if module.path.endswith("__init__.py"):
             continue
-        if (room := room_of(module.name)) is None:
-            found.append(f"{module.path} stands in no room of ROWS")
+        if (component := component_of(module.name)) is None:
+            found.append(f"{module.path} stands in no component of LAYERS")
             continue
         for imported in module.imports:
-            theirs = room_of(imported.module) if imported.module in known else None
-            if theirs is not None and theirs != room and ROW_OF[theirs] >= ROW_OF[room]:
-                found.append(f"{module.path}:{imported.line} imports {imported.module}, which is not below {room}")
+            theirs = component_of(imported.module) if imported.module in known else None
+            if theirs is not None and theirs != component and LAYER_OF[theirs] >= LAYER_OF[component]:
+                found.append(f"{module.path}:{imported.line} imports {imported.module}, which is not below {component}")
     return found
 
 
@@ -418,7 +419,7 @@ def content(path: Path) -> bytes:
 
 
 RULES: dict[str, Callable[[Path], list[str]]] = {
-    "who imports whom": wrong_imports, "rooms from the ground up": climbing, "no cycles": cycles,
+    "who imports whom": wrong_imports, "layers from the ground up": climbing, "no cycles": cycles,
     "no hidden imports": hidden_imports, "no I/O": impure,
     "one door": misplaced, "empty packages": crowded_packages, "packages in setup.cfg": unlisted_packages,
     "no private keys": private_keys, "no paths of one machine": machine_paths,
@@ -478,18 +479,20 @@ BAD: dict[str, tuple[str, str, str, str]] = {  # title: rule, file, its text, wh
     "the command line imports the pipeline": (
         "who imports whom", "helen/cli/main.py", "from helen.pipeline import spark", "imports helen.pipeline.spark"),
     "the agent imports Spark": ("who imports whom", "equus/x.py", "import pyspark.sql", "imports pyspark.sql"),
-    "up the rows": (
-        "rooms from the ground up", "helen/web.py", "from helen.tap import x\n",
+    "up the layers": (
+        "layers from the ground up", "helen/web.py", "from helen.tap import x\n",
         "helen/web.py:1 imports helen.tap, which is not below helen.web"),
-    "up the rows, for types alone": (
-        "rooms from the ground up", "helen/web.py", GOOD["helen/web.py"].replace("states.machine", "tap"),
+    "up the layers, for types alone": (
+        "layers from the ground up", "helen/web.py", GOOD["helen/web.py"].replace("states.machine", "tap"),
         "helen/web.py:3 imports helen.tap, which is not below helen.web"),
     "to a neighbour in the same row": (
-        "rooms from the ground up", "helen/files/a.py", "import helen.states.machine\n", "not below helen.files"),
-    "up the rows, by name": (
-        "rooms from the ground up", "helen/web.py", "from importlib import import_module\nimport_module('helen.tap')\n",
+        "layers from the ground up", "helen/files/a.py", "import helen.states.machine\n", "not below helen.files"),
+    "up the layers, by name": (
+        "layers from the ground up", "helen/web.py",
+        "from importlib import import_module\nimport_module('helen.tap')\n",
         "helen/web.py:2 imports helen.tap, which is not below helen.web"),
-    "in no room": ("rooms from the ground up", "helen/attic.py", "", "helen/attic.py stands in no room of ROWS"),
+    "in no component": (
+        "layers from the ground up", "helen/attic.py", "", "helen/attic.py stands in no component of LAYERS"),
     "a cycle of two": (
         "no cycles", "helen/states/machine.py", "import helen.tap",
         "helen.states.machine -> helen.tap -> helen.states.machine"),

@@ -1,4 +1,4 @@
-"""docs/architecture.rst names the rooms and modules of today, in the order of `ROWS`."""
+"""docs/architecture.rst names the components and modules of today, in the order of `LAYERS`."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ APART = ("helen.cli", "helen.pipeline")  # have a sentence below the table
 PACKAGES = ("groundwork", "equus_protocol", "equus", "helen", "scale0", "zerotask")
 
 
-def rows_of_the_page() -> list[str]:
-    """Return the rooms of the page's table, from the top of the page on."""
+def layers_of_the_page() -> list[str]:
+    """Return the components of the page's table, from the top of the page on."""
     return re.findall(r"^``(helen\.[\w.]+)``  ", PAGE, re.M)
 
 
-def test_the_table_has_every_room_of_the_server() -> None:
-    """And no other; `ROWS` knows them all."""
-    rooms = {room for room in test_architecture.ROW_OF if room.startswith("helen.")}
-    assert set(rows_of_the_page()) == {
-        room for room in rooms if not room.startswith(APART) and is_folder_or_named(room)
+def test_the_table_has_every_component_of_the_server() -> None:
+    """And no other; `LAYERS` knows them all."""
+    components = {component for component in test_architecture.LAYER_OF if component.startswith("helen.")}
+    assert set(layers_of_the_page()) == {
+        component for component in components if not component.startswith(APART) and is_folder_or_named(component)
     }
 
 
-def is_folder_or_named(room: str) -> bool:
-    """Return False for modules that stand in `ROWS` for old names' sake, and need no line."""
-    return (ROOT / room.replace(".", "/")).is_dir() or room in PAGE
+def is_folder_or_named(component: str) -> bool:
+    """Return False for modules that stand in `LAYERS` for old names' sake, and need no line."""
+    return (ROOT / component.replace(".", "/")).is_dir() or component in PAGE
 
 
 def test_the_order_is_that_of_the_rows() -> None:
-    """Bottom up: no room stands above one that it may import."""
-    numbers = [test_architecture.ROW_OF[room] for room in rows_of_the_page()]
+    """Bottom up: no component stands above one that it may import."""
+    numbers = [test_architecture.LAYER_OF[component] for component in layers_of_the_page()]
     assert numbers == sorted(numbers)
 
 

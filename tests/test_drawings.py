@@ -38,21 +38,21 @@ def test_no_drawing_is_stale(tmp_path: Path) -> None:
 def test_what_the_code_does_not_have(drawing: Any, tmp_path: Path) -> None:
     """A module, a class, a method, a message or a constant that is gone."""
     _, facts = drawing
-    (tmp_path / "room").mkdir()
-    (tmp_path / "room" / "desk.py").write_text(
-        'import threading\nNAMES = ("a", "b")\nclass Desk:\n    kind: str = "x"\n    def open(self): ...\n'
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "printer.py").write_text(
+        'import threading\nNAMES = ("a", "b")\nclass Printer:\n    kind: str = "x"\n    def open(self): ...\n'
         'threading.Thread(target=None, name="writer")\n'
     )
-    assert facts.code("room.desk", "Desk", tmp_path) == "room/desk.py"
-    assert facts.code("room.desk", "Desk.open", tmp_path) == "room/desk.py"
-    assert facts.threads("room", root=tmp_path) == {"writer": "room/desk.py"}
-    assert facts.strings("room.desk", "NAMES", tmp_path) == ["a", "b"]
-    assert facts.strings("room.desk", "Desk.kind", tmp_path) == ["x"]
-    for module, name in (("room.chair", ""), ("room.desk", "Chair"), ("room.desk", "Desk.close")):
+    assert facts.code("package.printer", "Printer", tmp_path) == "package/printer.py"
+    assert facts.code("package.printer", "Printer.open", tmp_path) == "package/printer.py"
+    assert facts.threads("package", root=tmp_path) == {"writer": "package/printer.py"}
+    assert facts.strings("package.printer", "NAMES", tmp_path) == ["a", "b"]
+    assert facts.strings("package.printer", "Printer.kind", tmp_path) == ["x"]
+    for module, name in (("package.scanner", ""), ("package.printer", "Scanner"), ("package.printer", "Printer.close")):
         with pytest.raises(facts.Stale):
             facts.code(module, name, tmp_path)
     with pytest.raises(facts.Stale):
-        facts.strings("room.desk", "OTHER", tmp_path)
+        facts.strings("package.printer", "OTHER", tmp_path)
     assert facts.message("report", "EQUUS") == "report"
     with pytest.raises(facts.Stale):
         facts.message("report", "HELEN")

@@ -70,36 +70,36 @@ def test_a_mutant_says_where_it_is() -> None:
 
 
 def test_the_seed_says_it_all() -> None:
-    """The same seed draws the same mutants of a room, another one others."""
-    (room,) = mutants.rooms_of(["helen/states"])
-    drawn = [mutants.sample(room, seed, 30, []) for seed in (7, 7, 8)]
+    """The same seed draws the same mutants of a package, another one others."""
+    (package,) = mutants.packages_of(["helen/states"])
+    drawn = [mutants.sample(package, seed, 30, []) for seed in (7, 7, 8)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert len({*drawn[0]}) == 30
 
 
-def test_a_part_of_a_room() -> None:
-    """A folder or a file in a room has the tests of the room, those about it first."""
-    (room,) = mutants.rooms_of(["scale0/broker/stalls.py"])
-    assert (room.name, room.files) == ("scale0", ["scale0/broker/stalls.py"])
-    near, others = room.tests_for("scale0/broker/stalls.py", mutants.ROOT)
+def test_a_part_of_a_package() -> None:
+    """A folder or a file in a package has the tests of the package, those about it first."""
+    (package,) = mutants.packages_of(["scale0/broker/stalls.py"])
+    assert (package.name, package.files) == ("scale0", ["scale0/broker/stalls.py"])
+    near, others = package.tests_for("scale0/broker/stalls.py", mutants.ROOT)
     assert near[0] == "tests/scale0/broker/test_stalls.py"
     assert others[0].startswith("tests/scale0/broker/")
     assert {"tests/scale0/test_tap.py", "tests/scale0/wire/test_reader.py"} <= {*others}
-    both = mutants.rooms_of(["helen/states/flapping.py", "equus/schedule", "helen/states/model.py"])
+    both = mutants.packages_of(["helen/states/flapping.py", "equus/schedule", "helen/states/model.py"])
     assert [each.name for each in both] == ["helen/states", "equus/schedule"]
     assert both[0].files == ["helen/states/flapping.py", "helen/states/model.py"]
-    with pytest.raises(SystemExit, match="helen/web is not in a room"):
-        mutants.rooms_of(["helen/web"])
+    with pytest.raises(SystemExit, match="helen/web is not in a package"):
+        mutants.packages_of(["helen/web"])
 
 
 def test_what_is_written_down_as_equivalent_is_there() -> None:
     """Each entry is one mutant of today's code, with a reason; it isn't drawn."""
     known = mutants.equivalents()
     for each in known:
-        room = mutants.rooms_of([each.file])[0]
+        package = mutants.packages_of([each.file])[0]
         found = [
             one for one in mutants.mutants_of(each.file, (mutants.ROOT / each.file).read_bytes()) if each.covers(one)
         ]
         assert len(found) == 1, f"gone or changed, look at it again: {each}"
         assert len(each.reason.split()) > 3, each
-        assert not {*found} & {*mutants.sample(room, 1, 100_000, known)}
+        assert not {*found} & {*mutants.sample(package, 1, 100_000, known)}

@@ -1,4 +1,4 @@
-"""README.rst and docs/index.rst name what there is: checks, rooms, commands and pages, each by its own list."""
+"""README.rst and docs/index.rst name what there is: checks, folders, commands and pages, each by its own list."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def test_each_check_has_a_row() -> None:
     assert rows == CHECKS
 
 
-def test_the_rooms() -> None:
-    """Each folder of the table exists, and each package of ours is in it; so do the rooms that a row names."""
-    rows = dict(re.findall(r"^``(\w+)/`` +(.*(?:\n {10,}.*)*)", README.partition("The rooms")[2], re.M))
+def test_the_table_of_folders() -> None:
+    """Each folder of the table exists, and each package of ours is in it; so do the components that a row names."""
+    rows = dict(re.findall(r"^``(\w+)/`` +(.*(?:\n {10,}.*)*)", README.partition("Folders\n")[2], re.M))
     assert all((ROOT / folder).is_dir() for folder in rows)
     listed = re.findall(r"^    (\w+)$", (ROOT / "setup.cfg").read_text(), re.M)
     packages = {name for name in listed if (ROOT / name).is_dir()} - {"helen_checks"}  # which is checks/, installed
     assert packages <= rows.keys()
     for package in ("equus", "helen", "scale0", "zerotask"):
-        for room in re.findall(r"``(\w+)``", rows[package]):
-            if room != "zmq":
-                path = ROOT / package / room
-                assert path.is_dir() or path.with_suffix(".py").exists(), f"{package} has no {room}"
+        for component in re.findall(r"``(\w+)``", rows[package]):
+            if component != "zmq":
+                path = ROOT / package / component
+                assert path.is_dir() or path.with_suffix(".py").exists(), f"{package} has no {component}"
 
 
 def test_commands_exist() -> None:

@@ -1,4 +1,4 @@
-"""Fixtures that open a journal. `journal_running` beside this file is importable by the tests of this folder."""
+"""Provide fixtures that open a journal. Tests of this folder can import `journal_running` beside this file."""
 
 from __future__ import annotations
 

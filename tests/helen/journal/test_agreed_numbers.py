@@ -28,12 +28,14 @@ LIMITS: dict[str, dict[str, float]] = {
 
 
 def test_numbers_that_others_count_on() -> None:
-    """A change of one of them is a decision about all who count on it, and changes this table, too."""
+    """The numbers on which other parts count have the values of this table. A change of one is a decision about all
+    of those parts."""
     assert numbers_in_force(LIMITS) == LIMITS
 
 
 def test_sizes_and_times_of_a_journal() -> None:
-    """Without other settings; the most that may be lost by a kill, and the most that memory and disk hold."""
+    """Limits and retention have these values without other settings: the most that a kill may lose, and bounds of
+    memory and disk."""
     assert asdict(Limits()) == {
         "results_per_segment": 20_000, "segment_seconds": 10.0, "segment_bytes": 64 * MIB,
         "changes_per_segment": 100_000, "group_seconds": 0.010, "calm_seconds": 0.040,

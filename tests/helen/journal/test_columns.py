@@ -1,4 +1,4 @@
-"""Rows of many metrics and labels are converted some at a time, and are the same rows."""
+"""Tests that rows of many metrics and labels are converted some at a time, and are the same rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def rows(documents: list[dict[str, Any]]) -> list[StoredResult]:
 @settings(deadline=None, max_examples=100)
 @given(made=st.lists(documents, min_size=1, max_size=6), size=st.integers(1, 5))
 def test_pieces_are_the_same_rows(made: list[dict[str, Any]], size: int) -> None:
-    """Wherever a piece of metrics, labels or lengths ends."""
+    """A batch converted in pieces equals the one converted at once, wherever a piece of metrics, labels or lengths
+    ends."""
     expected = result_batch(rows(made), OneSeries())  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(columns, "CONVERTED_AT_ONCE", size)
@@ -55,7 +56,7 @@ def test_pieces_are_the_same_rows(made: list[dict[str, Any]], size: int) -> None
 
 
 def test_no_conversion_takes_more_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever an agent sends: thousands of labels of one metric, and thousands of metrics of few results."""
+    """No conversion takes more values than a piece, even for thousands of labels of one metric."""
     taken = list[int]()
     real = columns._strings
     monkeypatch.setattr(columns, "_strings", lambda values: (taken.append(len(values)), real(values))[1])

@@ -1,4 +1,4 @@
-"""kill -9 at named steps and at random: what was acked is in the history once, and numbers are dense."""
+"""Tests kill -9 at named steps and at random: each acked result is in the history once, and numbers are dense."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def run_victim(
 
 
 def check(state: Path) -> int:
-    """The history check on what the kill left, and again after the next start has sealed it: the number of results."""
+    """Check the history as the kill left it and again after the next start has sealed it; return the number of
+    results."""
     acked = list(read_acked(state / "acked")) if (state / "acked").exists() else []
     as_left = check_history(state, acked)
     assert as_left.problems == ()
@@ -63,7 +64,7 @@ def check(state: Path) -> int:
 @pytest.mark.adversary(51)
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_a_step(tmp_path: Path, step: str) -> None:
-    """Two kills in a row at one step, the first time and a later one: every promise holds each time."""
+    """Two kills in a row at one step, the first time and a later one, leave a history without problems."""
     counts = (1, 1) if step == "series-replaced" else (1, 3)  # a run's series are new once
     for seed, count in enumerate(counts):
         assert run_victim(tmp_path, seed, step, count) == -signal.SIGKILL
@@ -72,7 +73,7 @@ def test_killed_at_a_step(tmp_path: Path, step: str) -> None:
 
 @pytest.mark.adversary(51)
 def test_killed_at_random(tmp_path: Path) -> None:
-    """One history, many kills at any time: still whole, and it grew."""
+    """Many kills at any time leave one whole history, which grows."""
     rng = random.Random()  # another time each run; the seed of a failure doesn't make threads repeat
     results = [0]
     for seed in range(RANDOM_ROUNDS):

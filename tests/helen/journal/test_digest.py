@@ -1,4 +1,5 @@
-"""Durable records are read in short steps; great documents come read, and a WAL closes with marks of its own moment."""
+"""Tests how durable records are digested: in short steps, great documents read by the writer, a WAL closed with
+marks of its moment."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from helen.journal.values import JournalError
 
 
 def test_great_documents_are_read_by_the_writer(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small ones are not: the reactor's thread reads them. No ack waits for either, and the order stays."""
+    """The writer's thread reads great documents and the reactor's thread small ones; order stays, and acks wait for
+    neither."""
     readers: list[tuple[int, bool]] = []
 
     def note(at: int, record: Any) -> Any:
@@ -52,7 +54,7 @@ def test_great_documents_are_read_by_the_writer(start: Callable[..., Running], m
     [([10] * 45, [20, 20, 5]), ([9_000] * 8, [4, 4]), ([15_000] * 5, [3, 2]), ([300_000] * 3, [1, 1, 1])],
 )
 def test_a_step_is_short(start: Callable[..., Running], sizes: list[int], steps: list[int]) -> None:
-    """By the number of its records, and by their bytes: those that are read already are copied into columns, too."""
+    """A step of digestion ends after a number of records or of bytes, including records that are read already."""
     running = start(Limits(group_seconds=1.0))
     running.journal.append(entry(1))
     running.until_records(1)
@@ -74,7 +76,7 @@ def test_a_step_is_short(start: Callable[..., Running], sizes: list[int], steps:
     ],
 )
 def test_columns_are_made_of_few_values(content: bytes, count: int, batches: int) -> None:
-    """So many rows, metrics or bytes: a column is one step of the reactor."""
+    """A batch of columns is made once its rows, metrics or bytes suffice, one column in each step."""
     rows = Rows(Series())
     rows.extend([stored_result(at, entry(at, content=content)) for at in range(1, count + 1)])
     steps = 0
@@ -97,9 +99,8 @@ def faults_are_logged(running: Running) -> None:
 
 @pytest.mark.parametrize("where", ["helen.journal.rows.result_columns", "helen.journal.digest.stored_result"])
 def test_a_fault_keeps_the_wal(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    """A fault of columns or of a reader keeps it, once: rows are missing, so nothing is sealed, and the next start has
-    all of them.
-    """
+    """A fault of columns or of a reader is one fatal trouble, seals nothing and keeps the WAL; the next start has
+    all rows."""
     limits = Limits(results_per_segment=6, group_seconds=0.0, calm_seconds=0.0)
     running = start(limits)
     faults_are_logged(running)
@@ -126,7 +127,8 @@ def test_a_fault_keeps_the_wal(start: Callable[..., Running], monkeypatch: pytes
 
 
 def test_what_can_not_be_encoded_is_not_acknowledged_later(start: Callable[..., Running]) -> None:
-    """It is counted already: a successor's ack would cover it. So the journal takes none, and Helen ends."""
+    """A record that cannot be encoded ends the journal, which acknowledges nothing later: a successor's ack would
+    cover it."""
     running = start(Limits(group_seconds=0.0, calm_seconds=0.0))
     running.journal.append(entry(1))
     with pytest.raises(struct.error):
@@ -140,7 +142,7 @@ def test_what_can_not_be_encoded_is_not_acknowledged_later(start: Callable[..., 
 
 
 def test_great_rows_close_their_own_wal(start: Callable[..., Running]) -> None:
-    """Not each one that was begun since: the rows that are too great are of an older one than the open one."""
+    """Rows that take too many bytes close their own WAL alone, and not each one begun since."""
     running = start(Limits(segment_bytes=400_000, group_seconds=0.0, calm_seconds=0.0))
     many = blob(metrics=[{"name": f"m{number}", "value": number} for number in range(40)])
     for number in range(1, 1_001):
@@ -196,7 +198,7 @@ NAMES = st.sampled_from(["a", "b", "c", "d"])
 
 @given(st.lists(st.tuples(NAMES, st.integers(1, 6)), max_size=20), st.lists(st.tuples(NAMES, st.integers(1, 9))))
 def test_a_copy_is_of_its_moment(before: list[tuple[str, int]], after: list[tuple[str, int]]) -> None:
-    """Whatever is counted while it is being made, agent by agent, by whoever copies next."""
+    """A copy of marks holds their state at its begin, whatever is counted while it is made."""
     marks = Marks()
     for at, (agent, sequence) in enumerate(before):
         marks.add(agent, "s", sequence, at)
@@ -213,7 +215,7 @@ def test_a_copy_is_of_its_moment(before: list[tuple[str, int]], after: list[tupl
 
 
 def test_a_copy_ends_before_the_next_begins() -> None:
-    """Two segments may be full before the first one's marks are copied."""
+    """A second copy of marks finishes the first one, since two segments may be full before that is made."""
     marks = Marks()
     marks.add("a", "s", 1, 1)
     first = marks.begin_copy()

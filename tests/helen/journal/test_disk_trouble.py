@@ -1,4 +1,5 @@
-"""A full disk stops acks and nothing else; a failing one ends Helen. Failures are injected at the system calls."""
+"""Tests that a full disk stops acks and nothing else, and a failing one ends Helen. Failures are injected at the
+system calls."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class SmallDisk(Disk):
 
 
 class FailingDisk(Disk):
-    """fdatasync fails with EIO once, and would succeed afterwards: the kernel's trap."""
+    """Raise EIO once from fdatasync, which would succeed afterwards, as a kernel does."""
 
     def __init__(self, only: str) -> None:
         self.only = only
@@ -62,7 +63,8 @@ class FailingDisk(Disk):
 @pytest.mark.adversary(53)
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk(start: Callable[..., Running], code: int) -> None:
-    """No ack while it is full, one sentence, no half record in the file; all is acked soon after there is space."""
+    """A full disk stops acks, says one sentence and leaves no half record; all results are acked once there is
+    space."""
     disk = SmallDisk(code)
     running = start(QUICK, disk=disk)
     running.journal.append(entry(1))
@@ -87,7 +89,8 @@ def test_a_full_disk(start: Callable[..., Running], code: int) -> None:
 
 
 def test_a_disk_that_became_read_only(start: Callable[..., Running]) -> None:
-    """As a full one: no ack, Helen goes on, and all is acknowledged once it can be written again (F33)."""
+    """A disk that became read-only stops acks but not Helen, and all is acknowledged once it can be written again
+    (F33)."""
     disk = SmallDisk(errno.EROFS)
     running = start(QUICK, disk=disk)
     running.journal.append(entry(1))
@@ -108,7 +111,7 @@ def test_a_disk_that_became_read_only(start: Callable[..., Running]) -> None:
 
 
 def test_a_read_only_disk_under_the_segments(start: Callable[..., Running]) -> None:
-    """Results are acknowledged, and sealed once it can be written again (F33)."""
+    """With read-only segments results are acknowledged, and are sealed once the disk can be written again (F33)."""
     disk = SmallDisk(errno.EROFS)
     disk.only, disk.room = "seg-", 100
     running = start(Limits(retry_seconds=0.05, results_per_segment=2, group_records=2), disk=disk)
@@ -148,7 +151,8 @@ class NoDescriptor(Disk):
 
 @pytest.mark.parametrize(("call", "only"), [("create_log", "wal-00000001"), ("sync_folder", "journal")])
 def test_no_descriptor_is_left_for_a_wal(start: Callable[..., Running], call: str, only: str) -> None:
-    """As a full disk: no ack, Helen goes on, and all is acknowledged once a file can be opened."""
+    """Without a descriptor for a WAL nothing is acked and Helen goes on; all is acknowledged once a file can be
+    opened."""
     disk = NoDescriptor(call, only)
     running = start(QUICK, disk=disk)
     disk.armed = True
@@ -173,7 +177,8 @@ SEALING_STEPS = [("create", "series"), ("create", "seg-"), ("create", "marks"), 
 
 @pytest.mark.parametrize(("call", "only"), SEALING_STEPS)
 def test_no_descriptor_is_left_for_a_segment(start: Callable[..., Running], call: str, only: str) -> None:
-    """Results are acknowledged, and sealed once a file can be opened; each is there once, and its name is durable."""
+    """Without a descriptor for a segment results are acknowledged, and sealed once each as soon as a file can be
+    opened."""
     disk = NoDescriptor(call, only)
     running = start(Limits(retry_seconds=0.05, results_per_segment=2, group_records=2), disk=disk)
     disk.armed = True
@@ -192,7 +197,7 @@ def test_no_descriptor_is_left_for_a_segment(start: Callable[..., Running], call
 def test_no_descriptor_is_left_to_look_at_a_segment(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next try finds the segment of the first one, can't look into it, and takes it for nobody else's."""
+    """A segment of the first try that the next try cannot open is not taken for a foreign file, and is sealed later."""
     disk = NoDescriptor("create", "marks")
     running = start(Limits(retry_seconds=0.05, results_per_segment=2, group_records=2), disk=disk)
     looks = 0
@@ -217,7 +222,7 @@ def test_no_descriptor_is_left_to_look_at_a_segment(
 
 
 def test_what_is_acknowledged_is_said_behind_the_sync(start: Callable[..., Running]) -> None:
-    """Two errors of one group are one trouble; that it is over is told when the acknowledgement may go."""
+    """Two errors of one group are one trouble, which is over only when the group can be acknowledged."""
     disk = NoDescriptor("create_log", "wal-00000001")
     running = start(QUICK, disk=disk)
     disk.armed = True
@@ -233,7 +238,7 @@ def test_what_is_acknowledged_is_said_behind_the_sync(start: Callable[..., Runni
 
 @pytest.mark.adversary(53)
 def test_a_crash_while_the_disk_is_full(start: Callable[..., Running]) -> None:
-    """Results that were acked before are there, the half record isn't, and the numbers are dense."""
+    """After a crash on a full disk the acked results are there, the half record is cut, and the numbers are dense."""
     disk = SmallDisk()
     disk.truncate = lambda descriptor, size: None  # type: ignore[method-assign]  # killed before it could be cut
     running = start(QUICK, disk=disk)
@@ -249,7 +254,7 @@ def test_a_crash_while_the_disk_is_full(start: Callable[..., Running]) -> None:
 
 
 def test_no_space_to_begin_with(start: Callable[..., Running]) -> None:
-    """Not even the header fits: the same."""
+    """A disk without space for the header of a WAL delays the ack until there is space."""
     disk = SmallDisk()
     disk.room = 0
     running = start(QUICK, disk=disk)
@@ -260,7 +265,7 @@ def test_no_space_to_begin_with(start: Callable[..., Running]) -> None:
 
 
 def test_closing_while_the_disk_is_full(start: Callable[..., Running]) -> None:
-    """It ends quickly; what was never acked is left to the agents."""
+    """The journal closes quickly on a full disk, and leaves results without an ack to the agents."""
     disk = SmallDisk()
     disk.room = 0
     running = start(Limits(retry_seconds=60), disk=disk)
@@ -273,7 +278,7 @@ def test_closing_while_the_disk_is_full(start: Callable[..., Running]) -> None:
 
 
 def test_no_space_for_segments(start: Callable[..., Running]) -> None:
-    """Acks go on, WALs stay, few rows are kept in memory, and everything is sealed in order when there is space."""
+    """Without space for segments acks go on, WALs stay, few rows stay in memory; with space all is sealed in order."""
     disk = SmallDisk()
     disk.only, disk.room = "seg-", 100
     running = start(Limits(retry_seconds=0.05, results_per_segment=2, group_records=2), disk=disk)
@@ -293,7 +298,7 @@ def test_no_space_for_segments(start: Callable[..., Running]) -> None:
 
 
 def test_a_start_on_a_full_disk(start: Callable[..., Running]) -> None:
-    """Helen starts, serves, and seals what was left once there is space."""
+    """Helen starts on a full disk, takes results, and seals those of its WAL once there is space."""
     running = start()
     running.journal.append(entry(1))
     running.until(lambda: running.high() == 1)
@@ -314,7 +319,7 @@ def test_a_start_on_a_full_disk(start: Callable[..., Running]) -> None:
 
 @pytest.mark.adversary(54)
 def test_a_failing_fsync_is_the_end(start: Callable[..., Running]) -> None:
-    """Nothing of that group is acked, fdatasync isn't called on that file again, and Helen is told to leave."""
+    """A failing fdatasync is fatal: nothing of that group is acked, and fdatasync is not called on that file again."""
     disk = FailingDisk("wal-")
     running = start(disk=disk)
     running.journal.append(entry(1))
@@ -338,7 +343,7 @@ def test_a_failing_fsync_is_the_end(start: Callable[..., Running]) -> None:
 
 
 def test_a_failing_write_is_the_end(start: Callable[..., Running]) -> None:
-    """EIO isn't a full disk: nobody waits for it to pass."""
+    """A write that fails with EIO is fatal at once, since it does not pass as a full disk does."""
     disk = SmallDisk(errno.EIO)
     disk.room = 0
     running = start(disk=disk)
@@ -349,7 +354,7 @@ def test_a_failing_write_is_the_end(start: Callable[..., Running]) -> None:
 
 @pytest.mark.adversary(54)
 def test_a_failing_fsync_of_a_segment(start: Callable[..., Running]) -> None:
-    """The WAL has everything: Helen leaves, and the next start seals it."""
+    """A failing fsync of a segment is fatal; the WAL has everything, and the next start seals it."""
     disk = FailingDisk("seg-")
     disk.armed = True
     running = start(Limits(results_per_segment=1), disk=disk)
@@ -381,7 +386,7 @@ running.journal.close()
 
 
 def test_the_kernels_own_limit(tmp_path: Path) -> None:
-    """Without injection: RLIMIT_FSIZE lets a write end in the middle of a record. The history is whole afterwards."""
+    """A write that RLIMIT_FSIZE ends in the middle of a record leaves a whole history, without an injected failure."""
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, tmp_path], capture_output=True, text=True, check=False, timeout=60,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "stages")},
@@ -395,7 +400,7 @@ def test_the_kernels_own_limit(tmp_path: Path) -> None:
 
 
 def test_a_bug_is_not_silent(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader of records that fails says so, and Helen's log has the place."""
+    """A bug in a reader of records is a fatal trouble with its name, and is raised for Helen's log."""
     monkeypatch.setattr("threading.excepthook", lambda arguments: None)
     monkeypatch.setattr("helen.journal.digest.stored_result", lambda at, entry: 1 / 0)
     running = start()

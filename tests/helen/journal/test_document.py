@@ -1,4 +1,4 @@
-"""The fast reader of results says what equus_protocol says, or leaves the blob to it."""
+"""Tests that the fast reader of results agrees with equus_protocol, or leaves the blob to it."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def same(blob: bytes) -> None:
 @settings(deadline=None, max_examples=200)
 @given(documents)
 def test_it_reads_what_the_protocol_reads(document: dict) -> None:
-    """JSON with every part of any type."""
+    """Both readers agree on JSON with every part of any type."""
     same(json.dumps(document).encode("utf-8", "surrogatepass"))
 
 
 @settings(deadline=None, max_examples=100)
 @given(documents, st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:\r\n")]))
 def test_no_escapes_and_any_spaces(document: dict, separators: tuple[str, str]) -> None:
-    """Text that stands as it is, so that colons are counted in another way than where there is a backslash."""
+    """Both readers agree on text without escapes and with any spaces, for which colons are counted in another way."""
     same(json.dumps(document, ensure_ascii=False, separators=separators).encode("utf-8", "replace"))
 
 
 @settings(deadline=None, max_examples=100)
 @given(documents, st.sampled_from(['"other":1', '"a:b":":"', '"status":"ok"', '"":""', '"metrics":[]', '"x":"\\\\"']))
 def test_a_part_too_many(document: dict, part: str) -> None:
-    """One that is unknown, or stands twice: the decoder passes over it, and the count tells."""
+    """Both readers agree on a part that is unknown or stands twice, which the decoder ignores and the count detects."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     same((text[:-1] + "," * (len(text) > 2) + part + "}").encode("utf-8", "replace"))
 
@@ -61,7 +61,7 @@ def test_a_part_too_many(document: dict, part: str) -> None:
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_it_never_raises(blob: bytes) -> None:
-    """Any bytes."""
+    """Both readers agree on any bytes, and neither raises."""
     same(blob)
 
 
@@ -91,12 +91,12 @@ PLAIN = b'{"status":"ok","summary":"s","metrics":[{"name":"m","value":1}]%s}'
     ],
 )  # fmt: skip
 def test_the_edges(blob: bytes) -> None:
-    """Each place where one reader could be more lenient than the other."""
+    """Both readers agree at each edge where one could be more lenient than the other."""
     same(blob)
 
 
 def test_our_own_agents_documents_are_read_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A usual result never reaches the slow reader."""
+    """The fast reader reads a usual result of Equus without the slow one."""
     monkeypatch.setattr("helen.journal.document.parse", lambda blob: pytest.fail(f"slow: {blob!r}"))
     blob = (
         b'{"status":"warning","summary":"91 %","metrics":[{"name":"used","value":91,"unit":"%","kind":"gauge","labels":'
@@ -108,12 +108,12 @@ def test_our_own_agents_documents_are_read_the_fast_way(monkeypatch: pytest.Monk
 
 
 def test_a_gap_record_is_always_a_gap() -> None:
-    """Whatever status and reason an agent gives it."""
+    """A gap record has the status and reason of a gap, whatever an agent writes in it."""
     document = read_document("equus:gap", b'{"status":"ok","reason":"because","from":1,"to":2}')
     assert (document.status, document.reason) == (3, "gap")
 
 
 def test_the_fields_are_those_of_the_protocol() -> None:
-    """A field that ResultDocument gains must be gained here, too."""
+    """The document of the fast reader has each field of ResultDocument."""
     ours = {name for name in Document.__struct_fields__ if name != "word"} | {"status"}
     assert ours == {attribute.name for attribute in ResultDocument.__attrs_attrs__}

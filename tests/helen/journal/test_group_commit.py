@@ -1,4 +1,4 @@
-"""One write and one sync for all that came within 10 ms: an idle journal writes at once, a busy one does not."""
+"""Tests that a busy journal writes and syncs once for all records of a group's time, and an idle one at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class CountingDisk(Disk):
 
 
 def test_an_idle_journal_writes_at_once_and_a_busy_one_waits(start: Callable[..., Running]) -> None:
-    """The first result of a quiet hour is durable now; what follows shares one sync when a group's time is over."""
+    """An idle journal writes its first result at once; those that follow share one sync when the group's time is
+    over."""
     disk = CountingDisk()
     running = start(Limits(group_seconds=NEVER), disk=disk)
     running.journal.append(entry(1))
@@ -42,7 +43,8 @@ def test_an_idle_journal_writes_at_once_and_a_busy_one_waits(start: Callable[...
 
 
 def test_somebody_who_waits_ends_the_wait_of_a_calm_group(start: Callable[..., Running]) -> None:
-    """A change or an answer to a query is written with what has come so far, and whole groups go on as before."""
+    """A change or an answer to a query ends the wait of a calm group, which is written with all that has come so
+    far."""
     disk = CountingDisk()
     running = start(Limits(group_seconds=0.2, calm_seconds=NEVER), disk=disk)
     running.journal.append(entry(1))
@@ -62,7 +64,7 @@ def test_somebody_who_waits_ends_the_wait_of_a_calm_group(start: Callable[..., R
 
 
 def test_a_calm_journal_syncs_each_40_ms(start: Callable[..., Running]) -> None:
-    """With the limits of the product: 400 results that drip in cost a sync for each 40 ms, not one each.
+    """A calm journal with the product's limits needs far fewer syncs than the 400 results that arrive slowly.
 
     They come in tens: however slow the machine is, a ten is calm, and costs two syncs at most.
     """
@@ -82,7 +84,8 @@ def test_a_calm_journal_syncs_each_40_ms(start: Callable[..., Running]) -> None:
 
 
 def test_the_name_of_a_log_is_durable_with_its_first_group(tmp_path: Path) -> None:
-    """A file that a crash left without a name has lost its results; each later group needs its own sync alone."""
+    """A WAL syncs its folder with its first group alone, since a crash could take its name; later groups sync the
+    content."""
     synced: list[Path] = []
 
     class NotingDisk(Disk):
@@ -101,9 +104,7 @@ def test_the_name_of_a_log_is_durable_with_its_first_group(tmp_path: Path) -> No
 
 
 def test_a_batch_between_the_threads_is_not_delivered(start: Callable[..., Running]) -> None:
-    """A reader that tells the time by the records must wait for it, though the backlog is written: a deadline may hang
-    on it.
-    """
+    """A batch that waits between the threads is not delivered yet: a reader whose deadline depends on it must wait."""
     running = start()
     running.journal.append(entry(1))
     deadline = time.monotonic() + 60.0

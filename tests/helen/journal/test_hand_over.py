@@ -1,4 +1,5 @@
-"""Durable groups reach the caller's thread in order, a slice in each of its turns, and acknowledgements first."""
+"""Tests that durable groups reach the caller's thread in order, a slice in each of its turns, acknowledgements
+first."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from helen.journal.values import Ack, Batch
 
 
 class Turns:
-    """The caller's thread: its calls wait for `turn`, and each step takes `cost` seconds of its clock."""
+    """Play the caller's thread: its calls wait for `turn`, and each step takes `cost` seconds of its clock."""
 
     def __init__(self, cost: float) -> None:
         self.calls: deque[Callable[[], None]] = deque()
@@ -65,7 +66,7 @@ class Turns:
     ],
 )
 def test_a_slice_in_each_turn(cost: float, turns: list[list[int]]) -> None:
-    """At least one step, and in order; one call waits at a time, further ones in rotation, and none in the end."""
+    """Each turn takes at least one step, in order and within its time; no call is left after the last record."""
     one = Turns(cost)
     one.send(1, 2, 3, 4, 5, 6, 7)
     assert (len(one.calls), len(one.later)) == (1, 0)
@@ -78,7 +79,8 @@ def test_a_slice_in_each_turn(cost: float, turns: list[list[int]]) -> None:
 
 
 def test_while_agents_flood_records_wait_for_their_turn() -> None:
-    """The turn in which the writer calls has acks alone, as many as it has time for; another of the rotation works."""
+    """While agents flood, the turn in which the writer calls has acks alone, and records wait for a turn of the
+    rotation."""
     one = Turns(0.0003)
     one.is_pressed = True
     one.send(1, 2)
@@ -98,7 +100,7 @@ def test_at_the_end_nothing_waits_for_its_turn() -> None:
 
 
 def test_acks_come_before_all_records() -> None:
-    """This holds for acks of a group that became durable later, too: so many in a batch."""
+    """Acks come before all records, in batches of bounded size, also those of a group that became durable later."""
     one = Turns(0.003)
     one.acks(1, 2)
     one.send(1, 2)
@@ -111,7 +113,7 @@ def test_acks_come_before_all_records() -> None:
 
 
 def test_a_fault_with_one_record_holds_up_no_other() -> None:
-    """The caller hears of it, and has the next one in its next turn."""
+    """A fault with one record is raised to the caller, which gets the next record in its next turn."""
     one = Turns(0.0)
     one.broken = {2}
     one.send(1, 2, 3)
@@ -122,7 +124,7 @@ def test_a_fault_with_one_record_holds_up_no_other() -> None:
 
 
 def test_a_fault_with_acks_while_agents_flood_holds_up_nothing() -> None:
-    """Else the journal would hand over nothing more, since a turn was asked for."""
+    """A fault with acks while agents flood is raised, and the records are handed over in the next turn."""
     one = Turns(0.0003)
     one.is_pressed = True
     one.acked = one.made._on_durable = lambda batch: 1 / 0  # type: ignore[assignment,method-assign,return-value]
@@ -134,7 +136,7 @@ def test_a_fault_with_acks_while_agents_flood_holds_up_nothing() -> None:
 
 
 def test_all_at_the_end() -> None:
-    """A call after the end of the journal in the same thread finds nothing that waits."""
+    """A journal that closes hands over all acks and records in one turn, and nothing waits after it."""
     one = Turns(0.003)
     one.send(1, 2, 3)
     one.acks(1)

@@ -1,4 +1,4 @@
-"""The journal from outside: what comes back, in which order, and what is refused."""
+"""Tests the journal from outside: the records that come back, their order, and refusals."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from helen.journal.verify import check_history
 
 
 def test_a_first_start_finds_nothing(running: Running) -> None:
-    """No sentences, no files but the lock."""
+    """The first start recovers nothing, and makes only the lock and the folder of quarantine."""
     assert running.recovery == Recovery()
     assert sorted(path.name for path in (running.state / "journal").iterdir()) == ["lock", "quarantine"]
 
 
 def test_results_come_back_acked_and_parsed(running: Running) -> None:
-    """Each result once, in order, with rising `at`; the highest sequence is acked."""
+    """Each result comes back parsed, once and in order, with rising `at`; the highest sequence is acked."""
     entries = [entry(number, content=blob("warning", took_ms=number)) for number in range(1, 101)]
     assert all(running.journal.append(one) for one in entries)
     running.until_records(100)
@@ -51,14 +51,14 @@ def test_results_come_back_acked_and_parsed(running: Running) -> None:
 
 
 def test_acks_come_before_the_parsed_records(running: Running) -> None:
-    """A batch has acks or records; those of a group come in this order."""
+    """The acks of a group come in a batch before that of its records."""
     running.journal.append(entry(1))
     running.until_records(1)
     assert [(batch.acks, len(batch.records)) for batch in running.batches] == [((Ack("web1", "s1", 1),), 0), ((), 1)]
 
 
 def test_what_is_acked_is_in_the_wal(running: Running) -> None:
-    """When an ack arrives the file has the record."""
+    """When an ack arrives, the WAL holds the record."""
     running.journal.append(entry(1, content=b"the very blob"))
     running.until(lambda: running.high() == 1)
     assert b"the very blob" in (running.state / "journal" / "wal-00000001.log").read_bytes()
@@ -66,7 +66,7 @@ def test_what_is_acked_is_in_the_wal(running: Running) -> None:
 
 @pytest.mark.adversary(12)
 def test_duplicates_are_acked_again_and_stored_once(running: Running) -> None:
-    """An agent that sends all again after a lost ack gets the highest ack, and nothing is stored."""
+    """A duplicate is answered with the highest ack, as after a lost one, and is not stored again."""
     for number in (1, 2, 3):
         running.journal.append(entry(number))
     running.until_records(3)
@@ -97,7 +97,7 @@ def test_nothing_is_acked_beyond_a_hole(running: Running) -> None:
     )
 )
 def test_any_order_with_any_duplicates(tmp_path_factory: pytest.TempPathFactory, arrived: list) -> None:
-    """Each (agent, spool, sequence) is in the history exactly once, whatever came in which order, over a restart."""
+    """Each (agent, spool, sequence) is in the history exactly once, in any order of arrival and over a restart."""
     state = tmp_path_factory.mktemp("state")
     half = len(arrived) // 2
     for part in (arrived[:half], arrived[half:]):
@@ -120,7 +120,8 @@ def test_any_order_with_any_duplicates(tmp_path_factory: pytest.TempPathFactory,
 
 
 def test_helens_own_numbers_go_on_after_a_restart(start: Callable[..., Running]) -> None:
-    """Version 1, asked and passive results are numbered per agent; no number comes twice."""
+    """Asked and passive results are numbered per agent by Helen, without an ack, and the numbers go on after a
+    restart."""
     first = start()
     numbers = [first.journal.append_own("a", "cpu", "cpu", Origin.ASKED, NOW, blob()) for _ in range(3)]
     other = first.journal.append_own("b", "cpu", None, Origin.PASSIVE, NOW, blob())
@@ -133,7 +134,7 @@ def test_helens_own_numbers_go_on_after_a_restart(start: Callable[..., Running])
 
 @pytest.mark.parametrize(("theirs", "stored"), [("helen", "~helen"), ("~helen", "~~helen"), ("~x", "~x"), ("s", "s")])
 def test_an_agents_spool_named_helen(start: Callable[..., Running], theirs: str, stored: str) -> None:
-    """It is kept apart from Helen's own, and acked under the agent's name for it."""
+    """An agent's spool named like Helen's own is stored apart from it, and acked under the agent's name for it."""
     running = start()
     running.journal.append(entry(1, spool=theirs))
     running.journal.append_own("web1", "cpu", None, Origin.ASKED, NOW, blob())
@@ -144,7 +145,8 @@ def test_an_agents_spool_named_helen(start: Callable[..., Running], theirs: str,
 
 
 def test_the_longest_names(start: Callable[..., Running]) -> None:
-    """255 bytes of spool, which become 256 where they look like Helen's own, and as many of check_id and check."""
+    """The longest names of spool, check_id and check are stored and recovered, also where a spool's name grows by
+    one byte."""
     running = start()
     spool, agent, long = "~" * 250 + "helen", "a" * 63, "é" * 127 + "x"
     running.journal.forget_below(agent, spool, 2**80)
@@ -159,7 +161,7 @@ def test_the_longest_names(start: Callable[..., Running]) -> None:
 
 
 def test_a_spool_that_begins_elsewhere(running: Running) -> None:
-    """After forget_below everything below counts as acked, which is acked at once; older results are duplicates."""
+    """After forget_below all sequences below count as acked, at once, and older results are duplicates."""
     running.journal.forget_below("web1", "s1", 500)
     running.journal.append(entry(500))
     running.journal.append(entry(499))
@@ -169,7 +171,8 @@ def test_a_spool_that_begins_elsewhere(running: Running) -> None:
 
 
 def test_forgetting_below_what_is_here_changes_nothing(running: Running) -> None:
-    """`loaded` comes after each hello: no record, no ack."""
+    """forget_below at or below the present mark writes no record and gives no ack, since `loaded` comes after each
+    hello."""
     for number in (1, 2):
         running.journal.append(entry(number))
     running.until_records(2)
@@ -184,7 +187,7 @@ def test_forgetting_below_what_is_here_changes_nothing(running: Running) -> None
 
 
 def test_a_gap_record_closes_the_hole(running: Running) -> None:
-    """Sequences 2 to 4 were dropped by the agent: its gap record says so, and the ack goes on behind them."""
+    """A gap record closes the hole of sequences that the agent dropped, and the ack goes on behind it."""
     running.journal.append(entry(1))
     running.journal.append(entry(5))
     gap = entry(6, check_id="equus:gap", content=blob("unknown", **{"from": 2, "to": 4, "reason": "gap"}))
@@ -206,7 +209,7 @@ def test_a_gap_record_closes_the_hole(running: Running) -> None:
     ],
 )
 def test_strange_gap_records(running: Running, content: bytes, high: int) -> None:
-    """They are rows like any other and close no more than they may."""
+    """Strange gap records are rows like any other, and close no more sequences than they may."""
     running.journal.append(entry(1))
     running.journal.append(entry(4, check_id="equus:gap", content=content))
     running.journal.append(entry(6))
@@ -215,7 +218,7 @@ def test_strange_gap_records(running: Running, content: bytes, high: int) -> Non
 
 
 def test_sequences_that_cannot_be_counted(running: Running) -> None:
-    """Zero is dropped and not acked; the operator is told once."""
+    """Sequences below 1 are dropped and not acked, and the operator is told once."""
     for number in (0, -1, 1):
         running.journal.append(entry(number))
     running.until_records(1)
@@ -246,7 +249,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_no_result_is_a_trouble_of_the_journal(running: Running, start: Callable[..., Running], what: str) -> None:
-    """Each is a row like any other, through segments as well; Helen's word about its own health stays good (F50)."""
+    """A hostile result is a row like any other, through segments as well, and never a trouble of the journal (F50)."""
     sequence, check_id, content = HOSTILE[what]
     running.journal.append(entry(sequence, check_id=check_id, content=content))
     running.journal.append(entry(1, agent="other"))
@@ -263,7 +266,7 @@ def test_no_result_is_a_trouble_of_the_journal(running: Running, start: Callable
 
 
 def test_changes_share_the_order_of_results(running: Running) -> None:
-    """One `at` for both; a change comes back as it was given, with Helen's time."""
+    """Changes and results share one `at`; a change comes back as it was given, with Helen's time."""
     running.journal.append(entry(1))
     running.journal.change("transition", {"to": "down"}, "web1", "cpu")
     running.journal.change("link", {"up": False}, "web1")
@@ -279,7 +282,8 @@ def test_changes_share_the_order_of_results(running: Running) -> None:
 
 
 def test_changes_of_an_unknown_kind(running: Running) -> None:
-    """The kinds are a contract with the pipeline."""
+    """A change of an unknown kind, or one that lacks its agent, raises ValueError: the kinds are a contract with the
+    pipeline."""
     with pytest.raises(ValueError, match="kind 'party'"):
         running.journal.change("party", {})
     with pytest.raises(ValueError, match="needs its agent"):
@@ -291,7 +295,8 @@ def test_changes_of_an_unknown_kind(running: Running) -> None:
 
 @pytest.mark.parametrize(("size", "count"), [(2, 3), (400_000, 2)])
 def test_behind_by_records_or_by_bytes(start: Callable[..., Running], size: int, count: int) -> None:
-    """From then on each agent has a share: small records cost as much to judge as great ones do to write."""
+    """The journal is behind once enough records or bytes wait: small records cost as much to judge as great ones to
+    write."""
     running = start(Limits(backlog_behind=800_000, records_behind=3, group_seconds=60))
     running.journal.append(entry(1))
     running.until_records(1)  # the next group waits for 60 s or 4 MiB
@@ -306,7 +311,8 @@ def test_behind_by_records_or_by_bytes(start: Callable[..., Running], size: int,
 
 
 def test_backpressure(start: Callable[..., Running]) -> None:
-    """`full` at its limit, `append` refuses at the hard one, and all is well again once the disk has caught up."""
+    """The journal is `full` at its limit, refuses an append at the hard one, and takes more once the disk has caught
+    up."""
     running = start(Limits(backlog_full=1 * MIB, backlog_most=2 * MIB, group_seconds=60))
     running.journal.append(entry(1))
     running.until_records(1)  # the next group waits for 60 s or 4 MiB
@@ -325,7 +331,8 @@ def test_backpressure(start: Callable[..., Running]) -> None:
 
 
 def test_a_blob_that_waits_for_the_disk_is_held_once(start: Callable[..., Running]) -> None:
-    """Beside it there is less than what each record counts for; so the backlog tells what memory it takes."""
+    """A blob that waits for the disk is held once, with less than RECORD_OVERHEAD beside it, so the backlog measures
+    memory."""
     running = start(Limits(group_seconds=60))
     running.journal.append(entry(1))
     running.until_records(1)
@@ -346,7 +353,7 @@ def test_a_blob_that_waits_for_the_disk_is_held_once(start: Callable[..., Runnin
 
 
 def test_close_writes_what_is_queued_and_is_quick(start: Callable[..., Running]) -> None:
-    """Nothing queued is lost by an orderly end, and no half segment is made."""
+    """Closing is quick, writes all queued results and makes no half segment."""
     running = start()
     for number in range(1, 3001):
         running.journal.append(entry(number))
@@ -359,7 +366,7 @@ def test_close_writes_what_is_queued_and_is_quick(start: Callable[..., Running])
 
 
 def test_a_closed_journal_takes_nothing(start: Callable[..., Running], tmp_path: Path) -> None:
-    """Before open and after close an append is a programming error."""
+    """An append before open or after close raises JournalError."""
     journal = Journal(tmp_path / "x", tmp_path / "y", lambda: None, lambda batch: None, lambda trouble: None)
     with pytest.raises(JournalError, match="isn't open"):
         journal.append(entry(1))
@@ -372,7 +379,7 @@ def test_a_closed_journal_takes_nothing(start: Callable[..., Running], tmp_path:
 
 
 def test_a_hanging_disk_keeps_the_lock(start: Callable[..., Running]) -> None:
-    """close gives up in time; as long as a thread may still write, nobody else gets the folder."""
+    """With a hanging disk close gives up in time, and keeps the lock as long as its thread may still write."""
     disk, hang = Disk(), threading.Event()
     disk.sync = lambda descriptor: hang.wait()  # type: ignore[method-assign]
     running = start(Limits(close_seconds=0.2), disk=disk)
@@ -390,7 +397,7 @@ def test_a_hanging_disk_keeps_the_lock(start: Callable[..., Running]) -> None:
 
 
 def test_a_second_helen_is_refused(start: Callable[..., Running]) -> None:
-    """With a sentence that names the process; after the first has gone it may."""
+    """A second Helen on a folder is refused by a sentence with the process, until the first has closed it."""
     first = start()
     with pytest.raises(JournalLocked, match=r"Another Helen \(process \d+\) has .* open\. Stop it first"):
         start()
@@ -399,7 +406,7 @@ def test_a_second_helen_is_refused(start: Callable[..., Running]) -> None:
 
 
 def test_the_lock_dies_with_its_process(start: Callable[..., Running], tmp_path: Path) -> None:
-    """A killed Helen leaves the lock file, which means nothing."""
+    """The lock file of a killed Helen does not stop the next start."""
     script = (
         "import os, sys, pathlib; from helen.journal.journal import Journal; p = pathlib.Path(sys.argv[1]);"
         "Journal(p / 'journal', p / 'history', print, print, print).open(); os.kill(os.getpid(), 9)"
@@ -410,7 +417,7 @@ def test_the_lock_dies_with_its_process(start: Callable[..., Running], tmp_path:
 
 
 def test_the_history_check_agrees(start: Callable[..., Running]) -> None:
-    """Everything above in one history: nothing to complain about, before and after sealing."""
+    """The history check finds no problem in a history of all kinds of records, before and after sealing."""
     running = start()
     for number in (1, 2, 2, 7):
         running.journal.append(entry(number))

@@ -1,4 +1,4 @@
-"""The dedupe marks: any order, any duplicates, and bounds."""
+"""Tests the marks of sequences, with any order, duplicates and bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ spans = st.tuples(st.integers(1, 60), st.integers(1, 60)).map(sorted)
 @settings(deadline=None)  # a busy machine is no fault of it
 @given(sequences)
 def test_each_sequence_is_new_exactly_once(arrived: list[int]) -> None:
-    """In any order with any duplicates: NEW the first time, SEEN after, and `high` is the end of the run from 1."""
+    """Each sequence is NEW the first time and SEEN afterwards, in any order, and `high` ends the run from 1."""
     mark, seen = Mark(), set()
     for sequence in arrived:
         assert mark.add(sequence) is (Verdict.SEEN if sequence in seen else Verdict.NEW)
@@ -30,7 +30,7 @@ def test_each_sequence_is_new_exactly_once(arrived: list[int]) -> None:
 @settings(deadline=None)  # a busy machine is no fault of it
 @given(st.lists(st.one_of(st.integers(1, 60), spans), max_size=60))
 def test_spans_count_like_their_members(arrived: list) -> None:
-    """A gap record is the same as all of its sequences one by one, and ranges stay sorted with holes between."""
+    """A span counts as all of its sequences one by one, and ranges stay sorted with holes between."""
     mark, seen = Mark(), set()
     for item in arrived:
         if isinstance(item, int):
@@ -48,7 +48,7 @@ def test_spans_count_like_their_members(arrived: list) -> None:
 @settings(deadline=None)  # a busy machine is no fault of it
 @given(st.dictionaries(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz")), sequences, max_size=6))
 def test_a_snapshot_holds_everything(arrived: dict) -> None:
-    """rows() loaded again gives the same marks."""
+    """Marks loaded from their rows are the same marks."""
     marks = Marks()
     for (agent, spool), numbers in arrived.items():
         for at, number in enumerate(numbers):
@@ -59,7 +59,7 @@ def test_a_snapshot_holds_everything(arrived: dict) -> None:
 
 
 def test_the_number_of_holes_is_bounded() -> None:
-    """An agent that sends odd numbers only is refused beyond MOST_RANGES holes; what closes a hole is still taken."""
+    """Sequences that would make more than MOST_RANGES holes are refused; those that close a hole are still taken."""
     mark = Mark()
     last = 2 * MOST_RANGES + 1
     for sequence in range(3, last + 1, 2):
@@ -76,14 +76,14 @@ def test_the_number_of_holes_is_bounded() -> None:
 
 
 def test_sequences_begin_at_one() -> None:
-    """0, negative and more than an int64 are refused, not stored."""
+    """Sequences below 1 or above an int64 are refused."""
     mark = Mark()
     assert [mark.add(number) for number in (0, -1, 2**63)] == [Verdict.REFUSED] * 3
     assert mark.add(2**63 - 1) is Verdict.NEW
 
 
 def test_spools_per_agent_are_bounded() -> None:
-    """The spool used longest ago goes; Helen's own stays."""
+    """Beyond MOST_SPOOLS the spool of an agent used longest ago is dropped, but never Helen's own."""
     marks = Marks()
     marks.add("a", OWN_SPOOL, 1, 0)
     for number in range(1, MOST_SPOOLS + 1):
@@ -94,7 +94,7 @@ def test_spools_per_agent_are_bounded() -> None:
 
 
 def test_skipping_remembers_what_was_skipped() -> None:
-    """Results that another Helen acked count and are kept as such; skipping what is here already changes nothing."""
+    """Results that another Helen acked are marked as such; skipping sequences that are here changes nothing."""
     marks = Marks()
     for number in (1, 2, 3):
         marks.add("a", "s", number, number)
@@ -105,6 +105,6 @@ def test_skipping_remembers_what_was_skipped() -> None:
 
 
 def test_a_spool_that_nothing_was_heard_of() -> None:
-    """Its mark is at the begin of everything: the first record counts, and it is the first to be dropped."""
+    """The mark of an unknown spool has no sequences, and counts as used longest ago."""
     mark = Mark()
     assert (mark.high, mark.ranges, mark.used, mark.elsewhere) == (0, [], 0, [])

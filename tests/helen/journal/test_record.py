@@ -1,4 +1,4 @@
-"""The bytes of a WAL: what is written is read back, and every kind of damage is told from every other."""
+"""Tests that the bytes of a WAL are read back as written, and that each kind of damage is told from the others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def entry(sequence: int, content: bytes = b"{}") -> Entry:
 
 
 def wal(*values: Entry) -> tuple[bytes, list[int]]:
-    """The bytes of a WAL of these, and where each record begins (and the end)."""
+    """Return the bytes of a WAL of these entries, and the offset of each record and of the end."""
     data, offsets = header(1, SALT), []
     for at, value in enumerate(values, 1):
         offsets.append(len(data))
@@ -59,7 +59,7 @@ def wal(*values: Entry) -> tuple[bytes, list[int]]:
 @settings(deadline=None)  # a busy machine is no fault of it
 @given(st.lists(entries | changes | floors, max_size=8))
 def test_what_is_written_is_read_back(values: list) -> None:
-    """All three types with any names and any blob."""
+    """Records of all three types, with any names and any blob, are read back as written."""
     data = header(7, SALT) + b"".join(encode(value, at) for at, value in enumerate(values, 5))
     assert read_header(data) == (7, SALT)
     assert [(part.at, part.value) for part in scan(data)] == list(enumerate(values, 5))
@@ -75,7 +75,7 @@ def test_a_torn_last_record_at_every_byte() -> None:
 
 
 def test_every_flipped_bit_of_a_record_in_the_middle() -> None:
-    """Whatever bit flips, exactly that record is bad and both neighbours are sound."""
+    """A flipped bit makes exactly its own record bad, and both neighbours stay sound."""
     data, offsets = wal(entry(1), entry(2), entry(3))
     first, _, third = scan(data)
     for position in range(offsets[1], offsets[2]):
@@ -86,7 +86,8 @@ def test_every_flipped_bit_of_a_record_in_the_middle() -> None:
 
 
 def test_every_flipped_bit_of_the_last_record() -> None:
-    """It is never read as sound. Behind its mark and length, it isn't taken for a torn write, so it will be kept."""
+    """A last record with a flipped bit is never sound; behind its mark and length it is no torn write, so it is
+    kept."""
     data, offsets = wal(entry(1), entry(2))
     first = next(iter(scan(data)))
     for position in range(offsets[1], offsets[2]):
@@ -101,7 +102,7 @@ def test_every_flipped_bit_of_the_last_record() -> None:
 
 @pytest.mark.parametrize("zeros", [1, 3, 12, 13, 4096])
 def test_a_zero_filled_tail(zeros: int) -> None:
-    """Zeros behind the last record, or in place of its last bytes, are an interrupted write."""
+    """Zeros behind the last record, or in place of its last bytes, are a torn tail."""
     data, offsets = wal(entry(1), entry(2))
     both = list(scan(data))
     assert list(scan(data + bytes(zeros))) == [*both, Tail(offsets[2], offsets[2] + zeros, torn=True)]
@@ -110,7 +111,7 @@ def test_a_zero_filled_tail(zeros: int) -> None:
 
 
 def test_two_bad_records_and_rubbish_between() -> None:
-    """The reader goes on at the next sound record, wherever it is."""
+    """The reader goes on at the next sound record behind damaged bytes."""
     data, offsets = wal(entry(1), entry(2), entry(3))
     first, second, third = scan(data)
     rubbish = MARK + b"\x00\x00\x00\x00 something else " + MARK
@@ -120,7 +121,7 @@ def test_two_bad_records_and_rubbish_between() -> None:
 
 
 def test_a_record_inside_a_blob_is_not_believed() -> None:
-    """An agent that puts a record into its blob, and whose own record is then damaged, gets nothing stored by it."""
+    """A record that an agent puts into its blob is not read as one, even if the agent's own record is damaged."""
     forged = encode(entry(99), 99, salt=0)
     data, offsets = wal(entry(1), entry(2, forged), entry(3))
     damaged = bytearray(data)
@@ -147,14 +148,15 @@ def test_blocks_of_an_older_wal_are_not_believed() -> None:
     ],
 )
 def test_damaged_headers(data: bytes, message: str) -> None:
-    """Without its header (and so its salt) nothing of a WAL is believed."""
+    """A WAL with a damaged or short header raises BadRecord with the reason, since without its salt nothing is
+    believed."""
     with pytest.raises(BadRecord, match=message):
         list(scan(data))
 
 
 @pytest.mark.parametrize("version", [0, VERSION + 1, 255])
 def test_a_header_of_another_version(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is sound and not ours: that is said, with both versions."""
+    """A sound header of another version raises BadRecord with both versions."""
     monkeypatch.setattr(record, "VERSION", version)
     written = header(7, SALT)
     monkeypatch.undo()

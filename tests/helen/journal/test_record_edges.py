@@ -61,7 +61,7 @@ def encoded(value: Entry | Change | Floor, at: int, salt: int = SALT) -> bytes:
 
 @pytest.mark.parametrize("value", GIVEN)
 def test_a_record_through_bytes(value: Entry | Change | Floor) -> None:
-    """Every field, and what is not there is not there."""
+    """A record is decoded with every field as encoded, and absent fields stay absent."""
     data = encoded(value, 41)
     assert decode(data[FRAME_SIZE:]) == (41, value)
     (found,) = scan(header(1, SALT) + data)
@@ -69,7 +69,7 @@ def test_a_record_through_bytes(value: Entry | Change | Floor) -> None:
 
 
 def test_headers() -> None:
-    """The number and the salt; a file that is too short, damaged, or of another version."""
+    """A header gives the number and the salt; one that is too short, damaged or of another version raises BadRecord."""
     whole = header(9, SALT)
     assert (len(whole), HEADER_SIZE, FRAME_SIZE, read_header(whole), read_header(whole + b"x")) == (
         28,
@@ -122,7 +122,7 @@ ONE, TWO = encoded(GIVEN[3], 1), encoded(GIVEN[7], 2)
     (MARK[:3] + b"y", ["tail 4"]),
 ])  # fmt: skip
 def test_what_a_file_holds(rest: bytes, found: list[str]) -> None:
-    """Sound records, damage between them, and how it ends."""
+    """A scan gives sound records, the damage between them, and a torn or damaged tail."""
     words = []
     for part in scan(header(1, SALT) + rest):
         if isinstance(part, Sound):
@@ -137,7 +137,7 @@ def test_what_a_file_holds(rest: bytes, found: list[str]) -> None:
 
 @pytest.mark.parametrize(("more", "is_sound"), [(0, True), (1, False)])
 def test_the_longest_record(more: int, is_sound: bool) -> None:
-    """Two MiB."""
+    """A record of MOST_BODY bytes is sound, and one of a byte more is not."""
     empty = len(encode_change(Change("link", 1.0, None, None, b""), 1, SALT)) - FRAME_SIZE
     data = encode_change(Change("link", 1.0, None, None, b"x" * (MOST_BODY - empty + more)), 1, SALT)
     (found,) = scan(header(1, SALT) + data)
@@ -157,7 +157,7 @@ def a_change(at: int, agent: str | None = "web1", check: str | None = "cpu") -> 
 
 
 def test_rows_become_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many rows, or so many bytes; the rest at the end."""
+    """Rows become a batch after so many rows or so many bytes, and the rest at the end."""
     monkeypatch.setattr(rows_module, "BATCH_ROWS", 3)
     monkeypatch.setattr(rows_module, "BATCH_BYTES", 10_000)
     rows = Rows(Series())
@@ -181,7 +181,7 @@ def test_rows_become_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_columns_are_counted_as_they_are_made() -> None:
-    """A WAL whose rows are too great is closed at that column: a batch may have the metrics of 256 KiB of blobs."""
+    """Bytes held by rows grow with each column made, so that a WAL with too great rows is closed at that column."""
     rows = Rows(Series())
     rows.extend([stored(at) for at in range(1, rows_module.BATCH_ROWS + 1)])
     held = []
@@ -194,7 +194,7 @@ def test_columns_are_counted_as_they_are_made() -> None:
 
 @pytest.mark.parametrize(("size", "batches"), [(4_999, [0, 0, 1]), (5_000, [0, 1, 1]), (10_000, [1, 2, 3])])
 def test_great_rows_become_batches_sooner(size: int, batches: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the bytes of their blobs."""
+    """Great rows become a batch sooner, by the bytes of their blobs."""
     monkeypatch.setattr(rows_module, "BATCH_BYTES", 10_000)
     rows, found = Rows(Series()), []
     for at in range(1, 4):
@@ -204,7 +204,8 @@ def test_great_rows_become_batches_sooner(size: int, batches: list[int], monkeyp
 
 
 def test_a_result_as_a_row() -> None:
-    """With the number of its series, and the name of its check if one is known."""
+    """A result's row has the number of its series and its document, and the series has the name of the check if
+    known."""
     names = Series()
     content = blob(
         "warning", started=NOW, took_ms=2.5, metrics=[{"name": "m", "value": 1, "labels": {"a": "b"}}], check="of-doc"
@@ -225,7 +226,7 @@ def test_a_result_as_a_row() -> None:
 
 
 def test_a_change_as_a_row() -> None:
-    """One about no check has no series."""
+    """A change's row has a series only if the change is about a check."""
     given = [a_change(1), a_change(2, None, None), a_change(3, "web1", None), a_change(4, "web1", "disk")]
     table = pa.Table.from_batches([change_batch(given, Series())], CHANGES)
     assert table["series_id"].to_pylist() == [0, None, None, 1]
@@ -237,12 +238,13 @@ def test_a_change_as_a_row() -> None:
     (END_OF_TIME - 1, 253_402_300_799_000_000),
 ])  # fmt: skip
 def test_times(seconds: float | None, kept: int | None) -> None:
-    """To the microsecond, from 1970 to the year 9999."""
+    """Times are kept to the microsecond from 1970 to the year 9999, and are null otherwise."""
     assert columns._times([seconds]).cast(pa.int64()).to_pylist() == [kept]
 
 
 def test_half_a_surrogate_pair() -> None:
-    """It can't stand in a file."""
+    """Half a surrogate pair becomes a question mark, since it cannot be stored; maps keep their rows, empty ones
+    too."""
     assert columns._strings(["a", None, "\ud800b"]).to_pylist() == ["a", None, "?b"]
     assert columns._maps([{}, {}], pa.int64()).to_pylist() == [[], []]
     assert columns._maps([{"a": 1}, {}, {"b": 2, "c": 3}], pa.int64()).to_pylist() == [
@@ -256,7 +258,7 @@ def test_half_a_surrogate_pair() -> None:
 
 
 def test_numbers_of_series() -> None:
-    """Given once; the name of the check beside it is the one seen last."""
+    """A series gets its number once, keeps the check's name seen last, and gives a table after each change."""
     names = Series()
     assert [names.number(*each) for each in (("a", "c", None), ("a", "d", "x"), ("b", "c", None), ("a", "c", "y"))] == [
         0,
@@ -278,7 +280,7 @@ def test_numbers_of_series() -> None:
 
 
 def test_an_agent_with_too_many_checks() -> None:
-    """Its further ones share a series, which counts as one more; others are not touched."""
+    """Further checks of an agent above the limit share one series, and other agents are not affected."""
     names = Series()
     assert (names.most, MOST_PER_AGENT, names.left_out) == (4_096, 4_096, {})
     names.most = 2
@@ -290,7 +292,7 @@ def test_an_agent_with_too_many_checks() -> None:
 
 
 def test_series_on_disk(tmp_path: Path) -> None:
-    """As they were; a file that names one twice, or can't be read, is for an operator."""
+    """Series are loaded as they were stored; a file that names one twice or cannot be read raises JournalDamaged."""
     path, names = tmp_path / "series.parquet", Series()
     assert len(series.load(path)) == 0
     for each in (("a", "c", None), ("a", "d", "x")):
@@ -316,7 +318,7 @@ def test_series_on_disk(tmp_path: Path) -> None:
 
 
 def test_names_of_files(tmp_path: Path) -> None:
-    """Eight digits or more, in the order of their numbers; other files are none."""
+    """Files are listed in the order of their numbers of eight digits or more, and other names are ignored."""
     folder = Folder(tmp_path / "journal", tmp_path / "history", Disk())
     folder.lock()
     for number in (3, 12, 123_456_789):
@@ -337,7 +339,8 @@ def test_names_of_files(tmp_path: Path) -> None:
     (b"9" * 18, 10**18 - 1), (b"9" * 19, 0),
 ])  # fmt: skip
 def test_what_the_pipeline_has_published(tmp_path: Path, text: bytes | None, number: int | None) -> None:
-    """Nothing may be deleted for a file that can't be read."""
+    """The number that the pipeline has published is read; an unreadable one counts as 0, so that nothing is deleted
+    for it."""
     if text is not None:
         (tmp_path / "committed").write_bytes(text)
     assert Folder(tmp_path, tmp_path, Disk()).committed("committed") == number
@@ -349,6 +352,6 @@ def test_what_the_pipeline_has_published(tmp_path: Path, text: bytes | None, num
      "a WAL can't be written (words): later. Mount its filesystem for writing again; it is tried again each second."),
 ])  # fmt: skip
 def test_what_passes(number: int, said: str) -> None:
-    """The actions of an operator pass."""
+    """Each error that an operator can end is reported with the action."""
     error: Any = OSError(number, "words")
     assert report_passing(error, "a WAL", "later") == said

@@ -19,7 +19,7 @@ from helen.journal.verify import check_history
 
 @pytest.fixture
 def left(start: Callable[..., Running]) -> Path:
-    """The state folder of a Helen that ended with results 1, 2 and 3 and one change in its WAL."""
+    """Provide the state folder of a Helen that ended with results 1, 2 and 3 and one change in its WAL."""
     running = start()
     for number in (1, 2, 3):
         running.journal.append(entry(number))
@@ -43,7 +43,8 @@ def sequences(running: Running) -> list[int]:
 
 
 def test_what_was_left_is_sealed_and_handed_back(left: Path, start: Callable[..., Running]) -> None:
-    """All in one segment, the WAL gone, the records for the live state, and one sentence."""
+    """A start seals the WAL's records in one segment, hands them back, deletes the WAL and says one harmless
+    sentence."""
     running = start()
     assert running.recovery.sentences == (
         "3 results and 1 change were durable and in no segment yet; they are in one now.",
@@ -61,7 +62,7 @@ def test_what_was_left_is_sealed_and_handed_back(left: Path, start: Callable[...
 
 @pytest.mark.adversary(52)
 def test_a_torn_tail_at_every_byte(left: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Wherever the last record was cut: those before it are there, the agent sends it again, nothing is quarantined."""
+    """A last record cut at any byte is a torn tail: the records before it are kept, and nothing is quarantined."""
     bounds = offsets(left)
     for end in range(bounds[3] + 1, bounds[4], 7):
         state = shutil.copytree(left, tmp_path_factory.mktemp("torn") / "state")
@@ -83,7 +84,7 @@ def test_a_torn_tail_at_every_byte(left: Path, tmp_path_factory: pytest.TempPath
 @pytest.mark.adversary(52)
 @pytest.mark.parametrize("zeros", [1, 5000])
 def test_a_zero_filled_tail(left: Path, start: Callable[..., Running], zeros: int) -> None:
-    """A power cut leaves one on some file systems."""
+    """A tail of zeros, as some file systems leave after a power cut, is cut and not quarantined."""
     with wal(left).open("ab") as file:
         file.write(bytes(zeros))
     running = start()
@@ -92,7 +93,7 @@ def test_a_zero_filled_tail(left: Path, start: Callable[..., Running], zeros: in
 
 @pytest.mark.adversary(52)
 def test_a_flipped_bit_in_the_middle(left: Path, start: Callable[..., Running]) -> None:
-    """The record goes to quarantine under a name that says where it was; all others are in the history."""
+    """A record with a flipped bit goes to quarantine under a name with its offset; all others are in the history."""
     bounds = offsets(left)
     data = bytearray(wal(left).read_bytes())
     data[bounds[1] + 40] ^= 1
@@ -112,7 +113,7 @@ def test_a_flipped_bit_in_the_middle(left: Path, start: Callable[..., Running]) 
 
 
 def test_after_a_lost_record_the_acks_go_on(left: Path, start: Callable[..., Running]) -> None:
-    """The agent forgot what was acked and says so in `loaded`: its spool doesn't wait for a lost record for ever."""
+    """Acks go on behind a lost record once the agent says in `loaded` that it forgot the acked ones."""
     data = bytearray(wal(left).read_bytes())
     data[offsets(left)[1] + 40] ^= 1
     wal(left).write_bytes(data)
@@ -123,7 +124,7 @@ def test_after_a_lost_record_the_acks_go_on(left: Path, start: Callable[..., Run
 
 
 def test_a_flipped_bit_in_the_last_record_is_kept(left: Path, start: Callable[..., Running]) -> None:
-    """It may have been acknowledged: it isn't taken for a torn write."""
+    """A flipped bit in the last record is quarantined and not cut as torn, since it may have been acknowledged."""
     data = bytearray(wal(left).read_bytes())
     data[-1] ^= 1
     wal(left).write_bytes(data)
@@ -152,7 +153,8 @@ def test_a_wal_that_was_never_written(left: Path, start: Callable[..., Running],
 
 
 def test_a_damaged_header_quarantines_the_file(left: Path, start: Callable[..., Running]) -> None:
-    """Without its salt nothing in the file can be told from an agent's bytes."""
+    """A WAL with a damaged header is quarantined whole: without its salt nothing in it can be told from an agent's
+    bytes."""
     data = bytearray(wal(left).read_bytes())
     data[13] ^= 1
     wal(left).write_bytes(data)
@@ -163,7 +165,7 @@ def test_a_damaged_header_quarantines_the_file(left: Path, start: Callable[..., 
 
 @pytest.mark.adversary(52)
 def test_a_missing_wal(start: Callable[..., Running]) -> None:
-    """Somebody deleted one of three: said by name; the others become dense segments."""
+    """A missing WAL is named in a sentence, and the others become dense segments."""
     running = start(Limits(results_per_segment=1))
     (running.segments / "seg-00000001.parquet").mkdir()  # sealing ends here: the name is taken
     for number in (1, 2, 3):
@@ -184,14 +186,15 @@ def test_a_missing_wal(start: Callable[..., Running]) -> None:
 
 
 def seal_and_keep_wal(left: Path, start: Callable[..., Running]) -> None:
-    """As after a crash between two steps: the segments are there, and so is the WAL."""
+    """Seal the segments and put the WAL back, as a crash between these two steps leaves them."""
     kept = wal(left).read_bytes()
     start().journal.close()
     wal(left).write_bytes(kept)
 
 
 def test_a_wal_whose_segment_is_written(left: Path, start: Callable[..., Running]) -> None:
-    """Crash before marks.json: sealed again under the same numbers, no row twice, the file untouched."""
+    """A WAL whose segments were written before a crash is sealed under the same numbers, with no row twice and no
+    file changed."""
     seal_and_keep_wal(left, start)
     (left / "journal" / "marks.json").unlink()
     before = {path.name: path.stat().st_ino for path in (left / "history" / "segments").iterdir()}
@@ -204,7 +207,7 @@ def test_a_wal_whose_segment_is_written(left: Path, start: Callable[..., Running
 
 
 def test_a_wal_whose_marks_are_written(left: Path, start: Callable[..., Running]) -> None:
-    """Crash before the WAL was deleted: it is deleted now, and nothing else happens."""
+    """A WAL that a crash left after its marks were written is deleted, and nothing else happens."""
     seal_and_keep_wal(left, start)
     running = start()
     assert running.recovery.sentences == ()
@@ -213,7 +216,7 @@ def test_a_wal_whose_marks_are_written(left: Path, start: Callable[..., Running]
 
 
 def test_only_one_of_two_segments_is_written(left: Path, start: Callable[..., Running]) -> None:
-    """Crash between seg and chg: the missing one follows."""
+    """A crash between the two segments of a WAL has the missing one written at the next start."""
     seal_and_keep_wal(left, start)
     (left / "journal" / "marks.json").unlink()
     (left / "history" / "segments" / "chg-00000001.parquet").unlink()
@@ -223,7 +226,8 @@ def test_only_one_of_two_segments_is_written(left: Path, start: Callable[..., Ru
 
 
 def test_the_name_of_the_next_segment_is_taken(left: Path, start: Callable[..., Running]) -> None:
-    """A file that can't be read is never overwritten: the number counts as taken, which is said."""
+    """An unreadable file under the next segment's name is never overwritten: its number counts as taken, which is
+    said."""
     taken = left / "history" / "segments" / "seg-00000001.parquet"
     taken.write_bytes(b"who wrote this?")
     running = start()
@@ -234,7 +238,7 @@ def test_the_name_of_the_next_segment_is_taken(left: Path, start: Callable[..., 
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n00000000\n", b"not at all"])
 def test_damaged_marks(start: Callable[..., Running], damage: bytes) -> None:
-    """The marks before it and the segments since then have everything that it had: acks, own numbers, `at`."""
+    """Damaged marks are replaced by the previous ones and the segments since: acks, own numbers and `at` stay."""
     for number in (1, 2):
         running = start()
         running.journal.append(entry(number))
@@ -278,7 +282,7 @@ def test_marks_know_gaps_again(start: Callable[..., Running]) -> None:
 
 @pytest.mark.adversary(52)
 def test_a_missing_segment(start: Callable[..., Running]) -> None:
-    """A hole in the numbers is said by name; numbers go on at the end."""
+    """A hole in the numbers of segments is named at the start, and the numbers stay as they are."""
     running = start(Limits(results_per_segment=1))
     for number in (1, 2, 3):
         running.journal.append(entry(number))
@@ -297,7 +301,7 @@ def test_a_missing_segment(start: Callable[..., Running]) -> None:
 
 
 def test_damaged_series_stop_the_start(left: Path, start: Callable[..., Running]) -> None:
-    """Without them every row loses its name: only the operator can decide, and the lock is let go."""
+    """A damaged file of series stops the start and releases the lock: without it every row loses its name."""
     start().journal.close()
     (left / "history" / "series.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(JournalDamaged, match="restore it from a backup or move the whole history folder away"):
@@ -307,7 +311,7 @@ def test_damaged_series_stop_the_start(left: Path, start: Callable[..., Running]
 
 
 def test_temporary_files_are_swept(left: Path, start: Callable[..., Running]) -> None:
-    """A file that was never renamed was never promised."""
+    """A start deletes the journal's own temporary files, and no file of the pipeline."""
     journal, history = left / "journal", left / "history"
     ours = [journal / ".marks.json.1-1.tmp", history / ".series.parquet.1-1.tmp",
             history / "segments" / ".seg-00000001.parquet.1-1.tmp"]  # fmt: skip
@@ -320,12 +324,12 @@ def test_temporary_files_are_swept(left: Path, start: Callable[..., Running]) ->
 
 
 def test_records_handed_back_are_bounded(left: Path, start: Callable[..., Running]) -> None:
-    """The newest ones, so that a start after a long outage doesn't hold all of it in memory."""
+    """A start hands back only the newest recovered records, so that memory stays bounded after a long outage."""
     assert [record.at for record in start(Limits(recovered_records=2)).recovery.records] == [3, 4]
 
 
 def test_numbers_never_go_back_behind_what_spark_has(start: Callable[..., Running]) -> None:
-    """All segments were deleted by hand, marks too: the next number is one that Spark has not read yet."""
+    """Without segments and marks the next number is above those that the pipeline has read."""
     running = start()
     running.journal.close()
     (running.history / "committed").write_text("41\n")
@@ -339,14 +343,14 @@ def test_numbers_never_go_back_behind_what_spark_has(start: Callable[..., Runnin
 
 
 def test_the_header_is_all_there_is(left: Path, start: Callable[..., Running]) -> None:
-    """A WAL cut right behind its header holds nothing, which needs no sentence."""
+    """A WAL cut right behind its header holds nothing and needs no sentence."""
     with wal(left).open("r+b") as file:
         file.truncate(HEADER_SIZE)
     assert start().recovery.sentences == ()
 
 
 def test_marks_know_results_of_targets_again(start: Callable[..., Running]) -> None:
-    """They stand under the target's name in segments, and are of the spool of the agent that has looked at it."""
+    """Marks read from segments count results of a target for the spool of the agent that has looked at it."""
     running = start()
     running.journal.append(entry(1))
     running.journal.append(replace(entry(2, check_id=wire_id("switch-1", "ping")), origin=Origin.TARGET))

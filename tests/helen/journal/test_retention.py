@@ -1,4 +1,4 @@
-"""Which segments Helen deletes, and that it deletes nothing else."""
+"""Tests which segments Helen deletes, and that it deletes no others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def files(*ages_in_days: float, size: int = 1, first: int = 1) -> list[SegmentFi
     ],
 )
 def test_what_may_go(found: list[SegmentFile], committed: int | None, expected: list[int]) -> None:
-    """A table of the rule, on both sides of each limit."""
+    """The segments that may go follow the rule of retention on both sides of each limit."""
     assert deletable(found, committed, NOW, RULE) == expected
 
 
@@ -48,7 +48,7 @@ def test_what_may_go(found: list[SegmentFile], committed: int | None, expected: 
     st.lists(st.tuples(st.integers(0, 500), st.floats(-10, 200)), max_size=30), st.none() | st.integers(0, 40),
 )  # fmt: skip
 def test_always_the_oldest_and_never_the_newest(found: list, committed: int | None) -> None:
-    """The deleted segments are the oldest of those there, and nothing uncommitted while there is a pipeline."""
+    """The deleted segments are the oldest ones, never the newest, and none uncommitted while there is a pipeline."""
     segments = [SegmentFile(number, size, NOW - age * DAY) for number, (size, age) in enumerate(found, 1)]
     doomed = deletable(segments, committed, NOW, RULE)
     assert doomed == [file.number for file in segments[: len(doomed)]]
@@ -57,7 +57,7 @@ def test_always_the_oldest_and_never_the_newest(found: list, committed: int | No
 
 
 def make_segments(start: Callable[..., Running], **options: object) -> Running:
-    """Five old segments of results and of changes, then a journal with `options`."""
+    """Make five old segments of results and of changes, and return a journal started with `options`."""
     running = start(Limits(results_per_segment=1))
     for number in range(1, 6):
         running.journal.append(entry(number))
@@ -71,7 +71,7 @@ def make_segments(start: Callable[..., Running], **options: object) -> Running:
 
 
 def test_committed_segments_are_deleted(start: Callable[..., Running]) -> None:
-    """Both kinds by their own number, while sealing; the history check knows that a history may begin later."""
+    """Committed segments of each kind are deleted while sealing, and the history check accepts the later begin."""
     running = make_segments(start)
     (running.history / "committed").write_text("3\n")
     (running.history / "committed-changes").write_text("1\n")
@@ -88,7 +88,7 @@ def test_committed_segments_are_deleted(start: Callable[..., Running]) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"three", b"-1", b"\xff", b"3.0"])
 def test_an_unreadable_committed_file_deletes_nothing(start: Callable[..., Running], content: bytes) -> None:
-    """It is a pipeline's, so there is one, and what it has read is unknown."""
+    """An unreadable `committed` file deletes nothing, since there is a pipeline and its progress is unknown."""
     running = make_segments(start, retention=Retention(keep_days_alone=0, most_bytes_alone=0))
     (running.history / "committed").write_bytes(content)
     (running.history / "committed-changes").write_bytes(content)
@@ -99,14 +99,14 @@ def test_an_unreadable_committed_file_deletes_nothing(start: Callable[..., Runni
 
 
 def test_without_a_pipeline_the_size_counts(start: Callable[..., Running]) -> None:
-    """No file `committed`: the oldest go until the rest fits."""
+    """Without a file `committed` the oldest segments go until the rest fits into the size."""
     running = make_segments(start, retention=Retention(most_bytes_alone=0))
     running.journal.append(entry(6))
     running.until(lambda: running.names() == ["chg-00000005.parquet", "seg-00000006.parquet"])
 
 
 def test_segments_grow_old_by_the_settled_time(start: Callable[..., Running]) -> None:
-    """A clock that is 300 days ahead since before the start deletes nothing until it has settled."""
+    """A clock 300 days ahead since before the start deletes nothing until the time has settled."""
     settled = [NOW]
     rule = Retention(keep_days_alone=90, most_bytes_alone=10**9)
     running = make_segments(start, retention=rule, settled=lambda: settled[0], clock=lambda: NOW + 300 * DAY)
@@ -119,7 +119,7 @@ def test_segments_grow_old_by_the_settled_time(start: Callable[..., Running]) ->
 
 
 def test_in_the_first_run_of_a_folder(start: Callable[..., Running]) -> None:
-    """Its list of segments begins with the first of each kind, not with those that a start finds."""
+    """The first run of a folder deletes its own segments as well, from the first of each kind on."""
     one = Limits(results_per_segment=1, group_records=1)
     running = start(one, settled=lambda: NOW + 300 * DAY, retention=Retention(keep_days_alone=10_000))
     for number in range(1, 4):

@@ -1,4 +1,4 @@
-"""Segments: the contract with the pipeline. Schema, rows, numbers, and when one is closed."""
+"""Tests segments as the contract with the pipeline: schema, rows, numbers, and when one is closed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fill(running: Running, first: int, last: int) -> None:
 
 
 def test_a_row(start: Callable[..., Running]) -> None:
-    """One result with everything in it, as the pipeline reads it."""
+    """A row holds each part of a full result, as the pipeline reads it."""
     running = start(Limits(results_per_segment=1))
     content = blob(
         "critical",
@@ -72,7 +72,7 @@ def test_a_row(start: Callable[..., Running]) -> None:
 
 
 def test_a_row_with_nothing_in_it(start: Callable[..., Running]) -> None:
-    """A blob that isn't a result: nulls where nothing is known, and the blob."""
+    """A blob that is no result has nulls where nothing is known, and the blob."""
     running = start(Limits(results_per_segment=1))
     running.journal.append(entry(1, content=b"\xff\x00"))
     running.until_segment(1)
@@ -100,7 +100,7 @@ def test_the_schema_on_disk(start: Callable[..., Running]) -> None:
 
 
 def test_segments_are_closed_by_count(start: Callable[..., Running]) -> None:
-    """25 results at 10 a segment: two segments, five results stay in the WAL; `at` goes on over all of them."""
+    """Segments of 10 results are closed by count: of 25 results five stay in the WAL, and `at` goes on over all."""
     running = start(SMALL)
     fill(running, 1, 25)
     running.until_segment(2)
@@ -111,7 +111,7 @@ def test_segments_are_closed_by_count(start: Callable[..., Running]) -> None:
 
 
 def test_segments_are_closed_by_time(start: Callable[..., Running]) -> None:
-    """Not later than `segment_seconds` after its first result, even if nothing follows."""
+    """A segment is closed `segment_seconds` after its first result, even if nothing follows."""
     running = start(Limits(segment_seconds=0.1))
     running.journal.append(entry(1))
     running.until_segment(1)
@@ -119,7 +119,7 @@ def test_segments_are_closed_by_time(start: Callable[..., Running]) -> None:
 
 
 def test_segments_are_closed_by_bytes(start: Callable[..., Running]) -> None:
-    """Big blobs close a segment early, so that memory stays bounded."""
+    """Great blobs close a segment early, so that memory stays bounded."""
     running = start(Limits(segment_bytes=100_000, group_bytes=1))
     for number in range(1, 6):
         running.journal.append(entry(number, content=b"x" * 40_000))
@@ -128,7 +128,7 @@ def test_segments_are_closed_by_bytes(start: Callable[..., Running]) -> None:
 
 
 def test_segments_are_closed_by_memory(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand metrics in 13 kB take more than that as rows, and that counts as well."""
+    """A segment is closed by the memory of its rows, too: a thousand metrics in 13 kB take more than their blob."""
     monkeypatch.setattr("helen.journal.rows.BATCH_BYTES", 1)
     content = blob(metrics=[{"name": "a"}] * 1000)
     running = start(Limits(segment_bytes=10 * len(content), group_bytes=1))
@@ -140,7 +140,7 @@ def test_segments_are_closed_by_memory(start: Callable[..., Running], monkeypatc
 
 
 def test_results_and_changes_are_numbered_apart(start: Callable[..., Running]) -> None:
-    """A WAL without changes takes no chg number, one without results no seg number."""
+    """Segments of results and of changes are numbered apart, and a WAL without one kind takes no number of it."""
     running = start(Limits(segment_seconds=0.05))
     running.journal.change("helen_start", {})
     running.until(lambda: running.names() == ["chg-00000001.parquet"])
@@ -157,7 +157,7 @@ def test_results_and_changes_are_numbered_apart(start: Callable[..., Running]) -
 
 
 def test_a_wal_of_nothing_but_floors_takes_no_number(start: Callable[..., Running]) -> None:
-    """`loaded` of a thousand agents after a quiet night makes no empty segments."""
+    """A WAL with floors alone takes no number, so that `loaded` of a thousand agents makes no empty segments."""
     running = start(Limits(segment_seconds=0.05))
     running.journal.forget_below("web1", "s1", 9)
     running.until(lambda: (running.state / "journal" / "marks.json").exists())
@@ -168,7 +168,7 @@ def test_a_wal_of_nothing_but_floors_takes_no_number(start: Callable[..., Runnin
 
 
 def test_numbers_go_on_after_restarts(start: Callable[..., Running]) -> None:
-    """Dense over restarts, with and without something left to seal; series keep their numbers."""
+    """Numbers of segments and `at` stay dense over restarts, and series keep their numbers."""
     for first in (1, 6, 11):
         running = start(SMALL)
         fill(running, first, first + 4)
@@ -183,7 +183,7 @@ def test_numbers_go_on_after_restarts(start: Callable[..., Running]) -> None:
 
 
 def test_the_check_name_seen_last(start: Callable[..., Running]) -> None:
-    """A check_id that runs another check now is the same series with another name."""
+    """A check_id that runs another check later keeps its series, which has the name seen last."""
     running = start(Limits(results_per_segment=1))
     for number, check in enumerate((None, "cpu", "cpu2", None), 1):
         running.journal.append(Entry("web1", "c", check, "s1", number, Origin.SCHEDULED, NOW, b"x"))
@@ -194,7 +194,7 @@ def test_the_check_name_seen_last(start: Callable[..., Running]) -> None:
 
 
 def test_series_per_agent_are_bounded() -> None:
-    """An agent that invents check ids gets one series for all beyond the limit; others aren't affected."""
+    """Check ids of an agent beyond the limit share one series, and other agents are not affected."""
     series = Series()
     for number in range(MOST_PER_AGENT):
         assert series.number("bad", f"c{number}", None) == number
@@ -221,7 +221,7 @@ documents = st.builds(
 @settings(deadline=None, max_examples=50)
 @given(st.lists(documents, min_size=1, max_size=5))
 def test_every_document_becomes_a_row(found: list[Document]) -> None:
-    """No document that a reader can give stops a segment: not half a surrogate, no time before 1970, nothing empty."""
+    """Every document that a reader can give becomes a valid row with its metrics and its duration."""
     records = [StoredResult(at, entry(at), document) for at, document in enumerate(found, 1)]
     batch: pa.RecordBatch = result_batch(records, Series())
     batch.validate(full=True)
@@ -242,7 +242,7 @@ def test_every_document_becomes_a_row(found: list[Document]) -> None:
     ],
 )
 def test_start_times_that_no_reader_can_show(started: float, shown: datetime | None) -> None:
-    """A time outside of 1970..9999 is null; the blob keeps it."""
+    """A start time outside of 1970..9999 is null in its row; the blob keeps it."""
     record = StoredResult(1, entry(1), from_result(ResultDocument(OK, started=started)))
     assert result_batch([record], Series()).column("started").to_pylist() == [shown]
 
@@ -256,7 +256,7 @@ def test_start_times_that_no_reader_can_show(started: float, shown: datetime | N
     ],
 )
 def test_the_page_lists_every_column(heading: str, fields: list[pa.Field]) -> None:
-    """docs/results.rst has the columns of each file in order, with their nullability."""
+    """docs/results.rst lists the columns of each file in order, with their nullability."""
     page = (Path(__file__).parents[3] / "docs" / "results.rst").read_text()
     section = page.split(f"\n{heading}\n---")[1].split("\n\n\n")[0]
     listed = re.findall(r"^``(\w+)`` .*? (yes|no) ", section, re.MULTILINE)
@@ -265,7 +265,8 @@ def test_the_page_lists_every_column(heading: str, fields: list[pa.Field]) -> No
 
 @pytest.mark.parametrize(("ids", "left_out"), [(3, {}), (4, {"web1": 1}), (9, {"web1": 6})])
 def test_both_sides_of_the_quota_of_series(start: Callable[..., Running], ids: int, left_out: dict[str, int]) -> None:
-    """An agent that makes up ids gets so many, its further ones share one; a smaller quota reads the table (F51)."""
+    """Check ids of an agent above the quota share one series, which a start with a smaller quota leaves as it is
+    (F51)."""
     running = start(Limits(series_per_agent=3))
     for number in range(1, ids + 1):
         running.journal.append(entry(number, check_id=f"c{number}"))

@@ -1,4 +1,5 @@
-"""A result of a target is counted as its agent's, and is the target's from then on: live, in files, after a start."""
+"""Tests that a result of a target is counted for its agent and stored under the target: live, in files and after a
+start."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def entry(sequence: int, check_id: str, origin: Origin) -> Entry:
 
 
 def test_what_it_is_about() -> None:
-    """The target's name and check, with the agent in front of the spool; another result stays as it is."""
+    """A stored result of a target has the target's name and check and the agent before the spool; others stay as
+    they are."""
     made = stored_result(7, entry(3, wire_id("switch-1", "ping"), Origin.TARGET)).entry
     assert (made.agent, made.check_id, made.spool, made.sequence) == ("switch-1", "ping", "probe-1 ab", 3)
     for origin in (Origin.SCHEDULED, Origin.ASKED):
@@ -49,7 +51,7 @@ def opened(folder: Path, heard: list[Batch]) -> tuple[Journal, Any]:
 
 
 def test_acknowledged_as_one_spool_and_kept_as_two_names(tmp_path: Path) -> None:
-    """One ack for all; a result that is sent again is no second one; after a restart the history says the same."""
+    """Results of an agent and its target share one ack and no duplicate is stored; after a restart both names stay."""
     heard: list[Batch] = []
     journal, (turn, _) = opened(tmp_path, heard)
     sent = [entry(1, "cpu", Origin.SCHEDULED), entry(2, wire_id("switch-1", "ping"), Origin.TARGET)]

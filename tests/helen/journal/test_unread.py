@@ -1,4 +1,4 @@
-"""Files of the history that can't be opened are told; only those that are gone or damaged are left out."""
+"""Tests that history files that cannot be opened are reported, and only missing or damaged ones are left out."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ READ: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("name", READ)
 def test_without_a_descriptor(history: Path, name: str) -> None:
-    """Nothing is taken for a history that has nothing; the sentence has the file and what to do."""
+    """Without a descriptor each reader of the history raises HistoryUnread with the file and the action, instead of
+    finding nothing."""
     with no_descriptor(), pytest.raises(HistoryUnread) as caught:
         READ[name](history)
     assert str(caught.value).endswith(
@@ -84,7 +85,7 @@ def test_without_a_descriptor(history: Path, name: str) -> None:
 
 
 def test_the_series_of_a_start_without_a_descriptor(history: Path) -> None:
-    """The journal refuses to number series anew; the WAL of a segment is not taken for unknown."""
+    """Without a descriptor the journal neither numbers series anew nor takes a segment's WAL for unknown."""
     with no_descriptor():
         with pytest.raises(JournalDamaged, match=FULL):
             load(history / "series.parquet")
@@ -93,9 +94,8 @@ def test_the_series_of_a_start_without_a_descriptor(history: Path) -> None:
 
 
 def test_documents_of_the_network(history: Path) -> None:
-    """The documents in force are not forgotten for want of a descriptor: each would be adopted anew. A damaged
-    list is.
-    """
+    """The documents in force are not forgotten for want of a descriptor, but a damaged list is. Each would be
+    adopted anew."""
     store = DocumentStore(history.parent)
     assert store.load_applied() == {"rules": 3}
     (history.parent / "network" / "rules.document").write_bytes(b"x")
@@ -119,7 +119,8 @@ def test_documents_of_the_network(history: Path) -> None:
     ],
 )  # fmt: skip
 def test_which_errors_are_of_the_content(error: Exception, is_content: bool) -> None:
-    """Arrow gives no number to an error of decoding."""
+    """Errors of missing or damaged content are told from those of the system; Arrow gives no number to an error of
+    decoding."""
     assert is_of_content(error) is is_content
     if is_content:
         demand_content(Path("x"), error)
@@ -133,6 +134,6 @@ def test_which_errors_are_of_the_content(error: Exception, is_content: bool) -> 
     ],
 )  # fmt: skip
 def test_the_sentence_says_what_to_do(error: Exception, advice: str) -> None:
-    """By the error's number."""
+    """The sentence on an unread file gives the action that fits the error's number."""
     with pytest.raises(HistoryUnread, match=rf"^seg-1 can't be read \(.*\): what it holds is not known\. {advice}"):
         demand_content(Path("seg-1"), error)

@@ -1,4 +1,4 @@
-"""The history check finds every kind of loss; a check that can't fail is worth nothing."""
+"""Tests that the history check finds every kind of loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from helen.journal.verify import check_history, main, read_acked
 
 @pytest.fixture
 def sealed(start: Callable[..., Running]) -> Running:
-    """Sequences 1 to 6 in two segments, ended; nothing in a WAL."""
+    """Provide a closed journal with sequences 1 to 6 in two segments and nothing in a WAL."""
     running = start(Limits(results_per_segment=3))
     for number in range(1, 7):
         running.journal.append(entry(number))
@@ -36,7 +36,7 @@ def edit(path: Path, change: Callable[[list[dict]], list[dict]]) -> None:
 
 
 def test_a_whole_history(sealed: Running) -> None:
-    """Nothing to say."""
+    """The check finds no problem in a whole history."""
     report = check_history(sealed.state, [Ack("web1", "s1", 6)])
     assert (report.results, report.segments, report.wals, report.problems) == (6, 2, 0, ())
 
@@ -56,13 +56,13 @@ def test_a_whole_history(sealed: Running) -> None:
     ],
 )  # fmt: skip
 def test_altered_rows(sealed: Running, segment: int, change: Callable, problem: str) -> None:
-    """Helen's own marks are enough to see a loss; no list of acks is needed."""
+    """The check finds each lost or altered row by Helen's own marks, without a list of acks."""
     edit(sealed.segments / f"seg-{segment:08}.parquet", change)
     assert problem in check_history(sealed.state).problems
 
 
 def test_acks_beyond_the_history(sealed: Running) -> None:
-    """Also of a spool that isn't there at all."""
+    """Acks beyond the history are problems, also those of a spool that is not there at all."""
     acked = [Ack("web1", "s1", 8), Ack("web9", "s1", 1)]
     assert check_history(sealed.state, acked).problems == (
         "web1 s1: sequences 7 to 8 are acknowledged and lost.",
@@ -71,7 +71,8 @@ def test_acks_beyond_the_history(sealed: Running) -> None:
 
 
 def test_holes_need_a_gap_record(start: Callable[..., Running]) -> None:
-    """A hole that no one explained is a problem even if nothing behind it was acked; an explained one isn't."""
+    """A hole without a gap record is a problem even if nothing behind it was acked, and one with a gap record is
+    none."""
     running = start()
     for number in (1, 5):
         running.journal.append(entry(number))
@@ -83,7 +84,7 @@ def test_holes_need_a_gap_record(start: Callable[..., Running]) -> None:
 
 
 def test_unreadable_files(sealed: Running) -> None:
-    """Named, and what was in them counts as lost."""
+    """An unreadable segment is named, and its results count as lost."""
     (sealed.segments / "seg-00000001.parquet").write_bytes(b"PAR1")
     problems = check_history(sealed.state).problems
     assert problems[0].startswith("seg-00000001.parquet can't be read:")
@@ -91,7 +92,7 @@ def test_unreadable_files(sealed: Running) -> None:
 
 
 def test_a_damaged_wal(start: Callable[..., Running]) -> None:
-    """Damaged bytes are a problem, a torn tail is none: it was never acked."""
+    """Damaged bytes of a WAL are a problem; a torn tail is none, since it was never acked."""
     running = start()
     for number in (1, 2, 3):
         running.journal.append(entry(number))
@@ -109,13 +110,14 @@ def test_a_damaged_wal(start: Callable[..., Running]) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"HELENWAL", bytes(4096)])
 def test_a_wal_that_was_made_and_not_written(sealed: Running, content: bytes) -> None:
-    """A kill between the two is no damage."""
+    """A WAL that a kill left without a written header is no problem."""
     (sealed.state / "journal" / "wal-00000003.log").write_bytes(content)
     assert check_history(sealed.state, [Ack("web1", "s1", 6)]).problems == ()
 
 
 def test_a_list_of_acks(tmp_path: Path) -> None:
-    """One per line; the last one counts only when it was finished."""
+    """A list of acks has one per line; an unfinished last line does not count, and a malformed one raises
+    ValueError."""
     path = tmp_path / "acked"
     path.write_text("web1 s1 3\n\nweb1 helen 1\nweb1 s1 40")
     assert list(read_acked(path)) == [Ack("web1", "s1", 3), Ack("web1", "helen", 1)]
@@ -143,7 +145,7 @@ def test_the_command(sealed: Running, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_as_a_module(sealed: Running) -> None:
-    """`python -m helen.journal.verify` is what the integration tests call."""
+    """`python -m helen.journal.verify` ends with 0 for a whole history and prints nothing on standard error."""
     done = subprocess.run(
         [sys.executable, "-m", "helen.journal.verify", sealed.state], capture_output=True, text=True, check=False
     )
@@ -151,7 +153,7 @@ def test_as_a_module(sealed: Running) -> None:
 
 
 def test_the_help_says_for_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    """In the words of the module's first line."""
+    """The command's help has the first line of its module."""
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0

@@ -1,4 +1,4 @@
-"""The history check over several Helens: an agent that moved, and how a result may be lost between two."""
+"""Tests the history check over several Helens: an agent that moved, and results lost between two."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Start = Callable[[str], Running]
 
 @pytest.fixture
 def helen(tmp_path: Path) -> Iterator[Start]:
-    """Journals on folders of their own."""
+    """Provide a function that opens a journal on a folder of its own."""
     opened: list[Running] = []
 
     def open_one(name: str) -> Running:
@@ -30,7 +30,7 @@ def helen(tmp_path: Path) -> Iterator[Start]:
 
 
 def take(running: Running, *sequences: int, text: str = "fine") -> None:
-    """These reports, durable."""
+    """Append results with these sequences and wait until they are durable."""
     before = len(running.records)
     for sequence in sequences:
         running.journal.append(entry(sequence, content=blob(summary=text)))
@@ -38,7 +38,7 @@ def take(running: Running, *sequences: int, text: str = "fine") -> None:
 
 
 def moved(helen: Start, *second: int, first: int = 4) -> list[Path]:
-    """web1 was with h1 up to 3, and begins at `first` with h2."""
+    """Move web1 from h1, where it was up to 3, to h2, where it begins at `first`; return both state folders."""
     h1, h2 = helen("h1"), helen("h2")
     take(h1, 1, 2, 3)
     h2.journal.forget_below("web1", "s1", first)
@@ -47,19 +47,19 @@ def moved(helen: Start, *second: int, first: int = 4) -> list[Path]:
 
 
 def test_an_agent_that_moved(helen: Start) -> None:
-    """All is there, once."""
+    """The results of an agent that moved are all there, once, and there is no problem."""
     found = check_together(moved(helen, 4, 5, 6), [Ack("web1", "s1", 6)])
     assert (found.results, found.repeated, found.problems) == (6, 0, ())
 
 
 def test_what_two_have_counts_once(helen: Start) -> None:
-    """The agent never heard the ack for 3."""
+    """A result that two Helens have counts once, as after an ack that the agent never heard."""
     found = check_together(moved(helen, 3, 4, first=3))
     assert (found.results, found.repeated, found.problems) == (4, 1, ())
 
 
 def test_a_result_that_fell_between_two(helen: Start) -> None:
-    """Each Helen by itself sees nothing wrong."""
+    """A result that fell between two Helens is a problem of both together, although neither alone has one."""
     states = moved(helen, 6, 7, first=6)
     assert [check_history(state).problems for state in states] == [(), ()]
     assert check_together(states).problems == ("web1 s1: sequences 4 to 5 are acknowledged, and in no history.",)
@@ -83,7 +83,7 @@ def test_an_ack_for_what_nobody_has(helen: Start) -> None:
 
 
 def test_two_things_under_one_number(helen: Start, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of two is a lie; the command ends with 1."""
+    """Two different results under one number are problems, and the command ends with 1."""
     h1, h2 = helen("h1"), helen("h2")
     take(h1, 1, 2)
     take(h2, 1, 2, text="other")

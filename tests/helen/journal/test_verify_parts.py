@@ -1,4 +1,5 @@
-"""The history check in parts: spans and holes, lists of acks, where a spool begins, and several histories together."""
+"""Tests the parts of the history check: spans and holes, lists of acks, where a spool begins, several histories
+together."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from helen.journal.verify_many import CombinedReport, _differences, _missing
 
 @given(st.integers(0, 12), st.sets(st.integers(1, 30)), st.integers(1, 20), st.integers(0, 32))
 def test_holes(high: int, present: set[int], first: int, last: int) -> None:
-    """All sequences from the first to the last that are not there, in spans that do not touch."""
+    """`holes` gives all missing sequences from the first to the last, in spans that do not touch."""
     mark = Mark(high)
     for sequence in sorted(present):
         mark.add(sequence)
@@ -38,7 +39,7 @@ def test_holes(high: int, present: set[int], first: int, last: int) -> None:
 
 
 def test_spans_in_words() -> None:
-    """One, and several."""
+    """A span in words is singular for one sequence and plural for several."""
     assert [span_text(3, 3), span_text(3, 4)] == ["sequence 3 is", "sequences 3 to 4 are"]
 
 
@@ -47,7 +48,7 @@ def test_spans_in_words() -> None:
     ("\n \na s 12\nb t 3\n", [Ack("a", "s", 12), Ack("b", "t", 3)]),
 ])  # fmt: skip
 def test_lists_of_acks(tmp_path: Path, text: str, acks: list[Ack]) -> None:
-    """A last line that was being written doesn't count."""
+    """A list of acks is read without a last line that was being written."""
     (tmp_path / "acked").write_text(text)
     assert list(read_acked(tmp_path / "acked")) == acks
 
@@ -56,7 +57,7 @@ def test_lists_of_acks(tmp_path: Path, text: str, acks: list[Ack]) -> None:
     ("a s\n", 1), ("a s 1 2\n", 1), ("a s x\n", 1), ("a s -1\n", 1), ("a s 1\n\na s \u0663\n", 3), ("a s 1.5\n", 1),
 ])  # fmt: skip
 def test_no_list_of_acks(tmp_path: Path, text: str, line: int) -> None:
-    """The line is named, from 1 on."""
+    """A malformed list of acks raises ValueError with the number of the line, from 1 on."""
     (tmp_path / "acked").write_text(text)
     with pytest.raises(ValueError, match=f"acked, line {line}: expected `agent spool sequence`, got"):
         list(read_acked(tmp_path / "acked"))
@@ -69,7 +70,8 @@ def check(tmp_path: Path) -> Check:
 
 
 def test_what_is_counted_of_a_spool(tmp_path: Path) -> None:
-    """Each result once; one that is there twice, or can't be counted, is a problem; gap records explain holes."""
+    """The check counts each result of a spool, reports duplicates and uncountable ones, and lets gap records explain
+    holes."""
     one = check(tmp_path)
     gap = entry(5, check_id="equus:gap", content=blob(**{"from": 2, "to": 4}))
     for each in (entry(1), entry(1), gap, entry(0)):
@@ -90,7 +92,7 @@ def test_what_is_counted_of_a_spool(tmp_path: Path) -> None:
     (True, 0, [], None),
 ])  # fmt: skip
 def test_where_a_spool_begins(tmp_path: Path, cut_off: bool, high: int, ranges: list[Any], first: int | None) -> None:
-    """At 1, or where retention left it; of a spool that is gone nothing is asked."""
+    """A spool begins at 1, or where retention left it; nothing is expected of a spool that is gone."""
     one = check(tmp_path)
     one.is_cut_off = cut_off
     assert one._first(Spool(Mark(high, ranges))) == first
@@ -108,7 +110,7 @@ def test_where_a_spool_begins(tmp_path: Path, cut_off: bool, high: int, ranges: 
 def test_what_is_lost(
     tmp_path: Path, present: list[int], high: int, elsewhere: list[Any], acked: int, problems: list[str]
 ) -> None:
-    """A lost result is one that was acknowledged, by Helen's marks or by the list; another hole needs a gap record."""
+    """An acknowledged result that is missing is lost, by Helen's marks or the list; another hole needs a gap record."""
     one, marks = check(tmp_path), Marks()
     marks.load([("web1", "s1", high, 0, [], elsewhere)])
     for number in present:
@@ -118,7 +120,7 @@ def test_what_is_lost(
 
 
 def test_the_number_of_problems_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough to see what is wrong."""
+    """The check lists at most MOST_PROBLEMS problems."""
     (tmp_path / "journal").mkdir()
     (tmp_path / "history" / "segments").mkdir(parents=True)
     for most, shown in ((2, 2), (9, 3)):
@@ -138,7 +140,7 @@ def test_the_number_of_problems_is_bounded(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_two_helens_have_differently() -> None:
-    """The same sequence with another content, in any two of them."""
+    """The same sequence with another content in any two Helens is a difference."""
     held = [{1: b"a", 2: b"b"}, {2: b"b", 3: b"c"}, {2: b"x", 3: b"y", 1: b"a"}]
     assert _differences(("web1", "s1"), held) == [
         f"web1 s1 {number} is another thing with each of two Helens." for number in (2, 2, 3)
@@ -158,7 +160,8 @@ def helen(high: int = 0, gaps: tuple[Any, ...] = (), cut_off: bool = False) -> A
     ([helen()], {7}, 0, ["sequences 1 to 6 are"]), ([helen(2, cut_off=True)], set(), 0, ["sequences 1 to 2 are"]),
 ])  # fmt: skip
 def test_what_no_history_has(found: list[Any], present: set[int], acked: int, lost: list[str]) -> None:
-    """Up to the highest mark of any; a gap record of any explains it; it begins where retention left something."""
+    """A result up to the highest mark of any Helen is missing, unless a gap record explains it or retention deleted
+    it."""
     assert _missing(("web1", "s1"), found, present, acked) == [
         f"web1 s1: {span} acknowledged, and in no history." for span in lost
     ]
@@ -167,7 +170,8 @@ def test_what_no_history_has(found: list[Any], present: set[int], acked: int, lo
 def test_a_report_of_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Results count once; the exit status says if something is wrong."""
+    """The report of several Helens says results and problems without control characters, and its exit status is 1
+    with any."""
     for problems, status, end in (((), 0, "nothing lost"), (("a\x1b",), 1, "1 problem")):
         report = CombinedReport(5, 2, problems)
         monkeypatch.setattr(verify_many, "check_together", lambda states, report=report: report)
@@ -187,12 +191,12 @@ def test_a_report_of_several(
     (b'{"from": "2", "to": 4}', 9, None),
 ])  # fmt: skip
 def test_gap_records(content: bytes, sequence: int, span: tuple[int, int] | None) -> None:
-    """A span from 1 on, up to the record's own sequence."""
+    """A gap record gives a span from 1 on, up to the record's own sequence, and otherwise none."""
     assert gap_span(entry(sequence, check_id="equus:gap", content=content)) == span
 
 
 def test_counting() -> None:
-    """A gap record covers what it names when it is new; a floor what is below it; changes have no sequence."""
+    """A new gap record covers the sequences that it names, and a floor those below it; changes have no sequence."""
     marks = Marks()
     gap = entry(5, check_id="equus:gap", content=b'{"from": 1, "to": 3}')
     assert [count(marks, each, at) for at, each in enumerate((gap, gap, entry(4), entry(0)), 1)] == [
@@ -207,7 +211,7 @@ def test_counting() -> None:
 
 
 def test_marks_at_the_edges_of_a_number() -> None:
-    """From 1 to the largest that a column holds."""
+    """Marks take sequences from 1 to the largest that a column holds, and cut spans and floors beyond it."""
     marks = Marks()
     assert marks.cover("a", "s", -5, 3, 1) and marks.high("a", "s") == 3
     assert marks.cover("a", "t", MOST_SEQUENCE, 2**70, 2)
@@ -229,7 +233,7 @@ def test_marks_at_the_edges_of_a_number() -> None:
     (9, 10, [(9, 10)], 2), (6, 12, [(6, 12)], 2),
 ])  # fmt: skip
 def test_spans_that_touch(first: int, last: int, ranges: list[Any], high: int) -> None:
-    """They become one; those with a hole between stay two."""
+    """Spans that touch become one, and those with a hole between stay two."""
     mark = Mark(2, [(9, 10)])
     assert mark.cover(first, last)
     assert (mark.ranges, mark.high, mark.highest()) == (ranges, high, ranges[-1][1] if ranges else high)
@@ -258,6 +262,7 @@ def files(*ages: float, size: int = 10) -> list[SegmentFile]:
 def test_what_retention_deletes(
     ages: tuple[float, ...], committed: int | None, rule: Retention, gone: list[int]
 ) -> None:
-    """The oldest first, never the newest, and so many at once; what must stay keeps all after it."""
+    """Retention deletes the oldest segments first, never the newest, a bounded number at once, and stops at one that
+    must stay."""
     assert deletable(files(*ages), committed, NOW, rule) == gone
     assert Retention() == Retention(7.0, 90.0, 50 * 1024**3)

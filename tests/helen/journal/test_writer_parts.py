@@ -1,4 +1,4 @@
-"""The writer without its thread: what a group holds, what is acked, when a WAL is closed, and what waits for what."""
+"""Tests the writer without its thread: the size of a group, acks, the end of a WAL, and waits."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_group_is_acked_and_then_handed_over(stage: Any) -> None:
 
 
 def test_what_was_there_already_is_acked_again_and_not_written(stage: Any) -> None:
-    """The agent did not hear its ack."""
+    """A known sequence is acked again, since the agent did not hear its ack, and is not written again."""
     one = stage()
     one.turn(entry(1))
     one.disk.steps.clear()
@@ -159,14 +159,14 @@ def test_what_was_there_already_is_acked_again_and_not_written(stage: Any) -> No
     ("spool", "told"), [("s1", "s1"), ("~helen", "helen"), ("~~helen", "~helen"), ("~other", "~other")]
 )
 def test_a_spool_is_acked_by_the_name_that_its_agent_uses(stage: Any, spool: str, told: str) -> None:
-    """Helen's own spool has the name `helen`, and is acked to nobody."""
+    """A spool is acked by the name that its agent uses; Helen's own spool `helen` is acked to nobody."""
     one = stage()
     one.turn(entry(1, spool=spool), entry(1, spool="helen"))
     assert [(ack.agent, ack.spool, ack.sequence) for batch in one.batches for ack in batch.acks] == [("web1", told, 1)]
 
 
 def test_a_hole_is_not_acked(stage: Any) -> None:
-    """The results that came are kept; the ack waits for the missing ones."""
+    """Results behind a hole are kept, and the ack waits for the missing ones."""
     one = stage()
     one.turn(entry(2))
     assert (one.acks(), one.records()) == ([], [1])
@@ -175,7 +175,7 @@ def test_a_hole_is_not_acked(stage: Any) -> None:
 
 
 def test_what_cannot_be_counted_is_dropped_and_said_once(stage: Any) -> None:
-    """With the spool's name; it is counted each time."""
+    """A sequence that cannot be counted is dropped and counted each time, and reported once with the spool's name."""
     one = stage()
     one.turn(entry(0), entry(-1), entry(1))
     assert (one.numbering.refused, one.records()) == (2, [1])
@@ -189,7 +189,7 @@ def test_what_cannot_be_counted_is_dropped_and_said_once(stage: Any) -> None:
 
 @pytest.mark.parametrize(("most", "sizes"), [(1, [1, 1, 1, 1, 1]), (2, [2, 2, 1]), (5, [5]), (6, [5])])
 def test_records_go_to_the_reactor_in_small_batches(stage: Any, most: int, sizes: list[int]) -> None:
-    """It must not be held up."""
+    """Records go to the reactor in batches of at most `batch_records`, so that it is not held up."""
     one = stage(batch_records=most)
     one.turn(*(entry(number) for number in range(1, 6)))
     assert [len(batch.records) for batch in one.batches if batch.records] == sizes
@@ -201,14 +201,14 @@ def test_records_go_to_the_reactor_in_small_batches(stage: Any, most: int, sizes
     ({"results_per_segment": 3}, 0, 3), ({}, 0, 5),
 ])  # fmt: skip
 def test_how_much_one_group_takes(stage: Any, limits: dict[str, Any], size: int, taken: int) -> None:
-    """So many bytes, so many records, and no more than its segment has room for."""
+    """A group takes so many bytes and so many records, and no more than its segment has room for."""
     one = stage(**limits)
     one.turn(*(entry(number) for number in range(1, 6)), size=size)
     assert (len(one.records()), len(one.intake)) == (taken, 5 - taken)
 
 
 def test_room_of_a_segment_is_what_it_has_left(stage: Any) -> None:
-    """Two groups share one."""
+    """A group takes no more results than its segment has left, also when two groups share a segment."""
     one = stage(results_per_segment=4, group_records=3)
     one.push(*(entry(number) for number in range(1, 8)))
     taken = []
@@ -220,7 +220,7 @@ def test_room_of_a_segment_is_what_it_has_left(stage: Any) -> None:
 
 
 def test_the_end_of_the_queue(stage: Any) -> None:
-    """Queued records are still written; then the writer ends."""
+    """Queued records are still written after the intake closes, and then the writer ends."""
     one = stage()
     one.push(entry(1))
     one.intake.close()
@@ -236,7 +236,8 @@ def test_the_end_of_the_queue(stage: Any) -> None:
 def test_a_busy_journal_lets_a_group_grow(
     stage: Any, ago: float, closing: bool, size: int, waits: float | None
 ) -> None:
-    """Until so long after the last one; not at its end, and not with a whole group there."""
+    """A busy journal waits until `group_seconds` after the last group, but not when closing or with a whole group
+    there."""
     one = stage(group_seconds=0.5, group_bytes=10_000)
     waited: list[float] = []
     one.writer._stopping = SimpleNamespace(wait=waited.append)
@@ -256,7 +257,7 @@ FEW, SMALL = 3, 3 * 1_000
     (FEW - 1, SMALL // (FEW - 1) - RECORD_OVERHEAD - 1, 0.0, 0.5), (2, 100, 0.6, -0.1), (1, 100, 0.0, None),
 ])  # fmt: skip
 def test_few_results_wait_longer(stage: Any, count: int, size: int, ago: float, waits: float | None) -> None:
-    """Nobody waits for a scheduled result. One alone, a group of more, or of great ones, does not wait longer."""
+    """A calm group waits longer, but not a single result, a greater group, great results or a change."""
     one = stage(calm_seconds=0.5, calm_least=2, calm_records=FEW, calm_bytes=SMALL)
     waited: list[float] = []
     one.intake.wait_for_urgent = lambda seconds, most: waited.append(seconds)
@@ -273,7 +274,7 @@ def test_few_results_wait_longer(stage: Any, count: int, size: int, ago: float, 
 
 
 def test_an_urgent_record_that_is_left_stays_urgent() -> None:
-    """The end of a segment cuts a group: what is left must not wait with the calm ones."""
+    """An urgent record that is left when a group is cut at the end of a segment stays urgent."""
     intake = Intake()
     intake.push(queued(1, 10))
     intake.push(queued(2, 10), is_urgent=True)
@@ -282,7 +283,7 @@ def test_an_urgent_record_that_is_left_stays_urgent() -> None:
 
 
 def test_great_records_end_the_wait_for_urgent_ones() -> None:
-    """A mebibyte that comes in a calm wait counts as backlog: it must not wait for the end of it."""
+    """Records of enough bytes end the wait for urgent ones, before and during the wait, since they count as backlog."""
     intake, waits = Intake(), []
     wake = intake._wake
     intake._wake = SimpleNamespace(clear=wake.clear, set=wake.set, wait=lambda seconds: waits.append(seconds))  # type: ignore[assignment]
@@ -306,7 +307,7 @@ def test_great_records_end_the_wait_for_urgent_ones() -> None:
 
 @pytest.mark.parametrize("is_urgent", [False, True])
 def test_a_thread_that_waits_is_woken_once(is_urgent: bool) -> None:
-    """Setting an event costs more calls than the rest of a push, and the thread may wait for the interpreter."""
+    """A waiting thread is woken once by many records, since setting an event costs more than the rest of a push."""
     intake, sets = Intake(), []
     wake = intake._wake
 
@@ -324,7 +325,8 @@ def test_a_thread_that_waits_is_woken_once(is_urgent: bool) -> None:
 
 
 def test_no_record_is_left_asleep() -> None:
-    """Two threads that change places as often as Python lets them: each record is taken, though no wait has an end."""
+    """Each record is taken although no wait has a time limit and two threads change places as often as Python
+    allows."""
     intake, taken, most = Intake(), [], 3_000
 
     def take() -> None:
@@ -350,7 +352,7 @@ def test_no_record_is_left_asleep() -> None:
 
 
 def test_no_space_is_waited_for(stage: Any) -> None:
-    """Said once, and once more when it is over; nothing is acked meanwhile."""
+    """The writer waits for space and reports it once at the begin and once at the end; nothing is acked meanwhile."""
     one = stage()
     one.disk.errors["write"] = [
         OSError(errno.ENOSPC, "No space left on device"),
@@ -367,7 +369,7 @@ def test_no_space_is_waited_for(stage: Any) -> None:
 
 
 def test_no_space_until_the_end(stage: Any) -> None:
-    """The journal closes without an ack; the agents keep their results."""
+    """A journal that closes without space gives no ack, and the agents keep their results."""
     one = stage()
     one.disk.errors["write"] = [OSError(errno.ENOSPC, "No space left on device")] * 3
     one.writer.stop()
@@ -377,7 +379,7 @@ def test_no_space_until_the_end(stage: Any) -> None:
 
 @pytest.mark.parametrize(("call", "said"), [("write", "Writing {} failed"), ("sync", "fsync of {} failed")])
 def test_a_disk_that_fails_ends_it(stage: Any, call: str, said: str) -> None:
-    """Nothing more is acked."""
+    """An EIO of a write or a sync ends the writer with a fatal trouble, and nothing more is acked."""
     one = stage()
     one.disk.errors[call] = [OSError(errno.EIO, "Input/output error")]
     with pytest.raises(_Broken, match=said.format(one.folder.wal(1))):
@@ -402,7 +404,7 @@ DUE = [  # (limits, records of one group, closed)
 
 @pytest.mark.parametrize(("limits", "records", "closed"), DUE)
 def test_when_a_wal_is_full(stage: Any, limits: dict[str, Any], records: list[Any], closed: bool) -> None:
-    """By results, by changes, or by bytes."""
+    """A WAL is full by its results, its changes or its bytes."""
     one = stage(**limits)
     one.turn(*records)
     number = 2 if closed else 1
@@ -410,7 +412,7 @@ def test_when_a_wal_is_full(stage: Any, limits: dict[str, Any], records: list[An
 
 
 def test_a_wal_that_is_just_full_by_bytes(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its records', or those of its rows in memory, which are known once a batch of them is converted."""
+    """A WAL is full by the bytes of its records, or of its rows in memory once a batch of them is converted."""
     one = stage()
     one.turn(entry(1))
     size = one.numbering._bytes
@@ -429,7 +431,7 @@ def test_a_wal_that_is_just_full_by_bytes(stage: Any, monkeypatch: pytest.Monkey
     ("later", "left", "is_due"), [(0.0, 10.0, False), (9.5, 0.5, False), (10.0, 0.0, True), (99.0, 0.0, True)]
 )
 def test_a_wal_has_so_long(stage: Any, later: float, left: float, is_due: bool) -> None:
-    """From its first record on; without one it is never due."""
+    """A WAL is due so many seconds after its first record, and never without one."""
     one = stage()
     assert one.writer._seconds_left() is None
     one.turn(entry(1))
@@ -442,7 +444,8 @@ def test_a_wal_has_so_long(stage: Any, later: float, left: float, is_due: bool) 
 
 
 def test_what_a_closed_wal_takes_along(stage: Any) -> None:
-    """Its number, the last record's, copies of marks and series; the next one begins with nothing."""
+    """A closed WAL takes its number, its last `at`, its rows and copies of marks and series; the next one begins
+    empty."""
     one = stage(results_per_segment=2)
     one.turn(entry(1), change(), entry(2))
     one.turn()
@@ -457,7 +460,7 @@ def test_what_a_closed_wal_takes_along(stage: Any) -> None:
 
 
 def test_a_thread_that_never_began() -> None:
-    """Nothing was counted or refused."""
+    """Limits and Retention have their standard values for a thread that never began."""
     assert (Limits().retry_seconds, Retention().keep_days) == (1.0, 7.0)
 
 
@@ -470,7 +473,7 @@ def sealer(one: Stage, **limits: Any) -> Sealer:
 
 
 def test_closed_wals_keep_their_rows_up_to_a_limit(stage: Any) -> None:
-    """Others are read back from disk."""
+    """Closed WALs keep their rows in memory up to a limit, and the others are read back from disk."""
     one = stage(results_per_segment=1)
     for number in range(1, 5):
         one.turn(entry(number))
@@ -485,7 +488,7 @@ def test_closed_wals_keep_their_rows_up_to_a_limit(stage: Any) -> None:
 
 
 def test_space_for_segments_is_waited_for(stage: Any) -> None:
-    """Said once, and once more when it is over; another failure is not waited for."""
+    """The sealer waits for space and reports it at the begin and at the end; another error is raised."""
     one = stage()
     made, tries = sealer(one), list[int]()
 
@@ -508,7 +511,7 @@ def test_space_for_segments_is_waited_for(stage: Any) -> None:
 
 
 def test_a_list_of_segments_follows_the_folder(tmp_path: Path) -> None:
-    """Each that was made since, as long as there is no hole; an empty one begins with the newest."""
+    """A list of segments follows the folder up to the first hole, and an empty one begins with the newest number."""
     path = lambda number: tmp_path / str(number)  # noqa: E731
     for number, size in ((3, 10), (4, 20)):
         path(number).write_bytes(b"x" * size)
@@ -530,7 +533,7 @@ def test_a_list_of_segments_follows_the_folder(tmp_path: Path) -> None:
 
 
 def test_the_intake_counts_what_is_not_delivered_yet() -> None:
-    """Each record with what it costs besides its blob; the writer counts what it has taken."""
+    """The intake counts each record's blob and overhead until it is delivered."""
     intake = Intake()
     assert (intake.backlog_bytes, len(intake), intake.closing, intake.wait(0.0)) == (0, 0, False, False)
     intake.push(queued(1, 100))
@@ -549,7 +552,7 @@ def test_the_intake_counts_what_is_not_delivered_yet() -> None:
 
 
 def test_a_change_comes_back_as_it_is(stage: Any) -> None:
-    """The same object, so that its writer knows it."""
+    """A change comes back as the same object, by which its writer knows it."""
     one, given = stage(), change("ack")
     one.turn(given, entry(1, content=blob("critical")))
     first, second = one.batches[-1].records

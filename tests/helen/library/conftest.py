@@ -1,4 +1,4 @@
-"""Fixtures of a library of checks, without a reactor and without threads."""
+"""Provide fixtures of a library of checks, without a reactor and without threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def world(tmp_path: Path, inbox: Inbox, no_threads: None) -> Iterator[World]:
 
 @pytest.fixture
 def keyless(world: World) -> World:
-    """Public keys alone."""
+    """Return a World that starts again with public keys alone, so that each set is signed elsewhere."""
     world.private = ()
     world.restart()
     return world

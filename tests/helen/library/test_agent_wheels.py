@@ -27,7 +27,7 @@ OURS = "helen_equus-0.2.0-py3-none-any.whl"
 
 
 def test_good_ones() -> None:
-    """Ours, alone or with what it needs."""
+    """A wheel of Equus gives the version, alone or together with the wheels that it needs."""
     assert version_of({OURS: ZIP}) == "0.2.0"
     assert version_of({OURS: ZIP, "attrs-25.1.0-py3-none-any.whl": ZIP}) == "0.2.0"
 
@@ -47,19 +47,20 @@ def test_good_ones() -> None:
     ],
 )
 def test_bad_ones(wheels: dict[str, bytes], why: str) -> None:
-    """Said before anything is signed."""
+    """Wheels that are no Equus are refused with the reason before anything is signed."""
     with pytest.raises(NotAnEquus, match=why):
         version_of(wheels)
 
 
 def padded(size: int) -> bytes:
-    """A wheel of ours with this many bytes: what stands before an archive is no part of it."""
+    """Return a wheel of Equus of `size` bytes, by bytes in front of the archive, which a reader of zip files
+    ignores."""
     return b"#" * (size - len(ZIP)) + ZIP
 
 
 @pytest.mark.parametrize("size", [MAX_FILE, MAX_FILE + 1, 3 * MAX_FILE, MAX_BYTES])
 def test_a_wheel_that_is_longer_than_a_blob(size: int) -> None:
-    """It comes in pieces, whatever requests they are in (J1)."""
+    """An Equus above the limit of a request arrives in pieces, and peek puts the pieces of one caller together (J1)."""
     uploads, whole = Uploads(), {OURS: padded(size)}
     assert version_of(whole) == "0.2.0"
     *before, last = split(whole).items()
@@ -74,7 +75,7 @@ def test_a_wheel_that_is_longer_than_a_blob(size: int) -> None:
 
 
 def test_what_is_kept_for_a_later_request_is_bounded() -> None:
-    """In bytes over all callers, and in time (J1)."""
+    """Pieces of uploads are bounded in bytes over all callers, and expire after UPLOAD_SECONDS (J1)."""
     uploads, piece = Uploads(), b"x" * MAX_FILE
     for number in range(16):
         uploads.add("eva", {f"{OURS}/{number:02d}": piece}, 0.0)
@@ -100,7 +101,8 @@ def product(*left_out: str) -> bytes:
 
 
 def test_a_wheel_of_the_agent_alone() -> None:
-    """It has the agent and what that imports; its RECORD has every file with its hash (J1)."""
+    """The wheel made for agents holds the agent and the packages it imports; its RECORD has every file with its hash
+    (J1)."""
     with zipfile.ZipFile(io.BytesIO(agent_only(product()))) as made:
         names = made.namelist()
         record = made.read("helen_equus-0.2.0.dist-info/RECORD").decode().splitlines()
@@ -124,6 +126,6 @@ def test_a_wheel_of_the_agent_alone() -> None:
     ],
 )
 def test_no_wheel_of_the_product(content: bytes, why: str) -> None:
-    """Said by what it lacks."""
+    """A file that is no wheel of the product is refused by a sentence that says what it lacks."""
     with pytest.raises(NotAnEquus, match=why):
         agent_only(content)

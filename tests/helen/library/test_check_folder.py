@@ -1,4 +1,4 @@
-"""The folder of checks: what is read of it, what is left out, and when somebody is told that it has changed."""
+"""Tests the folder of checks: which files are read, which are left out, and when a change is reported."""
 
 from __future__ import annotations
 
@@ -47,21 +47,22 @@ def make_fifo(path: Path) -> None:
     ],
 )
 def test_what_is_left_out(tmp_path: Path, make: Callable[[Path], None], fault: str) -> None:
-    """With a reason; the others are read, and a FIFO keeps nobody waiting."""
+    """An entry that cannot be read as a check is left out with a reason; the others are read, and a FIFO blocks
+    nothing."""
     (tmp_path / "good.lua").write_text("x")
     make(tmp_path / "bad.lua")
     assert read(tmp_path) == Reading({"good.lua": b"x"}, {"bad.lua": fault})
 
 
 def test_a_name_that_no_check_has(tmp_path: Path) -> None:
-    """It would fit into no manifest."""
+    """A file whose name no manifest can hold is left out as a fault."""
     (tmp_path / "a b.lua").touch()
     assert list(read(tmp_path).faults) == ["a b.lua"]
 
 
 @pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_SET"])
 def test_a_set_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """Files beyond the bound are left out, and named."""
+    """Files beyond a limit of a set are left out, and named."""
     monkeypatch.setattr(check_folder, limit, 2)
     for name in "abc":
         (tmp_path / f"{name}.lua").write_text("x")
@@ -70,20 +71,20 @@ def test_a_set_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit
 
 
 def test_fill(tmp_path: Path) -> None:
-    """The shipped checks, once; a folder that is there is somebody's."""
+    """`fill` writes the shipped checks into a new folder once, and leaves a folder that exists as it is."""
     assert fill(tmp_path / "checks") is True
     assert "load.lua" in read(tmp_path / "checks").files
     assert fill(tmp_path / "checks") is False
 
 
 def test_put(tmp_path: Path) -> None:
-    """Each file whole, in the folders that it needs."""
+    """`put` writes each file, and makes the folders that it needs."""
     put(tmp_path, {"a.lua": b"1", "lib/b.lua": b"2", "tests/a.lua": b"3"})
     assert read(tmp_path).files == {"a.lua": b"1", "lib/b.lua": b"2"}
 
 
 def test_stamps(tmp_path: Path) -> None:
-    """They change with every file that is written, renamed or removed; not with what is no check."""
+    """The stamp of a folder changes with every check that is written, renamed or removed, and with no other file."""
     (tmp_path / "lib").mkdir()
     seen = [stamp(tmp_path)]
     for deed in (
@@ -121,7 +122,7 @@ UNSEEN: list[Callable[[Path], None]] = [
 
 @pytest.mark.parametrize("make", UNSEEN)
 def test_an_entry_that_cannot_be_examined_hides_no_other(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    """Beside links into another folder, as volumes of Kubernetes have them, and files before and after it. (F32)"""
+    """A link that cannot be examined hides the change of no other entry, before or after it in the folder (F32)."""
     folder, data = tmp_path / "checks", tmp_path / "data"
     for place in (folder / "lib", data):
         place.mkdir(parents=True)
@@ -138,7 +139,7 @@ def test_an_entry_that_cannot_be_examined_hides_no_other(tmp_path: Path, make: C
 
 
 class Watched:
-    """A watch without inotify, on a clock of ours; `told` are the moments at which it called."""
+    """Run a FolderWatch without inotify on a test's clock; `told` holds the moments of its calls, in seconds."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock, self.folder = Clock(), folder
@@ -162,7 +163,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_threads: None) -
 
 
 def test_the_poll_alone(watched: Watched) -> None:
-    """Within two seconds of a change, once, and never without one."""
+    """Without inotify a change is reported once, within two seconds, and no call comes without a change."""
     watched.run(3)
     assert watched.told == []
     (watched.folder / "a.lua").touch()
@@ -174,7 +175,7 @@ def test_the_poll_alone(watched: Watched) -> None:
 
 
 def test_a_change_right_after_the_start(watched: Watched) -> None:
-    """A look at the folder before that has not seen it."""
+    """A change right after the start is reported, although the first look at the folder has not seen it."""
     (watched.folder / "a.lua").touch()
     watched.run(3)
     assert len(watched.told) == 1
@@ -182,7 +183,7 @@ def test_a_change_right_after_the_start(watched: Watched) -> None:
 
 
 def test_a_save_of_many_events(watched: Watched) -> None:
-    """One call, QUIET_SECONDS after the last of them."""
+    """Many events of one save lead to one call, QUIET_SECONDS after the last of them."""
     for _ in range(4):
         watched.watch._event(None, None, 0)
         watched.run(0.1)
@@ -192,7 +193,7 @@ def test_a_save_of_many_events(watched: Watched) -> None:
 
 
 def test_a_folder_that_is_never_quiet(watched: Watched) -> None:
-    """Somebody writes all the time: it is looked at all the same."""
+    """A folder in which something is written all the time is reported all the same, after BUSY_SECONDS."""
     for _ in range(30):
         watched.watch._event(None, None, 0)
         watched.run(0.1)

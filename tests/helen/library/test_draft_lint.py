@@ -1,4 +1,4 @@
-"""Drafts are judged one at a time for each caller, with what the folder has beside them; answers are kept."""
+"""Tests that drafts are judged one at a time for each caller, together with the folder, and that answers are kept."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def judge(drafts: DraftLint, told: Told, text: bytes = b"new", caller: str = "an
 
 
 def test_the_folder_is_beside_a_draft(drafts: DraftLint, lint: Lint, told: Told) -> None:
-    """Libraries and recorded tests of the folder are used; other checks have nothing to do with it."""
+    """A draft is judged with the libraries and its recorded test of the folder, and without the other checks."""
     judge(drafts, told)
     assert lint.asked == [{"a.lua": b"new", "lib/x.lua": b"x", "tests/a.lua": b"cases"}]
     lint.answer()
@@ -94,7 +94,7 @@ def test_the_folder_is_beside_a_draft(drafts: DraftLint, lint: Lint, told: Told)
 
 
 def test_a_given_test_takes_the_place_of_that_of_the_folder(drafts: DraftLint, lint: Lint, told: Told) -> None:
-    """An empty one is none at all."""
+    """A test given with a draft replaces that of the folder, and an empty one removes it."""
     judge(drafts, told, tests={"a.lua": b"others"})
     lint.answer()
     judge(drafts, told, tests={"a.lua": b""})
@@ -104,7 +104,7 @@ def test_a_given_test_takes_the_place_of_that_of_the_folder(drafts: DraftLint, l
 
 
 def test_a_library_is_judged_with_all_checks(drafts: DraftLint, lint: Lint, told: Told) -> None:
-    """The answer has the checks that it breaks, and not those that are well."""
+    """A draft of a library is judged with all checks, and the answer holds the checks that it breaks and no others."""
     judge(drafts, told, files={"lib/x.lua": b"warn"})
     assert lint.asked[0].keys() == {"a.lua", "b.lua", "lib/x.lua"}
     lint.answer()
@@ -112,7 +112,7 @@ def test_a_library_is_judged_with_all_checks(drafts: DraftLint, lint: Lint, told
 
 
 def test_what_was_judged_is_not_judged_again(drafts: DraftLint, lint: Lint, told: Told, tmp_path: Path) -> None:
-    """An answer is kept by all that lint was given, a library of the folder too, for all callers."""
+    """An answer is kept for all callers, until the draft or a library of the folder changes."""
     judge(drafts, told)
     lint.answer()
     judge(drafts, told, caller="bert")
@@ -124,7 +124,7 @@ def test_what_was_judged_is_not_judged_again(drafts: DraftLint, lint: Lint, told
 
 
 def test_answers_take_bounded_memory(drafts: DraftLint, lint: Lint, told: Told) -> None:
-    """The oldest one goes, and no lane is left of callers that have gone."""
+    """At most MOST_KEPT answers are kept, and nothing is kept of callers without a draft under way."""
     for number in range(MOST_KEPT + 5):
         judge(drafts, told, b"%d" % number, caller=f"c{number}")
         lint.answer()
@@ -132,7 +132,8 @@ def test_answers_take_bounded_memory(drafts: DraftLint, lint: Lint, told: Told) 
 
 
 def test_a_newer_draft_takes_the_place_of_one_that_waits(drafts: DraftLint, lint: Lint, told: Told) -> None:
-    """The one that runs goes on to its end, and the newest comes next; what is between is told."""
+    """A newer draft of a caller replaces the one that waits, which ends with Superseded; the one that runs goes on
+    to its end."""
     for text in (b"1", b"2", b"3"):
         judge(drafts, told, text)
     assert [asked["a.lua"] for asked in lint.asked] == [b"1"]
@@ -144,7 +145,7 @@ def test_a_newer_draft_takes_the_place_of_one_that_waits(drafts: DraftLint, lint
 
 
 def test_hundreds_of_drafts_that_wait(drafts: DraftLint, lint: Lint, told: Told) -> None:
-    """Each but the first and the newest is told, and the caller's next draft has its turn."""
+    """Hundreds of drafts of one caller end with Superseded, except the first and the newest, which are judged."""
     for number in range(300):
         judge(drafts, told, b"%d" % number)
     lint.answer()
@@ -157,7 +158,7 @@ def test_hundreds_of_drafts_that_wait(drafts: DraftLint, lint: Lint, told: Told)
 def test_two_callers_do_not_wait_for_each_other_and_a_third_does(
     drafts: DraftLint, lint: Lint, told: Told
 ) -> None:  # fmt: skip
-    """Two processes are the most, whatever the number of callers."""
+    """Two callers' drafts are judged at the same time; the draft of a third waits, since two processes are the most."""
     for caller in ("anna", "bert", "cora"):
         judge(drafts, told, caller.encode(), caller)
     assert [asked["a.lua"] for asked in lint.asked] == [b"anna", b"bert"]
@@ -168,7 +169,8 @@ def test_two_callers_do_not_wait_for_each_other_and_a_third_does(
 
 
 def test_a_failure_ends_the_turn(drafts: DraftLint, lint: Lint, told: Told, tmp_path: Path) -> None:
-    """A linter that can't run, an answer that is none, a folder that is gone: the next draft has its turn."""
+    """A linter that fails, an unreadable answer, a refused name or a missing folder ends a turn: the next draft has
+    its own."""
     judge(drafts, told)
     lint.waiting[-1].errback(LintFailed("no process"))
     judge(drafts, told)

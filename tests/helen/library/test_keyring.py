@@ -76,7 +76,8 @@ def following(
 
 
 def test_the_first_start_makes_a_root(tmp_path: Path, clock: Clock) -> None:
-    """It is made of the key beside Helen; only Helen can read the two keys; the next start finds it all again."""
+    """The first start makes a root of the key beside Helen and two keys that only Helen can read; the next start
+    reads them."""
     ring = keyring.load(tmp_path, None, clock)
     [own] = ring.private
     assert (ring.root.version, list(ring.root.keys), ring.root.threshold) == (1, [key_id(own.public_key())], 1)
@@ -88,7 +89,7 @@ def test_the_first_start_makes_a_root(tmp_path: Path, clock: Clock) -> None:
 
 
 def test_what_agents_are_given(tmp_path: Path, clock: Clock) -> None:
-    """The manifest, a word that it is fresh, made anew each hour, and the root."""
+    """Agents are given the manifest, a statement that it is fresh, made anew each hour, and the newer roots."""
     ring = keyring.load(tmp_path, None, clock)
     one = published(1, *ring.private)
     blob = ring.add_statements(one)
@@ -110,7 +111,8 @@ def test_what_agents_are_given(tmp_path: Path, clock: Clock) -> None:
 @pytest.mark.parametrize("back", [5.0, 7_200.0, 80_000.0, 90_000.0, 40 * 86_400.0])
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_clock_that_was_ahead_freezes_no_agent(tmp_path: Path, clock: Clock, back: float, restarts: bool) -> None:
-    """An agent takes no statement that is older than the one that it has seen, and none of more than tomorrow (F3)."""
+    """Statements stay usable by agents after a clock that was ahead is set back. An agent takes no statement that is
+    older than the one that it has seen, and none of more than tomorrow (F3)."""
     ring = keyring.load(tmp_path, None, clock)
     right, newest = clock.now, 0.0
     clock.now += back
@@ -130,7 +132,7 @@ def test_a_clock_that_was_ahead_freezes_no_agent(tmp_path: Path, clock: Clock, b
 
 
 def test_helens_own_key_is_renewed(tmp_path: Path, clock: Clock) -> None:
-    """The old one is forgotten; agents hear of the new root with the first set that its key has signed."""
+    """A renewal replaces Helen's own key; agents get the new root with the first set that the new key has signed."""
     ring = keyring.load(tmp_path, None, clock)
     [old] = ring.private
     before = published(1, old)
@@ -159,7 +161,7 @@ def cut_off() -> None:
 
 @pytest.mark.parametrize("stop", ["before the root", "before the name"])
 def test_a_crash_during_a_renewal(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
-    """Either nothing has happened, or all of it has at the next start."""
+    """A crash during a renewal leaves either the old root or, at the next start, the new one with its key."""
     ring = keyring.load(tmp_path, None, clock)
     if stop == "before the root":
         monkeypatch.setattr(keyring, "write_roots", lambda *_: no_space())
@@ -180,7 +182,8 @@ def test_a_crash_during_a_renewal(tmp_path: Path, clock: Clock, monkeypatch: pyt
 
 
 def test_from_helens_key_to_two_elsewhere(tmp_path: Path, clock: Clock) -> None:
-    """Helen adds the signature of the key that it gives up, and signs nothing from then on."""
+    """A root of two other keys takes the place of Helen's own, whose signature it has; Helen can sign nothing
+    afterwards."""
     ring = keyring.load(tmp_path, None, clock)
     done(ring.follow(following(ring, [ANNA, BERT], [ANNA, BERT], 2)))
     assert (ring.root.version, ring.root.threshold, ring.private) == (2, 2, ())
@@ -193,7 +196,7 @@ def test_from_helens_key_to_two_elsewhere(tmp_path: Path, clock: Clock) -> None:
 
 
 def test_keys_that_were_elsewhere_from_the_start(tmp_path: Path, clock: Clock) -> None:
-    """No root until the first one is signed; --signing-keys counts until then."""
+    """Without a root the keys of --signing-keys count, until the first root is signed by them."""
     path = public(tmp_path, ANNA)
     ring = keyring.load(tmp_path / "state", path, clock)
     assert (ring.root, ring.private, ring.chain) == (Root({key_id(ANNA.public_key()): ANNA.public_key()}), (), ())
@@ -215,7 +218,7 @@ def test_keys_that_were_elsewhere_from_the_start(tmp_path: Path, clock: Clock) -
 def test_a_root_that_is_refused(
     tmp_path: Path, clock: Clock, keys: list[Ed25519PrivateKey], signers: list[Ed25519PrivateKey], why: str
 ) -> None:
-    """And nothing changes."""
+    """A root that the known keys have not signed, or that cannot be used, is refused, and nothing changes."""
     ring = keyring.load(tmp_path / "state", public(tmp_path, ANNA), clock)
     with pytest.raises((PushRefused, ValueError), match=why):
         done(ring.follow(following(ring, keys, signers)))
@@ -223,7 +226,7 @@ def test_a_root_that_is_refused(
 
 
 def test_a_root_with_another_online_key(tmp_path: Path, clock: Clock) -> None:
-    """Agents would call each set of this Helen's frozen."""
+    """A root that names another online key is refused, since agents would call each set of this Helen frozen."""
     ring = keyring.load(tmp_path / "state", public(tmp_path, ANNA), clock)
     for online in (MALLORY.public_key(), None):
         envelope = roots.sign(roots.build(1, [ANNA.public_key()], 1, online), [ANNA])
@@ -233,14 +236,14 @@ def test_a_root_with_another_online_key(tmp_path: Path, clock: Clock) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'["x"]', b"[1]"])
 def test_roots_that_cannot_be_read(tmp_path: Path, clock: Clock, text: bytes) -> None:
-    """Helen refuses to start: making them anew would shut every agent out."""
+    """Helen refuses to start with a roots.json that cannot be read: new roots would shut every agent out."""
     (tmp_path / "roots.json").write_bytes(text)
     with pytest.raises(StateError, match=r"roots\.json can't be used: .*backup"):
         keyring.load(tmp_path, None, clock)
 
 
 def test_the_file_of_public_keys_is_read_again(tmp_path: Path, clock: Clock) -> None:
-    """Bare keys change with it; where there is a root that says who signs. A bad file changes nothing."""
+    """A changed file of public keys counts as long as there is no root. A bad file changes nothing."""
     path = public(tmp_path, ANNA)
     ring = keyring.load(tmp_path, path, clock)
     assert done(ring.reread(path)) is False

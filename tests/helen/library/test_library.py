@@ -1,4 +1,5 @@
-"""The library of checks: from a real folder by way of a lint of our own and a real store to what agents are offered."""
+"""Tests the library of checks, from a real folder and a real store, with a played lint, to the sets that agents are
+offered."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from helen.storage.database import StoreFailed
 
 
 def test_the_first_set(world: World) -> None:
-    """The files of the folder are version 1, signed by our key, with the tables of its checks."""
+    """The first set is version 1, has the files of the folder and the tables of its checks, and is signed by Helen's
+    key."""
     world.write(cpu="every=10", lib_x="x").look()
     assert world.offered() == (1, {"cpu": "every=10", "lib/x": "x"})
     assert world.library.tables == {"cpu": CheckTable("cpu", 10.0)}
@@ -28,7 +30,8 @@ def test_the_first_set(world: World) -> None:
 
 
 def test_a_change_and_no_change(world: World) -> None:
-    """The next version is two further on, since N+1 undoes N; what did not change is neither judged nor published."""
+    """A change is published two versions further on, since N+1 undoes N; unchanged files are neither judged nor
+    published again."""
     world.write(cpu="a", disk="b").look().look()
     world.write(cpu="c").look().look()
     (world.folder / "disk.lua").unlink()
@@ -38,7 +41,8 @@ def test_a_change_and_no_change(world: World) -> None:
 
 
 def test_a_broken_file_keeps_its_last_good_version(world: World) -> None:
-    """It fails alone, and is mended alone."""
+    """A check that lint refuses keeps its last good version, while other changes are published; mended, it is
+    published too."""
     world.write(cpu="a", disk="b").look()
     world.write(cpu="bad", disk="c", new="bad").look()
     assert world.offered() == (3, {"cpu": "a", "disk": "c"})
@@ -50,7 +54,7 @@ def test_a_broken_file_keeps_its_last_good_version(world: World) -> None:
 
 
 def test_a_broken_file_and_then_another_change(world: World) -> None:
-    """The words about the broken one are still known; it used to be forgotten, and every look failed."""
+    """The problem of a broken check stays known after another check changes, and lint is not asked about it again."""
     world.write(cpu="a", broken="bad").look()
     for text in ("b", "c"):
         world.write(cpu=text).look()
@@ -60,7 +64,7 @@ def test_a_broken_file_and_then_another_change(world: World) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_not_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that fails takes no check away from agents."""
+    """A check whose file cannot be read stays published, so that a failing disk takes no check away from agents."""
     world.write(cpu="a", disk="b").look()
     real = check_folder.read(world.folder)
     del real.files["cpu.lua"]
@@ -72,7 +76,7 @@ def test_a_file_that_cannot_be_read_is_not_gone(world: World, monkeypatch: pytes
 
 @pytest.mark.parametrize("gone", ["emptied", "removed"])
 def test_an_empty_folder_takes_nothing_away(world: World, gone: str) -> None:
-    """Something is not mounted, most likely."""
+    """An empty or missing folder publishes nothing and is a problem, since most likely it is not mounted."""
     world.write(cpu="a").look()
     (world.folder / "cpu.lua").unlink()
     if gone == "removed":
@@ -85,7 +89,8 @@ def test_an_empty_folder_takes_nothing_away(world: World, gone: str) -> None:
 
 
 def test_a_library_that_changes_has_all_checks_judged_anew(world: World) -> None:
-    """When it comes, changes for the worse, or goes, whoever needs it has a problem and stays old."""
+    """A change of a library has all checks judged anew; a check that it breaks has a problem and keeps its old
+    version."""
     world.write(cpu="needs x", disk="b").look()
     assert world.offered() == (1, {"disk": "b"})
     world.write(lib_x="good").look()
@@ -101,7 +106,7 @@ def test_a_library_that_changes_has_all_checks_judged_anew(world: World) -> None
 
 
 def test_a_linter_that_cannot_run(world: World) -> None:
-    """It is told once, tried again ever more rarely, and at once for another set."""
+    """A linter that cannot run is one problem, is asked again after growing pauses, and at once for another set."""
     world.write(cpu="a")
     world.lint.failure = "there is no equus"
     for _ in range(100):
@@ -119,7 +124,8 @@ def test_a_linter_that_cannot_run(world: World) -> None:
 
 
 def test_a_store_that_does_not_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No agent hears of a set that a restart would not know; it is published once the disk takes it."""
+    """A set that the store cannot write is not offered, since a restart would not know it; it is published once the
+    store can."""
     world.write(cpu="a").look()
     works = world.store.call
     monkeypatch.setattr(world.store, "call", lambda *args: fail(StoreFailed("disk full")))
@@ -132,7 +138,7 @@ def test_a_store_that_does_not_write(world: World, monkeypatch: pytest.MonkeyPat
 
 
 def test_looks_do_not_pile_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often somebody wants one while the disk is slow, one more follows the one that is under way."""
+    """Fifty looks during a slow one are answered by a single look that follows it."""
     slow: list[Deferred[Any]] = []
     monkeypatch.setattr("helen.library.set_builder.deferToThread", lambda *args: slow.append(Deferred()) or slow[-1])
     looks = [world.library.look() for _ in range(50)]
@@ -147,7 +153,7 @@ def test_looks_do_not_pile_up(world: World, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_restart_offers_what_was_offered(world: World) -> None:
-    """At once, before anybody has looked at the folder, and without asking the linter again."""
+    """A restarted library offers the same set at once, before any look at the folder, and without asking lint again."""
     world.write(cpu="a", broken="bad").look()
     world.write(cpu="b").look()
     asked = len(world.lint.asked)
@@ -160,7 +166,7 @@ def test_a_restart_offers_what_was_offered(world: World) -> None:
 
 
 def test_a_state_of_a_helen_who_knew_no_rings(world: World) -> None:
-    """Its record of a rollout holds nothing that counts now: the set is offered, and pushes go on."""
+    """A rollout recorded by a Helen without rings does not count: the set is offered, and changes are published."""
     world.write(cpu="a").look()
     old = '{"members": [], "why": ""}'
     world.inbox.wait(world.store.call(lambda db: db.execute("UPDATE rollouts SET detail = ?", (old,)) and None))
@@ -171,7 +177,7 @@ def test_a_state_of_a_helen_who_knew_no_rings(world: World) -> None:
 
 
 def test_a_renewal_half_way(world: World) -> None:
-    """The same files under a new signature, with the folder unchanged; the way back still leads to the set before."""
+    """Half-way through its life a set is signed anew with the same files, and an undo still leads to the set before."""
     world.write(cpu="a").look()
     world.write(cpu="b").look()
     world.now += LIFE_SECONDS / 2 - 1
@@ -185,7 +191,7 @@ def test_a_renewal_half_way(world: World) -> None:
 
 
 def test_memory_of_contents_is_bounded(world: World) -> None:
-    """The files of the last few sets, however many there were."""
+    """The library keeps the contents of the last few sets in memory, however many there were."""
     for n in range(12):
         world.write(cpu=f"v{n}").look()
     assert len(world.library.releases.files._contents) <= 5

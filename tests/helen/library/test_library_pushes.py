@@ -1,4 +1,4 @@
-"""Pushes to the library of checks, and undoing: what is published, and what is refused before anything is written."""
+"""Tests pushes to the library of checks, and undoing: the sets published, and refusals before anything is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from helen.library.releases import LIFE_SECONDS
 
 
 def test_undo(world: World) -> None:
-    """N+1 has the files of before; the folder as it is doesn't come back by itself, not even after a restart."""
+    """An undo publishes the files of before as N+1; the folder's unchanged files do not come back, not even after a
+    restart."""
     world.write(cpu="a").look()
     world.write(cpu="b").look()
     assert (world.undo(), world.offered()) == (4, (4, {"cpu": "a"}))
@@ -34,7 +35,7 @@ def test_undo(world: World) -> None:
 
 
 def test_undo_and_push_it_again(world: World) -> None:
-    """Somebody wants just that: then it is no accident."""
+    """The same push after its undo is published again, since somebody asks for it."""
     world.write(cpu="a").look()
     world.push(cpu="b")
     world.undo()
@@ -43,7 +44,7 @@ def test_undo_and_push_it_again(world: World) -> None:
 
 
 def test_nothing_to_undo(world: World) -> None:
-    """Not before anything was published, not the first set, not twice."""
+    """An undo is refused before anything was published, after the first set alone, and right after another undo."""
     for _ in range(2):
         with pytest.raises(PushRefused, match="there is nothing to undo"):
             world.undo()
@@ -56,7 +57,7 @@ def test_nothing_to_undo(world: World) -> None:
 
 
 def test_an_undo_that_has_expired(world: World) -> None:
-    """Agents would refuse it."""
+    """An undo is refused once its signed set has expired, since agents would refuse it."""
     world.private = ()
     world.restart()
     sign(world.write(cpu="a").look())
@@ -70,7 +71,7 @@ def test_an_undo_that_has_expired(world: World) -> None:
 
 
 def test_a_push(world: World) -> None:
-    """Into the folder, tests beside it, and to all agents."""
+    """A push writes the check and its test into the folder, gives its verdict, and publishes it to all agents."""
     world.write(cpu="a").look()
     verdicts = world.push(tests={"cpu.lua": b"return {}"}, cpu="every=5")
     assert verdicts == {"cpu.lua": Verdict(CheckTable("cpu", 5.0))}
@@ -80,7 +81,7 @@ def test_a_push(world: World) -> None:
 
 
 def test_a_dry_run(world: World) -> None:
-    """Judged, and nothing changes."""
+    """A dry run of a push gives the verdict and changes neither the folder nor the set."""
     world.write(cpu="a").look()
     assert world.push(dry=True, cpu="b") == {"cpu.lua": Verdict(CheckTable("cpu", 60.0))}
     assert (world.offered(), (world.folder / "cpu.lua").read_text()) == ((1, {"cpu": "a"}), "a")
@@ -88,7 +89,7 @@ def test_a_dry_run(world: World) -> None:
 
 @pytest.mark.parametrize("dry", [True, False])
 def test_a_push_that_is_refused(world: World, dry: bool) -> None:
-    """File and line; nothing changes."""
+    """A push that lint refuses says file and line, and writes none of its files, dry run or not."""
     world.write(cpu="a").look()
     with pytest.raises(PushRefused, match=r"^cpu.lua:3: it is bad$"):
         world.push(dry=dry, cpu="bad", disk="fine")
@@ -101,13 +102,14 @@ def test_a_push_that_is_refused(world: World, dry: bool) -> None:
      ({}, {"/etc/x": b""}), ({"x.lua": b"x" * (manifest.MAX_FILE + 1)}, {})],
 )  # fmt: skip
 def test_names_that_are_no_files_of_checks(world: World, files: dict[str, bytes], tests: dict[str, bytes]) -> None:
-    """They would become paths, those of tests as well."""
+    """A push refuses names and sizes that no file of a check can have, those of tests as well: names become paths."""
     with pytest.raises(PushRefused, match=r"a check's file is called NAME\.lua and has at most 1048576 bytes"):
         world.inbox.wait(world.library.push(files, tests, "operator", None, False))
 
 
 def test_a_library_that_breaks_checks_is_refused(world: World) -> None:
-    """A push is judged with all that needs it."""
+    """A push of a library that breaks a check is refused with both problems, since it is judged with all that needs
+    it."""
     world.write(cpu="needs x", lib_x="good").look()
     with pytest.raises(PushRefused, match=r"lib/x.lua:3: it is bad\ncpu.lua:3: it is bad"):
         world.push(lib_x="bad")
@@ -116,7 +118,7 @@ def test_a_library_that_breaks_checks_is_refused(world: World) -> None:
 
 
 def test_a_folder_that_cannot_be_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a push would be published by the next look: what was written is put back."""
+    """A push that cannot write all its files puts the written ones back: the next look would publish half of it."""
     world.write(a="old").look()
     real: Callable[..., None] = check_folder.write_durably
 

@@ -1,4 +1,4 @@
-"""A state that came from a backup: nothing is published before somebody says yes."""
+"""Tests that a library restored from a backup publishes nothing before somebody confirms it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def held(world: World) -> None:
 
 
 def test_a_restored_helen_publishes_nothing_before_a_yes(world: World) -> None:
-    """No change of the folder, no push, no undo, no renewal; a dry run shows what would be (J3)."""
+    """A restored library refuses every change, push, undo and renewal until it is confirmed; a dry run still answers
+    (J3)."""
     world.write(a="one").look()
     world.write(a="two").look()
     held(world)
@@ -47,7 +48,8 @@ def test_a_restored_helen_publishes_nothing_before_a_yes(world: World) -> None:
 
 @pytest.mark.parametrize(("elsewhere", "version"), [(0, 1), (1, 1), (2, 3), (17, 18)])
 def test_a_yes_goes_above_what_agents_hold(world: World, elsewhere: int, version: int) -> None:
-    """An agent refuses a set that is older than its own: the same files are signed anew above it, once (J3)."""
+    """A confirmation signs the same files anew, once, above the version that agents hold, since they refuse older
+    sets (J3)."""
     world.write(a="one").look()
     held(world)
     world.inbox.wait(world.library.confirm(elsewhere, lambda: None))
@@ -59,7 +61,7 @@ def test_a_yes_goes_above_what_agents_hold(world: World, elsewhere: int, version
 
 
 def test_a_restored_ring_stays_open(world: World) -> None:
-    """Its verdict would reach agents that are long past it (J3)."""
+    """A ring restored from a backup gets no verdict, since that would reach agents that are long past it (J3)."""
     world.write(a="one").look()
     world.push(Plan(read_rings("10%,100%")), a="two")
     held(world)

@@ -1,4 +1,4 @@
-"""Rollouts of the library of checks, ring by ring; restarts in between."""
+"""Tests rollouts of the library of checks, ring by ring, with restarts in between."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helen.storage.database import StoreFailed
 
 
 def ring_of(world: World) -> list[str]:
-    """cpu="a" everywhere, cpu="b" on 2 % of the fleet."""
+    """Publish cpu="a" to all, push cpu="b" to a ring of 2 % of the fleet, and return the ids of its members."""
     world.write(cpu="a").look()
     world.push(RINGED, cpu="b")
     assert len(world.members) == 2
@@ -27,7 +27,8 @@ def ring_of(world: World) -> list[str]:
 
 
 def test_a_ring_runs_it_first(world: World) -> None:
-    """Its members and nobody else; then everybody, who are watched as well; then it is what all run, also later."""
+    """A ring's members get the set first, then all agents, which are watched as well; it stays published after a
+    restart."""
     members = ring_of(world)
     assert (world.offered(members[0]), world.offered("other")) == ((3, {"cpu": "b"}), (1, {"cpu": "a"}))
     world.confirm()
@@ -46,7 +47,8 @@ def test_a_ring_runs_it_first(world: World) -> None:
 
 
 def test_a_ring_that_fails_goes_back(world: World) -> None:
-    """Everybody gets N+1, which its members take as well; the folder's set is not published again."""
+    """A ring that fails is undone: all agents, members too, get N+1, and a look does not publish the folder's set
+    again."""
     members = ring_of(world)
     world.confirm(**{"cpu.lua": "no such capability"})
     world.tick(0.5, *members)
@@ -63,7 +65,7 @@ def test_a_ring_that_fails_goes_back(world: World) -> None:
 
 
 def test_what_is_in_the_audit(world: World) -> None:
-    """The audit has who pushed, what passed, what was taken back and why."""
+    """The audit says who pushed each set, which ring passed, and who undid it and why."""
     members = ring_of(world)
     world.confirm()
     world.tick(HOLD_SECONDS, *members)
@@ -79,7 +81,7 @@ def test_what_is_in_the_audit(world: World) -> None:
 
 
 def test_undo_in_the_middle(world: World) -> None:
-    """By hand; the rollout is over."""
+    """An undo by an operator during a rollout ends it, and is not recorded as done by the gate."""
     members = ring_of(world)
     assert world.undo() == 4
     assert (world.offered(members[0]), world.ring) == ((4, {"cpu": "a"}), None)
@@ -89,7 +91,7 @@ def test_undo_in_the_middle(world: World) -> None:
 
 @pytest.mark.parametrize("ring", [1, 2])
 def test_a_restart_in_the_middle(world: World, ring: int) -> None:
-    """The same ring with the same members is open, and the way back is there."""
+    """A restart keeps the open ring with its members, and an undo still leads all agents back."""
     members = ring_of(world)
     if ring == 2:
         world.confirm()
@@ -106,7 +108,7 @@ def test_a_restart_in_the_middle(world: World, ring: int) -> None:
 
 
 def test_a_rollout_goes_on_after_a_restart(world: World) -> None:
-    """Members say anew what they have loaded; patience begins anew."""
+    """A rollout goes on after a restart: its patience begins anew, and members report again to its end."""
     ring_of(world)
     world.steady += PATIENCE_SECONDS
     world.restart()
@@ -117,7 +119,8 @@ def test_a_rollout_goes_on_after_a_restart(world: World) -> None:
 
 
 def test_the_folder_waits_for_the_end(world: World) -> None:
-    """A save would else break out of the ring; afterwards it goes out, and what was taken back does not with it."""
+    """Changes of the folder wait until a rollout is over; then they are published without the files that were
+    undone."""
     members = ring_of(world)
     world.write(disk="new").look().look()
     assert (world.offered(members[0]), world.offered("other")) == ((3, {"cpu": "b"}), (1, {"cpu": "a"}))
@@ -128,7 +131,7 @@ def test_the_folder_waits_for_the_end(world: World) -> None:
 
 
 def test_a_second_push_is_refused(world: World) -> None:
-    """The sentence names the first one and what to do; --replace does it."""
+    """A second push during a rollout is refused by a sentence that names the first one and --replace, which does it."""
     members = ring_of(world)
     with pytest.raises(PushRefused, match=r"version 3 is on its way, ring 1 of 2 \(2%\): wait for it .* --replace"):
         world.push(RINGED, disk="x")
@@ -144,7 +147,7 @@ def test_a_second_push_is_refused(world: World) -> None:
 
 
 def test_pause(world: World) -> None:
-    """It stays in its ring, over a restart, too; and only what is under way can be paused, once."""
+    """A paused rollout stays in its ring, also over a restart; a pause or resume that fits nothing is refused."""
     with pytest.raises(PushRefused, match="no rollout is under way"):
         world.inbox.wait(world.library.pause("eva", True))
     members = ring_of(world)
@@ -163,7 +166,7 @@ def test_pause(world: World) -> None:
 
 
 def test_a_verdict_that_cannot_be_written_down(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is promoted that a restart would take back; it is tried again."""
+    """A ring's verdict that the store cannot write promotes nothing, and is tried again."""
     members = ring_of(world)
     world.confirm()
     works = world.store.call
@@ -178,7 +181,7 @@ def test_a_verdict_that_cannot_be_written_down(world: World, monkeypatch: pytest
 
 
 def test_rings_for_the_folder(world: World) -> None:
-    """With --rings; a fleet of nobody has none."""
+    """With a plan for the folder its changes go to a ring first, and to all at once if there are no agents."""
     world.library.folder_plan = RINGED
     world.write(cpu="a").look()
     world.write(cpu="b").look()
@@ -190,7 +193,7 @@ def test_rings_for_the_folder(world: World) -> None:
 
 
 def test_the_fleet_is_asked_for_in_a_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """10,000 candidates take 50 ms to make: no push, and no ring, has the reactor wait for that."""
+    """Pushes and rings ask for the fleet in a thread, since 10,000 candidates take 50 ms to make."""
     asked, threads = list[bool](), list[Any]()
 
     def fleet() -> list[Candidate]:
@@ -215,7 +218,7 @@ def test_the_fleet_is_asked_for_in_a_thread(world: World, monkeypatch: pytest.Mo
 
 
 def test_a_label_that_nobody_has(world: World) -> None:
-    """A slip: the ring after it would be the first one. Nothing is written."""
+    """A push to a ring by a label that no agent has is refused, and nothing is written."""
     world.write(cpu="a").look()
     with pytest.raises(PushRefused, match="no agent of version 2 has the label role=canary"):
         world.push(Plan(read_rings("role=canary,100%")), cpu="b")
@@ -223,7 +226,8 @@ def test_a_label_that_nobody_has(world: World) -> None:
 
 
 def test_nobody_is_there_to_try_it(world: World) -> None:
-    """All would get it untried when they come back: a push is refused, the folder waits for somebody."""
+    """Without an agent that is connected a push by rings is refused, and the folder waits: all would get the set
+    untried."""
     world.library.folder_plan = RINGED
     world.write(cpu="a").look()
     is_here = [False]
@@ -241,7 +245,7 @@ def test_nobody_is_there_to_try_it(world: World) -> None:
 
 
 def test_who_would_be_in_it(world: World) -> None:
-    """A preview names those whom the push then takes."""
+    """A preview of a rollout names the members that the push then takes."""
     world.write(cpu="a").look()
     preview = world.inbox.wait(Deferred.fromCoroutine(world.library.releases.preview(RINGED)))
     world.push(RINGED, cpu="b")

@@ -12,7 +12,7 @@ from helen.library.releases import LIFE_SECONDS
 
 
 def test_staged_until_somebody_signs(keyless: World) -> None:
-    """Nothing is offered before; afterwards it is as if signed here."""
+    """A set waits as staged, and is offered only once it is signed; an undo then has its signed set, too."""
     keyless.write(cpu="a").look().look()
     assert (keyless.offered(), keyless.library.staged.version) == (None, 1)
     assert sign(keyless) == 1
@@ -26,7 +26,7 @@ def test_staged_until_somebody_signs(keyless: World) -> None:
 
 
 def test_an_equus_that_is_signed_elsewhere(keyless: World) -> None:
-    """Staged with the set; nothing of it is offered before."""
+    """A new Equus is staged with the set, and offered only once that is signed."""
     sign(keyless.write(cpu="a").look())
     keyless.inbox.wait(keyless.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator"))
     assert keyless.library.published.document.agent is None
@@ -36,14 +36,14 @@ def test_an_equus_that_is_signed_elsewhere(keyless: World) -> None:
 
 
 def test_signed_by_a_stranger(keyless: World) -> None:
-    """Only the keys of --signing-keys count."""
+    """A signature by a key that is not in --signing-keys is refused."""
     keyless.write(cpu="a").look()
     with pytest.raises(PushRefused, match="`helen keys` lists the keys that are known here"):
         sign(keyless, Ed25519PrivateKey.generate())
 
 
 def test_signed_too_late(keyless: World) -> None:
-    """The folder has changed since."""
+    """Signatures of a staged set are refused once the folder has changed."""
     keyless.write(cpu="a").look()
     staged = keyless.library.staged
     keyless.write(cpu="b").look()
@@ -53,7 +53,7 @@ def test_signed_too_late(keyless: World) -> None:
 
 
 def test_the_folder_goes_back_to_what_is_published(keyless: World) -> None:
-    """Nothing waits for a signature any more."""
+    """Nothing stays staged once the folder is again as published, and a signature is refused."""
     sign(keyless.write(cpu="a").look())
     keyless.write(cpu="b").look()
     keyless.write(cpu="a").look()
@@ -63,7 +63,7 @@ def test_the_folder_goes_back_to_what_is_published(keyless: World) -> None:
 
 
 def test_a_renewal_is_staged_once(keyless: World) -> None:
-    """The same set waits for a new signature; not a new one every second."""
+    """A renewal stages the same set once, and further looks keep that one."""
     sign(keyless.write(cpu="a").look())
     keyless.now += LIFE_SECONDS / 2
     staged = keyless.look().library.staged

@@ -16,7 +16,8 @@ from helen.library.releases import LIFE_SECONDS
 
 
 def test_what_was_taken_back_does_not_come_back(world: World) -> None:
-    """Neither with another file's change nor with a push of another file, a restart or not; `checks` can say why."""
+    """Files that were undone stay away after another file's change, another push and a restart; `checks` can say
+    why."""
     world.write(cpu="a", disk="a").look()
     world.push(cpu="b", extra="new")
     (world.folder / "disk.lua").unlink()
@@ -32,7 +33,8 @@ def test_what_was_taken_back_does_not_come_back(world: World) -> None:
 
 
 def test_files_that_were_taken_back_together_come_back_together(world: World) -> None:
-    """Once one of them changes; nobody knows which of them was at fault."""
+    """Files that were undone together are published together once one of them changes: nobody knows which was at
+    fault."""
     world.write(cpu="a", disk="a").look()
     world.push(cpu="b", disk="b", extra="new")
     world.undo()
@@ -44,7 +46,7 @@ def test_files_that_were_taken_back_together_come_back_together(world: World) ->
 
 
 def test_somebody_asks_for_what_was_taken_back(world: World) -> None:
-    """By its name; taken back again it stays back again, and once."""
+    """A push of a file that was undone publishes it again, and the record keeps one refusal after a second undo."""
     world.write(cpu="a", disk="a").look()
     for version in (3, 5):
         world.push(cpu="b")
@@ -56,7 +58,8 @@ def test_somebody_asks_for_what_was_taken_back(world: World) -> None:
 
 
 def test_what_was_taken_back_and_is_mended_by_itself(world: World) -> None:
-    """The folder is as before: nothing is refused any more, and the same content later is new."""
+    """Once the folder is as before the undone push, nothing is refused any more, and the same content later is
+    published."""
     world.write(cpu="a").look()
     world.write(cpu="b").look()
     world.undo()
@@ -67,9 +70,7 @@ def test_what_was_taken_back_and_is_mended_by_itself(world: World) -> None:
 
 
 def test_a_renewal_after_going_back(world: World) -> None:
-    """The version that was gone back to is signed anew in time; the undone one stays undone, also after that and a
-    restart.
-    """
+    """The set that an undo published is renewed in time, and the undone one stays away after that and a restart."""
     world.write(cpu="a").look()
     world.write(cpu="b").look()
     assert (world.undo(), world.offered()) == (4, (4, {"cpu": "a"}))
@@ -82,7 +83,7 @@ def test_a_renewal_after_going_back(world: World) -> None:
 
 
 def test_other_keys(world: World) -> None:
-    """The set is signed anew, once, and from then on by them; what is not signed by enough of them is not taken."""
+    """A change of keys has the set signed anew once; a staged set needs enough signatures of the new keys."""
     world.write(cpu="a").look()
     other = Ed25519PrivateKey.generate()
     keys = {key_id(other.public_key()): other.public_key()}
@@ -101,7 +102,8 @@ def test_other_keys(world: World) -> None:
 
 
 def test_an_equus_goes_out_with_the_set(world: World) -> None:
-    """Named beside the checks, served by its hash, kept through later pushes and restarts; undone like all else."""
+    """A new Equus is named in the set beside the checks, served by its hash, and kept until an undo. Named beside
+    the checks, served by its hash, kept through later pushes and restarts; undone like all else."""
     world.write(cpu="a").look()
     world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator"))
     entry = manifest.entry(b"wheel")
@@ -118,7 +120,7 @@ def test_an_equus_goes_out_with_the_set(world: World) -> None:
 
 
 def test_an_equus_of_the_first_ring(world: World) -> None:
-    """A few agents hear of it before all others."""
+    """A new Equus pushed by rings is offered to the first ring's members, and not to others."""
     world.write(cpu="a").look()
     world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator", RINGED))
     member = world.members[0]

@@ -1,4 +1,5 @@
-"""`equus lint` as a process: what it prints, what it doesn't, how long it may take. No process here is real."""
+"""Tests how Helen runs `equus lint`: answers that it reads, faults, and limits of time and size, with played
+processes."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def end(reactor: Reactor, status: int = 0, out: bytes = b"", err: bytes = b"") -
 
 
 def test_what_is_judged(reactor: Reactor, linter: Linter, inbox: Inbox, tmp_path: Path) -> None:
-    """Exactly the files that were given, in a folder that is gone afterwards; tests are run if there are any."""
+    """Lint gets exactly the given files, in a folder that is removed afterwards, and runs tests only if there are
+    any."""
     asked = linter(FILES)
     (_, words, found) = reactor.started[0]
     assert words[:-1] == ["python-of-ours", "-m", "equus.main", "lint", "--output", "json"]
@@ -88,7 +90,7 @@ def test_what_is_judged(reactor: Reactor, linter: Linter, inbox: Inbox, tmp_path
 
 
 def test_status_1_says_that_there_are_problems(reactor: Reactor, linter: Linter, inbox: Inbox) -> None:
-    """They are in what it printed."""
+    """An exit status of 1 with an answer is a verdict, since problems were found."""
     asked = linter({"cpu.lua": b""})
     bad = {"files": {"cpu.lua": {"table": None, "problems": [{"line": 1, "severity": "error", "text": "no"}]}}}
     end(reactor, 1, json.dumps(bad).encode())
@@ -110,7 +112,7 @@ def test_status_1_says_that_there_are_problems(reactor: Reactor, linter: Linter,
 def test_nothing_is_known_of_the_files(
     reactor: Reactor, linter: Linter, inbox: Inbox, status: int, out: bytes, err: bytes, sentence: str
 ) -> None:
-    """LintFailed, with its last words."""
+    """Lint without a usable answer raises LintFailed with its last words."""
     asked = linter({"cpu.lua": b""})
     end(reactor, status, out, err)
     with pytest.raises(LintFailed, match=sentence):
@@ -118,7 +120,7 @@ def test_nothing_is_known_of_the_files(
 
 
 def test_it_takes_too_long(reactor: Reactor, linter: Linter, inbox: Inbox) -> None:
-    """It is killed; that it had ended by itself a moment before hurts nobody."""
+    """Lint is killed after LINT_SECONDS; a second kill of a process that ended does no harm."""
     asked = linter({"cpu.lua": b""})
     reactor.advance(LINT_SECONDS - 0.1)
     assert reactor.signals == []
@@ -132,7 +134,8 @@ def test_it_takes_too_long(reactor: Reactor, linter: Linter, inbox: Inbox) -> No
 
 @pytest.mark.parametrize(("size", "signals"), [(MAX_ANSWER, []), (MAX_ANSWER + 1, ["KILL"])])
 def test_it_prints_too_much(reactor: Reactor, linter: Linter, size: int, signals: list[str]) -> None:
-    """And what it says when it fails is cut."""
+    """Lint is killed once it has printed more than MAX_ANSWER bytes, and its words on standard error are cut at
+    4,096."""
     linter({"cpu.lua": b""})
     process = reactor.started[-1][0]
     process.outReceived(b"x" * size)
@@ -141,7 +144,7 @@ def test_it_prints_too_much(reactor: Reactor, linter: Linter, size: int, signals
 
 
 def test_it_cannot_be_started(reactor: Reactor, linter: Linter, inbox: Inbox, tmp_path: Path) -> None:
-    """No process left for us, or no room for the files: a sentence, and nothing stays behind."""
+    """A process that cannot be started, or files that cannot be written, raise LintFailed and leave nothing behind."""
     reactor.refuses = OSError(11, "Resource temporarily unavailable")
     with pytest.raises(LintFailed, match="can't be started: Resource temporarily unavailable"):
         inbox.wait(linter({"cpu.lua": b""}))
@@ -153,20 +156,20 @@ def test_it_cannot_be_started(reactor: Reactor, linter: Linter, inbox: Inbox, tm
 
 
 def test_helen_stops(reactor: Reactor, linter: Linter) -> None:
-    """A run is ended with it."""
+    """A stop of the linter kills the process that runs."""
     linter({"cpu.lua": b""})
     linter.stop()
     assert reactor.signals == ["KILL"]
 
 
 def test_a_table_that_cannot_be_used() -> None:
-    """A duration that is none is a problem of that file."""
+    """A table with a duration that is none makes the check unusable, as a problem of that file."""
     found = lint_module.verdict("cpu.lua", {"table": TABLE | {"every": "soon"}, "problems": []})
     assert (found.table, found.usable) == (None, False)
 
 
 def test_a_problem_in_words() -> None:
-    """With the word that says how bad it is, as `equus lint` writes it."""
+    """A problem in words has file, line and, for a warning, the severity, as `equus lint` writes it."""
     assert Problem("unused", 3, "warning").at("cpu.lua") == "cpu.lua:3: warning: unused"
     assert Problem("'=' expected", 3).at("cpu.lua") == "cpu.lua:3: '=' expected"
     assert Problem("too large").at("cpu.lua") == "cpu.lua: too large"

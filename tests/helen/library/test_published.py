@@ -1,4 +1,4 @@
-"""Manifests that are built are not read again: their documents are those that an agent reads."""
+"""Tests that the documents of manifests just built are equal to those that an agent reads from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGENT = {"version": "1.2", "files": {"equus-1.2.whl": {"sha256": "a" * 64, "size
 
 @pytest.mark.parametrize("agent", [None, {}, AGENT])
 def test_the_document_of_what_was_built_is_what_agents_read(agent: dict[str, Any] | None) -> None:
-    """Files in the same order, times, digest and Equus."""
+    """A built pair has the same files in the same order, times, digest and Equus as its manifests when read."""
     new, new_document = build(FILES, agent, 7, 1_800_000_000, 1_800_000_100.5)
     undo, undo_document = build({}, None, 8, 1_800_000_000, 1_800_000_100.5)
     pair = Pair(new, undo, new_document, undo_document)
@@ -29,6 +29,6 @@ def test_the_document_of_what_was_built_is_what_agents_read(agent: dict[str, Any
 
 
 def test_names_that_no_manifest_can_have() -> None:
-    """A sentence, where the push is made."""
+    """Names that no manifest can hold are refused by a sentence when the manifest is built."""
     with pytest.raises(PushRefused, match="no manifest can name these files"):
         build({"../x": manifest.entry(b"")}, None, 1, 1.0, 2.0)

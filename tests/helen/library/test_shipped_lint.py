@@ -23,7 +23,8 @@ FOLDER = Path(helen_checks.FOLDER)
 
 
 def test_it_is_what_lint_says() -> None:
-    """After a change of a shipped check, or of lint: `./dev verdicts`."""
+    """The stored verdicts are the answer of lint for the shipped checks; `./dev verdicts` writes them after a
+    change."""
     answer = CliRunner().invoke(lint, [str(FOLDER), "--no-tests", "--output", "json"])
     assert answer.exit_code == 0
     assert shipped_lint.PATH.read_text() == shipped_lint.written(answer.stdout.encode())
@@ -54,7 +55,7 @@ def test_a_file_is_known_with_all_that_it_requires(files: dict[str, FileEntry], 
 
 @pytest.mark.parametrize("content", [None, b"", b"[]", b"{}", b'{"files": 3}', b"\xff"])
 def test_of_a_damaged_installation_nothing_is_known(tmp_path: Path, content: bytes | None) -> None:
-    """Helen starts all the same, asks lint, and says what to do."""
+    """With unreadable stored verdicts nothing is known of any file, and one line of the log says to install it anew."""
     path = tmp_path / "verdicts.json"
     if content is not None:
         path.write_bytes(content)
@@ -78,7 +79,7 @@ class Store:
 
 
 def test_only_what_is_not_known_is_asked() -> None:
-    """With the libraries, since it may require them; and what is said of it counts as it always did."""
+    """Only a file without a stored verdict is given to lint, with the libraries, since it may require them."""
     asked: list[set[str]] = []
 
     def ask(contents: Any) -> Deferred[dict[str, Verdict]]:

@@ -1,4 +1,5 @@
-"""Ansible by the configuration of docs/shell.rst: files there and back, commands, nothing changed the second time."""
+"""Tests Ansible with the configuration of docs/shell.rst: files in both directions, commands, no change the second
+time."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def test_a_playbook(fleet: Fleet, tmp_path: Path) -> None:
-    """With ControlMaster as the docs say: all steps of both plays go through one tunnel."""
+    """A playbook run twice with ControlMaster sends all steps of both runs through one tunnel, and changes nothing
+    the second time."""
     assert fleet.ssh("root@web-1", *fleet.options(), "true").returncode == 0
     (tmp_path / "hosts").write_text(f"web-1 ansible_user=root ansible_python_interpreter={sys.executable}\n")
     (tmp_path / "play.yml").write_text(PLAYBOOK.format(folder=tmp_path), "utf-8")

@@ -17,14 +17,14 @@ from helen.cli.main import COMMANDS, SECTIONS, main
 
 @pytest.mark.parametrize("timeout", ["0", "soon", "-1s", "2h", "nan"])
 def test_timeouts_that_no_question_has(tmp_path: Path, timeout: str) -> None:
-    """The same kind of fault has the same status, before anybody is asked."""
+    """A timeout that cannot be used is a usage error before Helen is asked."""
     words = ["run", "pulse", "--on", "*", "--timeout", timeout, "--state", str(tmp_path)]
     result = CliRunner().invoke(main, words)
     assert (result.exit_code, "Invalid value for --timeout" in result.output) == (2, True), result.output
 
 
 def test_sigterm_is_as_ctrl_c() -> None:
-    """It can be caught on the way out, and afterwards the signal means what it did."""
+    """SIGTERM raises KeyboardInterrupt inside `until_stopped`, and has its former handler afterwards."""
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), until_stopped():
         os.kill(os.getpid(), signal.SIGTERM)
@@ -32,7 +32,7 @@ def test_sigterm_is_as_ctrl_c() -> None:
 
 
 def test_quickstart_ends_its_children_when_it_is_told_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, and with status 0: it was asked to."""
+    """A quickstart that is told to end stops its children and exits with 0."""
     ended: list[Local] = []
     monkeypatch.setattr(quickstart, "start", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     monkeypatch.setattr(Local, "stop", lambda local: ended.append(local))
@@ -43,7 +43,7 @@ def test_quickstart_ends_its_children_when_it_is_told_to_end(tmp_path: Path, mon
 
 
 def test_quickstart_looks_at_no_state_of_another_helen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HELEN_STATE names the state of one Helen; in it a second one would be begun, nested and empty."""
+    """A quickstart ignores HELEN_STATE, which names another Helen's state, and uses its own folder."""
     used: list[Path] = []
     monkeypatch.setattr(quickstart, "start", lambda local, *_: used.append(local.folder) or os.kill(os.getpid(), 15))
     monkeypatch.setattr(quickstart.Local, "stop", lambda local: None)
@@ -54,7 +54,7 @@ def test_quickstart_looks_at_no_state_of_another_helen(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize(("port", "said"), [(4166, False), (36209, True), (14166, True)])
 def test_quickstart_says_that_its_port_is_another_one(tmp_path: Path, capsys: Any, port: int, said: bool) -> None:
-    """Agents and people expect the usual one."""
+    """A quickstart says so if its agents' port is not the usual one, which agents and people expect."""
     local = Local(tmp_path)
     local.run = {"agents": f"127.0.0.1:{port}", "web": "127.0.0.1:4167"}
     quickstart.show_places(local, "http://127.0.0.1:4167/login#KEY")
@@ -62,7 +62,7 @@ def test_quickstart_says_that_its_port_is_another_one(tmp_path: Path, capsys: An
 
 
 def test_quickstart_names_nothing_that_only_the_source_has(tmp_path: Path, capsys: Any) -> None:
-    """An installed wheel has no folder of docs."""
+    """A quickstart names no file of the source, since an installed wheel has no folder of docs."""
     local = Local(tmp_path)
     local.run = {"agents": "127.0.0.1:1", "web": "127.0.0.1:2"}
     quickstart.show_places(local, "http://127.0.0.1:4167/login#KEY")
@@ -73,7 +73,7 @@ def test_quickstart_names_nothing_that_only_the_source_has(tmp_path: Path, capsy
 
 
 def test_each_command_is_under_one_heading_of_the_help() -> None:
-    """A command that no heading has could not be found; quickstart comes first, for a beginner."""
+    """Each command stands under one heading of the help, and quickstart is the first."""
     named = [name for names in SECTIONS.values() for name in names]
     assert (sorted(named), named[0]) == (sorted(COMMANDS), "quickstart")
     shown = CliRunner().invoke(main, ["--help"]).output

@@ -1,4 +1,4 @@
-"""The `helen` command against a real Helen with a real agent: what it prints, as text and as JSON, and its status."""
+"""Tests the `helen` command against a real Helen with a real agent: text, JSON and exit status."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 
 
 class Shell:
-    """`helen ...` with HELEN_STATE set to that Helen."""
+    """Run `helen ...` with HELEN_STATE set to that Helen."""
 
     def __init__(self, fleet: Running) -> None:
         self.fleet = fleet
@@ -58,7 +58,7 @@ def helen(fleet: Running) -> Shell:
 
 @pytest.mark.parametrize("words", [["token"], ["certificate", "web-9", "--out", "out"], ["agents"], ["push"]])
 def test_no_helen_runs(tmp_path: Path, words: list[str]) -> None:
-    """Each says what to do; nothing is left behind."""
+    """Without a Helen each command ends with 1 and says how to start one."""
     os.chdir(tmp_path)
     result = CliRunner().invoke(main, [*words, "--state", str(tmp_path / "none")])
     assert result.exit_code == 1
@@ -66,33 +66,33 @@ def test_no_helen_runs(tmp_path: Path, words: list[str]) -> None:
 
 
 def test_which_helen() -> None:
-    """Neither --state nor --url: a usage fault."""
+    """Without --state and --url a command is a usage error that names the option."""
     result = CliRunner(env={"HELEN_STATE": None, "HELEN_URL": None}).invoke(main, ["agents"])
     assert (result.exit_code, "no Helen is named: give --state DIR" in result.output) == (2, True)
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:4167", "ftp://x", "http://", "http://x:y", "http://x:99999"])
 def test_a_bad_url(url: str) -> None:
-    """A usage fault that shows a good one."""
+    """A bad URL is a usage error that shows the form of a good one."""
     result = CliRunner().invoke(main, ["agents", "--url", url])
     assert (result.exit_code, "write http://HOST:PORT" in result.output) == (2, True)
 
 
 def test_nothing_answers_at_the_url() -> None:
-    """The error asks whether Helen runs, with --web."""
+    """A URL where nothing answers is an error that names it."""
     result = CliRunner().invoke(main, ["agents", "--url", "http://127.0.0.1:9", "--token", "x"])
     assert (result.exit_code, "nothing answers at http://127.0.0.1:9" in result.output) == (1, True)
 
 
 def test_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that cannot be read is left to the connection, whose sentence says as whom to come."""
+    """A state folder that cannot be read is not taken for one where no Helen runs: the connection decides."""
     monkeypatch.setattr(os, "access", lambda *_: False)
     result = CliRunner().invoke(main, ["agents", "--state", str(tmp_path)])
     assert (result.exit_code, "no Helen runs on" in result.output) == (1, True)
 
 
 def test_which_helen_keys_rotate_means(tmp_path: Path) -> None:
-    """--state may stand before or behind `rotate`; either wins over the environment."""
+    """--state may stand before or behind `rotate`, and counts instead of the environment."""
     runner = CliRunner(env={"HELEN_STATE": str(tmp_path / "env"), "HELEN_URL": None})
     for words in (
         ["keys", "rotate", "--state", str(tmp_path / "said")],
@@ -103,7 +103,7 @@ def test_which_helen_keys_rotate_means(tmp_path: Path) -> None:
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NO_COLOR is heeded, on terminals too."""
+    """NO_COLOR turns colours off, on terminals too."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert styled("ok", fg="green") != "ok"
     monkeypatch.setenv("NO_COLOR", "1")
@@ -111,7 +111,7 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_intervals_as_they_are_written() -> None:
-    """In the largest unit that fits."""
+    """An interval is written in the largest unit that fits."""
     assert every(2_592_001.0) == "2592001s"
     assert [every(each) for each in (None, 0.5, 5.0, 60.0, 90.0, 300.0, 7200.0, 86_400.0)] == [
         "", "0.5s", "5s", "1m", "90s", "5m", "2h", "1d",
@@ -119,7 +119,8 @@ def test_intervals_as_they_are_written() -> None:
 
 
 def test_leaving_the_default_set() -> None:
-    """It names those that an entry covers and none did before; nobody where there was no default set."""
+    """The agents that leave the default set are those that only a new entry covers; without a default set there are
+    none."""
     agents = [{"name": name, "labels": {}} for name in ("db-1", "web-1", "web-2")]
     old, new = '[[assign]]\ncheck = "a"\nagents = ["web-1"]\n', '[[assign]]\ncheck = "b"\nagents = ["web-*"]\n'
     assert without_default("", read(new), agents) == ["web-1", "web-2"]
@@ -146,7 +147,8 @@ ONE = '[[assign]]\ncheck = "a"\nagents = ["web-*"]\n'
     ],
 )  # fmt: skip
 def test_what_an_assignment_changes(before: str, wanted: str, changes: list[Any]) -> None:
-    """Which checks come and go, by agent; a host has none, and nothing is lost that another entry keeps (J9)."""
+    """The changes of an assignment are the checks each agent gains and loses; hosts have none, other entries still
+    count (J9)."""
     kinds = {"db-1": "agent", "nas": "host", "web-1": "agent"}
     agents = [{"name": name, "labels": {}, "kind": kind} for name, kind in kinds.items()]
     found = changes_of(before, read(wanted), TABLES, agents)
@@ -155,7 +157,7 @@ def test_what_an_assignment_changes(before: str, wanted: str, changes: list[Any]
 
 
 def test_a_path_that_fits_no_socket(tmp_path: Path) -> None:
-    """108 bytes and more: it is found out that nobody is there, not that the path is long."""
+    """A state folder with too long a path for a socket is reported as one where no Helen runs."""
     state = tmp_path / ("x" * 120)
     state.mkdir()
     result = CliRunner().invoke(main, ["agents", "--state", str(state)])
@@ -163,7 +165,7 @@ def test_a_path_that_fits_no_socket(tmp_path: Path) -> None:
 
 
 def test_help_is_quick_to_import() -> None:
-    """Neither Twisted nor cryptography is brought in for it."""
+    """The help is printed without an import of Twisted, cryptography or tomlkit."""
     code = "import sys, helen.cli.main; print(sorted({'twisted', 'cryptography', 'tomlkit'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
@@ -172,7 +174,8 @@ def test_help_is_quick_to_import() -> None:
 
 
 def test_token(helen: Shell) -> None:
-    """The line for the other machine, with the safer way beside it on standard error; as JSON the parts (F46)."""
+    """`helen token` prints the line for the other machine, the safer way on standard error, and the parts as JSON
+    (F46)."""
     said = helen("token", "--agent", "web-7")
     line = said.stdout.strip()
     assert "--join-file FILE" in said.stderr and "--join -" in said.stderr
@@ -184,13 +187,14 @@ def test_token(helen: Shell) -> None:
 
 
 def test_bad_tokens(helen: Shell) -> None:
-    """Sentences of Helen's."""
+    """A token with a bad name or time is a usage error with Helen's sentence."""
     assert "'A B' is no name for an agent" in helen("token", "--agent", "A B", status=2).output
     assert "'x' is not a duration" in helen("token", "--ttl", "x", status=2).output
 
 
 def test_certificate(helen: Shell, tmp_path: Path) -> None:
-    """Five files; the key is its owner's, and is never overwritten unasked."""
+    """`helen certificate` writes five files, the key for its owner alone, and replaces an identity only with
+    --force."""
     out = tmp_path / "new" / "identity"
     said = helen("certificate", "web-8", "--out", str(out)).stdout
     assert f"--certificate {out}/agent.pem --key {out}/agent.key --ca {out}/ca.pem" in said
@@ -206,14 +210,14 @@ def test_certificate(helen: Shell, tmp_path: Path) -> None:
 
 
 def test_certificates_that_cannot_be(helen: Shell, tmp_path: Path) -> None:
-    """Found out before Helen is asked."""
+    """A certificate with a bad name or folder is refused before Helen is asked."""
     assert "is no name for an agent" in helen("certificate", "A B", "--out", str(tmp_path), status=2).output
     (tmp_path / "file").touch()
     assert "can't be made" in helen("certificate", "web-8", "--out", str(tmp_path / "file/x"), status=1).output
 
 
 def test_revoke(helen: Shell, tmp_path: Path) -> None:
-    """Its certificates are counted; nobody's name is 3."""
+    """`helen revoke` counts the certificates of an agent, and ends with 3 for an unknown name."""
     helen("certificate", "web-6", "--out", str(tmp_path))
     assert "web-6 is shut out (1 certificate)" in helen("revoke", "web-6").stdout
     assert helen.json("revoke", "web-6") == {"agent": "web-6", "revoked": 0}
@@ -222,7 +226,8 @@ def test_revoke(helen: Shell, tmp_path: Path) -> None:
 
 
 def test_forget(helen: Shell, tmp_path: Path) -> None:
-    """A revoked agent is listed as such and asked nothing, until it is forgotten; one that is there can't be."""
+    """A revoked agent is listed as such and asked nothing until it is forgotten; a connected one cannot be
+    forgotten."""
     helen("certificate", "web-7", "--out", str(tmp_path))
     assert re.search(r"^web-7 +never seen", helen("agents", "--on", "web-7").stdout, re.M)
     helen("revoke", "web-7")
@@ -241,7 +246,7 @@ def test_forget(helen: Shell, tmp_path: Path) -> None:
 
 
 def test_agents(helen: Shell) -> None:
-    """A line each; those of --on."""
+    """`helen agents` prints a line for each agent that fits --on, and ends with 3 if none fits."""
     heading, *lines = helen("agents", "--on", "web-1").stdout.splitlines()
     assert heading.split() == ["AGENT", "LINK", "LABELS", "EQUUS", "ISOLATION", "CHECKS"]
     (words,) = [line.split() for line in lines]
@@ -253,13 +258,13 @@ def test_agents(helen: Shell) -> None:
 
 
 def test_checks(helen: Shell) -> None:
-    """With their interval; what is wrong with others goes to standard error."""
+    """`helen checks` lists the checks with their intervals."""
     assert ["pulse", "1s"] in [line.split()[:2] for line in helen("checks").stdout.splitlines()]
     assert {check["name"] for check in helen.json("checks")["checks"]} >= {"pulse", "endless"}
 
 
 def test_status(helen: Shell) -> None:
-    """All in all, of an agent, of a check on it; 3 for what is not known."""
+    """`helen status` shows the whole, an agent or a check of it, and ends with 3 for an unknown one."""
     assert "agents: 1 connected of" in helen("status").stdout
     assert helen.json("status")["agents"]["connected"] == 1
     wait_until(lambda: helen.json("status", "web-1")["results"], "result")
@@ -271,7 +276,7 @@ def test_status(helen: Shell) -> None:
 
 
 def test_over_http_with_the_token(helen: Shell) -> None:
-    """The same from elsewhere; without the token it says where that lies."""
+    """A command over HTTP with the token gives the same; without it the error says where the token lies."""
     url = f"http://{helen.fleet.run['web']}"
     token = (helen.fleet.state / "web.token").read_text()
     assert helen.json("status", "--url", url, "--token", token)["agents"]["connected"] == 1
@@ -283,7 +288,7 @@ def test_over_http_with_the_token(helen: Shell) -> None:
 
 
 def test_run(helen: Shell) -> None:
-    """Every target is accounted for."""
+    """`helen run` prints an outcome for every target, with control characters escaped."""
     said = helen("run", "pulse", "--on", "web-1", "--args", '{"word": "x\\u001b[2Jy"}').stdout
     assert said == "web-1: OK x\\x1b[2Jy\n1 answered\n"
     (target,) = helen.json("run", "pulse", "--on", "role=web")["targets"]
@@ -291,7 +296,7 @@ def test_run(helen: Shell) -> None:
 
 
 def test_run_where_not_all_answer(helen: Shell, tmp_path: Path) -> None:
-    """Offline and expired are 1, and say so."""
+    """A run with agents that are offline or too slow ends with 1 and names their outcomes."""
     helen("certificate", "away", "--out", str(tmp_path))
     assert helen.json("run", "pulse", "--on", "web-1", "--on", "away", status=1)["targets"][0] == {
         "agent": "away", "outcome": "offline", "result": None, "why": "not connected"
@@ -301,7 +306,7 @@ def test_run_where_not_all_answer(helen: Shell, tmp_path: Path) -> None:
 
 
 def test_run_of_an_unknown_check(helen: Shell) -> None:
-    """3, with names that are near; the answer is there all the same."""
+    """A run of a check that Helen does not know ends with 3 and names similar ones; agents are asked all the same."""
     result = helen("run", "pules", "--on", "web-1", status=3)
     assert "no check is called 'pules'. Did you mean pulse?" in result.output
     assert "no check is called 'zzz'. `helen checks` lists them." in helen("run", "zzz", "--on", "*", status=3).output
@@ -321,12 +326,12 @@ def test_run_of_an_unknown_check(helen: Shell) -> None:
     ],
 )
 def test_run_that_cannot_be(helen: Shell, words: list[str], status: int, sentence: str) -> None:
-    """Usage is 2, what isn't there is 3."""
+    """A run with bad usage ends with 2, and one of a missing agent or check with 3."""
     assert sentence in helen("run", *words, status=status).output
 
 
 def test_a_bad_argument(helen: Shell) -> None:
-    """The agent says which: a result like any other."""
+    """A bad argument is a result like any other, in which the agent names it."""
     (target,) = helen.json("run", "pulse", "--on", "web-1", "--args", '{"wrod": "x"}')["targets"]
     assert (target["result"]["status"], target["result"]["reason"]) == ("unknown", "bad-arguments")
     assert "wrod" in target["result"]["summary"]
@@ -336,7 +341,7 @@ def test_a_bad_argument(helen: Shell) -> None:
 
 
 def test_push_and_undo(helen: Shell, tmp_path: Path) -> None:
-    """To all agents, watched until they run it; and back."""
+    """A push at once is watched until its agents run it; an undo goes back, and `helen checks` says why."""
     path = tmp_path / "pushed.lua"
     path.write_text(pulse("one", "1h"))
     before = helen.json("checks")["version"]
@@ -357,7 +362,7 @@ def test_push_and_undo(helen: Shell, tmp_path: Path) -> None:
 
 
 def test_push_of_something_broken(helen: Shell, tmp_path: Path) -> None:
-    """File and line, 1, and nothing changes."""
+    """A push of a broken check names file and line, ends with 1 and writes nothing."""
     path = tmp_path / "broken.lua"
     path.write_text("return {\n  summary = \n}\n")
     assert "broken.lua:3:" in helen("push", str(path), status=1).output
@@ -377,7 +382,7 @@ def test_push_of_something_broken(helen: Shell, tmp_path: Path) -> None:
     ],
 )
 def test_push_that_cannot_be(helen: Shell, words: list[str], status: int, sentence: str) -> None:
-    """Found out before anything is sent."""
+    """A push with bad options or files is refused before anything is sent."""
     assert sentence in helen("push", *words, status=status).output
 
 
@@ -385,7 +390,8 @@ QUICK = ("--canary", "50%", "--gate", "window=500ms", "--gate", "results=1")
 
 
 def test_push_ring_by_ring(helen: Shell, tmp_path: Path) -> None:
-    """It is watched to its end; what is worse than before goes back by itself, and says why; nobody's file is lost."""
+    """A push by rings is watched to its end; a worse version is taken back with its reason, and the local file
+    stays."""
     path = tmp_path / "ringed.lua"
     path.write_text(pulse("ring"))
     said = helen("push", str(path), *QUICK).stdout
@@ -411,7 +417,8 @@ def test_push_ring_by_ring(helen: Shell, tmp_path: Path) -> None:
 
 
 def test_a_rollout_is_steered(helen: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C leaves it alone; a second push is refused; paused, resumed, taken back; each once."""
+    """Ctrl-C leaves a rollout alone; a second push is refused; it can be paused, resumed, replaced and undone, once
+    each."""
     path = tmp_path / "steered.lua"
     path.write_text(pulse("one"))
 
@@ -440,15 +447,14 @@ def test_a_rollout_is_steered(helen: Shell, tmp_path: Path, monkeypatch: pytest.
 
 @pytest.fixture
 def with_its_own_keys(tmp_path: Path) -> Iterator[Shell]:
-    """A Helen and an agent of this test's own: others sign with the keys of the one that they share."""
+    """Provide a Helen and an agent for this test alone, since other tests sign with the keys of the shared one."""
     with a_fleet_of_one(tmp_path / "fleet") as fleet:
         yield Shell(fleet)
 
 
 def test_keys(with_its_own_keys: Shell, tmp_path: Path) -> None:
-    """Keys are shown, renewed by Helen itself, and given to two that sign elsewhere, both needed. The agent follows
-    each time.
-    """
+    """Keys are shown, renewed by Helen, and replaced by two kept elsewhere that must both sign; the agent follows
+    each time."""
     helen = with_its_own_keys
     before = helen.json("keys")
     assert (before["version"], before["threshold"], before["waiting"]) == (1, 1, False)
@@ -487,7 +493,7 @@ def test_keys(with_its_own_keys: Shell, tmp_path: Path) -> None:
 
 
 def wait_for_the_agent(helen: Shell) -> None:
-    """Until it runs the newest set, and has nothing to say against it."""
+    """Wait until the agent runs the newest set, without a problem."""
     wait_until(lambda: helen.json("status", "web-1")["current"], "agent that runs the newest set")
 
 
@@ -534,7 +540,8 @@ every = "1s"
 
 
 def test_where_the_values_of_a_check_come_from(helen: Shell, tmp_path: Path) -> None:
-    """The agent runs it with the value for its label; the command names the place, and that over which it counts."""
+    """An agent runs a check with the value for its label; --explain names the place of each value and those it
+    replaces."""
     wanted = tmp_path / "by_label.toml"
     wanted.write_text(BY_LABEL)
     helen("assign", "--file", str(wanted))
@@ -575,7 +582,7 @@ def test_where_the_values_of_a_check_come_from(helen: Shell, tmp_path: Path) -> 
     ],
 )
 def test_assign_that_cannot_be(helen: Shell, words: list[str], sentence: str) -> None:
-    """2, and the file is left alone."""
+    """An assignment that cannot be used ends with 2, and the file stays as it is."""
     before = helen.json("assign")
     assert sentence in helen("assign", *words, status=2).output
     assert helen.json("assign") == before
@@ -589,5 +596,5 @@ def test_assign_that_cannot_be(helen: Shell, words: list[str], sentence: str) ->
     ],
 )  # fmt: skip
 def test_a_time_is_said_in_the_largest_unit_of_which_there_are_two(seconds: float, said: str) -> None:
-    """Right below a unit, too: what is rounded up to two hours is not written as 120 minutes."""
+    """A time is written in the largest unit of which there are two, also right below a unit."""
     assert ago(1_000_000.0 + seconds, 1_000_000.0) == said

@@ -1,4 +1,4 @@
-"""`helen discover` with a real Helen and a real agent: what is there is proposed, and runs once it is accepted."""
+"""Tests `helen discover` with a real Helen and a real agent: found services are proposed, and checked once accepted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHIPPED = Path(__file__).parents[3] / "checks"
 
 
 class Shell:
-    """`helen discover ...` with HELEN_STATE set to that Helen."""
+    """Run `helen discover ...` with HELEN_STATE set to that Helen."""
 
     def __init__(self, fleet: Running) -> None:
         self.fleet = fleet
@@ -45,7 +45,7 @@ class Shell:
 
 @pytest.fixture
 def helen(tmp_path: Path) -> Iterator[Shell]:
-    """Helen with some of the shipped checks, and web-1, which runs its default set."""
+    """Provide Helen with some of the shipped checks, and the agent web-1, which runs its default set."""
     folder = tmp_path / "checks"
     folder.mkdir()
     for name in ("tcp", "process", "certificate_self"):
@@ -68,7 +68,7 @@ def helen(tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A port of this machine where something listens, below those that the kernel gives out."""
+    """Provide a port of this machine on which something listens, below those that the kernel gives out."""
     for number in range(20_000, 32_000):
         try:
             listener = socket.create_server(("127.0.0.1", number))
@@ -81,7 +81,8 @@ def port() -> Iterator[int]:
 
 
 def test_from_finding_to_result(helen: Shell, port: int) -> None:
-    """Found, proposed, not taken without a yes, accepted; results come, the default set stays, it is found no more."""
+    """A found service is proposed, assigned only with consent, gives results beside the default set, and is not
+    proposed again."""
     shown = helen(status=2).stdout
     assert f"    a program listens on port {port}: tcp\n" in shown
     assert f'id = "tcp-{port}"' in shown and "1 to add, 0 to change, 0 to remove" in shown
@@ -157,14 +158,14 @@ GOOD = json.dumps({"discover": 1, "listeners": [{"port": 80, "address": "::"}, 5
 def test_agents_that_say_nothing_useful(
     target: dict[str, Any], labels: dict[str, str] | None, outcome: str, why: str
 ) -> None:
-    """Each with its outcome; none of them has a proposal."""
+    """A target without a usable answer has its outcome and reason, at most 400 characters long, and no proposal."""
     looked = look_at({"agent": "web-1"} | target, read_assignments(""), TABLES, labels, ())
     assert (looked.outcome, looked.unwatched) == (outcome, 0)
     assert why in looked.why and len(looked.why) <= 400
 
 
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line for each agent and proposal; no terminal obeys a name or a reason that an agent has sent."""
+    """Each agent and proposal is one printed line, in which control characters of agents are escaped."""
     answered = {"agent": "web-1", "outcome": "answered", "result": {"status": "ok", "summary": GOOD}}
     hostile = {"agent": "evil", "outcome": "answered", "result": {"status": "critical", "summary": "\x1b[2Jgone"}}
     print_found([look_at(each, read_assignments(""), TABLES, {}, ()) for each in (answered, hostile)])

@@ -30,7 +30,7 @@ NOW = datetime(2026, 11, 28, 1, 30, tzinfo=BERLIN).timestamp()
     ],
 )
 def test_moments(text: str, zone: ZoneInfo | None, moment: datetime) -> None:
-    """In the zone that was asked for; a time of day is the last one (J10)."""
+    """A moment is read in the zone that was asked for, and a time of day is the last such one (J10)."""
     assert read_moment(text, NOW, zone) == moment.timestamp()
 
 
@@ -40,13 +40,13 @@ def test_moments(text: str, zone: ZoneInfo | None, moment: datetime) -> None:
      ("25:00", "is no time"), ("at three", "is no time"), ("4e9", "only the past")],
 )  # fmt: skip
 def test_moments_that_cannot_be_explained(text: str, why: str) -> None:
-    """Nothing is known of the future (J10)."""
+    """A moment in the future, or a text that is no time, is a usage error (J10)."""
     with pytest.raises(click.UsageError, match=why):
         read_moment(text, NOW, BERLIN)
 
 
 def test_times_are_in_the_zone_of_the_reader(capsys: Any) -> None:
-    """Each of them (J10)."""
+    """Each printed time is in the zone of the reader (J10)."""
     found = {"agent": "a", "check": "c", "at": NOW, "state": None, **{key: [] for key in QUESTIONS}}
     show({**found, "why_state": [{"at": NOW - 60, "text": "first result: ok"}]}, TOKYO)
     said = capsys.readouterr().out
@@ -71,7 +71,8 @@ def test_times_are_in_the_zone_of_the_reader(capsys: Any) -> None:
     ],
 )
 def test_values_that_cannot_be_used(tmp_path: Path, words: list[str], why: str) -> None:
-    """Said in the words of the command line, before Helen is asked (J10, J16)."""
+    """A value that cannot be used is a usage error in the words of the command line, before Helen is asked (J10,
+    J16)."""
     more = [] if words[0].startswith("--") else ["--state", str(tmp_path)]
     result = CliRunner().invoke(main, [*words, *more])
     assert (result.exit_code, why in result.output) == (2, True), result.output

@@ -1,4 +1,4 @@
-"""`helen token` for many machines, `helen tokens`, against a real Helen."""
+"""Tests `helen token` for many machines and `helen tokens`, against a real Helen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def helen(fleet: Running) -> Shell:
 
 
 def test_tokens_are_made_listed_and_revoked(helen: Shell) -> None:
-    """The secret is printed once; the list has what else there is to know, and a revoked one is not in it any more."""
+    """The secret of a token is printed once; the list has its other properties, and a revoked token is not in it."""
     words = ["--uses", "500", "--names", "asg-*", "--labels", "role=web,env=prod", "--ephemeral", "24h"]
     made = json.loads(helen("token", *words, "--expires", "30d", "--output", "json"))
     assert {name: made[name] for name in ("agent", "names", "uses", "ttl", "labels", "ephemeral")} == {
@@ -51,7 +51,7 @@ def test_tokens_are_made_listed_and_revoked(helen: Shell) -> None:
      (("--ephemeral", "soon"), "'soon' is not a duration"), (("--expires", "31d"), "up to 30 days")],
 )  # fmt: skip
 def test_what_cannot_be_made(helen: Shell, words: tuple[str, ...], said: str) -> None:
-    """A sentence with the limit, and no token."""
+    """A token that cannot be made is refused by a sentence with the limit, and none is made."""
     before = helen("tokens", "--output", "json")
     assert said in helen("token", *words, status=2)
     assert helen("tokens", "--output", "json") == before

@@ -1,4 +1,5 @@
-"""`helen token --labels`, `helen label`, `helen agents NAME` against a real Helen: facts and claims."""
+"""Tests given and claimed labels with `helen token --labels`, `helen label` and `helen agents NAME`, against a real
+Helen."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def helen(fleet: Running) -> Shell:
 
 
 def test_what_is_given_and_what_is_claimed(helen: Shell, fleet: Running) -> None:
-    """Shown apart; a claim steers nothing, so no question finds the agent by it (F45)."""
+    """Given and claimed labels are shown apart, and a claimed label selects no agent (F45)."""
     shown = helen("agents", "web-1")
     assert "labels given: role=web\nlabels claimed: rack=7 (not trusted: it steers nothing)\n" in shown
     agent = json.loads(helen("agents", "web-1", "--output", "json"))
@@ -42,7 +43,7 @@ def test_what_is_given_and_what_is_claimed(helen: Shell, fleet: Running) -> None
 
 
 def test_an_operator_labels_an_agent(helen: Shell, fleet: Running) -> None:
-    """A dry run changes nothing; a change is in force and in the audit, and can be taken back."""
+    """A dry run of `helen label` changes nothing; a change counts at once, is in the audit, and can be removed."""
     assert "web-1 would have role=web, site=north (before: role=web)" in helen(
         "label", "web-1", "site=north", "--dry-run"
     )
@@ -58,7 +59,8 @@ def test_an_operator_labels_an_agent(helen: Shell, fleet: Running) -> None:
 
 
 def test_assigning_by_a_label_that_nobody_was_given(helen: Shell) -> None:
-    """`helen assign` and `helen status` say so, with the option; a fact or another rule is no reason for it."""
+    """`helen assign` and `helen status` warn of a label that no agent was given and name the option; given labels
+    cause no warning."""
     said = helen("assign", "pulse", "--on", "rack=7", "--args", '{"password": "x"}', "--dry-run", status=2)
     assert 'there is no argument "password"' in said
     said = helen("assign", "pulse", "--on", "rack=7", "--on", "role=web", "--every", "1s", "--dry-run")
@@ -74,7 +76,7 @@ def test_assigning_by_a_label_that_nobody_was_given(helen: Shell) -> None:
 
 
 def test_a_host_has_its_labels_from_the_file(helen: Shell, fleet: Running) -> None:
-    """They are given already: by passive.toml."""
+    """A host's labels are given by passive.toml, and `helen label` refuses to change them."""
     helen("passive", "add", "bk/backup", "--label", "site=north")
     wait_until(lambda: "bk" in helen("agents"), "host")
     try:
@@ -85,7 +87,8 @@ def test_a_host_has_its_labels_from_the_file(helen: Shell, fleet: Running) -> No
 
 
 def test_tokens_with_labels(helen: Shell) -> None:
-    """NAME and --agent are one; labels may be given in one text or several."""
+    """NAME and --agent of `helen token` mean the same; --labels may be one text or several, without Helen's own
+    keys."""
     words = ("--labels", "role=web,env=prod", "--labels", "site=n")
     made = json.loads(helen("token", "web-7", *words, "--output", "json"))
     assert made["labels"] == {"role": "web", "env": "prod", "site": "n"} and made["join"].endswith(" --name web-7")
@@ -96,7 +99,7 @@ def test_tokens_with_labels(helen: Shell) -> None:
 
 @pytest.mark.parametrize("text", ["role", "=web", "role=", "a=1,,b=2", "a=1,a=2"])
 def test_texts_that_are_no_labels(text: str) -> None:
-    """Each is a usage error with the text in it."""
+    """A text that is no list of labels is a usage error."""
     with pytest.raises(click.UsageError):
         read_labels([text])
 
@@ -110,7 +113,7 @@ def test_texts_that_are_no_labels(text: str) -> None:
     ],
 )  # fmt: skip
 def test_changes(changes: tuple[str, ...], read: dict[str, Any] | None) -> None:
-    """KEY=VALUE and KEY-, told apart by the sign of equality; None: refused."""
+    """KEY=VALUE sets a label and KEY- drops it; a change that is neither, or both, is a usage error."""
     if read is None:
         with pytest.raises(click.UsageError):
             read_changes(changes)
@@ -119,12 +122,13 @@ def test_changes(changes: tuple[str, ...], read: dict[str, Any] | None) -> None:
 
 
 def test_words() -> None:
-    """By key, so that two lists can be compared."""
+    """Labels in words are sorted by key, so that two lists can be compared."""
     assert (in_words({"b": "2", "a": "1"}), in_words({})) == ("a=1, b=2", "")
 
 
 def test_code_in_no_set_finds_agents_by_given_labels(helen: Shell, fleet: Running, tmp_path: Path) -> None:
-    """Signed by Helen or here; the agent, which claims another label alone, takes the order (F45)."""
+    """Code that is in no set runs on agents by given labels, signed by Helen or locally, and not by a claimed label
+    (F45)."""
     path = tmp_path / "hello.lua"
     path.write_text('local c = { summary = "x" }\nfunction c.run() return "ok", "hello" end\nreturn c\n')
     assert "web-1: OK hello" in helen("run", "--source", str(path), "--on", "role=web")

@@ -1,4 +1,4 @@
-"""Metrics in tables: values and limits in units that people read, in the columns of before."""
+"""Tests rows of metrics in tables: values and limits in readable units, in the same columns as before."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from helen.cli.base.metric_rows import HEADINGS, metric_rows
     ],
 )  # fmt: skip
 def test_rows(value: float | None, unit: str | None, limits: tuple[Any, Any], cells: list[str]) -> None:
-    """One row for each metric, its labels last (J16)."""
+    """A metric is one row with value, unit and limits in readable units, and its labels last (J16)."""
     metric = {
         "name": "free",
         "value": value,

@@ -15,12 +15,12 @@ def agent(**about: Any) -> dict[str, Any]:
 
 
 def test_nothing_to_say() -> None:
-    """The table is enough."""
+    """An agent without problems has no notes."""
     assert notes(agent(), 1_000.0) == []
 
 
 def test_a_set_that_is_not_used() -> None:
-    """A frozen manifest, an upgrade that was undone: the agent's own sentence, and nothing that moves a cursor."""
+    """A manifest or an upgrade that is not used is a note with the agent's own sentence, control characters escaped."""
     troubles = {"manifest": "frozen: nobody says \x1b[2J that it is the newest", "upgrade": "undone: it did not start"}
     assert notes(agent(troubles=troubles), 1_000.0) == [
         "web-1: the newest manifest is not used: frozen: nobody says \\x1b[2J that it is the newest",
@@ -30,7 +30,7 @@ def test_a_set_that_is_not_used() -> None:
 
 @pytest.mark.adversary(27)
 def test_a_clone() -> None:
-    """Where it is, and since when."""
+    """A note on a second machine with the same identity has its address and how long ago it was refused."""
     [line] = notes(agent(clash={"at": 700.0, "address": "192.0.2.7"}), 1_000.0)
     assert line == "web-1: a second machine with its identity was refused 5m ago, from 192.0.2.7: is it a clone?"
 
@@ -53,5 +53,5 @@ def test_a_clone() -> None:
     ],
 )  # fmt: skip
 def test_the_line_of_the_clock(clock: dict[str, Any] | None, line: str | None) -> None:
-    """A step says more than a doubt."""
+    """The note on the clock names a step rather than a doubt, and is absent without either."""
     assert clock_line(clock, 1_000.0) == line

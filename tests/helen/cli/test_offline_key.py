@@ -1,4 +1,4 @@
-"""A key that Helen doesn't hold signs what its owner wants, whatever Helen hands out."""
+"""Tests that a key that Helen does not hold signs only its owner's wishes, whatever Helen answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONLINE = Ed25519PrivateKey.from_private_bytes(b"o" * 32)
 
 @define
 class Console:
-    """The folder of an operator with a key, files, and a Helen that can't be trusted."""
+    """Hold the folder of an operator with a key and files, and a Helen that cannot be trusted."""
 
     folder: Path
     helen: HostileHelen
@@ -89,7 +89,7 @@ def a_set(version: int, now: float = NOW, **files: bytes) -> bytes:
 
 @pytest.fixture
 def console(tmp_path: Path) -> Iterator[Console]:
-    """A key that has signed versions 1 and 2: cpu.lua and the first disk.lua."""
+    """Provide a console whose key has signed versions 1 and 2 with cpu.lua and the first disk.lua."""
     with hostile_helen() as helen:
         made = Console(tmp_path, helen)
         make_private(made.key)
@@ -147,7 +147,7 @@ HOSTILE: dict[str, tuple[Any, Any, str]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nothing_but_the_operators_set_is_signed(console: Console, name: str) -> None:
-    """Each kind of document in place of each other, and sets that differ: a sentence, status 1, no signature (F36)."""
+    """A hostile document or another set in place of the operator's ends with 1, a sentence and no signature (F36)."""
     new, undo, sentence = HOSTILE[name]
     console.stage(new, undo)
     before = read_record(console.key, console.key_id)
@@ -159,7 +159,7 @@ def test_nothing_but_the_operators_set_is_signed(console: Console, name: str) ->
 
 @pytest.mark.parametrize("answer", [[], 3, None, "x", {"staged": []}, {"staged": 7, "agents": 1, "version": 1}])
 def test_answers_that_are_none(console: Console, answer: Any) -> None:
-    """Anything in place of the answer: a sentence and status 1, and no traceback (F36)."""
+    """Any other JSON in place of Helen's answer ends with 1, a sentence and no signature (F36)."""
     console.stage(GOOD, BACK)
     console.helen.answers["GET /api/v1/push"] = answer
     result = console.push(str(console.folder / "disk.lua"))
@@ -167,9 +167,8 @@ def test_answers_that_are_none(console: Console, answer: Any) -> None:
 
 
 def test_the_difference_is_shown_and_both_kinds_are_in_the_signatures(console: Console) -> None:
-    """The difference is what was asked for: shown against the record, signed over the kind; the record leads to the
-    next one (F36).
-    """
+    """A push shows the difference to the record, signs both sets with their kind, and records them for the next one
+    (F36)."""
     console.stage(GOOD, BACK)
     result = console.push(str(console.folder / "disk.lua"))
     assert result.exit_code == 0, result.output
@@ -191,7 +190,7 @@ def test_the_difference_is_shown_and_both_kinds_are_in_the_signatures(console: C
 
 
 def test_a_set_that_helen_did_not_take_is_signed_again(console: Console) -> None:
-    """The same numbers once more, while Helen has not confirmed them; not once it has (F36)."""
+    """The same version is signed again as long as Helen has not confirmed it, and not later (F36)."""
     console.stage(GOOD, BACK)
     assert console.push(str(console.folder / "disk.lua")).exit_code == 0
     again = console.push(str(console.folder / "disk.lua"))
@@ -215,7 +214,7 @@ GOES_BACK: dict[str, tuple[bytes, bytes, tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("name", GOES_BACK)
 def test_a_set_goes_back_only_by_consent(console: Console, name: str) -> None:
-    """Older bytes were signed once, so a Helen could take a push back with the next one; --undone agrees to it."""
+    """A set that goes back behind a signed one is refused without --undone, since a Helen could reuse old bytes."""
     console.stage(GOOD, BACK)
     assert console.push(str(console.folder / "disk.lua")).exit_code == 0
     console.helen.got.clear()
@@ -231,7 +230,7 @@ def test_a_set_goes_back_only_by_consent(console: Console, name: str) -> None:
 
 
 def test_the_newest_set_once_more_goes_back_nowhere(console: Console) -> None:
-    """A Helen stages it anew after thirty days, and the files that are given are no step back."""
+    """The newest set staged anew after thirty days is signed, and a set with the given files is no step back."""
     console.stage(GOOD, BACK)
     assert console.push(str(console.folder / "disk.lua")).exit_code == 0
     console.stage(a_set(5, cpu=CPU, disk=DISK), a_set(6, cpu=CPU, disk=OLD_DISK))
@@ -243,7 +242,7 @@ def test_the_newest_set_once_more_goes_back_nowhere(console: Console) -> None:
 
 
 def test_a_file_leaves_the_set_by_name(console: Console) -> None:
-    """--remove tells Helen, and lets the set go without it; a file that stays all the same stops it (F36)."""
+    """--remove tells Helen and lets a set without the file be signed; a set that still has it is refused (F36)."""
     console.stage(a_set(3, disk=OLD_DISK), BACK)
     result = console.push("--remove", "cpu.lua")
     assert (result.exit_code, "  - cpu.lua" in result.stderr) == (0, True)
@@ -255,7 +254,7 @@ def test_a_file_leaves_the_set_by_name(console: Console) -> None:
 
 @pytest.mark.parametrize("how", ["lost", "a gap"])
 def test_first_begins_a_record(console: Console, how: str) -> None:
-    """A lost record and a gap are said; --first goes on with files that are given, and signs no unknown undo (F36)."""
+    """A lost record or a gap is refused until --first, which signs only given files and no unknown undo (F36)."""
     version = 7
     if how == "lost":
         (console.folder / "release.key.signed").unlink()
@@ -281,7 +280,7 @@ def test_first_begins_a_record(console: Console, how: str) -> None:
     ],
 )  # fmt: skip
 def test_a_damaged_record(console: Console, content: str, sentence: str) -> None:
-    """It is never taken for a lost one: a sentence, and nothing is signed or even sent (F36)."""
+    """A damaged record is refused by a sentence, never taken for a lost one, and nothing is sent to Helen (F36)."""
     (console.folder / "release.key.signed").write_text(content.replace("KEY", console.key_id))
     console.stage(GOOD, BACK)
     result = console.push(str(console.folder / "disk.lua"), "--first")
@@ -289,7 +288,7 @@ def test_a_damaged_record(console: Console, content: str, sentence: str) -> None
 
 
 def test_one_command_at_a_time(console: Console) -> None:
-    """The record is locked while a command signs (F36)."""
+    """A second command is refused while another one holds the lock of the record (F36)."""
     lock = FileLock(console.folder / "release.key.signed.lock")
     result = console.push(str(console.folder / "disk.lua"))
     lock.release()
@@ -297,7 +296,8 @@ def test_one_command_at_a_time(console: Console) -> None:
 
 
 def test_who_carries_a_file_does_not_choose_rings_unseen(console: Console) -> None:
-    """Nobody signs the rings and gates beside a set: they are shown, must agree, and bring nothing else along."""
+    """Rings carried in a file with a signature are shown, must agree between files, and hold nothing else: nobody
+    signs them."""
     console.stage(GOOD, BACK)
     one, other = console.folder / "one.json", console.folder / "other.json"
     console.push(str(console.folder / "disk.lua"), "--rings", "1%,100%", "--save", str(one))
@@ -320,7 +320,8 @@ def test_who_carries_a_file_does_not_choose_rings_unseen(console: Console) -> No
 
 
 def test_a_rotation_shows_the_root_and_keeps_it(console: Console) -> None:
-    """The first root needs --first; the next one is compared with the record; what was signed is our own text (F36)."""
+    """A first rotation needs --first and signs the local root; the next one shows the difference to the record
+    (F36)."""
     ours = load_private(console.key)
     console.shows_keys(1, 1, ours)
     words = ["keys", "rotate", "--key", str(console.key)]
@@ -353,7 +354,7 @@ CLAIMS: dict[str, tuple[Callable[[Console], None], str]] = {
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_claims_about_the_keys(console: Console, name: str) -> None:
-    """Helen's words about its root are compared with the record: no signature for anything else (F36)."""
+    """A false claim of Helen about its root or keys is refused, and nothing is signed (F36)."""
     console.shows_keys(1, 1, load_private(console.key))
     words = ["keys", "rotate", "--key", str(console.key)]
     assert console.run(*words, "--new", str(console.key), "--first").exit_code == 0
@@ -366,7 +367,7 @@ def test_claims_about_the_keys(console: Console, name: str) -> None:
 
 
 def test_a_first_rotation_takes_no_key_from_helen(console: Console) -> None:
-    """Without a record and without --new, a key that only Helen names stays out, even with --first (F36)."""
+    """A first rotation without --new refuses a key that only Helen names, even with --first (F36)."""
     console.shows_keys(1, 1, load_private(console.key), FOREIGN)
     result = console.run("keys", "rotate", "--key", str(console.key), "--threshold", "1", "--first")
     assert (result.exit_code, "POST /api/v1/keys" in console.helen.got) == (1, False)
@@ -374,7 +375,7 @@ def test_a_first_rotation_takes_no_key_from_helen(console: Console) -> None:
 
 
 def test_a_rotation_does_not_sign_a_set_that_is_not_known(console: Console) -> None:
-    """The staged set that Helen hands out after a rotation is judged as any other: the keys change, it waits (F36)."""
+    """A rotation is signed, but an unknown staged set that Helen hands out after it is not (F36)."""
     console.shows_keys(1, 1, load_private(console.key))
     console.stage(a_set(3, cpu=EVIL, disk=OLD_DISK), a_set(4, cpu=CPU, disk=OLD_DISK))
     result = console.run("keys", "rotate", "--key", str(console.key), "--new", str(console.key), "--first")
@@ -386,7 +387,7 @@ def test_a_rotation_does_not_sign_a_set_that_is_not_known(console: Console) -> N
 
 
 def test_an_order_is_shown_before_it_is_signed(console: Console) -> None:
-    """The order of a dry run is of the local file; names that Helen adds are shown with it (F36)."""
+    """The order of a dry run is of the local file, and is shown with its agents before it is signed (F36)."""
     pattern = "role=web"
     console.helen.answers["GET /api/v1/agents"] = {
         "agents": [{"name": "db-1", "claimed": {}, "labels": {"role": "web"}}]

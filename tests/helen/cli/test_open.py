@@ -1,4 +1,5 @@
-"""`helen open`: a link that begins a session, for this Helen or one behind a URL, and a browser where there is one."""
+"""Tests `helen open`: a link that begins a session, for this Helen or one behind a URL, and the browser that gets
+it."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def log_in(fleet: Running, url: str) -> dict[str, object]:
 
 
 def test_open_here(fleet: Running, opened: list[str]) -> None:
-    """One line, which the browser gets, too."""
+    """`helen open` prints one line, a link that the browser gets as well and that begins an operator's session."""
     result = CliRunner().invoke(main, ["open", "--state", str(fleet.state), "--name", "anna"])
     assert (result.exit_code, opened) == (0, [result.output.strip()])
     assert result.output.startswith(f"http://{fleet.run['web']}/login#")
@@ -47,7 +48,7 @@ def test_open_here(fleet: Running, opened: list[str]) -> None:
 
 
 def test_print_and_kiosk(fleet: Running, opened: list[str]) -> None:
-    """No browser is opened; a kiosk reads for a year."""
+    """--print opens no browser, and --kiosk makes a session that reads for a year."""
     words = ["open", "--state", str(fleet.state), "--print", "--kiosk", "--for", "365d", "--name", "hall"]
     session = log_in(fleet, CliRunner().invoke(main, words).output.strip())
     assert (session["kiosk"], session["scopes"], opened) == (True, ["read"], [])
@@ -55,7 +56,7 @@ def test_print_and_kiosk(fleet: Running, opened: list[str]) -> None:
 
 
 def test_open_behind_a_url(fleet: Running, opened: list[str]) -> None:
-    """The link leads where the caller came from, such as the end of a tunnel; the session is the token's child."""
+    """With --url the link leads to that address, such as the end of a tunnel, and the session is the token's child."""
     web = Web(fleet)
     url = f"http://localhost:{web.port}"
     words = ["open", "--url", url, "--token", web.token, "--scope", "push", "--output", "json"]
@@ -77,6 +78,6 @@ def test_open_behind_a_url(fleet: Running, opened: list[str]) -> None:
     ],
 )
 def test_what_can_not_be_opened(fleet: Running, opened: list[str], more: list[str], status: int, said: str) -> None:
-    """The sentence names what was typed; nothing is opened."""
+    """An option that cannot be used is refused by a sentence that names it, and no browser is opened."""
     result = CliRunner().invoke(main, ["open", "--state", str(fleet.state), *more])
     assert (result.exit_code, said in result.output, opened) == (status, True, []), result.output

@@ -1,4 +1,4 @@
-"""`helen renewals` with a real Helen and real agents that were away: back by the grace, by a token, or not at all."""
+"""Tests `helen renewals` with a real Helen and agents that were away: back by the grace, by a token, or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY = 86_400.0
 
 
 class Away:
-    """A Helen that is back after a long time; its agents' folders are there still."""
+    """Start a Helen that is back after a long time, with the folders of its agents still there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class Away:
         self.agents: list[Program] = []
 
     def keep(self, stage: AuthorityStage, agent: Agent, name: str) -> None:
-        """The files that the agent wrote when it enrolled."""
+        """Write the files that the agent wrote when it enrolled."""
         own = self.folder / name
         own.mkdir()
         (own / "agent.pem").write_bytes(agent.certificate.public_bytes(Encoding.PEM))
@@ -80,7 +80,7 @@ def away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Away]:
 
 
 def test_the_list(away: Away) -> None:
-    """It lists those that need help within a day, and what brings them back; a revoked one is in no such list."""
+    """`helen renewals` lists agents that need help within a day and the way back for each, and no revoked agent."""
     shown = away().stdout.splitlines()
     assert shown[0] == "Expired certificates are renewed for 90 days; those of revoked agents never are."
     rows = {line.split()[0]: line for line in shown[1:]}
@@ -97,7 +97,8 @@ def test_the_list(away: Away) -> None:
 
 
 def test_the_grace_is_set(away: Away) -> None:
-    """Shown at once; off and a slip of the pen; a dry run changes nothing; the audit knows."""
+    """A new grace counts at once and is in the audit; a dry run changes nothing, `off` ends it, and a bad value is
+    refused."""
     assert "renewed for 5 days" in away("--grace", "5d", "--dry-run").stdout
     assert away.states()["away"] == "grace"
     assert "renewed for 5 days" in away("--grace", "5d").stdout
@@ -115,7 +116,7 @@ def test_the_grace_is_set(away: Away) -> None:
 
 
 def test_one_in_the_grace_comes_back_by_itself(away: Away) -> None:
-    """It proves its old key, gets a new certificate, and comes back with that."""
+    """An agent in the grace proves its old key, gets a new certificate, and reconnects with it."""
     agent = away.start("away")
     wait_until(lambda: away.is_connected("away") and away.states()["away"] == "good", "renewed certificate")
     wait_until(lambda: "coming back with the new certificate" in agent.said, "second connection")
@@ -127,7 +128,7 @@ def test_one_in_the_grace_comes_back_by_itself(away: Away) -> None:
 
 
 def test_the_revoked_one_does_not(away: Away) -> None:
-    """It is told so, and goes on asking in vain."""
+    """A revoked agent is refused as expired and gets no token."""
     agent = away.start("fired")
     wait_until(lambda: "Helen refused our certificate as expired" in agent.said, "refusal")
     assert not away.is_connected("fired")
@@ -135,7 +136,8 @@ def test_the_revoked_one_does_not(away: Away) -> None:
 
 
 def test_one_beyond_the_grace_comes_back_with_its_line(away: Away) -> None:
-    """The lines are for those of the list that fit; the line works on a machine with the old folder."""
+    """An agent beyond the grace comes back with the token's line on its old folder; lines are only for listed agents
+    that fit."""
     assert away("--tokens", "late", "--tokens", "well", "--dry-run").stdout == "late would get a token\n"
     assert "--all makes tokens" in away("--tokens", "well").stdout
     assert away("--tokens", "*", "--all", "--dry-run").stdout.count("would get a token") == 4

@@ -1,4 +1,5 @@
-"""Tests what `helen push` says of a rollout, from one answer of the API to the next: each step once, in order."""
+"""Tests the steps of a rollout that `helen push` prints, from one answer of the API to the next: each once, in
+order."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def said(*answers: tuple[float, dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def test_to_its_end() -> None:
-    """Rings, who runs it, figures now and then for people and each time for programs."""
+    """A rollout prints its rings, the agents that run it, figures and verdicts, to its end."""
     first, later = opened(1, "20%", 0), ring(2, "100%", "to come")
     full = {**FIGURES, "results": 6}
     passed = ring(1, "20%", "passed", why="2 agents run it", figures=[full])
@@ -64,7 +65,7 @@ def test_to_its_end() -> None:
 
 
 def test_taken_back() -> None:
-    """From which ring, why, and what happens now; a pause before it."""
+    """A rollout that is taken back prints the pause, the ring, the reason and the next steps."""
     first, paused = opened(1, "20%", 2), {"by": "eva", "at": 0.0}
     rings = ring(1, "20%", "undone", why="it is bad"), ring(2, "100%", "not reached")
     steps = said(
@@ -81,7 +82,7 @@ def test_taken_back() -> None:
 
 
 def test_at_once() -> None:
-    """Without rings there is only who runs it."""
+    """A push without rings prints only how many agents run it."""
     assert said((0, shown(state="finished")), (1, shown(state="finished", loaded=10))) == [
         ("begin", "version 7 goes to all agents at once; changed: disk.lua"),
         ("loaded", "version 7: 2 of 10 agents run it"),
@@ -90,7 +91,8 @@ def test_at_once() -> None:
 
 
 def test_figures_in_a_line() -> None:
-    """Unknown figures are left out; memory in MiB; they come again after a while."""
+    """A line of figures leaves out unknown ones and has memory in MiB; changed figures are printed after
+    FIGURES_SECONDS."""
     both = {**FIGURES, "run_ms": None, "peak_kib": 3_174.4, "peak_kib_before": 1_024.0}
     assert figures_text(both).endswith("changed 1 of 2, 3.1 MiB (1.0 MiB)")
     first = opened(1, "20%", 2, figures=[FIGURES])

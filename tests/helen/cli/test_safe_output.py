@@ -1,4 +1,4 @@
-"""Whatever agents choose, no command hands it raw to a terminal: names, versions, reasons, summaries (F44)."""
+"""Tests that no command prints raw text that agents choose: names, versions, reasons, summaries (F44)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_others_choose(fleet: Running, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    """Lines and JSON hold escapes; some word of others was there to be shown."""
+    """Each command escapes unsafe characters of Helen's answers, in lines and in JSON."""
     answer, stream = Client._answer, Client.stream
     monkeypatch.setattr(Client, "_answer", lambda client, response: poisoned(answer(client, response)))
     monkeypatch.setattr(Client, "stream", lambda client, *given: map(poisoned, stream(client, *given)))
@@ -68,7 +68,7 @@ def test_what_others_choose(fleet: Running, monkeypatch: pytest.MonkeyPatch, com
     ],
 )
 def test_events(capsys: Any, kind: str, document: dict[str, Any], as_json: bool) -> None:
-    """Each is one line, with the escapes of text or of JSON."""
+    """An event is one line, with unsafe characters escaped as in text or in JSON."""
     show("1", kind, {"received": 0.0, "agent": EVIL, "check_id": None, "document": document}, as_json)
     written = capsys.readouterr().out
     assert [c for c in written if unicodedata.category(c) in UNSAFE] == ["\n"]
@@ -78,6 +78,6 @@ def test_events(capsys: Any, kind: str, document: dict[str, Any], as_json: bool)
 
 
 def test_a_refusal(capsys: Any) -> None:
-    """An error names what an agent has chosen: an escape as well."""
+    """An error escapes unsafe characters of a name that an agent has chosen."""
     Failed(f"agent x says {EVIL}").show()
     assert capsys.readouterr().err == "Error: agent x says \\x1b]0;x\\x07\\x9b31m\\u202e\\u2028\\x85\\r\n"

@@ -1,4 +1,5 @@
-"""`helen checks add`, `list`, `outdated`, `remove` and `sign`, as a person types them; one Helen with one agent."""
+"""Tests `helen checks add`, `list`, `outdated`, `remove` and `sign` as a person types them, with a Helen and an
+agent."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_all_is_shown_before_anything_is_written(tar: Path, folder: Path) -> None:
-    """Needs, lines of a policy, tests, files, who has signed. Without a terminal there is no yes."""
+    """`checks add` shows needs, policy, tests, files and signer before it writes, and writes nothing without a yes."""
     shown = helen("checks", "add", tar, "--folder", folder, status=1).output
     for words in (
         "acme-shop 1.0: Checks of the shop\n",
@@ -61,7 +62,7 @@ def test_all_is_shown_before_anything_is_written(tar: Path, folder: Path) -> Non
 
 
 def test_what_hosts_do_not_grant_is_named(tmp_path: Path, folder: Path) -> None:
-    """And a check that all agents would run."""
+    """`checks add` names capabilities that hosts do not grant, and a check that all agents would run."""
     code = unsigned()["shop_orders.lua"].replace(b'needs = { "tcp" }', b'needs = { "tcp", "program" }, every = "5m"')
     use = b'  host.program { name = "x" }\n'
     files = unsigned() | {"shop_orders.lua": code.replace(b"  if not answer", use + b"  if not answer")}
@@ -74,7 +75,7 @@ def test_what_hosts_do_not_grant_is_named(tmp_path: Path, folder: Path) -> None:
 
 
 def test_from_the_first_to_the_last(tar: Path, folder: Path) -> None:
-    """Added, listed, changed by hand, mended, brought to a newer version, taken out."""
+    """A set is added, listed, reported when changed by hand, updated and removed again."""
     added = helen("checks", "add", tar, "--folder", folder, "--yes").output
     assert f"publish it  helen push {folder}/lib/acme_shop.lua {folder}/shop_orders.lua\n" in added
     assert "add --key FILE" in added
@@ -106,7 +107,7 @@ def test_from_the_first_to_the_last(tar: Path, folder: Path) -> None:
 
 
 def test_tests_that_fail(tmp_path: Path, folder: Path) -> None:
-    """The first fault is named; so is an error of the code."""
+    """A set whose tests fail or whose code has an error is refused with the first fault."""
     tests = unsigned()["tests/shop_orders.lua"].replace(b"orders = 7", b"orders = 8")
     bad = unsigned() | {"tests/shop_orders.lua": tests}
     said = helen("checks", "add", write_tar(tmp_path / "bad.tar", signed(bad)), "--folder", folder, "--yes", status=1)
@@ -118,7 +119,7 @@ def test_tests_that_fail(tmp_path: Path, folder: Path) -> None:
 
 
 def test_texts_of_others_are_made_safe(tmp_path: Path, folder: Path) -> None:
-    """An author's words draw nothing on the terminal of the operator."""
+    """Texts of a set's author are escaped, so that they draw nothing on the operator's terminal."""
     evil = signed(unsigned(summary='"\\u001b[2Jall is well"', policy='"# \\u202e[31m"', author='"\\u202eAnn"'))
     shown = helen("checks", "add", write_tar(tmp_path / "evil.tar", evil), "--folder", folder, "--dry-run").output
     assert "\x1b" not in shown and "\u202e" not in shown
@@ -127,7 +128,7 @@ def test_texts_of_others_are_made_safe(tmp_path: Path, folder: Path) -> None:
 
 
 def test_another_key(tar: Path, folder: Path) -> None:
-    """Refused until its id is said."""
+    """A version signed by another key is refused until --author gives that key's id."""
     helen("checks", "add", tar, "--folder", folder, "--yes", "--author", ANNS)
     write_tar(tar, signed(unsigned("1.1"), EVE))
     said = helen("checks", "add", tar, "--folder", folder, "--yes", status=1).output
@@ -137,7 +138,7 @@ def test_another_key(tar: Path, folder: Path) -> None:
 
 
 def test_a_library_that_others_need(tar: Path, folder: Path) -> None:
-    """And an assignment beside a declared folder."""
+    """A set is not removed while a check requires its library or an assignment of a declared folder runs its check."""
     helen("checks", "add", tar, "--folder", folder, "--yes")
     (folder / "own.lua").write_text('local shop = require "acme_shop"\nreturn shop\n')
     words = ("checks", "remove", "acme-shop", "--folder", folder, "--offline", "--yes")
@@ -163,7 +164,8 @@ def test_a_library_that_others_need(tar: Path, folder: Path) -> None:
 def test_work_while_it_asks(
     tar: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, text: str, said: str
 ) -> None:
-    """The change is judged once more after the answer, though it was right when the question was put."""
+    """A removal is judged again after the answer to its question, and refused if files or assignments have changed
+    meanwhile."""
     helen("checks", "add", tar, "--folder", folder, "--yes")
     before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
 
@@ -178,7 +180,7 @@ def test_work_while_it_asks(
 
 
 def test_an_author_signs(tmp_path: Path) -> None:
-    """The archive is a set; a check that fails its tests is not signed."""
+    """`checks sign` writes an archive that is a set, and refuses failing tests or a key that others can read."""
     written, key, out = tmp_path / "shop", tmp_path / "author.key", tmp_path / "shop.tar"
     for name, content in unsigned().items():
         (written / name).parent.mkdir(parents=True, exist_ok=True)
@@ -210,7 +212,8 @@ def _published(fleet: Running) -> set[str]:
 
 @pytest.mark.integration
 def test_from_an_archive_to_a_result(fleet: Running, tmp_path: Path) -> None:
-    """Pushed, the agent runs it; while it is assigned it is not removed; after the push that removes it, it is gone."""
+    """A pushed check of a set runs on the agent, is not removed while assigned, and is gone after the push that
+    removes it."""
     files = {"set.toml": unsigned(name='"acme-pulse"', policy="")["set.toml"], **PULSE}
     tar, folder = write_tar(tmp_path / "pulse.tar", signed(files)), tmp_path / "mine"
     helen("checks", "add", tar, "--folder", folder, "--yes")
@@ -234,7 +237,7 @@ def test_from_an_archive_to_a_result(fleet: Running, tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_helen_must_be_asked(fleet: Running, tmp_path: Path) -> None:
-    """Without a Helen nothing is removed, unless --offline says so; an option of the group counts as well."""
+    """Nothing is removed without an answer of Helen; --state of the command group counts as well."""
     files = {"set.toml": unsigned(name='"acme-pulse"', policy="")["set.toml"], **PULSE}
     folder = tmp_path / "mine"
     helen("checks", "add", write_tar(tmp_path / "pulse.tar", signed(files)), "--folder", folder, "--yes")

@@ -1,4 +1,4 @@
-"""`helen shell`: through a real Helen and a real agent that records; and hosts that send what is no recording."""
+"""Tests `helen shell` with a real Helen and a real agent that records, and with hosts that send no recording."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ def shell(fleet: Fleet, word: str, *words: str, key: str = "auditor") -> Any:
 
 @pytest.mark.integration
 def test_recordings_are_listed_and_played(fleet: Fleet, tmp_path: Path) -> None:
-    """The list has who ran, when, by which key, for whom by Helen's word; the file as it is; colours stay, tricks
-    don't.
-    """
+    """A recording is listed with its user, command and caller, saved as it is, and played with colours but no other
+    controls."""
     trick = "printf 'a\\033[31mb\\033]52;c;YQ==\\007c\\n'; exit 4"
     assert fleet.ssh("root@web-1", *fleet.options(), trick).returncode == 4
     listed = shell(fleet, "log", "web-1", "--output", "json")
@@ -63,7 +62,8 @@ def test_recordings_are_listed_and_played(fleet: Fleet, tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_who_and_what_is_refused(fleet: Fleet) -> None:
-    """A key that is not the auditor's, a recording that there is none of, an ID that is none."""
+    """Listing with a key that is not the auditor's, an unknown recording and a bad ID are refused, each with its own
+    status."""
     refused = shell(fleet, "log", "web-1", key="id")
     assert (refused.returncode, refused.stdout) == (1, b"")
     assert b"its policy names the keys that may read them" in refused.stderr
@@ -76,7 +76,7 @@ def test_who_and_what_is_refused(fleet: Fleet) -> None:
 
 @pytest.mark.integration
 def test_people_are_told(fleet: Fleet) -> None:
-    """Helen's history has that somebody opened a tunnel to the SSH server, as a decision to notify."""
+    """Helen's history has a decision to notify about each tunnel that is opened to an SSH server."""
     fleet.ssh("root@web-1", *fleet.options(), "true")
 
     at = [
@@ -108,7 +108,7 @@ def test_people_are_told(fleet: Fleet) -> None:
     b'{"name": "20231114T221320Z-00000000", "who": "", "user": "", "caller": "", "kind": 1, "end": "", "began": 1}',
 ])  # fmt: skip
 def test_a_list_that_can_not_be_read(line: bytes) -> None:
-    """It ends with a sentence."""
+    """A row of a list that cannot be read raises an error with a sentence."""
     with pytest.raises(click.ClickException, match="a list that can't be read"):
         read_row("web-1", line)
 
@@ -121,7 +121,7 @@ def test_a_list_that_can_not_be_read(line: bytes) -> None:
     ],
 )  # fmt: skip
 def test_an_event_that_can_not_be_read(line: bytes) -> None:
-    """It ends with a sentence, and what came before was shown."""
+    """An event of a recording that cannot be read raises an error with a sentence."""
     with pytest.raises(click.ClickException, match="can't be read from here on"):
         event_of(line)
 
@@ -142,7 +142,7 @@ ROW = {
 def test_what_a_host_says_beside_its_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its errors are shown as plain lines, which make no terminal do more than draw; a list without an end ends."""
+    """Errors of a host are printed as plain lines of bounded length, and a list without an end is refused."""
     (tmp_path / "ssh").write_text(LIES.format(row=json.dumps(ROW)))
     (tmp_path / "ssh").chmod(0o755)
     (tmp_path / "known").write_text("web-1.helen ssh-ed25519 AAAA\n")
@@ -159,14 +159,15 @@ def test_what_a_host_says_beside_its_answer(
 
 
 def test_a_line_without_an_end() -> None:
-    """It is read up to the most of a line, and no further."""
+    """A line is read up to MOST_LINE bytes, and a longer one is refused."""
     assert list(lines_of(io.BytesIO(b"a\nb"))) == [b"a\n", b"b"]
     with pytest.raises(click.ClickException, match="too long for a recording"):
         list(lines_of(io.BytesIO(b"x" * (MOST_LINE + 1))))
 
 
 def test_the_time_of_a_recording(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """As fast as is asked for, pauses cut; a time that goes back waits for nothing."""
+    """A recording is played at the speed that is asked for with pauses cut, and without a wait for times that go
+    back."""
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
     events = [

@@ -1,4 +1,4 @@
-"""`helen ssh`: through a real Helen and a real agent; and a Helen that was taken over, which OpenSSH itself refuses."""
+"""Tests `helen ssh` with a real Helen and a real agent, and with a hostile Helen, which OpenSSH itself refuses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def test_a_command_on_the_machine_of_an_agent(fleet: Fleet) -> None:
-    """The host key is kept the first time, and told; eight bits and the exit status come through all of it."""
+    """The first login keeps the host key and tells its fingerprint; all bytes and the exit status arrive."""
     every = bytes(range(256)) * 4_000
     done = fleet.ssh("root@web-1", *fleet.options(), "cat; exit 7", data=every)
     assert (done.returncode, done.stdout) == (7, every), done.stderr
@@ -54,7 +54,7 @@ def test_a_command_on_the_machine_of_an_agent(fleet: Fleet) -> None:
 
 
 def test_scp_by_a_config_of_ones_own(fleet: Fleet, tmp_path: Path) -> None:
-    """With `helen tunnel` as ProxyCommand, as docs/shell.rst shows it, while results of the agent go on coming."""
+    """scp works with `helen tunnel` as ProxyCommand, by the configuration of docs/shell.rst."""
     fleet.ssh("root@web-1", *fleet.options(), "true")
     sent = tmp_path / "sent"
     sent.write_bytes(os.urandom(3_000_000))
@@ -67,7 +67,7 @@ def test_scp_by_a_config_of_ones_own(fleet: Fleet, tmp_path: Path) -> None:
 
 
 def test_rsync(fleet: Fleet, tmp_path: Path) -> None:
-    """A tree there and back, with what has changed alone the second time."""
+    """rsync copies a tree in both directions, and only the changed file the second time."""
     fleet.ssh("root@web-1", *fleet.options(), "true")
     sent, there, back = tmp_path / "sent", tmp_path / "there", tmp_path / "back"
     (sent / "folder").mkdir(parents=True)
@@ -86,7 +86,8 @@ def test_rsync(fleet: Fleet, tmp_path: Path) -> None:
 
 
 def test_a_reader_that_stops_costs_neither_helen_nor_the_agent_memory(fleet: Fleet) -> None:
-    """A program that writes at full speed is stopped by the windows on the way, whatever the caller does."""
+    """A program that writes at full speed is stopped by the windows of a reader that stops, without memory of Helen
+    or the agent."""
     at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
     words = [*HELEN, "ssh", *at, "root@web-1", *fleet.options(), "cat /dev/zero"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
@@ -103,7 +104,8 @@ def test_a_reader_that_stops_costs_neither_helen_nor_the_agent_memory(fleet: Fle
 
 
 def test_what_is_refused(fleet: Fleet, tmp_path: Path) -> None:
-    """A fingerprint that another one has read, a name that would be an option of ssh, an agent that nobody knows."""
+    """Another fingerprint, a name that ssh would take for an option and an unknown agent are refused, and no key is
+    kept."""
     at = ["--known-hosts", str(tmp_path / "known")]
     done = fleet.ssh(*at, "--fingerprint", "SHA256:other", "root@web-1", "true")
     assert done.returncode == 1
@@ -130,7 +132,7 @@ def with_terminal(words: list[str], answer: bytes) -> tuple[int, bytes]:
 
 
 def test_who_vouches_for_a_host_key_behind_a_url(fleet: Fleet, tmp_path: Path) -> None:
-    """A copy of Helen's CA; else the caller, who is asked, on a terminal only. Another CA or answer: no."""
+    """Behind a URL a host key is kept only with a copy of Helen's CA, or after a full yes on a terminal."""
     web = Web(fleet.helen)
     known = tmp_path / "known"
     at = [*HELEN, "ssh", "--url", f"http://localhost:{web.port}", "--token", web.token, "--known-hosts", str(known)]
@@ -156,7 +158,7 @@ def test_who_vouches_for_a_host_key_behind_a_url(fleet: Fleet, tmp_path: Path) -
 
 
 def test_a_policy_that_changes_ends_sessions(fleet: Fleet) -> None:
-    """Without [shell] nobody is let in from the next SIGHUP on, and whoever is in is out."""
+    """A policy without [shell] ends open sessions at the next SIGHUP and lets no new one in."""
     at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
     words = [*HELEN, "ssh", *at, "root@web-1", *fleet.options(), "echo in; sleep 1000"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
@@ -178,7 +180,7 @@ def test_a_policy_that_changes_ends_sessions(fleet: Fleet) -> None:
 
 
 class HostileHelen:
-    """An HTTP server that says what it likes of an agent, and carries a tunnel to where and how it likes."""
+    """Serve HTTP with any statement on an agent, and carry a tunnel to any place with any change of its bytes."""
 
     def __init__(self, to: Door, says: str, spoil: Any = None) -> None:
         self.to, self.says, self.spoil = to, says, spoil or (lambda number, data: data)
@@ -232,7 +234,7 @@ class HostileHelen:
 
 
 def flipped(number: int, data: bytes) -> bytes:
-    """One bit of the tenth piece and of all that follow."""
+    """Flip one bit of the tenth piece and of all that follow."""
     return data if number < 10 else bytes([*data[:-1], data[-1] ^ 1])
 
 
@@ -246,7 +248,7 @@ def cut_out(number: int, data: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Door, Door]]:
-    """The server of web-1, and one of somebody else that would take the same key."""
+    """Provide the SSH server of web-1, and a foreign one that would accept the same key."""
     folders = tmp_path_factory.mktemp("true"), tmp_path_factory.mktemp("false")
     with door(folders[0]) as true, door(folders[1]) as false:
         false.keys.write_text(true.keys.read_text())
@@ -263,7 +265,7 @@ def through(hostile: HostileHelen, known: Path, machine: Door, *more: str) -> su
 
 
 def test_another_machine_in_the_place_of_the_agent(machines: tuple[Door, Door], tmp_path: Path) -> None:
-    """OpenSSH refuses a host key that isn't the one of before; nothing of the session has been sent."""
+    """OpenSSH refuses a host key that differs from the known one, and nothing of the session is sent."""
     true, false = machines
     known = tmp_path / "known"
     known.write_text(f"{alias('web-1')} {true.host.line}\n")
@@ -274,7 +276,8 @@ def test_another_machine_in_the_place_of_the_agent(machines: tuple[Door, Door], 
 
 
 def test_the_first_time_a_signature_is_wanted(machines: tuple[Door, Door], tmp_path: Path) -> None:
-    """A host key that no certificate of the agent has signed is not kept; a fingerprint from the machine decides."""
+    """A first host key without the signature of the agent's certificate is not kept, unless its fingerprint is
+    given."""
     true, false = machines
     known, wanted = tmp_path / "known", ("--fingerprint", true.host.fingerprint)
     done = through(HostileHelen(false, false.host.line), known, true)
@@ -292,7 +295,7 @@ def test_the_first_time_a_signature_is_wanted(machines: tuple[Door, Door], tmp_p
 
 @pytest.mark.parametrize("spoil", [flipped, repeated, cut_out])
 def test_bytes_that_are_changed_on_the_way(machines: tuple[Door, Door], tmp_path: Path, spoil: Any) -> None:
-    """A bit that is another, a piece twice, a piece that is missing: ssh ends it, and nothing false comes."""
+    """ssh ends a session whose bytes are changed, repeated or missing on the way, and passes on no false byte."""
     true, _ = machines
     known = tmp_path / "known"
     known.write_text(f"{alias('web-1')} {true.host.line}\n")

@@ -1,4 +1,4 @@
-"""Tests what ends a session or not: reload and drain of Helen, reload and end of an agent, and their number."""
+"""Tests which events end a session: reload and drain of Helen, reload and end of an agent, and their number."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @contextlib.contextmanager
 def session(fleet: Fleet) -> Iterator[subprocess.Popen[bytes]]:
-    """A shell that answers what is typed."""
+    """Provide a session of `helen ssh` that echoes its input."""
     at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
     words = [*HELEN, "ssh", *at, "root@web-1", *fleet.options(), "cat"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
@@ -59,13 +59,14 @@ def answers(process: subprocess.Popen[bytes]) -> None:
 
 
 def reasons(fleet: Fleet) -> list[str]:
-    """Why tunnels have ended, by Helen's audit, the newest first."""
+    """Return the reasons for which tunnels have ended by Helen's audit, the newest first."""
     rows: list[dict[str, Any]] = ask(fleet.helen, "GET", "/api/v1/audit?limit=100").json["audit"]
     return [row["subject"].rpartition(": ")[2] for row in rows if row["action"] == "tunnel-end"]
 
 
 def test_reloads_end_nothing_and_an_agent_that_stops_says_so(fleet: Fleet) -> None:
-    """SIGHUP to Helen, to the agent with the same [shell], with other [limits]; then SIGTERM, as at an upgrade."""
+    """A SIGHUP of Helen, or of an agent with the same [shell], ends no session; SIGTERM of the agent ends it as
+    `stopping`."""
     with session(fleet) as process:
         fleet.helen.signal(signal.SIGHUP)
         fleet.policy.write_text(fleet.text + "[limits]\nparallel = 4\n")
@@ -80,7 +81,7 @@ def test_reloads_end_nothing_and_an_agent_that_stops_says_so(fleet: Fleet) -> No
 
 @pytest.mark.parametrize("victim", ["helen", "agent"])
 def test_a_side_that_is_killed(fleet: Fleet, victim: str) -> None:
-    """The caller hears of it, and on the machine nothing goes on: neither what ignores SIGHUP nor what has left."""
+    """A killed Helen or agent ends the caller's session, and no process of it goes on at the agent."""
     at = ["--state", str(fleet.helen.state), "--known-hosts", str(fleet.known)]
     command = "trap '' HUP; setsid sleep 1000 & echo $! $$; sleep 1000"
     words = [*HELEN, "ssh", *at, "root@web-1", *fleet.options(), command]
@@ -98,7 +99,7 @@ def test_a_side_that_is_killed(fleet: Fleet, victim: str) -> None:
 
 
 def test_a_drain_ends_sessions(fleet: Fleet) -> None:
-    """The agent is told to go, and its session goes with it."""
+    """A drain of Helen ends the session with the agent's connection."""
     with session(fleet) as process:
         assert ask(fleet.helen, "POST", "/api/v1/drain", {"over": 1, "force": True}).status < 300
         assert process.wait(PATIENCE) == 255
@@ -106,7 +107,7 @@ def test_a_drain_ends_sessions(fleet: Fleet) -> None:
 
 
 def test_no_more_sessions_than_the_policy_says(fleet: Fleet) -> None:
-    """The third is refused with a sentence; when one has ended there is room again."""
+    """A session above the policy's limit is refused by a sentence, and there is room again once one has ended."""
     with session(fleet) as first, session(fleet):
         done = fleet.ssh("root@web-1", *fleet.options(), "true")
         assert done.returncode == 255

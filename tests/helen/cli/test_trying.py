@@ -1,4 +1,5 @@
-"""`helen check` and `helen repl` against a real Helen with a real agent: what is tried, what is shown, what is left."""
+"""Tests `helen check` and `helen repl` against a real Helen with a real agent: runs, printed results, and stored
+traces."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ LIBRARY = "return { of = function(a, b) return (a + b) / 2 end }\n"
 
 
 class Shell:
-    """`helen ...` with HELEN_STATE set to that Helen."""
+    """Run `helen ...` with HELEN_STATE set to that Helen."""
 
     def __init__(self, fleet: Running) -> None:
         self.fleet = fleet
@@ -50,9 +51,8 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """Not the fleet of all: test_cli gives its signing keys away, and the code that is tried here is signed by Helen
-    itself.
-    """
+    """Provide a fleet apart from the shared one, whose signing keys another test gives away: Helen itself signs code
+    here."""
     with a_fleet_of_one(tmp_path_factory.mktemp("trying")) as running:
         yield Shell(running)
 
@@ -70,7 +70,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_new_check(tmp_path: Path) -> None:
-    """The written check passes lint and its own tests, and the command says what to do next."""
+    """A new check passes lint and its own tests; the command names the next step and replaces no file of another
+    author."""
     runner = CliRunner()
     result = runner.invoke(main, ["check", "new", "queue_depth", "--folder", str(tmp_path / "checks")])
     assert result.exit_code == 0, result.output
@@ -92,13 +93,13 @@ def test_a_new_check(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "lib/x", "", ".x", "a b", "x" * 64])
 def test_names_that_no_check_has(tmp_path: Path, name: str) -> None:
-    """A usage fault, and nothing is written."""
+    """A name that no check can have is a usage error, and nothing is written."""
     result = CliRunner().invoke(main, ["check", "new", name, "--folder", str(tmp_path)])
     assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    """A sentence with the place."""
+    """A folder that cannot be written is an error with a sentence."""
     (tmp_path / "tests").write_text("a file")
     result = CliRunner().invoke(main, ["check", "new", "x", "--folder", str(tmp_path)])
     assert (result.exit_code, "can't be written" in result.output) == (1, True)
@@ -108,7 +109,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_dry_run(helen: Shell, file: Path) -> None:
-    """The local file with its library runs on the agent; state, metrics with thresholds, output and cost are shown."""
+    """A dry run runs the local file with its library on the agent, and shows state, metrics, output and cost."""
     shown = helen("check", "dry-run", str(file), "--agent", "web-1", "--args", '{"word": "mean"}').stdout
     assert re.match(r"web-1: OK mean [\d.]+ load \(of two\)\n +METRIC +VALUE +UNIT +WARN +CRIT +LABELS\n", shown), shown
     assert re.search(r"\n    mean +[\d.]+ +load +1000 +of=two\n    \| said on the way\n    took \d", shown)
@@ -116,7 +117,7 @@ def test_a_dry_run(helen: Shell, file: Path) -> None:
 
 
 def test_nothing_is_stored(helen: Shell, file: Path) -> None:
-    """No check, no result, no state, no line in the history; one entry in the audit."""
+    """A dry run leaves no check, result, state or history, neither with Helen nor with the agent."""
     client, before = helen.fleet.client, helen.fleet.client.get("/api/v1/status")
     helen("check", "dry-run", str(file), "--on", "role=web", "--output", "json")
     assert "average" not in [each["name"] for each in client.get("/api/v1/checks")["checks"]]
@@ -129,7 +130,8 @@ def test_nothing_is_stored(helen: Shell, file: Path) -> None:
 
 
 def test_a_fault_shows_its_line(helen: Shell, file: Path) -> None:
-    """The line of the file here is marked, for code that doesn't compile and for code that breaks off."""
+    """A fault of a dry run shows the line of the local file, for code that does not compile and for code that breaks
+    off."""
     file.write_text(AVERAGE.replace("host.load()", "host.load())"))
     shown = helen("check", "dry-run", str(file), "--agent", "web-1", status=1).stdout
     assert "web-1: UNKNOWN average.lua:4: unexpected symbol near ')'" in shown
@@ -140,7 +142,7 @@ def test_a_fault_shows_its_line(helen: Shell, file: Path) -> None:
 
 
 def test_lint_speaks_as_well(helen: Shell, file: Path) -> None:
-    """It tells of code that this run didn't meet."""
+    """A dry run prints lint's findings as well, which concern code that the run may not have reached."""
     file.write_text(AVERAGE.replace("  print(", "  if not load then nonsense() end\n  print("))
     result = helen("check", "dry-run", str(file), "--agent", "web-1")
     assert f"{file}:6: error: " in result.stderr and "nonsense" in result.stderr
@@ -160,13 +162,13 @@ def test_lint_speaks_as_well(helen: Shell, file: Path) -> None:
     ],
 )
 def test_dry_runs_that_cannot_be(helen: Shell, file: Path, words: list[str], status: int, sentence: str) -> None:
-    """Each says what is wrong."""
+    """A dry run that cannot be done says what is wrong, with a status by the kind of fault."""
     result = helen("check", "dry-run", *(word.replace("{}", str(file)) for word in words), status=status)
     assert sentence in result.output
 
 
 def test_with_the_key(helen: Shell, file: Path) -> None:
-    """Signed here, with the key that agents know: Helen only passes it on. With another one Helen itself says so."""
+    """A dry run signed with the agents' key is passed on by Helen, and one signed with another key is refused."""
     key = helen.fleet.state / "signing.key"
     assert "1 answered" in helen("check", "dry-run", str(file), "--agent", "web-1", "--key", str(key)).stdout
     other = helen.fleet.state / "online.key"
@@ -175,7 +177,7 @@ def test_with_the_key(helen: Shell, file: Path) -> None:
 
 
 def test_names_of_the_protocol_are_no_checks(helen: Shell) -> None:
-    """An order goes its own way, where it is written down."""
+    """A run of a name of the protocol is refused, since an order has a way of its own with an audit."""
     result = helen("run", "equus:once", "--on", "web-1", status=2)
     assert "such names are the protocol's own" in result.output
 
@@ -184,7 +186,7 @@ def test_names_of_the_protocol_are_no_checks(helen: Shell) -> None:
 
 
 def test_lines(helen: Shell) -> None:
-    """Values are shown as they are written in Lua; names and functions go on to the next line; host calls work."""
+    """The repl prints values as Lua writes them, keeps names and functions for later lines, and makes host calls."""
     shown = helen.repl(
         "1 + 1, 'a\\n', nil, true\n"
         "load = host.load()\n"
@@ -218,25 +220,25 @@ def test_lines(helen: Shell) -> None:
     ],
 )  # fmt: skip
 def test_faults(helen: Shell, typed: str, said: str) -> None:
-    """With the line that was typed; a script ends at the first."""
+    """A fault in the repl has the typed line's number, and ends a script with 1."""
     assert helen.repl(typed, status=0 if not said else 1).output == said
 
 
 def test_what_is_not_kept(helen: Shell) -> None:
-    """A value that is no data is said; the others stay. :vars shows them, :forget forgets them."""
+    """The repl names values that cannot be kept; `:vars` shows the kept ones and `:forget` drops them."""
     shown = helen.repl("a = 1; b = coroutine.create(print)\n:vars\n:forget\n:vars\na\n:help\n").output
     assert shown.startswith("not kept for the next line: b\na = 1\nnil\nLua runs on web-1, in its sandbox"), shown
 
 
 def test_each_line_is_in_the_audit(helen: Shell) -> None:
-    """With who may have typed it, and for which agent."""
+    """Each line of the repl is in Helen's database for the audit."""
     helen.repl("'a line for the audit'\n")
     database = (helen.fleet.state / "helen.db").read_bytes() + (helen.fleet.state / "helen.db-wal").read_bytes()
     assert b"a line for the audit" in database
 
 
 def test_an_agent_that_is_not_there(helen: Shell) -> None:
-    """3, before anything is typed."""
+    """A repl with an unknown agent ends with 3 before anything is typed."""
     result = helen("repl", "--agent", "web-9", status=3, typed="1\n")
     assert "no agent is called 'web-9'" in result.output
 
@@ -245,7 +247,7 @@ def test_an_agent_that_is_not_there(helen: Shell) -> None:
 
 
 def test_all_capabilities_are_asked_for() -> None:
-    """The policy of a host decides what it grants."""
+    """The repl asks for all capabilities, since the policy of a host decides which it grants."""
     assert set(repl_source.CAPABILITIES) == set(CAPABILITIES)
 
 
@@ -260,7 +262,7 @@ def test_all_capabilities_are_asked_for() -> None:
     ],
 )  # fmt: skip
 def test_whether_more_has_to_follow(text: str, whole: bool) -> None:
-    """Blocks, brackets and long strings; words in strings and comments don't count."""
+    """A line is open while blocks, brackets or long strings are; words in strings and comments do not count."""
     assert is_open(text) is not whole
 
 
@@ -270,12 +272,12 @@ def test_whether_more_has_to_follow(text: str, whole: bool) -> None:
      ("function f() end", True), ("endless", False), ("  if x then end", True), ("x <= 1", False)],
 )  # fmt: skip
 def test_what_is_no_expression(line: str, statement: bool) -> None:
-    """Nothing is asked twice that can be told from its beginning."""
+    """A statement is told from an expression by its beginning, so that it is not tried twice."""
     assert is_statement(line) is statement
 
 
 def test_what_goes_along_with_a_line() -> None:
-    """Values and definitions stand before it, and messages count from the line itself."""
+    """Kept values and definitions stand before a line, and places in messages count from the line itself."""
     memory, lost = remember(Memory(), "function f() end", '=a=1;b=*;c=?;f=*;t={["x"]="\\059"};9=1')
     assert (memory.values, memory.functions, lost) == (
         {"a": "1", "t": '{["x"]="\\059"}'}, {"f": "function f() end"}, ["b", "c"],
@@ -288,14 +290,15 @@ def test_what_goes_along_with_a_line() -> None:
 
 
 def test_what_is_typed_becomes_statements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An open block goes on; an empty line ends it; so does the end of the input."""
+    """Typed lines become statements: an open block goes on until it is closed, an empty line comes, or the input
+    ends."""
     typed = iter(["1", "", "if x then", "  y()", "end", "f(", "", "2", "g("])
     monkeypatch.setattr("helen.cli.repl.read_line", lambda prompt, is_terminal: next(typed, None))
     assert list(statements("web-1", True)) == ["1", "if x then\n  y()\nend", "f(\n", "2", "g("]
 
 
 def test_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a file of one's own that nobody else reads, or nowhere."""
+    """The repl's history is a file that only its owner can read, or none."""
     monkeypatch.setenv("HELEN_REPL_HISTORY", str(tmp_path / "deep" / "history"))
     with line_history():
         pass

@@ -1,4 +1,5 @@
-"""Two people must sign, each at a machine of their own: commands as processes, and nothing but files between them."""
+"""Tests two people who must sign, each at a machine of their own, by commands as processes and with only files
+between them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ HELEN = [sys.executable, "-c", "from helen.cli.main import main; main(prog_name=
 
 @frozen
 class Machine:
-    """A folder that stands for a person's machine; only Anna's reaches Helen."""
+    """Hold a folder that plays a person's machine; only Anna's reaches Helen."""
 
     folder: Path
     state: Path | None = None
@@ -40,7 +41,8 @@ def carry(name: str, one: Machine, other: Machine) -> None:
 
 
 def test_the_second_signature_comes_as_a_file(tmp_path: Path) -> None:
-    """Root and sets go to Bert and back as files; one signature alone is not enough; the agent runs it (F36)."""
+    """Roots and sets travel to Bert and back as files; one signature alone is not enough; the agent runs the set
+    (F36)."""
     with_helen = Running(tmp_path / "helen")
     (with_helen.checks / "word.lua").write_text(pulse("one", "1h"))
     fleet = with_helen.up()

@@ -1,4 +1,4 @@
-"""`helen windows`, `helen downtime`, `helen silence`: windows are shown as narrow as they are, and wide ones ask."""
+"""Tests `helen windows`, `helen downtime` and `helen silence`: narrow windows look narrow, and wide ones ask."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ HOURS = [
 
 @pytest.mark.parametrize(("fields", "shown"), HOURS)
 def test_hours_days_and_zone(fields: dict[str, Any], shown: str) -> None:
-    """And when the first begins, if that is still to come. (J5)"""
+    """A window's hours show days and zone, and its first begin if that is still to come (J5)."""
     assert downtimes.hours(window(**fields), NOW) == shown
     later = window(**fields, **({} if "recurrence" in fields else {"until": NOW + 90}), begin=NOW + 60)
     assert downtimes.hours(later, NOW) == f"{shown}, from {downtimes.moment(NOW + 60)}"
 
 
 def test_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A narrow silence does not look like one of everything. (J5)"""
+    """The table shows the scope and hours of a narrow silence (J5)."""
     listed = [window(**SCOPES[3][0], recurrence=NIGHT, begin=0.0) | {"active": True}]
     monkeypatch.setattr("helen.cli.base.client.Client.get", lambda client, path: {"windows": listed})
     shown = CliRunner().invoke(main, ["windows", "--state", "/nowhere"]).output
@@ -84,7 +84,8 @@ WIDE = [
 def test_a_wide_window_asks(
     covers: tuple[int, int], fleet: tuple[int, int], asks: bool, yes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than a tenth of all checks, on more than one agent; without a terminal nothing is done. (J5)"""
+    """A window over more than a tenth of all checks and several agents asks, and fails without a terminal or a yes
+    (J5)."""
     posted: list[bool] = []
 
     def post(path: str, body: dict[str, Any]) -> dict[str, Any]:

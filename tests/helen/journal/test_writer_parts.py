@@ -460,7 +460,7 @@ def test_what_a_closed_wal_takes_along(stage: Any) -> None:
 
 
 def test_a_thread_that_never_began() -> None:
-    """Limits and Retention have their standard values for a thread that never began."""
+    """Limits wait a second before a further try, and Retention keeps seven days, without other settings."""
     assert (Limits().retry_seconds, Retention().keep_days) == (1.0, 7.0)
 
 

@@ -17,7 +17,8 @@ def shipped() -> set[str]:
 
 
 def test_the_first_ones_and_then_the_others(tmp_path: Path) -> None:
-    """A file that was deleted or changed meanwhile stays so."""
+    """A quickstart gets the first checks with all they require, then the others; a file deleted or changed meanwhile
+    stays so."""
     folder = tmp_path / "checks"
     first_checks.fill(folder)
     held = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.lua")}

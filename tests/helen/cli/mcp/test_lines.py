@@ -1,4 +1,4 @@
-"""Lines of the protocol: too long, no message, ids that are in use, and requests without end."""
+"""Tests lines of the protocol: too long ones, lines that are no message, ids in use, and requests without end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def answer(number: int) -> SessionMessage:
 
 
 async def heard(lines: Lines) -> list[str]:
-    """The methods of all messages that come through."""
+    """Return the methods of all messages that `lines` passes on."""
     give, take = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     found = []
     async with anyio.create_task_group() as tasks:
@@ -52,7 +52,7 @@ async def heard(lines: Lines) -> list[str]:
     b"z" * (3 * MOST_LINE) + b"\n",
 ])  # fmt: skip
 def test_a_line_that_is_no_message_is_answered_and_forgotten(line: bytes) -> None:
-    """The next one is heard."""
+    """A line that is no message is answered with a parse error, and the next message is read."""
     sink = io.BytesIO()
     assert anyio.run(heard, Lines(io.BytesIO(line + request(1)), sink)) == ["ping"]
     [said] = [json.loads(each) for each in sink.getvalue().splitlines()]
@@ -60,7 +60,7 @@ def test_a_line_that_is_no_message_is_answered_and_forgotten(line: bytes) -> Non
 
 
 def test_a_line_without_end_is_not_kept() -> None:
-    """No more of it than one line may have is in memory, and its end is where the next one begins."""
+    """Of a line without end at most MOST_LINE bytes and one more are kept, and the next line begins behind its end."""
     source = Source(b"z" * (5 * MOST_LINE + 7))
     lines = Lines(source, io.BytesIO())
     assert len(lines._line()) == MOST_LINE + 1
@@ -68,7 +68,7 @@ def test_a_line_without_end_is_not_kept() -> None:
 
 
 def test_an_id_is_used_once_at_a_time() -> None:
-    """A second request of the same id is refused, since their answers could not be told apart."""
+    """A second request with the id of an unanswered one is refused, since their answers could not be told apart."""
     sink = io.BytesIO()
     assert anyio.run(heard, Lines(io.BytesIO(request(1) + request(1) + request(2)), sink)) == ["ping", "ping"]
     [said] = [json.loads(each) for each in sink.getvalue().splitlines()]
@@ -78,7 +78,7 @@ def test_an_id_is_used_once_at_a_time() -> None:
 
 
 def test_a_cancelled_request_makes_room() -> None:
-    """It has no answer, and its id may be used again."""
+    """A cancelled request gets no answer, and its id may be used again."""
     cancel = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}).encode()
     odd = cancel.replace(b'{"requestId": 1}', b'{"requestId": [1]}')
     given = request(1) + odd + b"\n" + cancel + b"\n" + request(1)
@@ -89,7 +89,7 @@ def test_a_cancelled_request_makes_room() -> None:
 
 
 def test_no_more_is_read_while_nothing_is_answered() -> None:
-    """Sixteen requests wait, a seventeenth line is read, and the others stay in the pipe."""
+    """No more requests are read while sixteen wait for an answer; all are answered in order later."""
     count = 60
     source, sink = Source(b"".join(map(request, range(count)))), io.BytesIO()
     assert anyio.run(_answered_late, Lines(source, sink), source, count) == count

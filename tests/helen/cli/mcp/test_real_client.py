@@ -1,4 +1,4 @@
-"""The client of the protocol's SDK, `helen mcp` as a process, and a real Helen that one passive check reports to."""
+"""Tests `helen mcp` as a process, with the client of the protocol's SDK and a real Helen that has one passive check."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def talk(words: list[str], say: Callable[[Protocol], Awaitable[None]], mode: str
 
 
 async def called(client: Protocol, name: str, fails: bool = False, **given: Any) -> Any:
-    """The document of an answer."""
+    """Return the document of a tool's answer, whose text holds no control character."""
     answer = await client.call_tool(name, given)
     [content] = answer.content
     assert answer.is_error == fails, content.text
@@ -65,7 +65,7 @@ async def called(client: Protocol, name: str, fails: bool = False, **given: Any)
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_silence_is_planned_then_opened_once(helen: Running, mode: str) -> None:
-    """By the version without a handshake, and by the one with it: look, plan, confirm; the text of nas stays data."""
+    """A silence is looked up, planned and opened once, in both versions of the protocol; hostile text stays data."""
     secret = token(helen, f"operator-{mode}", "operate")
 
     async def say(client: Protocol) -> None:
@@ -93,7 +93,7 @@ def test_a_silence_is_planned_then_opened_once(helen: Running, mode: str) -> Non
 
 
 def test_an_assignment_whose_answer_was_lost_is_done_once(helen: Running) -> None:
-    """Helen has it, and nobody heard so: confirmed again it is found in the file, which is as it was."""
+    """An assignment whose answer was lost is found in the file when confirmed again, and the file stays as it is."""
     calls = calls_for(helen.client, False)
     calls.look()
     given = {"change": "assign", "check": "disk", "on": ["nobody-*"], "every": "1h"}
@@ -116,7 +116,7 @@ def helen_url(helen: Running) -> str:
 
 
 def test_a_token_that_only_looks_and_ends(helen: Running) -> None:
-    """It has six tools; once it is revoked each call says so, and it has them still."""
+    """A token that only reads has six tools; once it is revoked each call says so, and the list stays."""
     secret = token(helen, "reader", "read")
 
     async def say(client: Protocol) -> None:
@@ -132,7 +132,8 @@ def test_a_token_that_only_looks_and_ends(helen: Running) -> None:
 
 
 def test_helen_that_is_away_is_said(tmp_path: Path) -> None:
-    """At the start it is the exit status; nothing is on standard output, which belongs to the protocol."""
+    """Without a Helen `helen mcp` ends with status 1, an error line and nothing on standard output, which belongs to
+    the protocol."""
     words = [sys.executable, *HELEN, "mcp", "--state", str(tmp_path)]
     done = subprocess.run(
         words, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, env=environment()
@@ -142,7 +143,8 @@ def test_helen_that_is_away_is_said(tmp_path: Path) -> None:
 
 
 def test_garbage_then_a_request_then_the_end(helen: Running) -> None:
-    """A process by itself: it answers lines that are none, then a call, and ends with its input."""
+    """The process answers garbage and bad requests with errors, then a call with its result, and ends with its
+    input."""
     words = [sys.executable, *HELEN, "mcp", "--state", str(helen.state)]
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 

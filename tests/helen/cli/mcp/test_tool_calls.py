@@ -1,4 +1,4 @@
-"""The tools of `helen mcp` with a Helen that is played: arguments, scopes, plans that are confirmed once."""
+"""Tests the tools of `helen mcp` with a played Helen: arguments, scopes, and plans that are confirmed once."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def refused(calls: ToolCalls, name: str, **given: Any) -> str:
     (["admin"], False, EIGHT), (["admin"], True, EIGHT[:6]),
 ])  # fmt: skip
 def test_tools_are_those_of_the_token(scopes: list[str], read_only: bool, names: list[str]) -> None:
-    """One that may only look is offered nothing else, and is refused what it asks for all the same."""
+    """A token that only reads, or --read-only, lists the six reading tools, and a plan is refused without a request
+    to Helen."""
     helen = Played(scopes=scopes)
     calls = calls_to(helen, read_only)
     assert [tool.name for tool in calls.listed()] == names
@@ -95,7 +96,7 @@ def test_tools_are_those_of_the_token(scopes: list[str], read_only: bool, names:
 
 
 def test_a_token_that_got_more_gets_more() -> None:
-    """The list is asked for anew each time, and is as before while Helen is away."""
+    """The list of tools follows the token's scopes at each call, and stays as it is while Helen is away."""
     helen = Played(scopes=["read"])
     calls = calls_to(helen)
     helen.scopes = ["operate"]
@@ -131,14 +132,14 @@ def test_a_token_that_got_more_gets_more() -> None:
     ("confirm", {}, "confirmation is missing"), ("confirm", {"confirmation": "a" * 32}, "nothing waits for this"),
 ])  # fmt: skip
 def test_wrong_arguments(name: str, given: dict[str, Any], said: str) -> None:
-    """Each is refused by a sentence before anything is written."""
+    """A call with wrong arguments is refused by a sentence before anything is written."""
     helen = Played({"/api/v1/assignments": {"text": ""}})
     assert said in refused(calls_to(helen), name, **given)
     assert [each for each in helen.asked if each[0] != "GET"] == []
 
 
 def test_rows_of_a_board_become_objects() -> None:
-    """The fields that join a board to its stream are left out."""
+    """Rows of the API become objects, without the fields that join them to their stream."""
     board = {"fields": ["agent", "status"], "rows": [["web-1", 2]], "counts": {"critical": 1}, "next": "c2",
              "look": "7", "at": "1.2", "groups": []}  # fmt: skip
     helen = Played({"/api/v1/rows": board})
@@ -148,7 +149,7 @@ def test_rows_of_a_board_become_objects() -> None:
 
 
 def test_a_question_over_time() -> None:
-    """A hundred points of the time that is asked for."""
+    """A query over time asks for a hundred points of the range, or for the step that is given."""
     helen = Played({"/api/v1/query_range": {"status": "success"}})
     assert called(calls_to(helen), "query", query="load1", ago="6h") == {"status": "success"}
     asked = dict(part.split("=") for part in helen.asked[0][1].partition("?")[2].split("&"))
@@ -158,7 +159,7 @@ def test_a_question_over_time() -> None:
 
 
 def test_what_is_no_helen_is_said() -> None:
-    """An answer of another form, or none at all, is no traceback."""
+    """An answer of an unknown form, or none, is a failure in words and no traceback."""
     calls = calls_to(Played({"/api/v1/rows": {"rows": 5}, "/api/v1/agents": Missing("no such page")}))
     assert refused(calls, "problems") == "KeyError: 'fields'"
     assert refused(calls, "agents") == "no such page"
@@ -170,7 +171,7 @@ ACK = {"change": "ack", "agent": "web-1", "check": "disk", "comment": "on it"}
 
 
 def test_a_plan_changes_nothing_and_its_confirmation_is_that_request() -> None:
-    """The dry run and what is done have the same body; the second time there is nothing to confirm."""
+    """A plan sends a dry run alone; its confirmation sends the same body with a key, once."""
     helen = Played({"/api/v1/acks": {"action": "set"}})
     calls = calls_to(helen)
     plan = called(calls, "plan", **ACK)
@@ -185,7 +186,7 @@ def test_a_plan_changes_nothing_and_its_confirmation_is_that_request() -> None:
 
 
 def test_nothing_but_the_id_can_be_confirmed() -> None:
-    """A confirmation that brings other arguments is refused, and the plan stays as it is."""
+    """A confirmation with other arguments is refused, and the plan stays as it was."""
     helen = Played({"/api/v1/acks": {}})
     calls = calls_to(helen)
     name = called(calls, "plan", **ACK)["confirmation"]
@@ -195,7 +196,7 @@ def test_nothing_but_the_id_can_be_confirmed() -> None:
 
 
 def test_a_plan_that_is_refused_has_no_id() -> None:
-    """Helen says no to the dry run: there is nothing to confirm."""
+    """A plan whose dry run Helen refuses is a failure with Helen's words, and has no id."""
     helen = Played({"/api/v1/acks": [Failed("web-1/disk is not known to be broken")]})
     assert refused(calls_to(helen), "plan", **ACK) == "web-1/disk is not known to be broken"
 
@@ -207,7 +208,7 @@ def failed(status: int | None = None, title: str = "") -> Failed:
 
 
 def confirmed(calls: ToolCalls, name: str) -> str:
-    """The sentence outside the marks."""
+    """Return the sentence of a confirmation that stands outside the marks."""
     text = calls.call("confirm", {"confirmation": name}).text
     return text.partition(" What stands between")[0]
 
@@ -217,7 +218,7 @@ def confirmed(calls: ToolCalls, name: str) -> str:
     failed(425, "x"), failed(409, "in progress"), failed(409, "outcome unknown"),
 ])  # fmt: skip
 def test_a_plan_stays_until_it_is_known_what_became_of_it(lost: Failed) -> None:
-    """It is confirmed again with the same key, by which Helen does it once."""
+    """A plan whose outcome is unknown stays, and is confirmed again with the same key, by which Helen does it once."""
     helen = Played({"/api/v1/acks": [{}, lost, lost, {"action": "set"}]})
     calls = calls_to(helen)
     name = called(calls, "plan", **ACK)["confirmation"]
@@ -229,7 +230,7 @@ def test_a_plan_stays_until_it_is_known_what_became_of_it(lost: Failed) -> None:
 
 @pytest.mark.parametrize("refusal", [failed(409, "refused"), failed(401, "x"), failed(429, "x"), Missing("no check")])
 def test_a_clear_refusal_ends_a_plan(refusal: Failed | Missing) -> None:
-    """Nothing was done; after a try whose answer was lost, nobody knows that of the one before."""
+    """A clear refusal ends a plan; after a try whose answer was lost, the sentence says that its outcome is unknown."""
     helen = Played({"/api/v1/acks": [{}, refusal, {}, failed(), refusal]})
     calls = calls_to(helen)
     name = called(calls, "plan", **ACK)["confirmation"]
@@ -241,7 +242,7 @@ def test_a_clear_refusal_ends_a_plan(refusal: Failed | Missing) -> None:
 
 
 def test_what_is_done_and_has_no_answer_is_done() -> None:
-    """Helen has not kept the answer that was lost."""
+    """A plan that Helen has done already, without its answer kept, is done."""
     helen = Played({"/api/v1/acks": [{}, failed(), failed(409, "done already")]})
     calls = calls_to(helen)
     name = called(calls, "plan", **ACK)["confirmation"]
@@ -250,7 +251,7 @@ def test_what_is_done_and_has_no_answer_is_done() -> None:
 
 
 def assignments(text: str, *answers: Any) -> Played:
-    """A Helen with one agent, and a file that is read, and answers to a PUT."""
+    """Return a Helen with one agent, one check, a file of assignments, and `answers` to a PUT."""
     agent = {"name": "web-1", "labels": {}, "kind": "agent"}
     check = {"name": "disk", "every": None, "timeout": 10.0, "args": {}}
     return Played({
@@ -265,7 +266,7 @@ ADDED = '[[assign]]\ncheck = "disk"\nagents = ["web-*"]\n'
 
 @pytest.mark.parametrize("lost", [failed(), failed(502), failed(412, "changed meanwhile")])
 def test_an_assignment_that_stands_in_the_file_is_done(lost: Failed) -> None:
-    """A PUT has no key: after a failure the file is read."""
+    """After a failed PUT the file of assignments is read, and an assignment that it has is done."""
     helen = assignments("", lost, {"text": ADDED})
     calls = calls_to(helen)
     name = called(calls, "plan", **ASSIGN)["confirmation"]
@@ -274,7 +275,7 @@ def test_an_assignment_that_stands_in_the_file_is_done(lost: Failed) -> None:
 
 
 def test_an_assignment_that_does_not_stand_in_the_file() -> None:
-    """A lost one stays, one that is refused since the file has changed is over."""
+    """An assignment that is not in the file stays after a lost answer, and ends once the file has changed."""
     changed = failed(412, "changed meanwhile")
     helen = assignments("", failed(), failed(), failed(504), {"text": "# other\n"}, changed, {"text": "# other\n"})
     calls = calls_to(helen)
@@ -283,7 +284,7 @@ def test_an_assignment_that_does_not_stand_in_the_file() -> None:
 
 
 def test_what_is_added_or_removed_is_shown_in_full() -> None:
-    """The end of a long file is cut off; the entries stand beside it."""
+    """A plan shows the added or removed entries in full, beside the text of a long file that is cut."""
     file = "".join(f'[[assign]]\ncheck = "other-{number}"\nid = "n{number}"\n\n' for number in range(200))
     on = ["web-*", *(f"{number}-{'x' * 90}" for number in range(60))]
     plan = called(calls_to(assignments(file)), "plan", **ASSIGN | {"on": on})
@@ -296,7 +297,7 @@ def test_what_is_added_or_removed_is_shown_in_full() -> None:
 
 
 def test_a_request_that_can_not_be_shown_is_no_plan() -> None:
-    """Helen is not even asked."""
+    """A plan whose request cannot be shown in full is refused without a request to Helen."""
     helen = Played({"/api/v1/windows": {}})
     on = [f"{number}-{'x' * 1_000}" for number in range(20)]
     assert "can be shown in full" in refused(calls_to(helen), "plan", change="silence", on=on, lasts="1h")
@@ -306,7 +307,7 @@ def test_a_request_that_can_not_be_shown_is_no_plan() -> None:
 
 
 def test_an_assignment_is_bound_to_the_file_that_was_read() -> None:
-    """By its ETag; agents that would run something else are named."""
+    """A planned assignment names the agents that would change, and is sent with the ETag of the file that was read."""
     agent = {"name": "web-1", "labels": {}, "kind": "agent"}
     check = {"name": "disk", "every": None, "timeout": 10.0, "args": {}}
     helen = Played({
@@ -348,7 +349,7 @@ def test_a_window_keeps_its_id_and_its_times() -> None:
 
 
 def test_plans_end_and_are_few() -> None:
-    """A plan is good for ten minutes; of more than twenty the oldest is forgotten."""
+    """A plan is forgotten after ten minutes, and the oldest one when there are more than twenty."""
     now = [0.0]
     plans = Plans(lambda: now[0])
     write = Write.post("/x", {})
@@ -364,7 +365,7 @@ def test_plans_end_and_are_few() -> None:
 
 
 def test_a_plan_that_was_tried_and_is_too_old() -> None:
-    """It may have been done, and can't be confirmed any more."""
+    """A plan that was tried and is too old says that it may have been done, and cannot be confirmed."""
     now = [0.0]
     plans, helen = Plans(lambda: now[0]), Played({"/api/v1/acks": [failed()]})
     name, calls = plans.keep(Write.post("/api/v1/acks", {})), calls_to(helen)
@@ -380,7 +381,8 @@ def test_a_plan_that_was_tried_and_is_too_old() -> None:
 
 @pytest.fixture
 def endless() -> Iterator[Callable[[], str]]:
-    """The address of a server: a GET gets a megabyte of JSON, and a POST the status and the body that it has."""
+    """Provide the address of a server that answers a GET with a megabyte of JSON, and a POST with the status and
+    body it got."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -406,7 +408,7 @@ def endless() -> Iterator[Callable[[], str]]:
 
 
 def test_an_answer_without_end_is_refused(endless: Callable[[], str]) -> None:
-    """Before it fills the memory; without a limit, as other commands have it, all of it is read."""
+    """A client with a limit refuses a longer answer, and one without a limit reads all of it."""
     client = Client(None, endless())
     assert len(client.get("/")["scopes"][0]) == 1_000_000
     client.most_bytes = 10_000
@@ -421,7 +423,7 @@ def test_an_answer_without_end_is_refused(endless: Callable[[], str]) -> None:
     (400, '{"title": "bad request"}', True), (408, '{"title": "x"}', False),
 ])  # fmt: skip
 def test_refusals_as_they_come(endless: Callable[[], str], status: int, body: str, refuses: bool) -> None:
-    """By HTTP: a problem of Helen's is one, a page of a proxy is none."""
+    """An answer is a refusal only as a problem of Helen's that says nothing was done, and no page of a proxy is."""
     with pytest.raises(ClickException) as caught:
         Client(None, endless()).post("/", [status, body])
     assert is_refusal(caught.value) == refuses

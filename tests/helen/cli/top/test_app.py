@@ -1,4 +1,4 @@
-"""`helen top` on a screen of 80 columns and 24 lines, driven by Textual's pilot: keys, what is shown, what is asked."""
+"""Tests `helen top` on a screen of 80 columns and 24 lines with Textual's pilot: keys, contents and requests."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ FLEET = (result("disk", "critical"), result("load", "warning"), result("memory")
 
 
 class Screen:
-    """The app under the pilot, with what is to be seen."""
+    """Drive the app with the pilot, and read its screen."""
 
     def __init__(self, app: Top, pilot: Any, feed: FakeFeed, client: FakeClient) -> None:
         self.app, self.pilot, self.feed, self.client = app, pilot, feed, client
@@ -153,7 +153,7 @@ def test_the_rows_on_80_by_24() -> None:
 
 
 def test_moving() -> None:
-    """By letters and by arrows; the cursor stays on its row when the order changes, and a screenful is a page."""
+    """Letters and arrows move the cursor, which stays on its row when the order changes; a page is a screenful."""
 
     async def scene(screen: Screen) -> None:
         await screen.hear(update(*(result(f"c{n:03}", agent="a") for n in range(100))))
@@ -172,7 +172,7 @@ def test_moving() -> None:
 
 
 def test_detail_why_and_help() -> None:
-    """Pages over the rows; Esc leads back."""
+    """Detail, explanation and help are pages over the rows, and Esc or q leads back."""
 
     async def scene(screen: Screen) -> None:
         await screen.hear(update(*FLEET))
@@ -192,7 +192,7 @@ def test_detail_why_and_help() -> None:
 
 
 def test_filter_and_sort() -> None:
-    """A filter works while it is typed and can be wrong half-way; s goes round the orders."""
+    """A filter counts while it is typed and says when it is wrong; s goes through the orders; `:` takes commands."""
 
     async def scene(screen: Screen) -> None:
         await screen.hear(update(*FLEET))
@@ -259,7 +259,7 @@ WORSE = result("nightly", "critical", agent="pings", since=NOW)
     ("keys", "path"), [("a mine enter", "acks"), ("d 30m enter", "windows"), ("r", "runs"), (": run enter", "runs")]
 )
 def test_keys_act_on_the_check_that_is_shown(keys: str, path: str, is_touched: bool) -> None:
-    """A worse problem that sorts above the cursor, while a page is read or a line is written, is not acted on (J2)."""
+    """A key acts on the check that is shown, and not on a worse one that arrives above it meanwhile (J2)."""
     about = {"acks": "check", "windows": "checks", "runs": "check"}[path]
     opened, *rest = keys.split()
 
@@ -290,7 +290,7 @@ def test_keys_act_on_the_check_that_is_shown(keys: str, path: str, is_touched: b
 
 @pytest.mark.parametrize("key", ["a", "d", "r", "e", "enter"])
 def test_a_row_that_leaves_the_list_is_not_replaced_by_its_neighbour(key: str) -> None:
-    """The keys do nothing until another row is chosen; a row that comes back is chosen again (J2)."""
+    """Keys do nothing after the chosen row has left the list, until another is chosen or it is back (J2)."""
 
     async def scene(screen: Screen) -> None:
         await screen.hear(update(*BEFORE, WORSE))
@@ -310,7 +310,8 @@ def test_a_row_that_leaves_the_list_is_not_replaced_by_its_neighbour(key: str) -
 
 
 def test_a_row_out_of_sight_is_not_acted_on() -> None:
-    """A list that nobody touches shows the worst first, and what has sunk below the screen is not acted on (J2)."""
+    """A chosen row that has sunk below the screen is not acted on, while an untouched list shows the worst first
+    (J2)."""
 
     async def scene(screen: Screen) -> None:
         await screen.hear(update(*BEFORE))
@@ -325,7 +326,8 @@ def test_a_row_out_of_sight_is_not_acted_on() -> None:
 
 
 def test_the_line_below_is_about_one_check_at_a_time() -> None:
-    """A page that was asked for leaves no line behind, and `:ack` without a row says that none is chosen (J2)."""
+    """A page that was asked for leaves no line below the list, and `:ack` without a row says that none is chosen
+    (J2)."""
 
     async def scene(screen: Screen) -> None:
         await screen.write("colon", "ack")
@@ -340,7 +342,7 @@ def test_the_line_below_is_about_one_check_at_a_time() -> None:
 
 
 def test_helen_goes_away_and_comes_back() -> None:
-    """It is said, with the reason and since when; the rows stay; a new answer ends it."""
+    """While Helen is away the screen says why and for how long, and keeps the rows; a new answer ends it."""
 
     async def scene(screen: Screen) -> None:
         await screen.hear(update(*FLEET))
@@ -358,7 +360,7 @@ def test_helen_goes_away_and_comes_back() -> None:
 
 
 def test_pause_and_wide() -> None:
-    """Nothing moves while it is paused, and all is there afterwards; wide rows show more of each."""
+    """A pause keeps the rows as they are until it ends; wide rows have further columns."""
 
     async def scene(screen: Screen) -> None:
         await screen.hear(update(*FLEET))
@@ -387,7 +389,7 @@ def test_sigterm() -> None:
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No cell has a colour then; letters tell the states, and the cursor is reversed."""
+    """With NO_COLOR the app has no colours, and letters tell the states."""
     monkeypatch.setenv("NO_COLOR", "1")
 
     async def scene(screen: Screen) -> None:
@@ -399,7 +401,7 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ten_thousand_checks_stay_fluid() -> None:
-    """Only what is seen is drawn: a key costs a screenful, whatever lies below."""
+    """A key draws a screenful, and not the ten thousand rows below it."""
 
     async def scene(screen: Screen) -> None:
         await screen.hear(update(*(result(f"c{n}", agent=f"a{n % 500}") for n in range(10_000))))
@@ -414,7 +416,7 @@ def test_ten_thousand_checks_stay_fluid() -> None:
 
 
 def test_a_line_of_any_text() -> None:
-    """Wide letters and control characters: a line is as wide as it should be."""
+    """A line of a row holds no control character, whatever text the row has."""
     row = Row("wéb-日本語日本語日本語日本語", "disk\x1b[2J", "critical", NOW, summary="x" * 200, soft="1/3", marks="AD")
     line = line_of(cells_of(row, NOW, False), 80)
     assert "\x1b" not in line
@@ -422,7 +424,7 @@ def test_a_line_of_any_text() -> None:
 
 
 def test_without_textual(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Which extra is missing; and what is wrong with the options before that."""
+    """Without Textual `helen top` names the missing extra, and a wrong option is reported before that."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     words = ["top", "--state", str(tmp_path)]
     result = CliRunner().invoke(main, words)
@@ -432,6 +434,6 @@ def test_without_textual(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None
 
 
 def test_without_helen(tmp_path: Any) -> None:
-    """Said on the screen that stays."""
+    """Without a Helen `helen top` ends with 1 and an error after its screen is gone."""
     result = CliRunner().invoke(main, ["top", "--state", str(tmp_path)])
     assert (result.exit_code, "no Helen runs on" in result.output) == (1, True)

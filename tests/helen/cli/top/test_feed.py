@@ -1,4 +1,4 @@
-"""Tests what `helen top` asks of Helen, and when: by a client of the test's own."""
+"""Tests which requests `helen top` makes of Helen, and when, with a client of the test."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def asked(client: FakeClient) -> list[str]:
 
 
 def test_the_first_answer_is_whole_and_later_ones_what_is_new(client: FakeClient, feed: Feed) -> None:
-    """From the newest result on; all of it again after a while, since what is gone is in no other answer."""
+    """The first answer is whole, later ones begin at the newest result, and all is asked again after WHOLE_SECONDS."""
     first = feed.ask(0.0)
     assert (first.whole, first.labels, len(first.results)) == (True, {"a": {"role": "web"}}, 1)
     assert asked(client) == ["status", "agents", "results?kept=1&since=0.0", "states"]
@@ -66,7 +66,7 @@ def test_the_first_answer_is_whole_and_later_ones_what_is_new(client: FakeClient
 
 
 def test_a_helen_that_was_started_anew_is_asked_for_everything(client: FakeClient, feed: Feed) -> None:
-    """As one that was away, and when somebody wants it."""
+    """Everything is asked again after Helen was started anew or away, and on request."""
     feed.ask(0.0)
     client.started = 2.0
     assert feed.ask(1.0).whole is True
@@ -81,7 +81,8 @@ def test_a_helen_that_was_started_anew_is_asked_for_everything(client: FakeClien
 
 
 def test_lost_and_found(client: FakeClient, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Helen's absence is told with its reason, and the next answer follows by itself; changes wake at once."""
+    """Helen's absence is told with its reason, and the next answer follows by itself; a change in the stream wakes
+    the feed."""
     monkeypatch.setattr("helen.cli.top.feed.AGAIN_SECONDS", 0.01)
     monkeypatch.setattr("helen.cli.top.feed.LEAST_SECONDS", 0.001)
     told: list[Any] = []
@@ -105,7 +106,7 @@ def test_lost_and_found(client: FakeClient, feed: Feed, monkeypatch: pytest.Monk
 
 
 def test_without_a_stream(client: FakeClient, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An older Helen has none: asking goes on."""
+    """Without a stream, as with an older Helen, the feed goes on asking."""
     monkeypatch.setattr("helen.cli.top.feed.LEAST_SECONDS", 0.001)
 
     def refused() -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""The rows of `helen top`: how results and states become rows, which fit a filter, and in what order."""
+"""Tests the rows of `helen top`: their content from results and states, filters and orders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shown(rows: Rows, text: str = "", sort: str = "problems") -> list[str]:
 
 
 def test_a_row_of_both() -> None:
-    """The judged state counts, and what the check said stands beside it."""
+    """A row has the judged state beside the summary of its check."""
     rows = Rows()
     ack = {"owner": "ann", "comment": "", "until": None, "sticky": False}
     holds = [{"kind": "downtime", "ref": "x", "detail": ""}, {"kind": "dependency", "ref": "y", "detail": ""}]
@@ -53,7 +53,7 @@ def test_a_row_of_both() -> None:
 
 
 def test_rows_of_one_of_them() -> None:
-    """An agent that is away has no result, a check that is well no state; what is stale says what it said last."""
+    """A row without a result says that its agent is away, and a stale one repeats its last summary."""
     rows = Rows()
     rows.take(
         update(
@@ -67,7 +67,7 @@ def test_rows_of_one_of_them() -> None:
 
 
 def test_updates() -> None:
-    """New results take the place of old ones, a state that is gone means well; a whole update forgets what is gone."""
+    """New results replace old ones, a state that is gone means ok, and a whole update drops missing rows."""
     rows = Rows()
     rows.take(update(result("disk", "critical"), result("load"), states=[state("disk", "critical")]))
     rows.take(update(result("disk", "ok")))
@@ -124,7 +124,7 @@ def fleet() -> Rows:
     ],
 )
 def test_filters(text: str, expected: str) -> None:
-    """All words must hold; what is no known word is looked for as text."""
+    """A filter selects rows for which all its words hold; a word without a known key is looked for as text."""
     assert shown(fleet(), text) == expected.split()
 
 
@@ -133,7 +133,7 @@ def test_filters(text: str, expected: str) -> None:
     [("state:x", "there are ok"), ("state:", "there are ok"), ("is:x", "soft"), ("since:x", "not a duration")],
 )
 def test_filters_that_are_none(text: str, why: str) -> None:
-    """With what there is."""
+    """A wrong filter raises ValueError with the possible values."""
     with pytest.raises(ValueError, match=why):
         read_filter(text)
 
@@ -148,5 +148,5 @@ def test_filters_that_are_none(text: str, why: str) -> None:
     ],
 )
 def test_orders(sort: str, expected: str) -> None:
-    """Always the same for the same rows."""
+    """Each order of rows is the same for the same rows."""
     assert shown(fleet(), sort=sort) == expected.split()

@@ -1,4 +1,4 @@
-"""equus run, test and lint as commands: what they print, and their exit statuses."""
+"""Test equus run, test and lint as commands: what they print, and their exit statuses."""
 
 import json
 import os
@@ -56,13 +56,13 @@ def equus_process(*words: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_run_exits_with_the_state(folder, check, status, output):
-    """And prints what a Nagios plugin prints."""
+    """`equus run` exits with the status of the check and prints what a Nagios plugin prints."""
     done = equus_process("run", check, "--checks", str(folder))
     assert (done.returncode, done.stdout) == (status, output)
 
 
 def test_run_of_a_check_that_breaks(folder):
-    """Unknown, with file and line."""
+    """A check that breaks ends as unknown, and the summary names the file and the line."""
     done = equus("run", "faulty", "--checks", str(folder), "--output", "json")
     result = json.loads(done.stdout)
     assert (done.exit_code, result["status"], result["reason"]) == (3, "unknown", "crashed")
@@ -82,12 +82,12 @@ def test_run_names_what_is_near(folder):
     "words", [("run",), ("run", "fine", "--nonsense"), ("run", "fine", "--output", "xml"), ("run", "a", "b")]
 )
 def test_wrong_usage_of_run_is_no_critical(words):
-    """3, not click's 2."""
+    """Wrong usage of `equus run` exits with 3, not with click's 2, which Nagios reads as critical."""
     assert equus(*words).exit_code == 3
 
 
 def test_wrong_usage_of_run_in_a_shell():
-    """The same from a process of its own, with the sentence on stderr."""
+    """A process of its own exits with 3 as well, and prints the sentence on stderr."""
     done = equus_process("run", "fine", "--nonsense")
     assert (done.returncode, done.stdout) == (3, "")
     assert "--nonsense" in done.stderr
@@ -106,7 +106,9 @@ def test_wrong_usage_of_run_in_a_shell():
     ],
 )
 def test_a_flag_before_a_subcommand_is_not_passed_over(folder, tmp_path, flags, words, status):
-    """It is the agent's own, or stands in the wrong place: said, and nothing is run (F69)."""
+    """A flag before the subcommand is refused, and nothing runs: it is the agent's own or stands in the wrong place
+    (F69).
+    """
     given = [flag.format(tmp_path) for flag in flags]
     done = equus(*given, *words)
     assert (done.exit_code, done.stdout) == (status, "")
@@ -116,7 +118,7 @@ def test_a_flag_before_a_subcommand_is_not_passed_over(folder, tmp_path, flags, 
 
 
 def test_run_refuses_bad_arguments_and_folders(folder, tmp_path):
-    """Each with a sentence and 3."""
+    """Bad arguments, missing folders and faulty policies are each refused with a sentence and status 3."""
     done = equus("run", "fine", "--checks", str(folder), "--args", '{"sya": "x"}')
     assert done.exit_code == 3
     assert done.stdout.startswith('UNKNOWN: there is no argument "sya"')
@@ -200,7 +202,7 @@ def test_lint_prints_json_whatever_the_files_hold(tmp_path):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    """Is said as that, not as a check that its folder lacks."""
+    """A missing file is reported as missing, not as a check that its folder lacks."""
     path = tmp_path / "none.lua"
     done = equus("run", str(path))
     assert (done.exit_code, done.stdout) == (3, f"UNKNOWN: {path} does not exist\n")

@@ -29,7 +29,7 @@ return check
 
 
 def lint(source: str, **libraries: str):
-    """The report of one check with these libraries."""
+    """Return the linter's report of one check with these libraries."""
     files = {"x.lua": source.encode()} | {f"lib/{name}.lua": text.encode() for name, text in libraries.items()}
     return lint_files(files)["x.lua"]
 
@@ -39,13 +39,13 @@ def problems(source: str, **libraries: str) -> list[tuple[int, str, str]]:
 
 
 def within(body: str, needs: str = "{}") -> str:
-    """A check whose run is this body, on line 3."""
+    """Return the source of a check whose run is this body, which begins on line 3."""
     table = f'local check = {{ summary = "A check", needs = {needs} }}'
     return f"{table}\nfunction check.run(args, host)\n{body}\nend\nreturn check\n"
 
 
 def test_a_good_check():
-    """No problem, and its table with times in seconds."""
+    """A good check has no problem, and the report shows its table with times in seconds."""
     document = lint(GOOD).document()
     assert document["problems"] == []
     assert document["table"] == {
@@ -101,7 +101,7 @@ def test_a_good_check():
     ],
 )
 def test_faults_in_run(body, expected):
-    """Each with its line; nothing else is said."""
+    """The linter reports each fault in `run` with its line, and nothing else."""
     found = problems(within(body))
     if expected[2] == "x":  # a block that nobody ends: where it began
         assert found[0][1:] == ("error", "'end' expected (to close 'function' at line 2) near '<eof>'")
@@ -124,7 +124,8 @@ def test_faults_in_run(body, expected):
     ],
 )
 def test_what_is_no_fault(body):
-    """Placeholders, units in a table of their own, loop variables, what is always there."""
+    """The linter accepts placeholders, units in a table of their own, loop variables and the calls that need no grant.
+    """
     allowed = [found for found in problems(within(body)) if "host.anything" not in found[2]]
     assert allowed == []
 
@@ -181,7 +182,7 @@ def test_globals_are_told_once():
     ],
 )
 def test_faults_of_the_table(table, line, text):
-    """The line is that of the field."""
+    """The linter reports a fault of the table on the line of the faulty field."""
     source = f"local function run() end\nreturn {table}\n"
     found = [problem for problem in problems(source) if problem[1] == "error" and "os.date" not in problem[2]]
     assert found == [(line, "error", text)]
@@ -190,7 +191,7 @@ def test_faults_of_the_table(table, line, text):
 
 
 def test_needs_that_nobody_uses():
-    """A warning: asking for rights that one does not need."""
+    """An entry of `needs` that no call uses is a warning, since it asks for a right without a use."""
     assert problems(within("return 'ok'", needs='{ "disk", "tcp" }')) == [
         (1, "warning", 'needs lists "disk", and no call uses it'),
         (1, "warning", 'needs lists "tcp", and no call uses it'),
@@ -200,7 +201,7 @@ def test_needs_that_nobody_uses():
 
 
 def test_calls_of_libraries_count():
-    """Also of libraries that libraries require; the line is that of `require`."""
+    """Calls in libraries count, also in libraries that libraries require; the reported line is that of `require`."""
     inner = "local l = {} function l.load(host) return host.load() end return l"
     outer = "local l = {} function l.load(host) return require('inner').load(host) end return l"
     source = within("local l = require 'outer'\nreturn l.load(host)")
@@ -216,7 +217,7 @@ def test_libraries_that_require_each_other_end():
 
 
 def test_a_library_is_judged_as_well():
-    """Under its own name."""
+    """The linter reports a library's problems under the name of the library."""
     reports = lint_files({"lib/a.lua": b"local l = {}\nfunction l.f(host) return host.nothing, zzz end\nreturn l\n"})
     assert [(one.line, one.text) for one in reports["lib/a.lua"].problems] == [
         (2, "host.nothing does not exist"),
@@ -243,14 +244,14 @@ def test_many_problems_are_cut_with_the_errors_kept():
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["x.lua", "lib/x.lua", "tests/x.lua"]))
 def test_any_bytes_get_a_report_that_is_json(data, name):
-    """Bytes that are no text, half a source, anything."""
+    """The linter makes a report that is JSON of any bytes: half a source, or bytes that are no text."""
     for source in (data, GOOD.encode() + data, data + GOOD.encode(), GOOD.encode().replace(b"A check", data)):
         document = lint_files({name: source})[name].document()
         assert json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8")) == document
 
 
 def test_text_that_is_no_utf8_is_printable():
-    """A byte of another encoding in a table."""
+    """A byte of another encoding in a table becomes a question mark in the report."""
     report = lint(GOOD.replace("A check", "caf\\xe9"))
     assert report.document()["table"]["summary"] == "caf?"
 
@@ -272,7 +273,7 @@ return check
 
 
 def test_globals_are_those_of_the_sandbox():
-    """The linter's list and the real environment, name by name."""
+    """The linter's list of globals equals the real environment of the sandbox, name by name."""
     with Sandbox() as sandbox:
         result = json.loads(sandbox.run(Job("x", ENVIRONMENT.encode(), pushed=False)))
     known = set(GLOBALS) | {f"{name}.{field}" for name, fields in GLOBALS.items() for field in fields}
@@ -280,6 +281,6 @@ def test_globals_are_those_of_the_sandbox():
 
 
 def test_a_problem_can_be_added():
-    """As tests that fail are."""
+    """A report takes one more problem, such as a test that fails, and keeps its table."""
     report = lint(GOOD).with_problem(Problem(1, "error", "a test fails"))
     assert (report.good, report.problems[-1].text, report.table) == (False, "a test fails", lint(GOOD).table)

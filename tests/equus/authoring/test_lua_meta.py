@@ -56,7 +56,7 @@ def lua_meta(folder: Path) -> Result:
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """All definitions, by their names in lua-meta."""
+    """Return all definitions by their names in the folder lua-meta."""
     folder = tmp_path_factory.mktemp("written")
     result = lua_meta(folder)
     assert (result.exit_code, result.output) == (0, f"Wrote {3 + len(LIBRARIES)} files to {folder / 'lua-meta'}\n")
@@ -87,7 +87,9 @@ def test_each_file_is_lua_in_use(texts: dict[str, str]) -> None:
 
 
 def test_calls_are_those_of_the_registry(texts: dict[str, str]) -> None:
-    """Each once, with its capability in the remark before it, and a failure among what it returns."""
+    """Each call of the registry is defined once, with its capability in the comment above it and a failure code among
+    its results.
+    """
     defined = re.findall(r"^function host\.([a-z_.0-9]+)\(", texts["host.lua"], re.MULTILINE)
     assert sorted(defined) == sorted([*CAPABILITY_OF, *ALWAYS_THERE])
     for block in texts["host.lua"].split("\n\n"):
@@ -99,7 +101,7 @@ def test_calls_are_those_of_the_registry(texts: dict[str, str]) -> None:
 
 
 def test_words_are_those_of_the_registry(texts: dict[str, str]) -> None:
-    """Capabilities, codes, types of arguments; the fields of a check and of an argument."""
+    """Capabilities, codes, types and fields in the definitions are those of the registry."""
     both = texts["host.lua"] + texts["check.lua"]
     for alias, values in (("Capability", CAPABILITIES), ("Code", sorted(CODES)), ("ArgumentType", TYPES)):
         block = both.split(f"---@alias equus.{alias}\n", 1)[1].split("\n\n", 1)[0]
@@ -118,7 +120,9 @@ def test_each_named_type_is_defined_once(texts: dict[str, str]) -> None:
 
 
 def test_libraries_are_as_the_sandbox_loads_them(texts: dict[str, str], told: set[str]) -> None:
-    """Each function and value by its name; `os` has what checks have of it, and what is switched off is not there."""
+    """Each function and value of a library is defined by its name; `os` has what checks may use, and nothing switched
+    off.
+    """
     said = set()
     for name in LIBRARIES:
         text = texts[f"lib/{name}.lua"]
@@ -189,7 +193,9 @@ def test_the_types_of_arguments_are_those_that_calls_take(kind: str) -> None:
 
 
 def test_the_list_is_that_of_the_manual() -> None:
-    """After a change of docs/checks.rst: `python deploy/pages/host_calls.py`."""
+    """The list of host calls equals that in docs/checks.rst; after a change there, run `python
+    deploy/pages/host_calls.py`.
+    """
     source = ROOT / "deploy" / "pages" / "host_calls.py"
     room: dict[str, Any] = {"__name__": "host_calls", "__file__": str(source)}
     exec(compile(source.read_text(), "host_calls.py", "exec"), room)
@@ -210,7 +216,9 @@ def _named(form: str) -> set[str]:
 
 
 def test_written_twice_it_is_the_same(tmp_path: Path) -> None:
-    """A library that lies in the folder needs no definitions; those of before go."""
+    """A second run leaves out the definitions of a library that now lies in the folder, and writes them again without
+    it.
+    """
     lua_meta(tmp_path)
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "json.lua").write_text("return {}\n")
@@ -223,7 +231,7 @@ def test_written_twice_it_is_the_same(tmp_path: Path) -> None:
 
 
 def test_a_file_of_somebody_else_stays(tmp_path: Path) -> None:
-    """Nothing is written, and the sentence says what to do."""
+    """A file that `equus lua-meta` did not write stays: nothing is written, and the sentence says what to do."""
     (tmp_path / "lua-meta").mkdir()
     (tmp_path / "lua-meta" / "host.lua").write_text("-- my own\n")
     result = lua_meta(tmp_path)
@@ -234,7 +242,7 @@ def test_a_file_of_somebody_else_stays(tmp_path: Path) -> None:
 
 
 def test_other_settings_stay(tmp_path: Path) -> None:
-    """The lines that they need are printed."""
+    """A settings file that exists stays as it is, and the command prints the lines that it needs."""
     (tmp_path / ".luarc.json").write_text('{"hint.enable": true}')
     result = lua_meta(tmp_path)
     assert result.exit_code == 0

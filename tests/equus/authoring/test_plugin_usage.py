@@ -1,4 +1,4 @@
-"""Permissions are proposed for plugins by their usage, and for Debian's by what they say themselves."""
+"""Test the permissions proposed for plugins from their usage text, and for Debian's plugins from their --help."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Options:
 
 
 def line(usage: str) -> str:
-    """The proposed command line, and the types of its slots."""
+    """Return the proposed command line, and the types of its slots."""
     made = propose("/p/check_x", f"check_x 1.0\n\nUsage:\n check_x {usage}\n{OPTIONS}")
     assert made.command[0] == "/p/check_x"
     types = ", ".join(str(slot["type"]) for slot in made.slots.values())
@@ -105,7 +105,7 @@ def script(folder: Path, name: str, text: str, mode: int = 0o755) -> None:
 
 
 def test_programs_that_do_as_they_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is named with its reason; what another user could change is not run at all."""
+    """Each plugin without a proposal is named with its reason, and one that another user could change is not run."""
     monkeypatch.setattr(plugin_folder, "PATIENCE", 2.0)
     script(tmp_path, "check_good", "echo 'Usage: check_good -H <host>'")
     script(tmp_path, "check_slow", "exec sleep 60")

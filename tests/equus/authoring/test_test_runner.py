@@ -97,14 +97,14 @@ def test_cases_are_read_without_running_them():
     ],
 )
 def test_cases_that_cannot_be_run(source, line, text):
-    """Each fault has its line, and says what there is."""
+    """Each fault in a file of tests has its line and a text that names the fault."""
     with pytest.raises(BadCase) as caught:
         read_cases(source)
     assert (caught.value.line, caught.value.text) == (line, text)
 
 
 def test_a_test_file_that_is_no_lua():
-    """The parser's own fault."""
+    """A test file that is no Lua raises the parser's own error."""
     with pytest.raises(LuaSyntaxError):
         read_cases(b"return {")
 
@@ -139,7 +139,7 @@ def test_state_is_a_table_of_the_case():
     )
 )
 def test_what_is_equal_to_itself(value):
-    """Any plain value."""
+    """Any plain value equals itself."""
     assert same(value, value)
 
 
@@ -165,7 +165,7 @@ def test_what_counts_as_equal(one, other, equal):
 
 
 def test_differences_say_expected_and_actual():
-    """One below the other, for each thing that differs."""
+    """A failed case lists expected and actual, one below the other, for each thing that differs."""
     case = read_cases(
         b"return { { name = 'a', expect = { status = 'ok', summary = 'fine', state = { k = 1 }, "
         b"metrics = { x = 1, ['y{a=b}'] = { value = 2, unit = 'B' } } } } }"
@@ -232,7 +232,7 @@ def test_recorded_tests_in_the_real_sandbox():
 
 @pytest.mark.parametrize(("tests", "text"), [(b"return {}", "it has no test case"), (b"return {", "'}' expected")])
 def test_a_file_of_tests_that_tests_nothing(tests, text):
-    """It counts as a failure: silence would pass for success."""
+    """A file of tests without a case, or with a syntax error, counts as a failure: silence would look like success."""
     ((name, _, faults),) = outcome(tests)
     assert name == "the file of tests"
     assert text in faults[0] or "unexpected symbol" in faults[0]
@@ -268,7 +268,7 @@ def test_plugin_output():
     st.sampled_from([None, "80", "@10:20", "~:5"]),
 )
 def test_performance_data_can_be_read_again(name, value, unit, labels, warn):
-    """parse(print(x)) = x, labels being part of the name by then."""
+    """Performance data that is printed and parsed again gives the same metric, with its labels as part of the name."""
     metric = Metric(name, value, unit, labels=labels, warn=warn)
     document = parse_plugin(f"OK: x | {perfdata(metric)}".encode(), 0)
     (read,) = document.metrics

@@ -1,4 +1,4 @@
-"""Recorded /proc trees, policies, and servers on loopback that do what a test wants."""
+"""Provide recorded /proc trees, policies, and servers on loopback that do what a test wants."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def call(policy: Policy) -> Callable[..., Any]:
 
 @pytest.fixture
 def failure(call: Callable[..., Any]) -> Callable[..., tuple[str, str]]:
-    """Code and text of a call that must fail."""
+    """Return a function that makes a call that must fail, and returns its code and text."""
 
     def perform(name: str, *args: Any, **options: Any) -> tuple[str, str]:
         with pytest.raises(CallFailed) as caught:
@@ -141,6 +141,6 @@ def belongs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port on which nobody listens."""
+    """Return a port on which no program listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The agent's own certificate: the newest of those that may be its own, and never a key."""
+"""Test the call for the agent's own certificate: it describes the newest one, and never a key."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ DAY = timedelta(days=1)
 
 
 def write(path: Path, name: str, begins: datetime, days: float) -> Path:
-    """A certificate of this name."""
+    """Write a self-signed certificate of this name, and return its path."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     made = (
@@ -55,14 +55,14 @@ def test_the_newest_counts(tmp_path):
 
 
 def test_one_that_has_ended(tmp_path):
-    """Less than nothing is left."""
+    """A certificate that has ended has negative days and a negative share of its time left."""
     answer = ask(write(tmp_path / "agent.pem", "web-1", datetime.now(UTC) - 14 * DAY, 7))
     assert answer["days_left"] == pytest.approx(-7, abs=0.01)
     assert answer["left_percent"] == pytest.approx(-100, abs=0.1)
 
 
 def test_none(tmp_path):
-    """A command line, or an agent without TLS."""
+    """A command line, or an agent without TLS, has no certificate, and the call fails as unsupported."""
     for paths in ((), (tmp_path / "agent.pem",)):
         with pytest.raises(CallFailed) as caught:
             ask(*paths)
@@ -71,7 +71,7 @@ def test_none(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
 def test_a_file_that_holds_none(tmp_path, content):
-    """It is named."""
+    """A file without a readable certificate is named in the error."""
     path = tmp_path / "agent.pem"
     path.write_bytes(content)
     with pytest.raises(CallFailed) as caught:
@@ -80,7 +80,7 @@ def test_a_file_that_holds_none(tmp_path, content):
 
 
 def test_a_file_of_any_size(tmp_path):
-    """No more than some hundred certificates are read: one behind that is none."""
+    """No more than PEM_BYTES of a file are read: a certificate before that limit is found, one behind it is not."""
     made = write(tmp_path / "agent.pem", "web-1", datetime.now(UTC), 7).read_bytes()
     (tmp_path / "agent.pem").write_bytes(made + b"#" * certificate.PEM_BYTES)
     assert ask(tmp_path / "agent.pem")["common_name"] == "web-1"

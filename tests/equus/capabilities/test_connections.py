@@ -1,4 +1,6 @@
-"""Connections that a run keeps from one call to the next: what they carry, who ends them, how many there are."""
+"""Test connections that a run keeps from one call to the next: what they carry, how they end, and how many there may
+be.
+"""
 
 import contextlib
 import os
@@ -65,7 +67,7 @@ def test_what_is_sent_next_may_depend_on_what_came(run, serve):
 
 
 def test_some_is_at_least_a_byte_and_at_most_the_limit(run, serve):
-    """It waits for the first, and leaves the rest where it is."""
+    """A call with `some` waits for the first byte, and leaves the bytes above its limit for the next call."""
 
     def talk(connection: socket.socket) -> None:
         time.sleep(0.05)
@@ -93,7 +95,7 @@ def test_a_peer_that_ends_it(run, serve):
 
 
 def test_each_call_has_a_time_limit_of_its_own(run, serve):
-    """A call that got nothing has failed, and the connection with it."""
+    """Each call has a time limit of its own; a call that gets nothing fails and ends the connection."""
     answer = run("tcp", host="127.0.0.1", port=serve(echo), keep=True, timeout=3)
     time.sleep(3.1)
     number = answer["connection"]
@@ -103,7 +105,7 @@ def test_each_call_has_a_time_limit_of_its_own(run, serve):
 
 
 def test_the_end_of_the_run_closes_them(run, serve):
-    """Nobody has to."""
+    """The end of a run closes the connections that it kept."""
     ended = threading.Event()
 
     def talk(connection: socket.socket) -> None:
@@ -132,7 +134,7 @@ def test_no_more_than_a_few(run, serve):
 
 
 def test_numbers_mean_nothing_to_another_run(run, serve):
-    """Nor to another kind of socket."""
+    """A number of a connection means nothing to another run or to another kind of socket."""
     number = run("tcp", host="127.0.0.1", port=serve(echo), keep=True)["connection"]
     assert ARun().fails("tcp", connection=number, send="a")[0] == "bad-arguments"
     assert run.fails("unix", connection=number, send="a")[0] == "bad-arguments"
@@ -189,7 +191,7 @@ def test_arguments_are_checked(run, fields, word):
 
 
 def test_a_server_without_a_certificate(run, serve):
-    """It is spoken to by `anonymous` alone, which goes with no verification and without TLS makes no sense."""
+    """Only `anonymous` reaches a server without a certificate; with verification or without TLS it is refused."""
     settings = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     settings.maximum_version = ssl.TLSVersion.TLSv1_2
     settings.set_ciphers("AECDH:@SECLEVEL=0")

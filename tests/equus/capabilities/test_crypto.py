@@ -18,13 +18,13 @@ def test_digests(call):
 
 
 def test_bytes_that_are_no_text(call):
-    """They come from Lua as escaped bytes, and count as themselves."""
+    """Bytes that are no text come from Lua as escaped bytes, and are hashed as themselves."""
     raw = bytes(range(256))
     assert call("crypto.digest", "sha256", raw.decode("utf-8", "surrogateescape")) == hashlib.sha256(raw).hexdigest()
 
 
 def test_keyed_sum(call):
-    """RFC 4231, case 1."""
+    """HMAC with SHA-256 gives the sum of case 1 in RFC 4231."""
     assert call("crypto.hmac", "sha256", "\x0b" * 20, "Hi There") == (
         "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
     )
@@ -39,7 +39,7 @@ def test_derived_key(call):
 
 
 def test_repeated_data(call):
-    """RFC 3414, A.3: keys of the password "maplesyrup"; and a length that cuts, or is shorter than the data."""
+    """Repeated data gives the sums of RFC 3414 A.3, also for a length that cuts a repetition or the data itself."""
     assert call("crypto.digest", "md5", "maplesyrup", 1_048_576) == "9faf3283884e92834ebc9847d8edd963"
     assert call("crypto.digest", "sha1", "maplesyrup", 1_048_576) == "9fb5cc0381497b3793528939ff788d5d79145211"
     for length, text in ((1, "a"), (2, "ab"), (3, "aba"), (4, "abab")):
@@ -59,7 +59,7 @@ def test_repeated_data(call):
     ],
 )  # fmt: skip
 def test_ciphers(call, cipher, key, iv, plain, secret):
-    """Published vectors, both ways."""
+    """Each cipher encrypts and decrypts published vectors."""
 
     def text(digits: str) -> str:
         return bytes.fromhex(digits).decode("utf-8", "surrogateescape")
@@ -90,14 +90,14 @@ def test_a_cipher_that_the_host_lacks(failure, monkeypatch):
 
 
 def test_random_bytes(call):
-    """As many as asked for, never the same."""
+    """Random bytes are as many as asked for, and differ from call to call."""
     found = {call("crypto.random", 18) for _ in range(50)}
     assert len(found) == 50
     assert {len(one) for one in found} == {36}
 
 
 def test_limits_on_the_good_side(call):
-    """The largest data, the most rounds within a second, the most random bytes."""
+    """The largest data, the most rounds and the most random bytes are accepted."""
     call("crypto.digest", "md5", "x" * crypto.MOST_BYTES)
     call("crypto.digest", "md5", "x", crypto.MOST_REPEATED)
     assert len(call("crypto.encrypt", "aes-cfb", "k" * 32, "i" * 16, "x" * crypto.MOST_BYTES)) == 2 * crypto.MOST_BYTES

@@ -1,4 +1,4 @@
-"""Filesystems: space, inodes, the mount table, and what hangs."""
+"""Test the call for filesystems: space, inodes, the mount table, and filesystems that hang."""
 
 import errno
 import os
@@ -42,7 +42,7 @@ def test_space_is_what_df_says(call, tmp_path):
 
 
 def test_the_mount_is_the_longest_that_leads_to_the_path(call, plant):
-    """Also through a symbolic link, whose target is what is measured."""
+    """The mount is the longest path that leads to the file, also through a symbolic link, whose target is measured."""
     root = plant({"/proc/self/mounts": MOUNTS, "/srv/two words/deep/file": "", "/elsewhere": ""})
     os.symlink("two words/deep", f"{root}/srv/link")
     answer = call("disk", "/srv/link", root=root)
@@ -113,7 +113,7 @@ def test_a_path_must_be_one(failure, path):
 
 
 def test_a_missing_path(failure):
-    """Said with its name."""
+    """A missing path is reported with its name."""
     code, text = failure("disk", "/does/not/exist")
     assert code == "not-found"
     assert text == "/does/not/exist: No such file or directory"
@@ -180,7 +180,7 @@ def test_an_entry_takes_two_places_at_most():
 
 
 def test_look_ups_that_hang_take_nothing_from_disks_and_files(call, failure, tmp_path, monkeypatch):
-    """As many names as there are places, none of them answered: disk and file answer as before (F54)."""
+    """Look-ups that hang take up no place of disk and file calls, even if all their own places are taken (F54)."""
     gate = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: gate.wait() and [])
     (tmp_path / "a").write_text("text")
@@ -197,7 +197,9 @@ def test_look_ups_that_hang_take_nothing_from_disks_and_files(call, failure, tmp
 
 
 def test_a_look_up_has_a_deadline_of_its_own(failure, monkeypatch):
-    """It is the call's, if that is shorter than the resolver's, however long the run may last (F54)."""
+    """A look-up ends at the call's deadline or the resolver's, whichever is sooner, however long the run may last
+    (F54).
+    """
     gate = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: gate.wait() and [])
     granted = Policy.parse(b'[caps.tcp]\nnames = ["slow.example"]\n[caps.http]\nnames = ["slow.example"]\n', None)

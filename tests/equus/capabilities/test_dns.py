@@ -1,4 +1,4 @@
-"""dns: the messages, and name servers that behave and do not."""
+"""Test the dns call: the messages, and name servers that behave and that do not."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ def record(owner: bytes, kind: int, data: bytes, ttl: int = 60) -> bytes:
 
 
 def answer_to(query: bytes, *records: bytes, flags: int = 0x8180, count: int | None = None) -> bytes:
-    """An answer that repeats the question."""
+    """Return an answer that repeats the question."""
     header = query[:2] + struct.pack("!HHHHH", flags, 1, len(records) if count is None else count, 0, 0)
     return header + query[12:] + b"".join(records)
 
@@ -53,7 +53,7 @@ def parsed(data: bytes, kind: str = "A") -> list[dict]:
     ],
 )
 def test_record_types(kind, number, data, value):
-    """Each type in its own words."""
+    """Each type of record is returned with its own fields."""
     query = question(ID, "www.example", kind)
     expected = {"name": "www.example", "type": kind, "ttl": 60, **value}
     assert parsed(answer_to(query, record(POINTER, number, data)), kind) == [expected]
@@ -104,7 +104,7 @@ def test_a_name_cannot_pass_for_another():
 
 
 def test_a_tower_of_pointers_ends():
-    """Each leads one step back, through the whole message: the length of a name is the limit."""
+    """A chain of pointers, each one step back, ends at the length limit of a name."""
     tower = b"\x01a\x00" + b"".join(
         b"\x01a" + struct.pack("!H", 0xC000 | max(0, 3 + 4 * (step - 1) if step else 0)) for step in range(4000)
     )
@@ -115,7 +115,7 @@ def test_a_tower_of_pointers_ends():
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_parser(data):
-    """An answer or BadMessage, nothing else."""
+    """Any bytes give an answer or BadMessage, and no other error."""
     for message in (data, answer_to(QUERY) + data, answer_to(QUERY, count=3) + data):
         with contextlib.suppress(BadMessage):
             parse_answer(message, ID, "www.example", "A")
@@ -124,7 +124,7 @@ def test_no_bytes_break_the_parser(data):
 @settings(deadline=None)
 @given(st.lists(st.from_regex(r"[a-z0-9_-]{1,63}", fullmatch=True), min_size=1, max_size=3))
 def test_names_survive_the_way(labels):
-    """parse(print(x)) = x."""
+    """A name that is encoded and read again stays the same."""
     name = ".".join(labels)
     encoded = encode_name(name)
     assert read_name(encoded, 0) == (name, len(encoded))
@@ -132,7 +132,7 @@ def test_names_survive_the_way(labels):
 
 @pytest.mark.parametrize("name", ["a..b", ".a", "a" * 64, ".".join(["a" * 60] * 5)])
 def test_names_that_are_none(name):
-    """Refused before they are sent."""
+    """Names with an empty or a too long part are refused before they are sent."""
     with pytest.raises(ValueError, match="name"):
         encode_name(name)
 
@@ -141,7 +141,7 @@ def test_names_that_are_none(name):
 
 
 def both_on_one_port() -> tuple[socket.socket, socket.socket]:
-    """UDP and TCP. A port that is free for the one may be taken for the other."""
+    """Return a UDP and a TCP socket on one port; a port that is free for the one may be taken for the other."""
     while True:
         server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         server.bind(("127.0.0.1", 0))
@@ -202,7 +202,7 @@ def ask(call, port, **fields):
 
 
 def test_an_address(call, name_server):
-    """With the time it took."""
+    """An answer with an address has all its fields, and the time it took in seconds."""
     port = name_server(lambda query: [answer_to(query, record(POINTER, 1, bytes([192, 0, 2, 1])), flags=0x8580)])
     answer = ask(call, port)
     assert 0 < answer.pop("seconds") < 50
@@ -218,7 +218,7 @@ def test_an_address(call, name_server):
 
 
 def test_no_such_name_is_an_answer(call, name_server):
-    """So a check can say what it means."""
+    """A missing name is an answer with status NXDOMAIN and not a failure, so that a check can judge it."""
     answer = ask(call, name_server(lambda query: [answer_to(query, flags=0x8183)]))
     assert (answer["status"], answer["answers"]) == ("NXDOMAIN", [])
 
@@ -249,7 +249,7 @@ def test_a_cut_answer_is_asked_for_again_over_tcp(call, name_server):
 
 
 def test_forged_and_late_datagrams_are_passed_over(call, name_server):
-    """Only one with our number counts."""
+    """Only a datagram with the number of the question counts; forged and broken ones are passed over."""
 
     def answers(query: bytes) -> list[bytes]:
         other = bytes([query[0] ^ 255, query[1]]) + query[2:]
@@ -269,7 +269,7 @@ def test_forged_and_late_datagrams_are_passed_over(call, name_server):
     ],
 )
 def test_servers_that_do_not_behave(failure, name_server, answers, code):
-    """Silence, loops, floods and echoes."""
+    """Silence, loops, floods and echoes fail with timeout or protocol."""
     port = name_server(answers)
     fields = {"name": "www.example", "server": "127.0.0.1", "port": port, "timeout": 0.3 if code == "timeout" else 50}
     assert failure("dns", fields)[0] == code
@@ -291,7 +291,7 @@ def test_the_servers_of_the_host(call, plant, name_server):
 
 
 def test_a_server_that_is_not_granted(failure, plant):
-    """The refusal names what to write."""
+    """A server that is not granted is refused, and the text names the table to write into the policy."""
     root = plant({"/etc/resolv.conf": "nameserver 192.0.2.53\n"})
     code, text = failure("dns", {"name": "www.example"}, root=root)
     assert code == "denied"

@@ -1,4 +1,4 @@
-"""Files below granted roots: reading, following a log, and every way out of the root that must not work."""
+"""Test files below granted roots: reading, following a log, and every way out of the root that must not work."""
 
 import grp
 import hashlib
@@ -16,7 +16,7 @@ from equus.policy.policy import Policy
 
 @pytest.fixture(params=["openat2", "walk"])
 def root(request, tmp_path, monkeypatch):
-    """A granted root, opened in both ways that there are."""
+    """Return a folder to grant, once with openat2 and once with the walk that replaces it."""
     if request.param == "walk":
 
         def missing(folder: int, below: str) -> int:
@@ -30,12 +30,12 @@ def root(request, tmp_path, monkeypatch):
 
 @pytest.fixture
 def granted(root):
-    """The policy that grants it."""
+    """Return the policy that grants the folder `root`."""
     return Policy.parse(f'[caps.file]\npaths = ["{root}"]\n'.encode(), None)
 
 
 def test_stat(call, root, granted):
-    """It returns what lstat says, for a link of the link itself."""
+    """file.stat returns what lstat says, and for a link that of the link itself."""
     (root / "a").write_bytes(b"12345")
     os.chmod(root / "a", 0o640)
     os.symlink("a", root / "link")
@@ -47,7 +47,7 @@ def test_stat(call, root, granted):
 
 
 def test_read(call, root, granted):
-    """A part, all of it, hexadecimal digits, and bytes that are no text."""
+    """file.read returns a part or all of a file, as hexadecimal digits or as text with other bytes replaced."""
     (root / "a").write_bytes(b"ab\xffcd")
     path = str(root / "a")
     assert call("file.read", path, policy=granted) == {"text": "ab\ufffdcd", "size_bytes": 5, "truncated": False}
@@ -64,7 +64,7 @@ def test_list(call, root, granted):
 
 
 def test_checksum(call, failure, root, granted):
-    """The digest of all of it."""
+    """file.checksum returns the digest and the size of the whole file, and refuses an unknown algorithm."""
     (root / "a").write_bytes(b"test")
     path = str(root / "a")
     expected = {"algorithm": "sha256", "digest": hashlib.sha256(b"test").hexdigest(), "size_bytes": 4}
@@ -116,7 +116,7 @@ def test_not_beneath_the_root(failure, root, granted, path):
 @pytest.mark.adversary(39)
 @pytest.mark.parametrize("path", ["/proc/self/mem", "/proc/self/environ", "/proc/1/maps", "/sys/kernel/uevent_helper"])
 def test_the_kernels_files_are_no_files(failure, path):
-    """Even where somebody granted /proc and /sys."""
+    """Files of the kernel are refused even where /proc and /sys are granted."""
     granted = Policy.parse(b'[caps.file]\npaths = ["/proc", "/sys"]\n', None)
     assert failure("file.read", path, policy=granted)[0] in ("denied", "not-found")
 
@@ -132,7 +132,7 @@ def test_a_second_mount_of_a_kernels_filesystem_holds_no_files(call, failure, ro
 
 
 def test_the_type_of_a_filesystem(tmp_path):
-    """That of the kernel's own answer, for a handle as for an open file."""
+    """The type of a filesystem is that of the kernel's own answer, for a path handle as for an open file."""
     for path, kind in (("/proc/self/environ", "proc"), ("/sys/kernel", "sysfs"), (tmp_path, None)):
         handle = os.open(path, os.O_PATH)
         assert safe_open.KERNELS.get(safe_open.filesystem_type(handle)) == kind
@@ -141,7 +141,7 @@ def test_the_type_of_a_filesystem(tmp_path):
 
 @pytest.mark.adversary(39)
 def test_a_swap_between_looking_and_reading_gains_nothing(call, root, granted):
-    """A file that keeps turning into a link is read as itself or refused, never as what the link leads to."""
+    """A file that keeps turning into a link is read as itself or refused, never as the target of the link."""
     outside = root.parent / "outside"
     outside.write_text("secret")
     stop = threading.Event()
@@ -172,7 +172,7 @@ def test_a_swap_between_looking_and_reading_gains_nothing(call, root, granted):
 
 @pytest.mark.adversary(39)
 def test_the_agents_own_files_are_never_read(failure, root, granted):
-    """Whatever the policy grants: state and keys, and the policy itself."""
+    """The agent's state, its keys and its policy are refused even where the policy grants their folder."""
     (root / "agent.key").write_text("secret")
     (root / "policy.toml").write_text(f'[caps.file]\npaths = ["{root}"]\n')
     path = str(root / "agent.key")
@@ -182,7 +182,7 @@ def test_the_agents_own_files_are_never_read(failure, root, granted):
 
 
 def test_a_single_file_can_be_granted(call, failure, root):
-    """And nothing beside it."""
+    """A policy can grant a single file, and nothing beside it."""
     (root / "a").write_text("yes")
     (root / "b").write_text("no")
     granted = Policy.parse(f'[caps.file]\npaths = ["{root}/a"]\n'.encode(), None)
@@ -191,7 +191,7 @@ def test_a_single_file_can_be_granted(call, failure, root):
 
 
 def test_nothing_is_granted_by_default(failure):
-    """The refusal says what to write into the policy."""
+    """Without a grant a file is refused, and the text says what to write into the policy."""
     code, text = failure("file.read", "/etc/hostname")
     assert code == "denied"
     assert "[caps.file]" in text
@@ -199,7 +199,7 @@ def test_nothing_is_granted_by_default(failure):
 
 
 def test_missing(failure, root, granted):
-    """Said with its path."""
+    """A missing file is reported with its path."""
     assert failure("file.read", str(root / "x"), policy=granted) == ("not-found", f"{root}/x does not exist")
 
 
@@ -207,7 +207,7 @@ def test_missing(failure, root, granted):
 
 
 def test_tail_gives_whole_new_lines(call, root, granted):
-    """It starts at the end, gives each line once, and waits for the end of a half one."""
+    """file.tail starts at the end, gives each line once, and waits for the end of a line that is half written."""
     log = root / "log"
     log.write_text("old\n")
 
@@ -245,7 +245,9 @@ def test_tail_after_rotation(call, root, granted):
 @pytest.mark.parametrize("old", ["a\nb\nc\n", "x" * 9000 + "\n", "2024 one\n2024 two\n"])
 @pytest.mark.parametrize("remake", ["cut", "anew"])
 def test_a_log_that_was_cut_and_filled_beyond_the_cursor_is_read_from_its_start(call, root, granted, old, remake):
-    """Same name, same inode number, longer than before: the bytes before the cursor tell it from an append (F25)."""
+    """A log that was cut and filled beyond the cursor is read from its start (F25). Name, inode and a greater length do
+    not tell it from an append, the bytes before the cursor do.
+    """
     log = root / "log"
     log.write_text(old)
     cursor = call("file.tail", str(log), None, policy=granted)["cursor"]
@@ -293,7 +295,7 @@ def test_the_rest_of_a_log_that_was_copied_and_cut_is_read_from_the_copy(call, r
 
 
 def test_a_moved_log_is_read_in_turns(call, root, granted, monkeypatch):
-    """Neither limit loses a line at the step from the old file to the new one (F25)."""
+    """Limits of bytes and of lines lose no line at the step from the old file to the new one (F25)."""
     log = root / "log"
     log.write_text("begin\n")
     first = call("file.tail", str(log), None, policy=granted)["cursor"]
@@ -339,7 +341,7 @@ def test_a_grant_of_one_file_is_none_of_its_predecessor(call, root):
 
 
 def test_a_cursor_of_an_earlier_agent_goes_on(call, root, granted):
-    """It has no mark: device, inode and length decide as they did."""
+    """A cursor of an earlier agent, which has no mark, goes on by device, inode and length."""
     log = root / "log"
     log.write_text("one\n")
     cursor = call("file.tail", str(log), None, policy=granted)["cursor"].rpartition(":")[0]
@@ -369,7 +371,7 @@ def test_tail_skips_what_is_too_much(call, root, granted, monkeypatch):
 
 
 def test_tail_gives_many_lines_in_turns(call, root, granted, monkeypatch):
-    """None is lost between the calls."""
+    """file.tail gives many lines in several calls, and loses none between them."""
     monkeypatch.setattr("equus.capabilities.files.MOST_LINES", 3)
     log = root / "log"
     log.write_text("".join(f"{number}\n" for number in range(8)))
@@ -397,7 +399,7 @@ def test_tail_reads_on_from_where_it_stopped(call, root, granted):
 
 
 def test_tail_of_a_line_without_end(call, root, granted):
-    """A line as long as the limit comes in pieces instead of never."""
+    """A line as long as the limit is given in pieces, instead of never."""
     log = root / "log"
     log.write_text("x" * 50)
     answer = call("file.tail", str(log), None, {"from": "start", "limit": 50}, policy=granted)
@@ -406,7 +408,7 @@ def test_tail_of_a_line_without_end(call, root, granted):
 
 @pytest.mark.parametrize("cursor", ["", "1:2", "a:b:c", "1:2:-3", "1:2:3:4", 7, "\u0661:2:3", "9" * 90])
 def test_a_cursor_that_is_none(failure, root, granted, cursor):
-    """It has been through a check's hands."""
+    """A malformed cursor is refused as a bad argument, since a check may have changed it."""
     assert failure("file.tail", str(root / "log"), cursor, policy=granted)[0] == "bad-arguments"
 
 
@@ -457,7 +459,9 @@ def test_a_granted_file_may_be_no_link(failure, call, root):
 @pytest.mark.parametrize("wrong", ["", "app", "app/logs"])
 @pytest.mark.parametrize("how", ["others may write", "the group may write", "of another user"])
 def test_root_and_parents_belong_to_trusted_users(call, failure, root, belongs, wrong, how):
-    """As the program of a plugin and its folders do; `owners` names more of them (F47)."""
+    """A granted root and its parents must belong to trusted users, as a plugin's program must; `owners` names more of
+    them (F47).
+    """
     (root / "app" / "logs").mkdir(parents=True)
     (root / "app" / "logs" / "a").write_text("fine")
     granted = f'[caps.file]\npaths = ["{root}/app/logs"]\n'
@@ -481,7 +485,7 @@ def test_root_and_parents_belong_to_trusted_users(call, failure, root, belongs, 
 
 
 def test_a_swap_of_the_root_at_any_moment_gains_nothing(failure, root, monkeypatch):
-    """Before each open of the way there, a parent becomes a link for a moment; the other file is never read (F47)."""
+    """A parent that becomes a link for a moment before any open never leads to the other file (F47)."""
     for top in ("app", "evil"):
         (root / top / "logs").mkdir(parents=True)
         (root / top / "logs" / "a").write_text(top)
@@ -547,7 +551,7 @@ def tailing(call, root, granted, **options):
 
 
 def test_lines_that_come_late_to_a_moved_log_are_read(call, root, granted):
-    """Until it is told to open the new one, a program writes to the file that it has open."""
+    """Lines that a program writes to a log after it was moved are read, since it keeps the old file open."""
     log = root / "log"
     log.write_text("")
     more = tailing(call, root, granted)

@@ -1,4 +1,4 @@
-"""http against servers that behave and servers that do not."""
+"""Test the http call against servers that behave and servers that do not."""
 
 import gzip
 import itertools
@@ -26,7 +26,7 @@ from equus.policy.policy import Policy
 
 
 def reading(connection: socket.socket) -> bytes:
-    """A request up to the end of its head."""
+    """Read a request up to the end of its head."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(65536)
@@ -108,7 +108,7 @@ def test_post(call, serve):
     ],
 )
 def test_bodies(call, serve, pieces, body):
-    """By length, by chunks, until the end, or none."""
+    """A body ends by its length, by its last chunk, or at the end of the connection, or there is none."""
     assert get(call, serve(answering(*pieces)))["body"] == body
 
 
@@ -142,7 +142,7 @@ def test_bodies(call, serve, pieces, body):
     ],
 )
 def test_what_is_not_http(call, serve, pieces):
-    """Each is the protocol's fault, in a sentence."""
+    """An answer that is not HTTP fails with the code `protocol`."""
     with pytest.raises(CallFailed) as caught:
         get(call, serve(answering(*pieces)))
     assert caught.value.code == "protocol"
@@ -175,7 +175,7 @@ def test_a_switch_of_protocols_is_no_answer(call, serve):
 
 
 def test_a_head_that_never_ends(call, serve):
-    """It is cut at its limit."""
+    """A head without an end is cut at its limit, and the text names the limit."""
 
     def act(connection: socket.socket) -> None:
         reading(connection)
@@ -205,7 +205,7 @@ def test_a_body_that_never_ends(call, serve, head):
 
 
 def test_a_body_that_drips(call, serve):
-    """One limit for all of it."""
+    """One time limit counts for the whole body, even if a byte comes now and then."""
 
     def act(connection: socket.socket) -> None:
         reading(connection)
@@ -266,7 +266,9 @@ def test_a_redirect_to_another_host_takes_no_secrets_along(call, serve):
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("where", ["header", "body", "encoded"])
 def test_no_redirect_takes_a_secret_of_the_run_to_another_host(call, serve, status, where):
-    """Whatever the header is called, and in the body: a server that was taken over sends the check elsewhere."""
+    """A redirect to another host carries no secret along, in no header and not in the body, since a captured server may
+    send it.
+    """
     seen: list[bytes] = []
     last = serve(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", seen=seen))
     first = serve(redirecting(f"http://127.0.0.1:{last}/", status=status))
@@ -287,7 +289,7 @@ def test_no_redirect_takes_a_secret_of_the_run_to_another_host(call, serve, stat
 
 
 def test_a_redirect_on_the_same_host_keeps_a_secret(call, serve):
-    """It was meant for that host."""
+    """A redirect on the same host keeps the secret, which was meant for that host."""
     seen: list[bytes] = []
     first = serve(redirecting("/again", status=308, seen=seen))
     get(call, first, method="POST", secrets=("pass-word",), headers={"X-Api-Key": "pass-word"}, body="b pass-word")
@@ -299,7 +301,7 @@ def test_a_redirect_on_the_same_host_keeps_a_secret(call, serve):
     "location", ["http://169.254.169.254/latest/meta-data", "http://192.0.2.1/", "http://[fd00:ec2::254]/"]
 )
 def test_a_redirect_to_a_denied_host(call, serve, location):
-    """Each target is judged as the first was."""
+    """The target of a redirect is judged by the policy as the first address was."""
     with pytest.raises(CallFailed) as caught:
         get(call, serve(redirecting(location)))
     assert caught.value.code == "denied"
@@ -310,7 +312,7 @@ def test_a_redirect_to_a_denied_host(call, serve, location):
     ["file:///etc/passwd", "gopher://127.0.0.1/", "http://user:x@127.0.0.1/", "http://127.0.0.1:99999/"],
 )
 def test_a_redirect_to_no_web_page(call, serve, location):
-    """Other schemes are the server's fault."""
+    """A redirect to another scheme, or to a URL with a user or a wrong port, is a fault of the server."""
     with pytest.raises(CallFailed) as caught:
         get(call, serve(redirecting(location)))
     assert caught.value.code == "protocol"
@@ -332,7 +334,7 @@ def test_a_redirect_is_the_answer_when_no_more_are_followed(call, serve):
     ],
 )  # fmt: skip
 def test_a_redirect_is_encoded(call, serve, location, path):
-    """Blanks and bytes beyond ASCII are sent as browsers send them (F29)."""
+    """Blanks and bytes beyond ASCII in a redirect are encoded as browsers encode them (F29)."""
     seen: list[bytes] = []
     last = serve(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", seen=seen))
     head = b"HTTP/1.1 301 Moved\r\nlocation: //127.0.0.1:%d" % last
@@ -388,7 +390,7 @@ BODIES = {
 
 @pytest.mark.parametrize(("header", "data", "text"), BODIES.values(), ids=BODIES)
 def test_bodies_are_unpacked_and_decoded(call, serve, header, data, text):
-    """A check reads what people read in a browser (F14)."""
+    """Bodies are unpacked and decoded, so that a check reads the text that a browser shows (F14)."""
     head = f"HTTP/1.1 200 OK\r\n{header}\r\ncontent-length: {len(data)}\r\n\r\n".encode()
     answer = get(call, serve(answering(head + data)))
     assert (answer["body"], answer["body_bytes"], answer.get("body_fault", "")) == (text, len(data), "")
@@ -487,7 +489,7 @@ def test_json(call, serve):
 
 @pytest.mark.parametrize("body", [b"", b"{", b"NaN", b"[" * 100_000, b"<html>"])
 def test_what_is_no_json(call, serve, body):
-    """Deep nesting and NaN among it."""
+    """A body that is no JSON fails, also one with NaN or with deep nesting."""
     with pytest.raises(CallFailed, match="is not JSON") as caught:
         get(call, serve(answering(b"HTTP/1.1 200 OK\r\n\r\n" + body)), json=True)
     assert caught.value.code == "protocol"
@@ -519,12 +521,12 @@ def test_what_is_no_json(call, serve, body):
     ],
 )
 def test_arguments_are_checked(failure, fields):
-    """Nothing that could end a line gets into a request."""
+    """Wrong URLs and fields are refused, so that no text ends a line of the request."""
     assert failure("http", {"url": "http://127.0.0.1/", **fields})[0] == "bad-arguments"
 
 
 def test_https_verifies_unless_it_is_told_not_to(call, failure, serve, tmp_path):
-    """With the system's authorities a self-signed certificate is refused, before anything is sent."""
+    """A self-signed certificate is refused before anything is sent, unless verification is switched off."""
     path = tmp_path / "c.pem"
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
     names = [
@@ -587,7 +589,7 @@ def answer_of(exchange):
 @settings(deadline=None, max_examples=300)
 @given(st.sampled_from(BEGINNINGS), st.lists(NOISE, max_size=3), st.lists(st.integers(0, 900)), st.booleans())
 def test_no_bytes_break_the_reader(beginning, noise, cuts, is_head):
-    """Any bytes, split anywhere, are an answer or CallFailed, and never make more of a body than came."""
+    """Any bytes, split anywhere, give an answer or CallFailed, and never a body longer than the bytes that came."""
     data = beginning + b"".join(noise)
     cuts = sorted({cut for cut in cuts if 0 < cut < len(data)})
     pieces = [data[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True) if begin < end]
@@ -624,7 +626,7 @@ def test_how_bytes_are_split_changes_nothing(beginning, noise, steps):
 @pytest.mark.parametrize("unit", [b"x", b"x: y\r\n", b"\r\n", b"1", b"1;", b"1\r\nx\r\n", b"HTTP/1.1 103\r\n\r\n"])
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_what_never_ends_is_held_in_bounds(beginning, unit):
-    """The reader holds at most the part of an endless answer that it must see whole, and what one read brought."""
+    """The reader holds at most the part of an endless answer that it must see whole, and one read more."""
     size, sent, most = 4096, 0, 4 * 1024 * 1024
     piece = (unit * size)[: size - size % len(unit)]
     assert size <= RECEIVE_BYTES
@@ -652,7 +654,7 @@ def test_what_never_ends_is_held_in_bounds(beginning, unit):
 @settings(deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_url_reader(text):
-    """A target that can be sent as one line, or a refusal."""
+    """Any text gives a target that can be sent as one line, or a refusal."""
     try:
         target = parse_url(f"http://{text}")
     except CallFailed:

@@ -1,4 +1,5 @@
-"""host.journal: entries of a real journal, which systemd-journal-remote writes, and of a journalctl that lies."""
+"""Test host.journal with entries of a real journal, written by systemd-journal-remote, and with a journalctl that lies.
+"""
 
 import json
 import subprocess
@@ -78,7 +79,7 @@ def test_in_pieces(call, written):
 
 
 def test_only_what_is_asked_for(call, written):
-    """By unit and priority; of the kernel; of all units."""
+    """The call gives the entries of a unit, of a priority, of the kernel, or of all units."""
     root = written(
         *entries_of(0, 1, priority=3),
         *entries_of(1, 1, priority=4),
@@ -110,7 +111,7 @@ def test_a_journal_that_has_more_than_an_answer_takes(call, written, monkeypatch
 
 
 def test_since(call, said):
-    """Without a cursor, some of the past may be asked for."""
+    """Without a cursor, `since` asks journalctl for that many seconds of the past."""
     root = said('for word in "$@"; do case $word in --since=*) echo "$word" >&2;; esac; done; exit 3')
     with pytest.raises(Exception, match=r"journalctl: --since=@\d{10}\.\d{6}"):
         call("journal", {"since": 3600}, policy=SEES_ALL, root=root)
@@ -158,7 +159,7 @@ def line(**fields: object) -> str:
     ],
 )
 def test_fields_of_any_type(call, said, fields, entry):
-    """Whatever a program has logged."""
+    """A field of any type that a program has logged gives an entry with a text."""
     root = said(f"cat <<'END'\n{line(**fields)}\nEND")
     answer = call("journal", {"cursor": CURSOR}, policy=SEES_ALL, root=root)
     assert answer == {"entries": [{"at": 1_700_000_000.25} | entry], "cursor": CURSOR, "more": False}
@@ -183,14 +184,14 @@ def test_fields_of_any_type(call, said, fields, entry):
     ],
 )
 def test_a_journal_that_cannot_be_read(failure, said, monkeypatch, script, code, words):
-    """Nothing of that is an empty answer, which a check would take for silence."""
+    """A journal that cannot be read is a failure, never an empty answer, which a check would take for silence."""
     monkeypatch.setattr(journal, "JOURNALCTL_SECONDS", 0.3 if code == "timeout" else 60.0)
     found, text = failure("journal", {"cursor": CURSOR}, policy=SEES_ALL, root=said(script))
     assert (found, words in text) == (code, True), text
 
 
 def test_a_host_without_a_journal(failure, plant, monkeypatch):
-    """It has no folder of it, or no journalctl."""
+    """A host without a folder of the journal, or without journalctl, is reported as unsupported."""
     assert failure("journal", {}, policy=SEES_ALL, root=plant({"/x": ""}))[0] == "unsupported"
     monkeypatch.setattr(journal, "JOURNALCTL", "/does/not/exist")
     root = plant({"/var/log/journal/x": ""})
@@ -198,7 +199,7 @@ def test_a_host_without_a_journal(failure, plant, monkeypatch):
 
 
 def test_a_journal_without_an_entry(call, said):
-    """Its cursor is the time, from which the next call goes on."""
+    """A journal without an entry gives a time as its cursor, from which the next call goes on."""
     root = said("echo '-- No entries --'")
     first = call("journal", {}, policy=SEES_ALL, root=root)
     assert first["entries"] == [] and first["cursor"].startswith("@")
@@ -231,7 +232,7 @@ def test_arguments_that_are_wrong(failure, said, arguments):
     ],
 )
 def test_units_need_a_grant(call, failure, said, units, asked, is_read):
-    """Each by its name or a pattern; the whole journal only by a star."""
+    """A unit is read if its name or a pattern is granted; the whole journal needs a star."""
     policy = Policy.parse(f"[caps.journal]\nunits = {units}\n".encode(), None)
     root = said("true")
     if is_read:

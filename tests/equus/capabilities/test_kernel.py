@@ -1,4 +1,6 @@
-"""Figures of the kernel, from recorded files of real machines, and from files that say nothing or something else."""
+"""Test figures of the kernel from recorded files of real machines, and from files that are empty or hold something
+else.
+"""
 
 import errno
 import os
@@ -14,7 +16,7 @@ PRESSURE = "some avg10=1.50 avg60=0.25 avg300=0.00 total=2500000\nfull avg10=0.1
 
 
 def test_pressure(call, plant):
-    """Kernels before 5.13 have no `full` for processors."""
+    """Pressure is read with and without `full` for processors, which kernels before 5.13 lack."""
     root = plant({"/proc/pressure/cpu": PRESSURE.splitlines()[0] + "\n", "/proc/pressure/io": PRESSURE})
     some = {"percent_10s": 1.5, "percent_60s": 0.25, "percent_300s": 0.0, "seconds": 2.5}
     full = {"percent_10s": 0.1, "percent_60s": 0.0, "percent_300s": 0.0, "seconds": 0.001}
@@ -52,7 +54,7 @@ STAT = """entries  clashres found new invalid ignore delete delete_list insert i
     ],
 )
 def test_conntrack(call, plant, stat, lost):
-    """The sums of all processors, which the kernel writes as hexadecimal digits."""
+    """The figures of conntrack are sums over all processors, which the kernel writes as hexadecimal digits."""
     files = {
         f"/proc/sys/net/netfilter/nf_conntrack_{name}": text for name, text in (("count", "50\n"), ("max", "262144\n"))
     }
@@ -104,7 +106,7 @@ REST = "00000000:00000000 00:00000000 00000000"
 
 
 def test_listeners(call, plant, monkeypatch):
-    """It lists those that wait for anybody, of both families; connections and UDP clients are nobody's business."""
+    """The call lists sockets that listen, of IPv4 and IPv6, and neither connections nor UDP clients."""
     monkeypatch.setattr("equus.capabilities.kernel.network._LITTLE", True)
     tcp6 = "0" * 24 + "01000000"
     mapped = "0000000000000000FFFF00000100007F"
@@ -136,7 +138,7 @@ def test_listeners(call, plant, monkeypatch):
 
 
 def test_a_listener_of_this_machine(call, closed_port, serve):
-    """The real table has the port of a real server, and not that of one that has closed."""
+    """The table of this machine has the port of a server that runs, and not a port that has closed."""
     port = serve(lambda connection: None)
     found = {one["port"] for one in call("kernel.listeners")["list"] if one["address"] == "127.0.0.1"}
     assert port in found
@@ -213,7 +215,7 @@ details partner lacp pdu:
 
 
 def test_bonds(call, plant):
-    """Each member with its state; the indented details of LACP are no lines of the member."""
+    """Each member of a bond has its own state, and the indented details of LACP do not change it."""
     root = plant({"/proc/net/bonding/bond0": BOND, "/proc/net/bonding/bond1": "strange\n"})
     eth0 = {"name": "eth0", "status": "down", "speed": "Unknown", "duplex": "Unknown", "failures": 4}
     eth1 = {"name": "eth1", "status": "up", "speed": "10000 Mbps", "duplex": "full", "failures": 0, "aggregator": 2}
@@ -270,7 +272,7 @@ def test_zfs(call, plant):
 
 
 def test_btrfs(call, plant):
-    """Space by kind, and the errors of each device since they were last set to nought."""
+    """Btrfs gives its space by kind, and the errors of each device since they were last reset."""
     uuid = "0f4d3c1e-aaaa-bbbb-cccc-0123456789ab"
     errors = "write_errs 0\nread_errs 2\nflush_errs 0\ncorruption_errs 1\ngeneration_errs 0\n"
     files = {
@@ -304,7 +306,7 @@ def test_a_host_without_it(failure, plant, name):
 
 @pytest.mark.parametrize("name", [*CALLS, "reboot_required"])
 def test_files_that_say_something_else(call, plant, name):
-    """Bytes that are no text, in every file that is read: an answer, or a declared failure."""
+    """Bytes that are no text, in any file that is read, give an answer or a declared failure."""
     junk = b"\xff\x00 9999999999999999999999 :\n\n: :\n-\n" * 50
     paths = [
         "/proc/pressure/cpu", "/proc/vmstat", "/proc/sys/fs/file-nr", "/proc/sys/fs/inode-nr", "/proc/net/sockstat",
@@ -322,7 +324,7 @@ def test_files_that_say_something_else(call, plant, name):
 
 
 def test_the_policy_may_take_it_away():
-    """It is granted by default, as the load is."""
+    """Figures of the kernel are granted by default, and the policy can take them away."""
     assert Policy.parse(b"", None).granted("kernel")
     assert not Policy.parse(b"[caps.kernel]\nallow = false\n", None).granted("kernel")
 
@@ -338,7 +340,7 @@ def test_the_real_machine(call):
 
 @pytest.mark.parametrize("name", ["kernel.pressure", "procs", "users"])
 def test_without_a_descriptor(call, monkeypatch, name):
-    """Nothing is said of the host: no such file, no process and no user are answers, and would be wrong."""
+    """Without a free descriptor the call fails, since "no process" or "no user" would be a wrong answer."""
     full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     def refused(*_):

@@ -1,4 +1,4 @@
-"""Figures of the machine, from recorded /proc trees and from the real one."""
+"""Test figures of the machine from recorded /proc trees and from the real one."""
 
 import os
 import struct
@@ -43,14 +43,14 @@ def test_memory_counts_what_is_not_available_as_used(call, plant):
 
 
 def test_memory_of_a_kernel_without_memavailable(call, plant):
-    """Free, buffers and cache stand in for it."""
+    """Without MemAvailable, free memory, buffers and cache are added up instead."""
     old = "\n".join(line for line in MEMINFO.splitlines() if not line.startswith("MemAvailable"))
     answer = call("mem", root=plant({"/proc/meminfo": old}))
     assert answer["available_bytes"] == (24393816 + 1736 + 149848) * 1024
 
 
 def test_swap(call, plant):
-    """Space in bytes, pages moved as bytes."""
+    """Swap gives its space and the pages that were moved in bytes."""
     root = plant({"/proc/meminfo": MEMINFO, "/proc/vmstat": "nr_free_pages 1\npswpin 3\npswpout 5\n"})
     page = os.sysconf("SC_PAGE_SIZE")
     assert call("swap", root=root) == {
@@ -64,7 +64,7 @@ def test_swap(call, plant):
 
 
 def test_load(call, plant):
-    """Averages, entities and processors."""
+    """The load gives three averages, the running and all scheduling entities, and the number of processors."""
     root = plant({"/proc/loadavg": "0.25 0.10 0.03 3/90 5277\n", "/proc/stat": "cpu  1 2 3\ncpu0 1\ncpu1 1\nctxt 4\n"})
     expected = {"one": 0.25, "five": 0.1, "fifteen": 0.03, "running": 3, "total": 90, "cpus": 2}
     assert call("load", root=root) == expected
@@ -83,7 +83,7 @@ def _utmp(kind: int, pid: int, user: bytes, terminal: bytes, origin: bytes, sinc
 
 
 def test_users_of_utmp(call, plant):
-    """Only user processes that are still alive count; other records and what a crash left behind do not."""
+    """Only user processes that are alive count; other records and those that a crash left behind do not."""
     records = b"".join(
         (
             _utmp(2, 0, b"reboot", b"~", b"6.1", 1),
@@ -98,12 +98,12 @@ def test_users_of_utmp(call, plant):
 
 
 def test_the_two_layouts_of_utmp_are_those_of_glibc():
-    """384 bytes on x86-64, 400 on the ports with wide times."""
+    """A record of utmp has 384 bytes on x86-64, and 400 on ports with wide times, as in glibc."""
     assert (machine._UTMP_OLD.size, machine._UTMP_NEW.size) == (384, 400)
 
 
 def test_users_of_logind(call, plant):
-    """Where utmp is gone, logind's own files tell; its other classes of logins do not count."""
+    """Without utmp the users come from the files of logind, and its other classes of logins do not count."""
     root = plant(
         {
             "/run/systemd/sessions/3": "UID=1\nUSER=ada\nTTY=pts/0\nREMOTE_HOST=192.0.2.7\nCLASS=user\n"

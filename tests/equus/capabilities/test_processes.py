@@ -1,4 +1,4 @@
-"""Processes, RAID arrays and mail queues."""
+"""Test the calls for processes, RAID arrays and mail queues."""
 
 import os
 
@@ -87,7 +87,7 @@ def test_filters(call, plant, filters, pids):
 
 
 def test_command_lines_need_a_grant(call, failure, plant):
-    """They hold secrets, so neither are they shown nor is anything found by them."""
+    """Without a grant, command lines are neither shown nor searched, because they hold secrets."""
     root = tree(plant)
     assert failure("procs", {"command": "secret-20"}, root=root)[0] == "denied"
     answer = call("procs", {"command": "secret-20"}, root=root, policy=COMMANDS)
@@ -103,7 +103,7 @@ def test_a_user_that_does_not_exist(failure, plant):
 
 
 def test_this_very_process_is_found(call):
-    """On the real /proc."""
+    """The process of this test is found in the real /proc."""
     with open("/proc/self/comm") as file:
         name = file.read().strip()
     answer = call("procs", {"name": name, "limit": 200})
@@ -163,7 +163,7 @@ def test_mdstat():
 
 @pytest.mark.parametrize("word", ["broken", "broken (read-only)", "frozen", "half-open", "suspended (auto-read-only)"])
 def test_an_array_in_any_other_state_is_there_and_keeps_its_own_details(word):
-    """Neither is it left out, nor does its detail line change the array before it (F15)."""
+    """An array in any other state is listed, and its detail line does not change the array before it (F15)."""
     text = f"""md1 : active raid1 sdf[1] sde[0]
       1047552 blocks super 1.2 [2/2] [UU]
 
@@ -178,7 +178,7 @@ md0 : {word} raid5 sdd[4](F) sdc[2](F) sdb[1] sda[0](F)
 
 
 def test_a_line_that_is_no_array_takes_the_details_below_it():
-    """They belong to no array then."""
+    """Details below a line that is no array belong to no array."""
     text = "md1 : active raid1 sdf[1] sde[0]\n      8 blocks [2/2] [UU]\nmd2 :\n      8 blocks [2/1] [U_]\n"
     assert [(one["name"], one["degraded"]) for one in parse_mdstat(text)] == [("md1", False)]
 

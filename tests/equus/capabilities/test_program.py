@@ -1,4 +1,6 @@
-"""host.program: the output of a program that the policy names, whole, as text or as JSON, or a sentence why not."""
+"""Test host.program: the whole output of a program that the policy names, as text or as JSON, or an error that says why
+not.
+"""
 
 import json
 
@@ -40,7 +42,7 @@ def test_text(call, named):
 
 
 def test_json(call, named):
-    """Parsed, whatever the exit status; numbers beyond 64 bits and texts with any character are taken."""
+    """JSON is parsed whatever the exit status is, with numbers beyond 64 bits and texts with any character."""
     document = {"a": [1, 2.5, None, True], "big": 10**30, "text": '\u2028\U0001f600 \\ "', "empty": {}}
     policy = named(f"cat <<'END'\n{json.dumps(document)}\nEND\nexit 4")
     answer = call("program", {"name": "tool", "json": True}, policy=policy)
@@ -83,7 +85,7 @@ def test_output_that_is_not_whole(failure, named, script, code, text, as_json):
 
 
 def test_the_limit(call, failure, named):
-    """It is the caller's, up to 1 MiB."""
+    """The limit is the caller's, up to 1 MiB, and longer output fails as too large."""
     policy = named("head -c 300000 /dev/zero | tr '\\0' a")
     assert call("program", {"name": "tool", "limit": 300_000}, policy=policy)["text"] == "a" * 300_000
     assert failure("program", {"name": "tool", "limit": 299_999}, policy=policy)[0] == "too-large"
@@ -104,7 +106,7 @@ def test_a_program_that_hangs(failure, named, asked, policys, said):
 
 
 def test_a_run_that_has_no_time_left(failure, named):
-    """Nothing is started."""
+    """A run that has no time left starts no program and fails as a timeout."""
     assert failure("program", {"name": "tool"}, policy=named("echo"), seconds=-1.0)[0] == "timeout"
 
 
@@ -120,12 +122,12 @@ def test_slots_take_only_what_their_type_says(failure, named, value):
 
 @pytest.mark.parametrize("arguments", [{}, {"name": ""}, {"name": "tool", "args": "x"}, {"name": "tool", "arg": {}}])
 def test_arguments_that_are_wrong(failure, named, arguments):
-    """A missing name, slots that are no table, a misspelt argument."""
+    """A missing name, slots that are no table, and a misspelt argument are refused."""
     assert failure("program", arguments, policy=named("echo ran"))[0] == "bad-arguments"
 
 
 def test_only_what_the_policy_names(failure, call, named):
-    """Neither another name, nor a path, nor what [caps.program] took back; the sentence has the line to add."""
+    """Only a program that the policy names runs: no other name, no path, and none that [caps.program] leaves out."""
     policy = named("echo ran")
     code, text = failure("program", {"name": "smartctl"}, policy=policy)
     assert (code, text) == (
@@ -142,7 +144,7 @@ def test_only_what_the_policy_names(failure, call, named):
 
 @pytest.mark.adversary(43)
 def test_a_program_that_others_can_change(failure, named, tmp_path):
-    """It is not run, whoever asks."""
+    """A program that other users can change is not run, and the text says so."""
     policy = named("echo ran")
     (tmp_path / "tool").chmod(0o777)
     code, text = failure("program", {"name": "tool"}, policy=policy)
@@ -151,7 +153,7 @@ def test_a_program_that_others_can_change(failure, named, tmp_path):
 
 
 def test_a_program_that_is_not_there(failure, named, tmp_path):
-    """Said as a sentence; so is a user that does not exist."""
+    """A missing program or an unknown user fails with a sentence that names it."""
     policy = named("echo ran", 'user = "nobody-of-that-name"\n')
     expected = ("failed", "program tool: this host has no user nobody-of-that-name")
     assert failure("program", {"name": "tool"}, policy=policy) == expected

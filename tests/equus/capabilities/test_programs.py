@@ -1,4 +1,4 @@
-"""systemd and plugins: programs that are run for a check."""
+"""Test the calls `systemd` and `plugin`, which run programs for a check."""
 
 import os
 import time
@@ -76,7 +76,7 @@ def test_a_unit_that_does_not_exist(failure, script, monkeypatch):
 
 @pytest.mark.parametrize("unit", ["--all", "a b", "a;b", "", "x" * 256, "../x", "a\nb", 5, "$(id).service"])
 def test_what_is_no_unit(failure, unit):
-    """Nothing that could be an option or a second word reaches systemctl."""
+    """A name of a unit that could be an option or a second word does not reach systemctl."""
     assert failure("systemd", unit, policy=SEES_ALL)[0] == "bad-arguments"
 
 
@@ -120,14 +120,15 @@ def test_services_that_run(call, script, monkeypatch):
     ],
 )
 def test_hosts_without_systemd(failure, script, monkeypatch, text, code):
-    """And with one that refuses or hangs."""
+    """A host without systemd is reported as unsupported, and one whose systemd refuses or hangs as failed or timeout.
+    """
     monkeypatch.setattr(systemd, "SYSTEMCTL", script(text))
     monkeypatch.setattr(systemd, "SYSTEMCTL_SECONDS", 0.5 if code == "timeout" else 60.0)
     assert failure("systemd", "a.service", policy=SEES_ALL)[0] == code
 
 
 def test_no_systemctl_at_all(failure, monkeypatch):
-    """A host of another kind."""
+    """A host without systemctl is reported as unsupported."""
     monkeypatch.setattr(systemd, "SYSTEMCTL", "/does/not/exist")
     assert failure("systemd", "a.service", policy=SEES_ALL)[0] == "unsupported"
 
@@ -137,7 +138,7 @@ def granting(path: str, more: str = "", command: str = "") -> Policy:
 
 
 def test_a_nagios_plugin(call, script):
-    """Its exit status is the state; its performance data become metrics with thresholds."""
+    """The exit status of a Nagios plugin is the state, and its performance data become metrics with thresholds."""
     path = script("echo \"DISK WARNING - free: $1 | '/ x'=31709986816B;243497277849;;0;100\"; echo long text; exit 1")
     policy = granting(path, '[plugins.check_it.slots.warn]\ntype = "percent"\n', ', "{warn}"')
     answer = call("plugin", "check_it", {"warn": 20}, policy=policy)
@@ -217,7 +218,7 @@ def test_a_plugin_that_hangs(failure, script, timeout, said):
     ],
 )
 def test_an_exit_status_wins_over_a_text(call, script, text, status, summary):
-    """Whatever the text says, a program that fails is not ok; where they differ the summary names the exit (F10)."""
+    """A program that fails is not ok, whatever its text says; where they differ, the summary names the exit (F10)."""
     answer = call("plugin", "check_it", policy=granting(script(text)))
     assert (answer["status"], answer["summary"]) == (status, summary)
 
@@ -233,7 +234,7 @@ def test_an_exit_status_wins_over_a_text(call, script, text, status, summary):
     ],
 )
 def test_a_figure_at_the_cut(call, script, tmp_path, before, end, kept, total):
-    """It is no figure: what is kept of it would be another one. The true length is told (F21)."""
+    """A figure at the place where the output is cut is dropped, since its rest would be another figure (F21)."""
     output = before + " " * (65_536 - len(before) - len(end) + 4) + end + " more=5"
     (tmp_path / "output").write_text(output)
     answer = call("plugin", "check_it", policy=granting(script(f"cat {tmp_path}/output")))
@@ -274,7 +275,7 @@ def test_slots_take_only_what_their_type_says(failure, script, value):
 
 
 def test_only_what_the_policy_names(failure, script):
-    """Neither another name nor a path."""
+    """Only a plugin that the policy names runs: no other name, no path, and no unknown slot."""
     policy = granting(script("echo ran"))
     for name in ("other", "/bin/sh", "../check_it"):
         assert failure("plugin", name, policy=policy)[0] == "denied"
@@ -284,7 +285,7 @@ def test_only_what_the_policy_names(failure, script):
 
 @pytest.mark.adversary(43)
 def test_a_plugin_that_others_can_change(failure, script, tmp_path):
-    """The program, or a folder above it."""
+    """A plugin is denied if other users can write the program or a folder above it."""
     path = script("echo ran", mode=0o777)
     code, text = failure("plugin", "check_it", policy=granting(path))
     assert code == "denied"
@@ -298,7 +299,7 @@ def test_a_plugin_that_others_can_change(failure, script, tmp_path):
 
 
 def test_a_program_that_is_not_there(failure, tmp_path):
-    """Said as a sentence."""
+    """A missing program fails with a sentence that names the plugin."""
     code, text = failure("plugin", "check_it", policy=granting(str(tmp_path / "gone")))
     assert code == "failed"
     assert "check_it" in text

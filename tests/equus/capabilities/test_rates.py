@@ -1,4 +1,4 @@
-"""Rates over a window: the sampler, and the calls that use it."""
+"""Test rates over a window: the sampler, and the calls that use it."""
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +9,7 @@ from equus.capabilities.sampler import KEPT_READINGS, LONGEST_WAIT_SECONDS, SPAC
 
 
 class Clock:
-    """Time that only moves when somebody sleeps."""
+    """Stand in for a clock that only moves when `sleep` is called."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -25,7 +25,8 @@ def sampler_of(clock: Clock) -> Sampler:
 
 
 def test_the_first_call_waits_and_later_ones_do_not():
-    """A check that runs each minute gets that minute's mean at no cost."""
+    """The first call waits for its window; a check that runs each minute then gets that minute's mean without waiting.
+    """
     clock = Clock()
     sampler = sampler_of(clock)
     assert sampler.over("x", lambda: clock.now, 1.0, 10.0) == (1.0, 1000.0, 1001.0)
@@ -52,7 +53,7 @@ def test_the_newest_reading_that_is_old_enough_counts():
     st.floats(0.1, 10),
 )
 def test_a_window_is_never_empty_and_waits_are_bounded(calls, patience):
-    """Whatever the order of calls: a positive window, honest readings, no wait beyond patience."""
+    """Any order of calls gives a positive window, true readings and no wait beyond the patience."""
     clock = Clock()
     sampler = sampler_of(clock)
     for seconds, pause in calls:
@@ -94,7 +95,7 @@ def test_iowait_that_runs_backwards_counts_as_nothing():
 
 
 def test_no_time_is_no_share():
-    """Two equal readings divide nothing by nothing."""
+    """Two equal readings give shares of 0, and no division by zero."""
     assert set(shares(seconds_of(), seconds_of()).values()) == {0.0}
 
 
@@ -109,7 +110,7 @@ procs_blocked 1
 
 
 def test_cpu_over_a_window(call, plant, tmp_path):
-    """Rates come from two readings of /proc/stat, counters from the newer one."""
+    """Rates of processors come from two readings of /proc/stat, counters from the newer one."""
     clock = Clock()
     root = plant({"/proc/stat": STAT})
 
@@ -134,7 +135,7 @@ def test_cpu_over_a_window(call, plant, tmp_path):
 
 @pytest.mark.parametrize("seconds", [0, 0.05, 601, -1, "1", True, float("nan")])
 def test_a_window_out_of_range(failure, seconds):
-    """Too short is noise, too long is not kept."""
+    """A window is refused if it is too short to measure or longer than readings are kept."""
     assert failure("cpu", seconds) == ("bad-arguments", "host.cpu: seconds must be a number from 0.1 to 600")
 
 
@@ -151,7 +152,7 @@ DISKSTATS = """   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
 
 
 def test_disk_io(call, plant, tmp_path):
-    """Whole devices only, sectors as bytes, milliseconds as seconds, rates over the window."""
+    """Only whole devices are listed, with sectors as bytes, milliseconds as seconds, and rates over the window."""
     clock = Clock()
     blocks = {f"/sys/block/{name}/size": "" for name in ("loop0", "loop1", "vda")}
     root = plant({"/proc/diskstats": DISKSTATS, **blocks})

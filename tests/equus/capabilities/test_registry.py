@@ -1,4 +1,4 @@
-"""All calls together: names, capabilities, documentation, and that nothing but CallFailed ever comes out."""
+"""Test all calls together: their names, capabilities and documentation, and that each fails with CallFailed alone."""
 
 import re
 from pathlib import Path
@@ -32,13 +32,13 @@ def test_capabilities_are_those_of_the_policy():
 
 @pytest.mark.parametrize("name", [*CAPABILITY_OF, *ALWAYS_THERE])
 def test_every_call_is_documented(name):
-    """With its arguments."""
+    """Each call of the registry stands in the documentation with its arguments."""
     assert re.search(rf"``host\.{re.escape(name)}[({{]", DOCUMENTATION) or f"``host.{name}(" in DOCUMENTATION
 
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_every_code_is_documented(code):
-    """In the table of codes."""
+    """Each code of a failed call stands in the documentation."""
     assert f"``{code}``" in DOCUMENTATION
 
 
@@ -46,7 +46,7 @@ def test_every_code_is_documented(code):
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(args=st.lists(PLAIN, max_size=3))
 def test_no_arguments_break_a_call(call, name, args):
-    """Whatever Lua hands over: an answer or CallFailed with a known code."""
+    """Any arguments from Lua give an answer, or CallFailed with a known code and a text."""
     try:
         call(name, *args, seconds=0.2)
     except CallFailed as failed:

@@ -1,4 +1,4 @@
-"""tcp, udp, unix and icmp against servers that behave and servers that do not."""
+"""Test tcp, udp, unix and icmp against servers that behave and servers that do not."""
 
 import os
 import socket
@@ -37,7 +37,7 @@ def test_tcp_sends_and_reads_until_what_is_expected(call, serve):
 
 
 def test_tcp_holds_a_dialogue(call, serve):
-    """Each item is sent after the server has spoken again."""
+    """Each item of `send` is sent after the server has answered the one before."""
     heard = []
 
     def talk(connection: socket.socket) -> None:
@@ -54,7 +54,8 @@ def test_tcp_holds_a_dialogue(call, serve):
 
 
 def test_bytes_travel_as_hexadecimal_digits(call, serve):
-    """Both ways; without them what is no UTF-8 is replaced."""
+    """With `hex`, bytes are given and returned as hexadecimal digits; otherwise bytes that are no UTF-8 are replaced.
+    """
     port = serve(lambda connection: connection.sendall(connection.recv(4)[::-1]))
     fields = {"host": "127.0.0.1", "port": port, "send": "00ff7f80", "hex": True}
     assert call("tcp", fields)["received"] == "807fff00"
@@ -88,7 +89,7 @@ def test_a_server_that_drips(call, serve):
 
 
 def test_a_server_that_is_silent(failure, serve):
-    """Nothing at all before the limit is a timeout."""
+    """A server that sends nothing before the limit gives a timeout."""
     port = serve(lambda connection: connection.recv(1))
     assert failure("tcp", {"host": "127.0.0.1", "port": port, "until": "\n", "timeout": 0.1}) == (
         "timeout",
@@ -97,14 +98,14 @@ def test_a_server_that_is_silent(failure, serve):
 
 
 def test_a_server_that_hangs_up(call, serve):
-    """The bytes that came are returned, and that the stream has ended."""
+    """A server that hangs up gives the bytes that came, and `closed`."""
     port = serve(lambda connection: connection.sendall(b"bye"))
     answer = call("tcp", {"host": "127.0.0.1", "port": port, "until": "\n"})
     assert (answer["received"], answer["closed"]) == ("bye", True)
 
 
 def test_nobody_listens(failure, closed_port):
-    """Refused is no timeout."""
+    """A refused connection has the code `refused`, and is no timeout."""
     code, text = failure("tcp", {"host": "127.0.0.1", "port": closed_port})
     assert (code, text) == ("refused", f"127.0.0.1:{closed_port} refused the connection")
 
@@ -274,7 +275,7 @@ def test_only_the_allowed_of_several_addresses_are_tried(call, serve, monkeypatc
 
 
 def test_ports_are_part_of_the_grant(failure, call, serve):
-    """Another port on a granted host is denied."""
+    """A port that is not granted is denied, even on a granted host."""
     port = serve(lambda connection: connection.recv(1))
     policy = Policy.parse(f'[caps.tcp]\nnetworks = [{{ cidr = "127.0.0.1/32", ports = [{port}] }}]\n'.encode(), None)
     call("tcp", {"host": "127.0.0.1", "port": port}, policy=policy)
@@ -334,7 +335,7 @@ def test_udp(call, failure, policy):
 
 
 def test_unix(call, failure, tmp_path):
-    """Only the very sockets that are granted."""
+    """Only a socket whose path is granted is connected to."""
     path = str(tmp_path / "s")
     granted = Policy.parse(f'[caps.unix]\npaths = ["{path}"]\n'.encode(), None)
     assert failure("unix", {"path": path}, policy=granted)[0] in ("failed", "refused")
@@ -358,7 +359,7 @@ def test_unix(call, failure, tmp_path):
 
 @pytest.fixture
 def two_sockets(tmp_path):
-    """The granted socket `app/s` and another one, each with its name as greeting; and the policy."""
+    """Return a folder with the granted socket `app/s` and another one, which greet with their names, and the policy."""
     (tmp_path / "app").mkdir()
     listeners = []
     for name in ("app/s", "other"):
@@ -372,7 +373,7 @@ def two_sockets(tmp_path):
 
 
 def test_a_granted_socket_may_be_reached_over_a_link_of_root(call, two_sockets):
-    """As /var/run is on every host."""
+    """A granted socket may be reached over a link of root, as /var/run is on every host."""
     folder, policy = two_sockets
     os.rename(folder / "app", folder / "really")
     os.symlink("really", folder / "app")
@@ -409,12 +410,12 @@ def test_a_granted_socket_is_reached_over_no_other_link(failure, two_sockets, be
     ],
 )
 def test_what_is_an_address(text, address):
-    """Only the forms that all programs read alike."""
+    """Only forms of addresses that all programs read alike are accepted."""
     assert literal(text) == address
 
 
 def test_a_name_that_does_not_exist(failure, monkeypatch):
-    """Said as such."""
+    """A name that does not exist fails as not found, and the text names it."""
 
     def unknown(*args: object, **kwargs: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -425,7 +426,7 @@ def test_a_name_that_does_not_exist(failure, monkeypatch):
 
 
 class EchoSocket:
-    """As much of a ping socket as icmp uses; answers the sequence numbers that it is told to."""
+    """Stand in for a ping socket of icmp: answer the sequence numbers that it is told to."""
 
     def __init__(self, answered: set[int]) -> None:
         self.answered = answered
@@ -462,7 +463,7 @@ def test_ping_counts_what_comes_back(call, monkeypatch):
 
 
 def test_ping_without_any_answer_has_no_times(call, monkeypatch):
-    """Absent, not zero."""
+    """A ping without any answer has no times, instead of times of zero."""
     monkeypatch.setattr(icmp, "_ping_socket", lambda endpoint: EchoSocket(set()))
     answer = call("icmp", {"host": "127.0.0.1", "count": 1})
     assert answer == {"address": "127.0.0.1", "sent": 1, "received": 0, "lost_percent": 100.0}

@@ -1,4 +1,4 @@
-"""Looking at TLS servers: the certificate whatever it is, and the verdict on it."""
+"""Test the call for TLS servers: it describes any certificate, and says if it is valid."""
 
 import datetime
 import ipaddress
@@ -16,7 +16,7 @@ from equus.capabilities.streams.tls import describe
 
 
 def certificate(folder, days: int = 30, name: str = "service.example"):
-    """A self-signed certificate with its key in files; the PEM text and the paths."""
+    """Write a self-signed certificate and its key, and return its PEM text and the path."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -90,7 +90,7 @@ def test_a_certificate_of_a_given_authority_is_verified(call, serve, tmp_path):
     [(-1, "service.example", "certificate has expired"), (30, "other.example", "Hostname mismatch")],
 )
 def test_verdicts(call, serve, tmp_path, days, name, error):
-    """Expired, and another name than was asked for."""
+    """An expired certificate, or one for another name, is described and not verified."""
     text, path = certificate(tmp_path, days)
     fields = {"host": "127.0.0.1", "port": serve(tls_server(path)), "server_name": name, "ca": text}
     answer = call("tls", fields)
@@ -142,7 +142,8 @@ NO_NAMES = {
 
 @pytest.mark.parametrize(("names", "asked", "error"), NO_NAMES.values(), ids=NO_NAMES)
 def test_the_common_name_is_no_name(call, failure, serve, tmp_path, names, asked, error):
-    """A certificate that clients refuse is not verified, neither by host.tls nor by host.http (F19)."""
+    """A certificate with the name in its common name alone is not verified, neither by host.tls nor by host.http (F19).
+    """
     root = signed("root", 900)
     leaf, key = signed(asked, 300, root, names, is_authority=False)
     port = serve(tls_server(serving(tmp_path, key, leaf)))
@@ -158,7 +159,9 @@ def test_the_common_name_is_no_name(call, failure, serve, tmp_path, names, asked
     [((300, 2, 900), True), ((300, 40, 30), True), ((300, -2, 900), False), ((-1, -2, 900), False)],
 )
 def test_the_chain_is_described(call, serve, tmp_path, days, verified):
-    """From the server to its authority, with or without verification; nothing else that is sent (F19, F85)."""
+    """The chain is described from the server to its authority, verified or not, and other certificates that were sent
+    are left out (F19, F85).
+    """
     root = signed("root", days[2])
     middle = signed("middle", days[1], root)
     leaf, key = signed("service.example", days[0], middle, [NAME], is_authority=False)
@@ -173,7 +176,7 @@ def test_the_chain_is_described(call, serve, tmp_path, days, verified):
 
 
 def test_a_chain_that_turns_in_a_circle(call, serve, tmp_path):
-    """It ends (F19)."""
+    """A chain that leads back to itself ends before it repeats a certificate (F19)."""
     one, two = signed("one", 30), signed("two", 30)
     first = signed("one", 30, two)
     second = signed("two", 30, one)
@@ -216,7 +219,7 @@ def postgresql(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("protocol", [smtp, imap, imap_with_untagged_lines, pop3, postgresql])
 def test_starttls(call, serve, tmp_path, protocol):
-    """The protocol's own words come before the handshake."""
+    """STARTTLS follows each protocol's own greeting and command before the handshake."""
     text, path = certificate(tmp_path)
     port = serve(tls_server(path, protocol))
     fields = {
@@ -238,7 +241,7 @@ def test_starttls(call, serve, tmp_path, protocol):
     ],
 )
 def test_imap_that_will_not(failure, serve, answer, text):
-    """Its own answer is told, not a line before it."""
+    """The text of the failure quotes IMAP's own answer, and not a line before it."""
 
     def refuse(connection: socket.socket) -> None:
         connection.sendall(b"* OK hi\r\n")

@@ -1,4 +1,4 @@
-"""A Helen made of the same Conversation, over a transport in memory; a sandbox that answers when it is told to."""
+"""Provide a Helen over a transport in memory, and a sandbox that answers when it is told to."""
 
 import datetime
 import hashlib
@@ -57,7 +57,7 @@ class Transport(StringTransport):
 
 
 class Ear:
-    """A Listener that writes down what it is told."""
+    """Stand in for a Listener, and keep each event."""
 
     def __init__(self):
         self.events = []
@@ -76,7 +76,7 @@ class Ear:
 
 
 class Helen:
-    """The other end of one Connection."""
+    """Stand in for Helen at the other end of one Connection."""
 
     def __init__(self, clock, listener, version=2):
         self.clock = clock
@@ -88,7 +88,7 @@ class Helen:
         self.equus.makeConnection(self.transport)
 
     def say(self, *messages):
-        """All of them in one segment; what comes back in this turn."""
+        """Send all messages in one segment, and return the answers of this turn."""
         self.say_bytes(b"".join(self.conversation.send(message) for message in messages))
         return self.hear()
 
@@ -171,7 +171,7 @@ def meet(clock):
 
 
 class HandWriter(SpoolThread):
-    """The spool's writer without its thread: nothing is durable before `work`."""
+    """Write the spool without a thread: nothing is durable before `work`."""
 
     def __init__(self, spool):
         super().__init__(spool, lambda call, *arguments: call(*arguments), self._no)
@@ -188,12 +188,12 @@ class HandWriter(SpoolThread):
 
 
 def at_once(call, *arguments):
-    """deferToThread without a thread."""
+    """Stand in for deferToThread without a thread."""
     return maybeDeferred(call, *arguments)
 
 
 class MemoryAgent:
-    """An Agent in memory, and the Helens that it meets one after the other."""
+    """Hold an Agent in memory, and connect it to one Helen after the other."""
 
     def __init__(self, clock, runner, state, identity=None, has_upgrader=False, newest=None, **settings):
         state.mkdir(exist_ok=True)
@@ -226,7 +226,7 @@ class MemoryAgent:
         self.agent.start()
 
     def meet(self):
-        """The next Helen; hello heard."""
+        """Return the next Helen, which has heard hello."""
         helen = Helen.__new__(Helen)
         helen.clock, helen.conversation, helen.transport = self.clock, Conversation(Role.HELEN), Transport()
         helen.equus = self.agent._make_connection()
@@ -235,7 +235,7 @@ class MemoryAgent:
         return helen
 
     def meet_in_clear(self):
-        """A Helen whose TLS is somebody else's test."""
+        """Return a Helen whose TLS handshake is only claimed, because other tests make a real one."""
         helen = self.meet()
         helen.equus.handshakeCompleted()
         helen.hello = helen.hear()
@@ -284,7 +284,7 @@ def folder(tmp_path):
 
 
 class Authority:
-    """A CA of the tests' own."""
+    """Sign certificates for the tests as a CA."""
 
     def __init__(self, name="test CA"):
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -306,7 +306,7 @@ class Authority:
         return builder.sign(self.key, hashes.SHA256())
 
     def issue(self, sans, key=None, **life):
-        """A certificate and its key, PEM."""
+        """Return a certificate and its key as PEM."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "somebody")])
         return self._sign(subject, key.public_key(), sans, **life).public_bytes(Encoding.PEM), key_pem(key)

@@ -142,8 +142,7 @@ NO_NAMES = {
 
 @pytest.mark.parametrize(("names", "asked", "error"), NO_NAMES.values(), ids=NO_NAMES)
 def test_the_common_name_is_no_name(call, failure, serve, tmp_path, names, asked, error):
-    """A certificate with the name in its common name alone is not verified, neither by host.tls nor by host.http (F19).
-    """
+    """A certificate with the name in its common name alone is not verified, neither by host.tls nor by host.http (F19)."""
     root = signed("root", 900)
     leaf, key = signed(asked, 300, root, names, is_authority=False)
     port = serve(tls_server(serving(tmp_path, key, leaf)))
@@ -263,7 +262,7 @@ def test_imap_that_will_not(failure, serve, answer, text):
     ],
 )
 def test_a_greeting_of_something_else(failure, serve, greeting, text):
-    """Said with what came; an endless one ends."""
+    """Another greeting fails with its text, and an endless one ends at a limit."""
     port = serve(lambda connection: connection.sendall(greeting))
     code, said = failure("tls", {"host": "127.0.0.1", "port": port, "starttls": "smtp", "timeout": 50})
     assert code == "protocol"
@@ -271,7 +270,7 @@ def test_a_greeting_of_something_else(failure, serve, greeting, text):
 
 
 def test_a_server_that_speaks_no_tls(failure, serve):
-    """A fault of the handshake."""
+    """A server that speaks no TLS fails with the code `tls`."""
     port = serve(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     assert failure("tls", {"host": "127.0.0.1", "port": port})[0] == "tls"
 
@@ -283,13 +282,13 @@ def test_a_handshake_that_never_ends(failure, serve):
 
 
 def test_authorities_that_are_none(failure):
-    """A mistake in the arguments, not of the server."""
+    """Text that holds no authorities is a wrong argument, and no fault of the server."""
     assert failure("tls", {"host": "127.0.0.1", "port": 1, "ca": "nonsense"})[0] == "bad-arguments"
 
 
 @pytest.mark.parametrize("der", [b"", b"\x30\x03\x02\x01\x01", b"\xff" * 500])
 def test_a_certificate_that_cannot_be_read(der):
-    """The peer's fault, said in a sentence."""
+    """A certificate that cannot be read is a fault of the peer, reported in a sentence."""
     with pytest.raises(CallFailed, match="the certificate cannot be read") as caught:
         describe(der)
     assert caught.value.code == "protocol"

@@ -1,4 +1,4 @@
-"""A newer Equus by way of the manifest: unpacked, tried out in real processes, kept if it is good and undone if not."""
+"""Test a newer Equus in the manifest: it is unpacked, tried out in real processes, and kept if it works."""
 
 import io
 import json
@@ -35,7 +35,7 @@ KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
 
 
 def zipped(files):
-    """An archive of these; a ZipInfo as name keeps what it says of itself."""
+    """Return a zip archive of these files; a ZipInfo as name keeps its own attributes."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -44,7 +44,7 @@ def zipped(files):
 
 
 def wheel(version, **changes):
-    """This very agent, as another version of itself; `changes` are files of its package with another text."""
+    """Return this agent's code as a wheel of another version; `changes` replaces the text of files of its package."""
     files = {
         f"helen_equus-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: helen-equus\nVersion: {version}\n"
     }
@@ -93,13 +93,15 @@ def test_the_metadata_is_read_again_after_an_installation_alone(tmp_path, monkey
      ("1..2", "0", False)],
 )  # fmt: skip
 def test_only_what_is_newer(version, than, newer):
-    """Numbers and dots, compared as numbers; what can't be compared is passed over."""
+    """Versions are compared number by number, and one that cannot be compared is not newer."""
     assert is_newer(version, than) is newer
     assert parse_version("1.2.3") == (1, 2, 3)
 
 
 def test_a_version_is_unpacked_whole(tmp_path):
-    """Beside others, readable by us alone; once more over itself."""
+    """A version is unpacked into a folder of its own that no other user can read, and replaces an earlier copy of
+    itself.
+    """
     versions = AgentVersions(tmp_path)
     place = versions.install("0.2.0", {NAME.format("0.2.0"): zipped({"equus/a.py": b"x = 1", "equus/b/c.py": b""})})
     assert {str(p.relative_to(place)) for p in place.rglob("*.py")} == {"equus/a.py", "equus/b/c.py"}
@@ -131,7 +133,7 @@ def link():
     ],
 )
 def test_what_is_not_unpacked(tmp_path, name, content, why):
-    """Nothing of it is left, and nothing lies outside."""
+    """A faulty archive is refused, and no file of it is left, inside the folder or outside."""
     with pytest.raises(UpgradeError, match=why):
         AgentVersions(tmp_path / "state").install("0.2.0", {name: content})
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -181,7 +183,7 @@ def test_what_is_known_of_upgrades(tmp_path):
     ],
 )
 def test_the_path_of_a_version(given, expected):
-    """Before everything else, in place of the version before; and away again."""
+    """A version's path comes first in PYTHONPATH instead of the one before, and is taken out again."""
     made = launcher.environment_of(Path("/p"), "0.3", given)
     base = made.pop("EQUUS_BASE_PYTHONPATH")
     assert made == expected | {"EQUUS_RUNS": "0.3"}
@@ -190,7 +192,7 @@ def test_the_path_of_a_version(given, expected):
 
 
 def test_a_proven_version_that_does_not_come_up(tmp_path, monkeypatch, capsys):
-    """The installed agent steps aside for it, and no more after three starts that led nowhere."""
+    """The installed agent starts a proven version in its place, and gives it up after three starts that failed."""
     versions = AgentVersions(tmp_path)
     versions.install("99.0", {NAME.format("99.0"): zipped({})})
     versions.confirm("99.0")
@@ -254,13 +256,13 @@ def considered(tmp_path, version="0.2.0", policy="[upgrade]\nallow = true\n", co
 
 
 def test_an_offer_that_is_taken(tmp_path):
-    """Allowed, newer, and good."""
+    """An offer is tried out if the policy allows it, it is newer, and it can be unpacked."""
     assert considered(tmp_path) == (["0.2.0"], None)
     assert (tmp_path / "upgrade" / "0.2.0" / "equus" / "x.py").exists()
 
 
 def test_off_unless_the_policy_allows_it(tmp_path):
-    """With the line that would; nothing is fetched."""
+    """Without a permission in the policy nothing is fetched, and the report has the line that permits it."""
     begun, trouble = considered(tmp_path, policy="")
     assert (begun, trouble["reason"]) == ([], "denied")
     assert "add to p.toml, section [upgrade]: allow = true" in trouble["text"]
@@ -274,7 +276,7 @@ def test_what_is_not_newer_is_passed_over(tmp_path, version):
 
 
 def test_what_was_undone_is_not_tried_again(tmp_path):
-    """Until there is a newer one."""
+    """A version that was undone is not tried again, and a newer one is."""
     AgentVersions(tmp_path).mark_failed("0.2.0", "it ended with status 1")
     begun, trouble = considered(tmp_path)
     assert (begun, trouble) == (
@@ -285,7 +287,7 @@ def test_what_was_undone_is_not_tried_again(tmp_path):
 
 
 def test_wheels_that_are_no_good(tmp_path):
-    """Said, and the agent goes on."""
+    """A wheel that cannot be used is reported, and the agent goes on."""
     assert considered(tmp_path, content=b"no zip")[1]["reason"] == "not-installed"
 
     async def wrong(_sizes):
@@ -307,7 +309,7 @@ def test_a_frozen_host_takes_no_newer_set(memory_agent, tmp_path):
 
 
 class Helen:
-    """A Helen without TLS who offers a set with a newer agent in it."""
+    """Stand in for a Helen without TLS that offers a check set with a newer agent in it."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -392,7 +394,9 @@ def ended(process):
 
 @pytest.mark.integration
 def test_a_good_version_is_tried_out_and_takes_over(agent, helen, tmp_path):
-    """The same process id throughout; after a fresh start of the installed agent the newer one runs, too."""
+    """A good version is tried out and takes over under the same process id, and runs after a start of the installed
+    agent.
+    """
     helen.offer("0.2.0", wheel("0.2.0"))
     process = agent()
     assert helen.next_agent()[0] == "0.1.0"
@@ -455,7 +459,9 @@ def test_a_version_that_hangs_is_undone_after_its_time(agent, helen, tmp_path):
 
 @pytest.mark.integration
 def test_an_agent_of_0_1_begins_a_trial_by_its_own_name_for_it(agent, helen, tmp_path):
-    """Its package was upgraded on disk while it ran: `-m equus.stage0` is then this version's, and must be there."""
+    """An agent of version 0.1 that was upgraded on disk while it ran begins a trial with `-m equus.stage0`, which must
+    exist.
+    """
     AgentVersions(tmp_path / "state").install("0.2.0", {NAME.format("0.2.0"): wheel("0.2.0")})
     helen.offer("0.2.0", wheel("0.2.0"))
     process = agent(
@@ -471,7 +477,7 @@ def test_an_agent_of_0_1_begins_a_trial_by_its_own_name_for_it(agent, helen, tmp
 
 @pytest.mark.integration
 def test_sigterm_during_a_trial_ends_both(agent, helen, tmp_path):
-    """And decides nothing: the trial begins anew at the next start."""
+    """SIGTERM during a trial ends both processes and decides nothing: the trial begins anew at the next start."""
     AgentVersions(tmp_path / "state").install("0.2.0", {NAME.format("0.2.0"): wheel("0.2.0")})
     process = agent(
         "import sys; from equus.code import launcher;"

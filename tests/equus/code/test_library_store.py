@@ -1,4 +1,4 @@
-"""equus.code.library.LibraryStore: what a set costs the disk, and what a start finds after any end of a save."""
+"""Test LibraryStore: the syncs that saving a set costs, and the set that a start finds after any end of a save."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_syncs_of_a_push(tmp_path, disk, first, second, expected):
 
 
 def test_what_a_killed_process_has_made_becomes_durable(tmp_path, disk):
-    """Its file is there under its name, which was never synced: the next process syncs the folder before the set."""
+    """A file whose name was never synced becomes durable, because the next process syncs the folder before the set."""
     LibraryStore(tmp_path).save(held(1, b"a"))
     disk(3)
     with pytest.raises(Ended):
@@ -142,7 +142,7 @@ def test_a_damaged_set_takes_no_good_ones_place(tmp_path, content):
 @pytest.mark.parametrize("content", [b"", b"x", None], ids=["empty", "other bytes", "gone"])
 @pytest.mark.parametrize("is_shared", [True, False])
 def test_a_push_mends_a_damaged_file(tmp_path, content, is_shared):
-    """It is written anew, and a start finds the new set; the damaged set takes no good one's place."""
+    """A push writes a damaged file anew, and the damaged set does not replace a good one."""
     store = LibraryStore(tmp_path)
     store.save(held(1, b"a", b"b"))
     store.save(held(2, b"a", b"c"))

@@ -1,4 +1,6 @@
-"""News that are kept from an agent: seen on its own clock, told in the log, in the self-report and to other Helens."""
+"""Test news that are kept from an agent: they are found by its own clock, and told in the log, the self-report and to
+other Helens.
+"""
 
 import json
 
@@ -93,7 +95,7 @@ def test_a_question_ends_and_can_be_asked_again(agent):
 
 
 def test_forty_hours_without_an_answer(agent):
-    """A Helen that answers everything but `manifest`: asked once in vain, told within a day (F43)."""
+    """A Helen that never answers `manifest` is asked once in vain, and the self-report warns within a day (F43)."""
     helen = Helen(agent)
     assert helen.reports[-1].get("manifest") is None
     helen.answers = False
@@ -113,7 +115,7 @@ def test_forty_hours_without_an_answer(agent):
 
 
 def test_nobody_to_ask(agent):
-    """A set whose word is a day old is told to the next Helen at once, before that has answered (F43)."""
+    """A set whose word of freshness is a day old is told to the next Helen at once, before that has answered (F43)."""
     helen = Helen(agent)
     agent.part(helen.helen)
     agent.clock.pump([TICK] * int(LIFE / TICK + 2))
@@ -125,7 +127,7 @@ def test_nobody_to_ask(agent):
 
 
 def again(agent, memory_agent, away=0.0, ahead=0.0):
-    """The agent started anew, after `away` seconds and with a clock that is ahead by `ahead`."""
+    """Return the agent started anew, after `away` seconds and with a clock that is ahead by `ahead` seconds."""
     agent.close()
     agent.clock.advance(away)
     restarted = memory_agent()
@@ -153,7 +155,7 @@ def test_a_start_makes_no_news_younger(agent, memory_agent, away, ahead, is_told
 
 
 def test_starts_every_hour_hide_nothing(agent, memory_agent):
-    """Nor do many of them, on a machine whose clock begins at the same time whenever it starts."""
+    """Starts every hour do not hide that the set is stale, even if the clock begins at the same time at each start."""
     agent.part(Helen(agent).helen)
     begin = agent.wall()
     for _ in range(26):
@@ -165,7 +167,9 @@ def test_starts_every_hour_hide_nothing(agent, memory_agent):
 
 
 def test_an_older_word_is_refused_after_a_start(agent, memory_agent):
-    """That of another set: the newest one that was seen is remembered. One that is dated ahead isn't."""
+    """The newest word of freshness is remembered over a start, and an older one of another set is refused; one dated
+    ahead is forgotten.
+    """
     agent.part(Helen(agent).helen)
     seen = agent.updater.news.proof
     agent.clock.pump([TICK] * 60)
@@ -192,7 +196,7 @@ def freshness_refuses(created, seen):
      b'{"age": 1e999, "at": 0, "proof": null}', b'{"age": 1, "at": 1, "proof": [1e999, "d", 2]}'],
 )  # fmt: skip
 def test_a_damaged_age(tmp_path, content):
-    """The age begins anew, as that of an agent without the file."""
+    """A damaged file of the age lets the age begin anew, as if the file were missing."""
     (tmp_path / news.AGE_FILE).write_bytes(content)
     held = News(lambda: 100.0, lambda: 5.0)
     held.restore(tmp_path)
@@ -201,7 +205,9 @@ def test_a_damaged_age(tmp_path, content):
 
 @pytest.mark.parametrize("step", [-40 * HOUR, 40 * HOUR])
 def test_a_clock_that_is_set_changes_no_age(agent, step):
-    """Neither hides the age of the word, nor makes a new one old: monotonic seconds count (F43)."""
+    """A clock that is set neither hides the age of the word nor makes a new one old, because monotonic seconds count
+    (F43).
+    """
     helen = Helen(agent)
     before = agent.wall
     agent.updater.news._wall = lambda: before() + step
@@ -213,7 +219,7 @@ def test_a_clock_that_is_set_changes_no_age(agent, step):
 
 
 def test_every_other_helen_hears_of_it(agent):
-    """With another Helen in reach the agent leaves the silent one, and tells the next (F43)."""
+    """The agent leaves a silent Helen if it knows another one, and tells that one of the silence (F43)."""
     agent.route._configured = (parse_server(A), parse_server(B))
     helen = Helen(agent, answers=False)
     helen.helen.equus.helen = A
@@ -250,7 +256,7 @@ def test_no_silent_way_back_to_version_1(agent, memory_agent):
 
 
 def test_a_first_helen_of_version_1_is_no_downgrade(agent):
-    """Nothing is told of a Helen that never spoke version 2."""
+    """A Helen that never spoke version 2 is not reported as a downgrade."""
     quiet = agent.meet()
     for _ in range(8):
         agent.clock.advance(TICK / 4)
@@ -270,13 +276,13 @@ def test_what_is_remembered_has_a_bound():
 
 @pytest.mark.parametrize("content", [b"{", b"3", b"[1, null]", b"\xff"])
 def test_a_damaged_file_of_speakers(tmp_path, content):
-    """It is as if no Helen had been met."""
+    """A damaged file of speakers is read as if no Helen had been met."""
     (tmp_path / news.FILE).write_bytes(content)
     assert news.load_speakers(tmp_path) == frozenset()
 
 
 def test_an_older_word_does_not_make_the_set_older():
-    """Another Helen's statement, made before: the newest one counts."""
+    """An older word of another Helen changes nothing: the newest one counts."""
     now = 100_000.0
     held = News(lambda: now, lambda: now)
     newest = Freshness(1, "d", now - 10)
@@ -286,7 +292,7 @@ def test_an_older_word_does_not_make_the_set_older():
 
 
 def test_no_helen_sends_agents_away_for_long():
-    """An hour at most, whatever number Helen writes (F72)."""
+    """An agent waits an hour at most, whatever `retry-after` Helen sends (F72)."""
     assert MAX_RETRY_AFTER == HOUR
     for said in ("3600", "3601", "86400", "999999999"):
         route = Route([parse_server(A)])
@@ -295,7 +301,7 @@ def test_no_helen_sends_agents_away_for_long():
 
 
 def test_a_helen_that_keeps_news_back_is_passed_over_for_an_hour():
-    """As long as there is another one; alone it is dialled all the same."""
+    """A Helen that keeps news back is passed over for an hour if there is another one, and dialled all the same if not."""
     route = Route([parse_server(A), parse_server(B)])
     route.avoid(A, 0.0)
     route.ended(0.0, lived=100.0)

@@ -1,4 +1,4 @@
-"""Pushed code: signed, fetched, tried, swapped whole, and kept; one test per attack on the way."""
+"""Test pushed code: it is signed, fetched, tried, swapped as a whole, and kept; one test for each attack on the way."""
 
 import errno
 import json
@@ -24,7 +24,7 @@ def signed(files, version=1, key=KEY, expires=FAR):
 
 
 class Push:
-    """A Helen who has a set to give."""
+    """Stand in for a Helen that has a check set to deliver."""
 
     def __init__(self, memory_agent):
         self.memory_agent = memory_agent
@@ -55,7 +55,7 @@ class Push:
 
 @pytest.fixture
 def pinned(memory_agent):
-    """An agent that trusts KEY."""
+    """Return an agent that trusts KEY."""
     agent = memory_agent()
     pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     agent.identities.pin(pem)
@@ -68,7 +68,9 @@ def states(loaded):
 
 
 def test_the_first_contact_brings_the_whole_set(pinned, runner):
-    """`loaded` at once, with nothing; then the manifest, every file, and `loaded` with all of them active."""
+    """The first contact sends an empty `loaded` at once, fetches the manifest and every file, and reports all of them
+    as active.
+    """
     push = Push(pinned)
     nothing, whole = push.push(FIRST, 1, first=EMPTY)
     assert (nothing.digest, states(nothing)) == ("none", {})
@@ -94,7 +96,7 @@ def test_a_stop_in_the_middle(pinned, runner):
 
 
 def test_a_push_fetches_only_what_is_new(pinned):
-    """And drops what is no longer named."""
+    """A push fetches only new files, and drops files that the manifest no longer names."""
     push = Push(pinned)
     push.push(FIRST, 1, first=EMPTY)
     second = {"load.lua": b"return { load 2 }", "disk.lua": DISK}
@@ -115,7 +117,7 @@ def test_the_set_in_use_survives_a_restart_without_a_helen(pinned, memory_agent,
 
 
 def test_a_damaged_set_is_not_used_and_the_one_before_is(pinned, memory_agent):
-    """A file whose bytes don't fit its name."""
+    """A set with a file that does not fit its hash is not used, and the set before it is."""
     push = Push(pinned)
     push.push(FIRST, 1, first=EMPTY)
     push.push(FIRST | {"load.lua": b"return { load 2 }"}, 2)
@@ -126,7 +128,7 @@ def test_a_damaged_set_is_not_used_and_the_one_before_is(pinned, memory_agent):
 
 
 def test_a_new_set_that_cannot_be_written_leaves_the_one_before(pinned, memory_agent, monkeypatch):
-    """On a full disk, or by a crash at that moment: the set in use is found again under its other name."""
+    """A new set that cannot be written leaves the one before in use, also after a restart."""
     push, write = Push(pinned), library.write_durably
     push.push(FIRST, 1, first=EMPTY)
     envelope = (pinned.state / "library" / "current").read_bytes()
@@ -154,7 +156,7 @@ def test_a_new_set_that_cannot_be_written_leaves_the_one_before(pinned, memory_a
 
 
 def test_what_no_set_needs_is_removed_from_disk(pinned):
-    """The set in use and the one before stay."""
+    """Files are removed from disk unless the set in use or the one before needs them."""
     push = Push(pinned)
     for version in range(1, 5):
         push.push({"load.lua": b"return %d" % version}, version, first=EMPTY if version == 1 else m.Reload())
@@ -164,7 +166,7 @@ def test_what_no_set_needs_is_removed_from_disk(pinned):
 
 @pytest.mark.adversary(38)
 def test_a_file_that_does_not_compile_keeps_its_old_version(pinned, runner):
-    """Alone; a new file that doesn't is refused and says so when it is run."""
+    """A file that does not compile keeps its old version, and the other files are replaced; a new one is refused."""
     push = Push(pinned)
     push.push(FIRST, 1, first=EMPTY)
     broken = FIRST | {"load.lua": b"broken", "new.lua": b"broken too", "disk.lua": b"return { disk 2 }"}
@@ -205,7 +207,7 @@ def test_a_manifest_that_may_not_be_used_changes_nothing(pinned, attack, reason)
 @pytest.mark.adversary(29)
 @pytest.mark.parametrize("wrong", [b"", b"other bytes!!!!", LOAD + b" ", LOAD[:-1]])
 def test_a_wrong_file_refuses_the_whole_set(pinned, wrong):
-    """Mix and match, endless data, bytes of another file."""
+    """A file with other bytes than the manifest names refuses the whole set."""
     push = Push(pinned)
     loaded = push.serve(EMPTY, envelope=signed({"load.lua": LOAD}), files={"load.lua": LOAD}, wrong=wrong)
     assert json.loads(loaded[-1].blob)["manifest"]["reason"] == "wrong-file"
@@ -214,13 +216,13 @@ def test_a_wrong_file_refuses_the_whole_set(pinned, wrong):
 
 @pytest.mark.parametrize("envelope", [b"", b"[]", b"{}", b'{"signed": 1, "signatures": []}', b"[" * 10_000])
 def test_an_envelope_that_is_none_is_refused(pinned, envelope):
-    """Whatever bytes come."""
+    """An envelope that is none is refused as malformed, whatever bytes it holds."""
     loaded = Push(pinned).serve(EMPTY, envelope=envelope, files={})
     assert json.loads(loaded[-1].blob)["manifest"]["reason"] == "malformed"
 
 
 def test_without_pinned_keys_nothing_is_believed(memory_agent):
-    """No trust on first use of a manifest."""
+    """An agent without pinned keys refuses every manifest, because it trusts no key on first use."""
     loaded = Push(memory_agent()).push(FIRST, 1, first=EMPTY)
     assert json.loads(loaded[-1].blob)["manifest"]["reason"] == "bad-signature"
 
@@ -238,7 +240,7 @@ def test_a_connection_that_goes_in_the_middle_leaves_the_set_as_it_was(pinned):
 
 
 def test_reloads_during_an_update_mean_one_more_behind_it(pinned):
-    """However many: they all ask for the newest."""
+    """Any number of reloads during an update leads to one more update."""
     push = Push(pinned)
     [_, ask] = push.helen.say(EMPTY)
     assert push.helen.say(m.Reload(), m.Reload(), m.Reload()) == []
@@ -248,7 +250,7 @@ def test_reloads_during_an_update_mean_one_more_behind_it(pinned):
 
 
 def test_a_set_that_is_signed_anew_meanwhile_is_told_as_well(pinned):
-    """It has the same files: Helen would wait for its digest for ever."""
+    """A set that is signed anew during an update is reported as well, because Helen waits for its digest."""
     push = Push(pinned)
     push.push(FIRST, 1, first=EMPTY)
     [ask] = push.helen.say(RELOAD)

@@ -1,4 +1,4 @@
-"""Certificates, keys and tokens on disk: what is accepted, what is refused and how, and crashes in between."""
+"""Test certificates, keys and tokens on disk: those that are accepted or refused, and crashes while they are saved."""
 
 import datetime
 import json
@@ -29,7 +29,7 @@ def pem_of(*keys):
 
 @pytest.fixture
 def files(tmp_path, authority):
-    """certificate, key and CA of agent web-1, as `helen certificate` writes them."""
+    """Write certificate, key and CA of agent web-1 as `helen certificate` does, and return their paths."""
     certificate, key = authority.agent("web-1")
     paths = [tmp_path / name for name in ("agent.pem", "agent.key", "ca.pem")]
     for path, content in zip(paths, (certificate, key, authority.pem), strict=True):
@@ -39,14 +39,14 @@ def files(tmp_path, authority):
 
 
 def test_three_files_are_an_identity(files):
-    """Its name is the SAN URI."""
+    """Three files are read as an identity, and its name is that of the SAN URI."""
     assert read_identity(*files).name == "web-1"
 
 
 @pytest.mark.adversary(31)
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
 def test_a_key_that_others_can_read_is_refused(files, mode):
-    """With the command that mends it."""
+    """A key that others can read is refused, with the command that mends it."""
     files[1].chmod(mode)
     with pytest.raises(IdentityError, match=f"chmod 600 {files[1]}"):
         read_identity(*files)
@@ -65,7 +65,7 @@ def test_a_key_that_others_can_read_is_refused(files, mode):
     ],
 )
 def test_files_that_are_no_good_are_named(files, number, content, sentence):
-    """Which one, and why."""
+    """A file that cannot be used is refused with its fault."""
     if content is None:
         files[number].unlink()
     else:
@@ -75,19 +75,19 @@ def test_files_that_are_no_good_are_named(files, number, content, sentence):
 
 
 def test_a_key_of_another_certificate_is_refused(files, authority):
-    """Two folders mixed up."""
+    """A key that belongs to another certificate is refused."""
     files[1].write_bytes(authority.agent("web-1")[1])
     with pytest.raises(IdentityError, match="does not belong"):
         read_identity(*files)
 
 
 def test_the_common_name_will_do(authority):
-    """Where there is no SAN URI."""
+    """The common name counts where the certificate has no SAN URI."""
     assert Identity.of(*authority.issue([]), authority.pem, "test").name == "somebody"
 
 
 def test_a_certificate_that_names_no_agent_is_refused(authority):
-    """A server's, say."""
+    """A certificate that names no agent, such as a server's, is refused."""
     key = make_key()
     certificate = authority._sign(x509.Name([]), key.public_key(), [x509.DNSName("helen.example")])
     with pytest.raises(IdentityError, match="names no agent"):
@@ -95,7 +95,7 @@ def test_a_certificate_that_names_no_agent_is_refused(authority):
 
 
 def test_a_certificate_out_of_its_time_has_a_sentence(authority):
-    """And one in its time has none."""
+    """A certificate that is not valid yet or no longer has a sentence that says so, and a valid one has none."""
     now = datetime.datetime.now(datetime.UTC).timestamp()
     expired = authority.identity("web-1", start=-2 * DAY, end=-DAY)
     future = authority.identity("web-1", start=DAY, end=2 * DAY)
@@ -114,7 +114,7 @@ def test_renewal_is_due_at_two_thirds_with_a_tenth_of_jitter(authority):
 
 @pytest.mark.parametrize("text", ["", "abc", "a" * 64, "a" * 64 + ".", "g" * 64 + ".secret", "a" * 64 + ".sec ret"])
 def test_what_is_no_token_is_told(text):
-    """Most often half of one."""
+    """A text that is no token, such as half of one, is refused."""
     with pytest.raises(IdentityError, match="not a token"):
         Token.parse(text)
 
@@ -135,7 +135,7 @@ def test_a_token_keeps_its_secret_out_of_logs():
     ],
 )
 def test_a_name_is_made_of_the_hosts(host, name):
-    """Always a legal one."""
+    """A legal name of an agent is made of any host name."""
     assert default_name(host) == name
 
 
@@ -143,7 +143,7 @@ def test_a_name_is_made_of_the_hosts(host, name):
 
 
 def test_what_is_saved_is_loaded(tmp_path, authority):
-    """Keys readable by nobody else."""
+    """An identity that is saved is loaded again, and no other user can read its key."""
     store, identity = IdentityStore(tmp_path), authority.identity("web-1")
     assert store.load() is None
     store.save(identity)
@@ -153,7 +153,7 @@ def test_what_is_saved_is_loaded(tmp_path, authority):
 
 @pytest.mark.parametrize("step", range(1, 5))
 def test_a_crash_while_saving_leaves_one_whole_identity(tmp_path, authority, monkeypatch, step):
-    """The old pair or the new one, never half of each; after each of the renames."""
+    """A crash after any of the renames leaves the old pair or the new one, never half of each."""
     store, old, new = IdentityStore(tmp_path), authority.identity("web-1"), authority.identity("web-1")
     store.save(old)
     honest, renamed = os.replace, []
@@ -184,7 +184,7 @@ def test_signing_keys_are_read_by_their_ids():
 
 
 class Exchange:
-    """A Helen at whose door one agent asks for a certificate, with nothing but a token or with an old one."""
+    """Ask for a certificate as one agent, with a token or with an old certificate, and answer as Helen."""
 
     def __init__(self, meet, ear, store):
         self.helen = meet(ear)
@@ -243,7 +243,7 @@ def test_the_name_in_the_certificate_counts(exchange, authority):
     ],
 )
 def test_an_answer_that_is_no_good_is_not_kept(exchange, authority, other_authority, tmp_path, spoil, sentence):
-    """A foreign CA, a certificate for another key, nonsense."""
+    """An answer with another CA, with a certificate for another key or without sense is refused, and nothing is saved."""
     request = exchange.ask(
         exchange.enrolment.join(exchange.helen.equus, "web-1", Token.parse(f"{authority.sha256}.secret"))
     )
@@ -253,7 +253,7 @@ def test_an_answer_that_is_no_good_is_not_kept(exchange, authority, other_author
 
 
 def test_renewal_brings_a_new_key_and_needs_no_token(exchange, authority, tmp_path):
-    """The same name; the pinned keys stay, whatever Helen says of others."""
+    """A renewal brings a new key under the same name, and the pinned signing keys stay, although Helen sends others."""
     store, held = IdentityStore(tmp_path), authority.identity("web-1")
     store.save(held)
     store.pin(pem_of(SIGNERS[0]))

@@ -1,5 +1,5 @@
-"""Tests whose code an agent runs over time: roots that follow each other, a word of freshness, and what it does
-without.
+"""Test which signing keys an agent trusts over time: roots that follow each other, words of freshness, and an agent
+without them.
 """
 
 import json
@@ -88,7 +88,7 @@ def text(memory_agent):
 
 @pytest.fixture
 def agent(memory_agent):
-    """One that has pinned root 1: Anna's key, and Helen's online key."""
+    """Return an agent that has pinned root 1: Anna's key, and Helen's online key."""
     return pinned(memory_agent, ANNA, first=root(1, [ANNA], [ANNA]))
 
 
@@ -102,7 +102,7 @@ def test_an_agent_without_a_root_takes_the_one_that_its_keys_have_signed(memory_
 
 
 def test_an_agent_that_never_saw_a_root_keeps_working(memory_agent):
-    """With a Helen that has none, and no word of freshness."""
+    """An agent that never saw a root takes a set without a word of freshness from a Helen that has no root."""
     made = pinned(memory_agent, ANNA)
     assert "manifest" not in Helen(made, []).deliver(FIRST, 1, [ANNA], EMPTY, statement=False)
     assert (text(made), made.identities.root().version) == (FIRST["load.lua"], 0)
@@ -161,7 +161,7 @@ def test_keys_are_pinned_anew_only_by_hand(agent, memory_agent):
 
 
 def test_a_root_that_cannot_be_read_stops_the_start(agent):
-    """With the way out."""
+    """A root that cannot be read stops the start, and the error names the files to remove."""
     (agent.state / "root.json").write_bytes(b"{}")
     with pytest.raises(IdentityError, match=r"remove both it and .*signing-keys.pem"):
         IdentityStore(agent.state).root()
@@ -205,7 +205,7 @@ def test_a_frozen_manifest_is_noticed_and_reported(agent):
 
 
 def test_a_new_set_without_a_word_is_refused(agent):
-    """It may be one that was new a week ago."""
+    """A new set without a fresh word is refused as frozen, because it may be a week old."""
     helen = Helen(agent, [])
     helen.deliver(FIRST, 1, [ANNA], EMPTY)
     for changes in ({"statement": False}, {"said_at": agent.wall() - LIFE - 1}, {"said_at": agent.wall() - 1}):
@@ -216,7 +216,9 @@ def test_a_new_set_without_a_word_is_refused(agent):
 
 @pytest.mark.parametrize("older", [1.0, 180.0, 3_600.0, LIFE - 60.0])
 def test_another_helen_of_the_network_said_the_same_before(agent, older):
-    """After a fail-over and back: no alarm, and the newest word still counts. A new set needs a newer one. (J7)"""
+    """An older word of another Helen of the network raises no alarm, the newest word counts, and a new set needs a
+    newer one (J7).
+    """
     helen = Helen(agent, [])
     helen.deliver(FIRST, 1, [ANNA], EMPTY)
     assert "manifest" not in helen.deliver(FIRST, 1, [ANNA], said_at=agent.wall() - older)
@@ -228,7 +230,7 @@ def test_another_helen_of_the_network_said_the_same_before(agent, older):
 
 
 def test_no_word_is_asked_for_without_an_online_key(memory_agent):
-    """A Helen of before is not asked twice a day."""
+    """An agent without an online key asks for no word of freshness, so that an older Helen is not asked twice a day."""
     made = pinned(memory_agent, ANNA)
     helen = Helen(made, [])
     helen.deliver(FIRST, 1, [ANNA], EMPTY, statement=False)

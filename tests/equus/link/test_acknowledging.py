@@ -1,4 +1,4 @@
-"""Commands that come one after the other reach the agent without a delay, whatever the sender's socket does."""
+"""Test that commands in sequence reach the agent without a delay, whatever the sender's socket does."""
 
 from __future__ import annotations
 

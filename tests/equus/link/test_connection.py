@@ -34,7 +34,7 @@ def test_hello_is_said_first_and_nothing_else(meet, ear):
 
 
 def test_the_first_message_accepts(meet, ear):
-    """Whatever Helen says, other than error, means that hello was good."""
+    """Any first message of Helen other than an error accepts hello."""
     helen = meet(ear)
     helen.hear()
     check = m.Check("load", 1, b"")
@@ -43,7 +43,7 @@ def test_the_first_message_accepts(meet, ear):
 
 
 def test_an_error_is_no_acceptance(meet, ear):
-    """It is kept for the log and for the route, and the connection is closed properly."""
+    """An error in answer to hello accepts nothing, is kept for the log and the route, and closes the connection."""
     helen = meet(ear)
     helen.hear()
     helen.say_bytes(b"error overloaded;retry-after=4\n")
@@ -60,7 +60,7 @@ def test_a_ping_is_answered_under_its_id(meet, ear):
 
 @pytest.mark.adversary(48)
 def test_a_silent_helen_of_version_2_is_pinged_and_dropped(meet, ear):
-    """20 s, then 10 s more."""
+    """A silent Helen of version 2 is pinged after 20 s, and dropped 10 s later."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)
@@ -111,7 +111,9 @@ def test_an_agent_that_slept_does_not_switch_before_it_has_pinged(meet, ear, sle
 
 
 def test_with_another_helen_to_go_to_silence_is_not_borne_for_long(meet, ear):
-    """While something awaits an answer: a ping after 4 s, the end 4 s later. Any byte begins it anew."""
+    """With another Helen in reach, a silent one is pinged after 4 s while an answer is due, and dropped 4 s later; any
+    byte begins anew.
+    """
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)
@@ -175,7 +177,7 @@ def test_what_is_said_in_one_turn_is_one_write(meet, ear):
 
 
 def test_a_flood_of_messages_has_turns(meet, ear):
-    """At most 256 are handled before the rest of the reactor is served; none is lost."""
+    """A flood of messages is handled in turns of 256, between which the reactor serves others, and none is lost."""
     helen = meet(ear)
     helen.hear()
     turns = []
@@ -221,7 +223,7 @@ def test_args_of_unanswered_checks_are_bounded(meet, ear):
 
 
 def test_a_helen_that_does_not_read_is_dropped_at_last(meet, ear):
-    """The data that waits for it is bounded; before that, it is only kept."""
+    """A Helen that does not read is dropped once more than MAX_UNSENT bytes wait for it; before that they are kept."""
     helen = meet(ear, version=1)
     helen.hear()
     for message_id in range(70):
@@ -237,7 +239,7 @@ def test_a_helen_that_does_not_read_is_dropped_at_last(meet, ear):
 
 
 def test_what_waited_leaves_when_helen_reads_again(meet, ear):
-    """And the listener may send on."""
+    """Data that waited leaves when Helen reads again, and the listener is told that it may send on."""
     helen = meet(ear, version=1)
     helen.hear()
     helen.say(m.Check("load", 1, b""))
@@ -250,7 +252,9 @@ def test_what_waited_leaves_when_helen_reads_again(meet, ear):
 
 
 def test_closing_flushes_and_is_cut_off_if_nobody_answers(meet, ear):
-    """loseConnection first, abortConnection two seconds later."""
+    """Closing sends the rest and calls loseConnection, and calls abortConnection two seconds later if the connection
+    still stands.
+    """
     helen = meet(ear, version=1)
     helen.hear()
     helen.say(m.Check("load", 1, b""))
@@ -262,7 +266,7 @@ def test_closing_flushes_and_is_cut_off_if_nobody_answers(meet, ear):
 
 
 def test_an_answer_comes_to_who_asked(meet, ear):
-    """Under the id of the request; a lost connection is an answer, too."""
+    """An answer goes to the request with its id, and a lost connection fails the requests that are open."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)
@@ -290,7 +294,7 @@ def test_no_timer_outlives_a_connection(meet, ear):
 
 
 def test_a_handshake_has_a_deadline(clock, ear):
-    """Nothing is said before TLS is done, and it must be done in ten seconds."""
+    """The agent sends nothing before the TLS handshake is done, and aborts after ten seconds without it."""
     connection = Connection(ear, clock, lambda c: c.send(m.Hello(2, "0.1")), is_secure=True)
     transport = StringTransport()
     aborted = []

@@ -1,4 +1,4 @@
-"""Dialling: which server, when, and what is said of failures. Twisted's reactor in memory."""
+"""Test dialling with a reactor in memory: which server, when, and the sentence about each failure."""
 
 import random
 
@@ -63,7 +63,7 @@ def sentences():
 
 
 def test_the_next_server_is_dialled_after_the_wait(ear, sentences):
-    """In order, each failure explained, the waits those of the route."""
+    """The servers are dialled in order with the waits of the route, and each failure is explained."""
     caller = Caller(ear)
     assert caller.dialled == [A.port]
     caller.refuse()
@@ -92,7 +92,7 @@ def test_a_trust_that_can_not_be_made_is_a_failure_like_others(ear, sentences):
 
 
 def test_stopping_while_dialling_is_no_failure(ear, sentences):
-    """Nothing is logged, nothing is dialled again."""
+    """Stopping while dialling is no failure: nothing is logged, and nothing is dialled again."""
     caller = Caller(ear)
     stopped = []
     caller.dialler.stop().addCallback(stopped.append)

@@ -1,4 +1,4 @@
-"""Where to dial next, in which version, after how long."""
+"""Test the route: which server is dialled next, in which version, after how long."""
 
 import random
 
@@ -18,7 +18,7 @@ class Longest(random.Random):
 
 
 def test_the_wait_doubles_up_to_the_cap():
-    """Its ceiling, that is; the wait itself is anywhere below."""
+    """The ceiling of the wait doubles up to the cap; the wait itself is anywhere below it."""
     route = Route([A], rng=Longest())
     delays = []
     for _ in range(12):
@@ -78,7 +78,9 @@ def test_retry_after_is_a_least(error, least):
     ],
 )
 def test_a_spool_that_comes_in_parts_waits_no_longer_than_helen_asks_for(error, served, delays):
-    """After an outage with its failures, too: with five minutes beside each part the agent would seem away (F52)."""
+    """A spool that Helen takes in parts waits only as long as Helen asks, also after failures, so that the agent never
+    seems away (F52).
+    """
     route = Route([A], rng=Longest())
     for _ in range(3):
         route.ended(0.0)
@@ -90,7 +92,7 @@ def test_a_spool_that_comes_in_parts_waits_no_longer_than_helen_asks_for(error, 
 
 
 def test_servers_take_turns_and_the_first_is_first_again_after_a_good_connection():
-    """Ours in their order, then those that were learnt."""
+    """Servers take turns, the configured ones before learnt ones, and a good connection begins with the first again."""
     route = Route([A, B], [C])
     tried = []
     for _ in range(5):
@@ -102,7 +104,7 @@ def test_servers_take_turns_and_the_first_is_first_again_after_a_good_connection
 
 
 def test_learnt_servers_never_displace_ours():
-    """And one that we have already isn't tried twice a round."""
+    """Learnt servers come after the configured ones, and a server is tried once a round."""
     route = Route([A])
     route.learn([C, A, B])
     assert route.servers == (A, C, B)
@@ -112,7 +114,7 @@ def test_learnt_servers_never_displace_ours():
 
 @pytest.mark.adversary(59)
 def test_a_helen_that_refuses_version_2_is_greeted_in_version_1_at_once_and_for_a_while():
-    """No wait, the same server, and an hour's memory."""
+    """A Helen that refuses version 2 is greeted in version 1 at once, without a wait, and for an hour."""
     route = Route([A, B])
     assert route.version(0.0) == 2
     route.ended(0.0, error="unsupported-protocol-version")
@@ -122,7 +124,7 @@ def test_a_helen_that_refuses_version_2_is_greeted_in_version_1_at_once_and_for_
 
 
 def test_refusing_every_version_is_no_way_to_a_storm():
-    """Only the very first refusal is answered at once."""
+    """Only the very first refusal of a version is answered at once; the later ones wait longer each time."""
     route = Route([A], rng=Longest())
     delays = []
     for _ in range(6):
@@ -140,7 +142,7 @@ def test_coming_back_with_a_new_certificate_needs_no_wait():
 
 
 def test_with_several_servers_the_ceiling_grows_once_all_have_failed():
-    """And is low again after a connection of ten seconds: that its Helen has gone is no fault of the next one's."""
+    """With several servers the ceiling grows once all have failed, and is low again after a connection of ten seconds."""
     route = Route([A, B], [C], rng=Longest())
     delays = []
     for _ in range(7):

@@ -1,4 +1,4 @@
-"""TLS in memory: whom an agent believes, what it says before that (nothing), and the sentence for each refusal."""
+"""Test TLS in memory: the servers that an agent trusts, its silence before that, and the sentence for each refusal."""
 
 import datetime
 
@@ -31,7 +31,7 @@ DAY = 24 * HOUR
 
 
 class Heard(Protocol):
-    """The server: what came, in clear."""
+    """Keep the clear text that came, as the server."""
 
     data = b""
 
@@ -47,7 +47,7 @@ def factory_of(protocol):
 
 
 def meet(clock, ear, trust, pem, key, chain=(), **options):
-    """A handshake to its end: the server's protocol, the agent's connection, and both failures if there are any."""
+    """Make a handshake to its end, and return the server's protocol and the agent's connection."""
     ours = PrivateCertificate.loadPEM(key + pem)
     extra = [X509.from_cryptography(certificate) for certificate in chain]
     context = CertificateOptions(ours.privateKey.original, ours.original, extraCertChain=extra, **options)
@@ -71,14 +71,14 @@ HERE = Server("helen.example", 4166, "helen.example")
 
 @pytest.mark.parametrize("name", ["helen.example", "127.0.0.1", "::1"])
 def test_a_helen_of_our_ca_with_the_right_name_hears_hello(clock, ear, authority, name):
-    """A host name, or an address."""
+    """A Helen of the agent's CA, under the right host name or address, is greeted with hello."""
     trust = by_identity(Server(name, 4166, name), authority.identity("web-1"))
     heard, _ = meet(clock, ear, trust, *authority.server("other.example", name))
     assert (said(heard), trust.trouble) == (b"hello 2 0.1\n", None)
 
 
 def test_the_agent_shows_its_certificate(clock, ear, authority):
-    """To a Helen that asks for one."""
+    """The agent shows its certificate to a Helen that asks for one."""
     roots = trustRootFromCertificates([Certificate.loadPEM(authority.pem)])
     trust = by_identity(HERE, authority.identity("web-1"))
     heard, _ = meet(clock, ear, trust, *authority.server("helen.example"), trustRoot=roots)
@@ -102,7 +102,7 @@ def test_the_agent_shows_its_certificate(clock, ear, authority):
     ],
 )
 def test_whoever_is_not_our_helen_hears_nothing(clock, ear, authority, other_authority, server, sentence):
-    """Not one byte of ours, and the log says which."""
+    """A server that is not the agent's Helen hears no byte, and the trouble names the fault."""
     trust = by_identity(HERE, authority.identity("web-1"))
     heard, connection = meet(clock, ear, trust, *server(authority, other_authority))
     assert said(heard) == b""
@@ -111,7 +111,7 @@ def test_whoever_is_not_our_helen_hears_nothing(clock, ear, authority, other_aut
 
 
 def test_a_ca_of_another_name_is_not_trusted(clock, ear, authority):
-    """The everyday case of a wrong Helen."""
+    """A CA of another name is not trusted, which is the everyday case of a wrong Helen."""
     stranger = type(authority)("another CA")
     trust = by_identity(HERE, authority.identity("web-1"))
     heard, _ = meet(clock, ear, trust, *stranger.server("helen.example"))
@@ -135,7 +135,7 @@ def token(authority):
 
 
 def test_the_ca_that_the_token_names_is_believed(clock, ear, authority):
-    """It is in the chain that Helen shows, and nowhere else yet."""
+    """The CA that the token names is trusted, although it is only in the chain that Helen shows."""
     trust = by_token(HERE, token(authority))
     heard, _ = meet(clock, ear, trust, *authority.server("helen.example"), chain=[authority.certificate])
     assert (said(heard), trust.trouble) == (b"hello 2 0.1\n", None)
@@ -159,7 +159,7 @@ def test_the_ca_that_the_token_names_is_believed(clock, ear, authority):
     ],
 )
 def test_a_token_is_not_shown_to_anybody_else(clock, ear, authority, other_authority, scene, sentence):
-    """Nothing is sent before the CA has been compared, the chain checked, and the name."""
+    """A token is sent only after the CA has been compared, the chain checked, and the name."""
     trust = by_token(HERE, token(authority))
     pem, key, chain = scene(authority, other_authority)
     heard, _ = meet(clock, ear, trust, pem, key, chain=chain)
@@ -194,7 +194,7 @@ def _pem_of(authority):
     ],
 )
 def test_every_failure_has_a_sentence(value, sentence):
-    """That names the cause and the next step."""
+    """Each failure has a sentence that names the cause and the next step."""
     assert sentence in explain(Failure(value))
 
 
@@ -215,7 +215,7 @@ def test_a_missing_certificate_shows_late_and_is_explained(clock, ear, authority
 
 
 def test_what_speaks_no_tls_is_told(clock, ear, authority):
-    """Somebody's web server, say."""
+    """A server that speaks no TLS is reported, with the question if it is Helen's port for agents."""
     trust = by_identity(HERE, authority.identity("web-1"))
     connection = Connection(ear, clock, lambda c: None, is_secure=True)
     reasons = []

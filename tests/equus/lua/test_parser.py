@@ -61,12 +61,12 @@ def value(source: str):
     ],
 )
 def test_constants(literal, expected):
-    """As Lua itself would read them."""
+    """A constant has the value that Lua itself gives it."""
     assert value(f"return {literal}") == expected
 
 
 def test_constants_by_name_and_by_assignment():
-    """Local constants, tables that are filled in later, functions as what they are."""
+    """Local constants, tables that are filled in later, and functions are read without running the source."""
     source = """
       local LIMIT <const>, unit = 80 * 2, "%"
       local string_format = string.format

@@ -124,7 +124,8 @@ def test_faults_in_run(body, expected):
     ],
 )
 def test_what_is_no_fault(body):
-    """The linter accepts placeholders, units in a table of their own, loop variables and the calls that need no grant.
+    """The linter accepts placeholders, units in a table of their own, loop variables and the calls that need no
+    grant.
     """
     allowed = [found for found in problems(within(body)) if "host.anything" not in found[2]]
     assert allowed == []

@@ -1,4 +1,5 @@
-"""Test host.journal with entries of a real journal, written by systemd-journal-remote, and with a journalctl that lies.
+"""Test host.journal with entries of a real journal, written by systemd-journal-remote, and with a journalctl
+that lies.
 """
 
 import json

@@ -120,7 +120,8 @@ def test_services_that_run(call, script, monkeypatch):
     ],
 )
 def test_hosts_without_systemd(failure, script, monkeypatch, text, code):
-    """A host without systemd is reported as unsupported, and one whose systemd refuses or hangs as failed or timeout.
+    """A host without systemd is reported as unsupported, and one whose systemd refuses or hangs as failed or
+    timeout.
     """
     monkeypatch.setattr(systemd, "SYSTEMCTL", script(text))
     monkeypatch.setattr(systemd, "SYSTEMCTL_SECONDS", 0.5 if code == "timeout" else 60.0)

@@ -25,7 +25,8 @@ def sampler_of(clock: Clock) -> Sampler:
 
 
 def test_the_first_call_waits_and_later_ones_do_not():
-    """The first call waits for its window; a check that runs each minute then gets that minute's mean without waiting.
+    """The first call waits for its window; a check that runs each minute then gets that minute's mean without
+    waiting.
     """
     clock = Clock()
     sampler = sampler_of(clock)

@@ -54,7 +54,8 @@ def test_tcp_holds_a_dialogue(call, serve):
 
 
 def test_bytes_travel_as_hexadecimal_digits(call, serve):
-    """With `hex`, bytes are given and returned as hexadecimal digits; otherwise bytes that are no UTF-8 are replaced.
+    """With `hex`, bytes are given and returned as hexadecimal digits; otherwise bytes that are no UTF-8 are
+    replaced.
     """
     port = serve(lambda connection: connection.sendall(connection.recv(4)[::-1]))
     fields = {"host": "127.0.0.1", "port": port, "send": "00ff7f80", "hex": True}

@@ -142,7 +142,9 @@ NO_NAMES = {
 
 @pytest.mark.parametrize(("names", "asked", "error"), NO_NAMES.values(), ids=NO_NAMES)
 def test_the_common_name_is_no_name(call, failure, serve, tmp_path, names, asked, error):
-    """A certificate with the name in its common name alone is not verified, neither by host.tls nor by host.http (F19)."""
+    """A certificate with the name in its common name alone is not verified, neither by host.tls nor by
+    host.http (F19).
+    """
     root = signed("root", 900)
     leaf, key = signed(asked, 300, root, names, is_authority=False)
     port = serve(tls_server(serving(tmp_path, key, leaf)))

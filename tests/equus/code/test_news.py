@@ -301,7 +301,9 @@ def test_no_helen_sends_agents_away_for_long():
 
 
 def test_a_helen_that_keeps_news_back_is_passed_over_for_an_hour():
-    """A Helen that keeps news back is passed over for an hour if there is another one, and dialled all the same if not."""
+    """A Helen that keeps news back is passed over for an hour if there is another one, and dialled all the same
+    if not.
+    """
     route = Route([parse_server(A), parse_server(B)])
     route.avoid(A, 0.0)
     route.ended(0.0, lived=100.0)

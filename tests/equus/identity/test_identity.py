@@ -243,7 +243,9 @@ def test_the_name_in_the_certificate_counts(exchange, authority):
     ],
 )
 def test_an_answer_that_is_no_good_is_not_kept(exchange, authority, other_authority, tmp_path, spoil, sentence):
-    """An answer with another CA, with a certificate for another key or without sense is refused, and nothing is saved."""
+    """An answer with another CA, with a certificate for another key or without sense is refused, and nothing is
+    saved.
+    """
     request = exchange.ask(
         exchange.enrolment.join(exchange.helen.equus, "web-1", Token.parse(f"{authority.sha256}.secret"))
     )

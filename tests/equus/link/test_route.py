@@ -142,7 +142,9 @@ def test_coming_back_with_a_new_certificate_needs_no_wait():
 
 
 def test_with_several_servers_the_ceiling_grows_once_all_have_failed():
-    """With several servers the ceiling grows once all have failed, and is low again after a connection of ten seconds."""
+    """With several servers the ceiling grows once all have failed, and is low again after a connection of ten
+    seconds.
+    """
     route = Route([A, B], [C], rng=Longest())
     delays = []
     for _ in range(7):

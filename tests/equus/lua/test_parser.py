@@ -100,7 +100,7 @@ def test_constants_by_name_and_by_assignment():
     ],
 )
 def test_what_is_no_constant(source, line):
-    """Only running could tell; the fault stands on its line."""
+    """A value that only a run could tell raises NotConstant with its line."""
     with pytest.raises(NotConstant) as caught:
         returned_value(parse(source))
     assert caught.value.line == line
@@ -134,7 +134,7 @@ return function(a, b, ...) end
 
 @pytest.mark.parametrize("line", GOOD)
 def test_all_forms_of_the_language(line):
-    """Each is accepted, by the compiler too where it stands alone."""
+    """Each form of the language is accepted by the parser, and by the compiler where it stands alone."""
     assert accepted(line)
 
 
@@ -205,7 +205,7 @@ BAD = [
 
 @pytest.mark.parametrize("source", BAD)
 def test_what_is_no_lua(source):
-    """Refused by both, on a line that exists."""
+    """Source that is no Lua is refused by the parser and the compiler, with a line that exists."""
     assert COMPILER.fault(source.encode()) is not None
     with pytest.raises(LuaSyntaxError) as caught:
         parse(source)
@@ -247,7 +247,7 @@ def test_a_damaged_source_is_judged_as_the_compiler_judges_it(source, where, len
 
 
 def _written(token) -> str:
-    """A token as source again; long strings become quoted ones."""
+    """Return a token as source again, with long strings as quoted ones."""
     if token.kind != "string":
         return str(token.value)
     return '"' + "".join(f"\\{byte:03d}" for byte in token.value.encode("utf-8", "surrogateescape")) + '"'
@@ -256,7 +256,7 @@ def _written(token) -> str:
 @settings(deadline=None)
 @given(st.text(alphabet="abx01 \n\t=()[]{}'\"-.,;:~<>#%^&|\\endiflocal", max_size=60))
 def test_any_text_is_lua_or_not(text):
-    """Nothing but LuaSyntaxError, and what the compiler takes is taken."""
+    """Any text gives a tree or LuaSyntaxError, and the parser accepts all that the compiler accepts."""
     fault = COMPILER.fault(text.encode())
     if fault is None:
         assert accepted(text)
@@ -277,7 +277,7 @@ def test_any_text_is_lua_or_not(text):
     ],
 )
 def test_depth_is_bounded(source):
-    """Refused with a sentence, not with a stack that is too short."""
+    """Deep nesting is refused with LuaSyntaxError, not with an exhausted stack."""
     with pytest.raises(LuaSyntaxError, match="nested more than"):
         parse(source)
 
@@ -301,13 +301,15 @@ DOUBLING = "local a0 = 'x'\n" + "\n".join(f"local a{n + 1} = a{n} .. a{n}" for n
     "source", [LAUGHS, TOWER, DOUBLING, "local t = {} t.x = t return t"], ids=["laughs", "tower", "doubling", "circle"]
 )
 def test_few_words_cannot_become_endless_data(source):
-    """Tables that hold a table many times, towers of tables, texts that double: refused, quickly."""
+    """A few words cannot become endless data: tables that hold a table many times, circles and texts that double are
+    refused.
+    """
     with pytest.raises(NotConstant):
         plain(returned_value(parse(source)))
 
 
 def test_a_source_has_a_largest_number_of_tokens(monkeypatch):
-    """Both sides of the limit; a mebibyte of small statements is refused before it is read through."""
+    """A source with more tokens than the limit is refused, and one at the limit is read."""
     monkeypatch.setattr("equus.lua.cursor.MOST_TOKENS", 1000)
     parse("x=1 " * 333)  # and the end of the source
     for source in ("x=1 " * 333 + ";", "a.b.c = d.e.f " * 70_000):
@@ -316,7 +318,7 @@ def test_a_source_has_a_largest_number_of_tokens(monkeypatch):
 
 
 def test_compiled_lua_is_refused():
-    """Before anything looks into it."""
+    """Compiled Lua is refused before anything reads it."""
     with pytest.raises(LuaSyntaxError, match="compiled Lua"):
         parse("\x1bLua\x54\x00")
 

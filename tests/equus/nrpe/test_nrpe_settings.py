@@ -1,4 +1,4 @@
-"""The settings of --nrpe: what is demanded before anybody gets an answer."""
+"""Test the settings of --nrpe: the files that are demanded before any client gets an answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_bad(given: dict[str, str], why: str) -> None:
 
 
 def test_among_the_agents_settings(tmp_path: Path) -> None:
-    """By flag or environment; no check reads the key."""
+    """NRPE is set by flag or environment, needs TLS for other machines, and its key is no file that checks may read."""
     flags = {"server": ["a"], "nrpe": "0.0.0.0:1", **FILES}
     settings = gather(flags, {}, tmp_path, root=False)
     assert settings.nrpe is not None and settings.nrpe.port == 1

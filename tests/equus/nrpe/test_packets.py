@@ -1,4 +1,4 @@
-"""Packets of NRPE: questions as check_nrpe 4.1 sent them, answers, and bytes that are no question."""
+"""Test packets of NRPE: questions as check_nrpe 4.1 sent them, answers, and bytes that are no question."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_is_no_question(data: bytes, why: str) -> None:
 
 @given(st.binary(max_size=3_000))
 def test_any_bytes(data: bytes) -> None:
-    """Nothing but BadPacket is raised, and no more is kept than one packet has."""
+    """Any bytes raise nothing but BadPacket, and no more is kept than one packet has."""
     reader = QuestionReader()
     for _ in range(8):
         try:

@@ -1,4 +1,6 @@
-"""Clients in memory: one question, one answer, an end in any case. Then Debian's check_nrpe, with TLS and without."""
+"""Test clients in memory, each with one question, one answer and an end, and Debian's check_nrpe with TLS and
+without.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ def files(authority: Any, tmp_path: Path) -> dict[str, Path]:
 
 
 def test_files_that_are_none(files: dict[str, Path], tmp_path: Path) -> None:
-    """Each fault names the file, and nothing listens."""
+    """A faulty file is named with its fault, and no port is opened."""
     good = {"certificate": files["server"], "key": files["server-key"], "ca": files["ca"]}
     (tmp_path / "odd").write_text("odd")
     for name, path, why in (
@@ -139,7 +141,7 @@ reactor.run()
 
 @contextmanager
 def served(*files: Path) -> Iterator[str]:
-    """A server in a process of its own: its port."""
+    """Start a server in a process of its own, and yield its port."""
     words = [sys.executable, "-c", SERVER, *map(str, files)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Addresses that are never reached, and those that pretend to be others."""
+"""Test addresses that are never reached, and addresses that hide another one."""
 
 from ipaddress import ip_network
 
@@ -51,13 +51,13 @@ NEVER = [
 
 @pytest.mark.parametrize("ip", NEVER)
 def test_never(ip: str) -> None:
-    """Not even where everything is granted."""
+    """Some addresses are refused even where the policy grants everything."""
     assert refusal(ip, 80, EVERYTHING) is not None
 
 
 @pytest.mark.parametrize("ip", ["8.8.8.8", "10.0.0.1", "127.0.0.1", "::1", "2001:db8::1", "fd00::1", "100.64.0.1"])
 def test_everything_else_can_be_granted(ip: str) -> None:
-    """By the networks of the policy, and by nothing else."""
+    """Every other address is reached if a network of the policy has it, and refused without one."""
     assert refusal(ip, 80, EVERYTHING) is None
     assert refusal(ip, 80, ()) is not None
 
@@ -114,7 +114,7 @@ def test_both_ends_of_a_tunnel_must_be_granted(ip: str) -> None:
     ],
 )
 def test_loopback_inside_of_a_tunnel_is_not_this_host(ip: str) -> None:
-    """It would be that of the gateway, and no policy grants it, not even one that grants all (F40)."""
+    """A loopback address inside of a tunnel is never reached, because it would be that of the gateway (F40)."""
     assert "never reached" in str(refusal(ip, 80, LOOPBACK))
     assert "never reached" in str(refusal(ip, 80, EVERYTHING))
 
@@ -130,6 +130,6 @@ def test_loopback_is_no_door_to_others() -> None:
     ("port", "allowed"), [(79, False), (80, True), (81, False), (99, False), (100, True), (110, True)]
 )
 def test_ports(port: int, allowed: bool) -> None:
-    """Both ends of a range belong to it."""
+    """Both ends of a range of ports belong to it."""
     networks = (Network(ip_network("10.0.0.0/8"), ((80, 80), (100, 110))),)
     assert (refusal("10.0.0.1", port, networks) is None) is allowed

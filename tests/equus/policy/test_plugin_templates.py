@@ -1,4 +1,4 @@
-"""Command lines of programs: what a slot takes, and that nothing else gets through."""
+"""Test command lines of programs: the values that a slot takes, and that no other value gets through."""
 
 # ruff: noqa: E501 - a table has a line for each case
 
@@ -24,7 +24,7 @@ TAKEN = [
 
 @pytest.mark.parametrize(("slot", "value", "text"), TAKEN)
 def test_taken(slot: Slot, value: object, text: str | None) -> None:
-    """The argument that a good value becomes."""
+    """A slot makes one argument of a good value, and refuses a value without such a text."""
     if text is None:
         with pytest.raises(ValueError):
             slot.text(value)
@@ -46,7 +46,7 @@ REFUSED = [
 @pytest.mark.adversary(41)
 @pytest.mark.parametrize(("slot", "value"), REFUSED, ids=lambda value: repr(value)[:40])
 def test_refused(slot: Slot, value: object) -> None:
-    """Nothing that could be an option, a second argument, or a word of a shell."""
+    """A slot refuses values that could be an option, a second argument, or a word of a shell."""
     with pytest.raises(ValueError):
         slot.text(value)
 
@@ -77,7 +77,7 @@ def test_a_command_line() -> None:
     ],
 )
 def test_sentences(values: dict[str, object], sentence: str) -> None:
-    """Each fault is named."""
+    """Each fault names the plugin and the slot."""
     with pytest.raises(ValueError) as fault:
         Plugin("p", ("/p", "{host}"), {"host": HOST}).argv(values)
     assert str(fault.value) == sentence
@@ -99,5 +99,5 @@ def test_sentences(values: dict[str, object], sentence: str) -> None:
     ],
 )
 def test_is_beneath(path: str, root: str, beneath: bool) -> None:
-    """By its parts, not by its letters."""
+    """A path is beneath a root by its parts, not by its letters."""
     assert is_beneath(path, root) is beneath

@@ -1,4 +1,4 @@
-"""The host's policy: what each line grants, and that nothing else does."""
+"""Test the host's policy: what each line grants, and that nothing else is granted."""
 
 # ruff: noqa: E501 - a table has a line for each case
 
@@ -20,7 +20,7 @@ DEFAULT = policy("")
 
 
 def test_the_default() -> None:
-    """Figures of this host, and its loopback network; nothing of files, sockets, units, programs."""
+    """The default grants figures of this host and its loopback network, but no files, sockets, units or programs."""
     assert dict(DEFAULT.grants) == {
         **dict.fromkeys(
             ("host", "cpu", "mem", "load", "disk_io", "net_io", "kernel", "procs", "state", "log", "crypto"), Grant()
@@ -38,7 +38,7 @@ def test_the_default() -> None:
 
 
 def test_every_setting() -> None:
-    """One file that says everything."""
+    """A file with every setting is read whole."""
     found = policy(
         """
         isolation = "weak"
@@ -143,7 +143,7 @@ def test_the_advice_for_each_capability_works(capability: str) -> None:
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_every_capability_can_be_taken_away(capability: str) -> None:
-    """allow = false, for those of the default too."""
+    """`allow = false` takes away each capability, also those that the default grants."""
     assert not policy(f"[caps.{capability}]\nallow = false\n").granted(capability)
 
 
@@ -159,7 +159,7 @@ def test_programs() -> None:
 
 
 def test_programs_and_plugins_are_two_lists() -> None:
-    """A name of one is none of the other, so that no program is run for a call that its author didn't mean."""
+    """Plugins and programs are two lists, so that no program runs for a call that its author did not mean."""
     text = '[plugins.a]\ncommand = ["/bin/a"]\n[programs.b]\ncommand = ["/bin/b"]\n'
     assert (DEFAULT.program("b"), DEFAULT.granted("program")) == (None, False)
     found = policy(text)
@@ -222,7 +222,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("text", "sentence"), FAULTS)
 def test_faults(text: str, sentence: str) -> None:
-    """One sentence: the file, the key, what is allowed there."""
+    """A fault is one sentence that names the file, the key, and the values allowed there."""
     with pytest.raises(PolicyError) as fault:
         policy(text)
     assert str(fault.value) == sentence
@@ -235,7 +235,7 @@ def test_no_utf8() -> None:
 
 
 def test_the_digest_is_of_the_meaning() -> None:
-    """Equal for files that allow the same, different for those that don't, whatever the path."""
+    """Policies that allow the same have one digest, whatever the path and the spelling are, and others have another."""
     a = Policy.parse(b'[caps.file]\npaths = ["/var/log"]\n', "a.toml")
     b = Policy.parse(b'# a comment\ncaps.file.paths = [ "/var/log/" ]', "b.toml")
     assert a.digest == b.digest
@@ -281,7 +281,7 @@ def test_pushed_code(text: str, isolation: str, accepted: bool) -> None:
     ],
 )
 def test_code_that_is_in_no_set(text: str, why: str | None) -> None:
-    """Allowed like pushed code, and never where new code of any kind is not."""
+    """One-off code is allowed like pushed code, and refused wherever new code is."""
     found = policy(text).one_off_refusal()
     assert found is None if why is None else str(found).startswith(why)
 
@@ -298,7 +298,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_load(file: Path) -> None:
-    """A file of ours that only we can write."""
+    """A file of the agent's user that no other user can write is loaded."""
     found = Policy.load(file)
     assert (found.path, found.limits.parallel) == (str(file), 3)
 
@@ -325,7 +325,7 @@ def test_a_folder_that_others_can_write(file: Path) -> None:
 
 
 def test_links_are_followed_and_judged(file: Path, tmp_path: Path) -> None:
-    """A link is as good as what it leads to."""
+    """A link is followed, and the file that it leads to is judged."""
     (tmp_path / "link.toml").symlink_to("policy.toml")
     assert Policy.load(tmp_path / "link.toml").limits.parallel == 3
     file.chmod(0o666)
@@ -337,7 +337,7 @@ def test_links_are_followed_and_judged(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_of_somebody_else(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only root and whoever runs the agent are trusted with it."""
+    """A policy that belongs to another user than root or the agent's is refused."""
     if os.geteuid() == 0:
         os.chown(file, 12345, -1)
     else:
@@ -347,7 +347,7 @@ def test_a_file_of_somebody_else(file: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_files_that_cannot_be(tmp_path: Path) -> None:
-    """Missing, a folder, too large: a sentence each."""
+    """A missing file, a folder and a file that is too large are refused, each with a sentence."""
     with pytest.raises(PolicyError, match=r"missing.toml cannot be read: No such file"):
         Policy.load(tmp_path / "missing.toml")
     with pytest.raises(PolicyError, match="cannot be read: Is a directory"):
@@ -368,7 +368,7 @@ def test_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(("written", "meant"), [("5", '"5"'), ("2.5", '"2.5"'), ("true", '"true"')])
 def test_a_text_that_was_written_as_a_number(written: str, meant: str) -> None:
-    """It says how to write it, not that it has control characters (J16)."""
+    """A number in the place of a text is refused with the quoted text to write (J16)."""
     text = f'[plugins.a]\ncommand = ["/a", "{{x}}"]\nslots.x = {{ type = "number", default = {written} }}'
     with pytest.raises(PolicyError, match=f"slots.x.default must be a text in quotes: write {meant}"):
         policy(text)

@@ -1,4 +1,4 @@
-"""`[shell]`: nobody without it, a sentence for each half of it, and a digest that others keep."""
+"""Test `[shell]`: without it no login is allowed, each half of it is refused, and other policies keep their digest."""
 
 from __future__ import annotations
 
@@ -62,14 +62,16 @@ def test_all_settings() -> None:
     (GOOD.replace("ops", "recordings"), "shell.users can't name recordings"),
 ])  # fmt: skip
 def test_faults(text: str, words: str) -> None:
-    """Each is a sentence that names the key: half a grant must not look like one."""
+    """Each fault names the key, because half a grant must not look like a whole one."""
     with pytest.raises(PolicyError) as error:
         shell(text)
     assert words in str(error.value)
 
 
 def test_hosts_that_let_nobody_in_keep_their_digest() -> None:
-    """The digest of before [shell] existed is that of a policy without it; another one is another digest."""
+    """A policy without [shell] keeps the digest that it had before [shell] existed, and each other [shell]
+    changes it.
+    """
     none = Policy.parse(b"", None)
     assert none.digest == Policy.parse(b"[shell]\nallow = false\n", None).digest
     assert none.digest != Policy.parse(GOOD.encode(), None).digest

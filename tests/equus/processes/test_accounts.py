@@ -1,4 +1,4 @@
-"""The users of an agent that runs as root; and of one that doesn't."""
+"""Test the users of workers and plugins, for an agent that runs as root and for one that does not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_workers_have_a_user_of_their_own(host: Callable[..., None]) -> None:
-    """The account, or a number that no account has; never nobody, never root (F74)."""
+    """Workers run as their account, or as a number that no account has; never as nobody, never as root (F74)."""
     host()
     assert worker_user() == (65_530, 65_530)
     host(other=65_530, another=65_529)
@@ -47,7 +47,7 @@ def test_workers_have_a_user_of_their_own(host: Callable[..., None]) -> None:
 
 
 def test_plugins_have_a_user_of_their_own(host: Callable[..., None]) -> None:
-    """The one that is named, or that of the account; without both the agent's (F74)."""
+    """A plugin runs as the user that the policy names, or as that of the account, or else as the agent's (F74)."""
     host()
     assert [plugin_user(name) for name in ("nobody", None, "root")] == [65_534, None, None]
     host(equus_plugins=991)
@@ -59,7 +59,7 @@ def test_plugins_have_a_user_of_their_own(host: Callable[..., None]) -> None:
 
 
 def test_no_plugin_has_the_user_of_the_workers(host: Callable[..., None]) -> None:
-    """It could signal them, and look at them (F74)."""
+    """A plugin never runs as the user of the workers, because it could signal and inspect them (F74)."""
     host(equus_worker=990, same=990)
     policy = Policy.parse(b'[plugins.p]\ncommand = ["/bin/true"]\nuser = "same"\n', None)
     with pytest.raises(CallFailed, match=r"plugin p is never run like this: user .* is that of the workers") as caught:
@@ -85,7 +85,9 @@ def test_spare_numbers_are_in_no_range_that_is_given_out() -> None:
 
 
 def test_the_zygote_has_it(sandbox: Sandbox) -> None:
-    """As the kernel says; what isn't root keeps its user (F74)."""
+    """The kernel shows the workers' user for the zygote of an agent that runs as root, and the agent's own otherwise
+    (F74).
+    """
     zygote = sandbox.processes.zygote.pid
     [line] = [line for line in Path(f"/proc/{zygote}/status").read_text().splitlines() if line.startswith("Uid:")]
     expected = worker_user()[0] if os.geteuid() == 0 else os.geteuid()
@@ -95,7 +97,7 @@ def test_the_zygote_has_it(sandbox: Sandbox) -> None:
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """A real one, which is ready."""
+    """Start a real sandbox, and yield it once it is ready."""
     with Sandbox() as running:
         running.loop.until(lambda: running.runner.ready, 60)
         yield running

@@ -1,4 +1,6 @@
-"""The stand-in for attrs makes classes that behave as those of attrs do, in all that forking processes use."""
+"""Test that the replacement for attrs makes classes that behave like those of attrs in all that forking
+processes use.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of the host: started without a shell, bounded, and gone with all their family."""
+"""Test programs of the host: they start without a shell, have limits, and end with all their children."""
 
 import os
 from collections.abc import Iterator
@@ -37,7 +37,9 @@ def processes_with(mark: str) -> list[int]:
 
 
 def test_what_a_program_is_given() -> None:
-    """The environment as given and no more, `/` as its folder, nothing on its input, no descriptor of ours."""
+    """A program gets the given environment and no more, `/` as its folder, an empty input, and no descriptor of the
+    agent.
+    """
     done = shell("env; pwd; cat; ls /proc/self/fd | wc -l; echo err >&2; exit 3")
     lines = done.stdout.decode().splitlines()
     assert done.exit_status == 3
@@ -50,7 +52,7 @@ def test_what_a_program_is_given() -> None:
 
 @pytest.mark.adversary(41)
 def test_arguments_are_not_words_of_a_shell() -> None:
-    """They arrive as they are."""
+    """Arguments reach the program as they are, whatever a shell would make of them."""
     odd = ["$(id)", "; rm -rf", "a b", "'", "", "\n", "*"]
     done = run_program(["/usr/bin/printf", "<%s>", *odd], 60, ENVIRONMENT)
     assert done.stdout.decode() == "".join(f"<{text}>" for text in odd)
@@ -86,7 +88,7 @@ def test_no_descendant_is_left(name: str) -> None:
 
 
 def test_a_family_that_times_out_is_killed_too() -> None:
-    """The same when the program itself is over its time."""
+    """The children of a program are killed too when the program itself is over its time."""
     mark = f"97{os.getpid()}"
     assert shell(f"(setsid sleep {mark} &) ; sleep {mark}", timeout=0.3).timed_out
     assert processes_with(mark) == []
@@ -101,20 +103,20 @@ def test_output_has_a_cap(length: int, truncated: bool) -> None:
 
 @pytest.mark.adversary(42)
 def test_a_flood_is_killed() -> None:
-    """A program that writes for ever is ended, long before its time."""
+    """A program that writes without an end is killed long before its time."""
     done = run_program(["/usr/bin/yes"], 600, ENVIRONMENT)
     assert (done.exit_status, done.timed_out, done.truncated, done.flooded) == (-9, False, True, True)
 
 
 def test_a_program_that_is_killed_for_another_reason_is_no_flood() -> None:
-    """Nor one that writes much and ends."""
+    """A program that is killed for another reason, or that writes much and ends, is no flood."""
     for script in ("kill -9 $$", "head -c 4000000 /dev/zero"):
         assert run_program(["/bin/sh", "-c", script], 30, ENVIRONMENT).flooded is False
 
 
 @pytest.mark.adversary(42)
 def test_a_program_that_closes_its_output_and_stays() -> None:
-    """Nothing to read is no end."""
+    """A program that closes its output and runs on is waited for until its time is over."""
     assert shell("exec >&- 2>&-; sleep 60", timeout=0.3).timed_out
 
 
@@ -131,13 +133,13 @@ def test_a_program_that_closes_its_output_and_stays() -> None:
     ],
 )
 def test_calls_that_are_wrong(argv: list[str], env: dict[str, str], timeout: float) -> None:
-    """Refused before anything is started."""
+    """A wrong call is refused before any program starts."""
     with pytest.raises(ValueError):
         run_program(argv, timeout, env)
 
 
 def test_a_program_that_is_not_there() -> None:
-    """The system's own error, with the file's name."""
+    """A missing or forbidden program raises the system's own error with the file's name."""
     with pytest.raises(FileNotFoundError) as fault:
         run_program(["/no/such/program"], 1, ENVIRONMENT)
     assert fault.value.filename == "/no/such/program"

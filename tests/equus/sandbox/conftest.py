@@ -46,7 +46,7 @@ def settle() -> Callable[[Sandbox], None]:
 
 @pytest.fixture
 def sandbox(lasting_sandbox: Sandbox, settle: Callable[[Sandbox], None]) -> Iterator[Sandbox]:
-    """The sandbox that stays; each test leaves it idle, its workers gone and its descriptors as many as before."""
+    """Yield the shared sandbox; each test leaves it idle, its workers gone and its descriptors as many as before."""
     settle(lasting_sandbox)
     before = len(os.listdir("/proc/self/fd"))
     yield lasting_sandbox
@@ -73,7 +73,9 @@ def job() -> Callable[..., Job]:
 
 @pytest.fixture
 def outcome(sandbox: Sandbox) -> Callable[..., dict[str, Any]]:
-    """outcome(body, ...): the result document less what differs from run to run."""
+    """Return a function that runs a check, and returns the result document without the fields that differ from run to
+    run.
+    """
 
     def run(*args: Any, **settings: Any) -> dict[str, Any]:
         passed = {name: settings.pop(name) for name in ("answer", "now") if name in settings}

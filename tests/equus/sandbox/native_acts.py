@@ -39,7 +39,7 @@ NUMBERS = NUMBERS_OF.get(platform.machine(), NUMBERS_OF["x86_64"])  # without a 
 
 
 def syscall(number, *arguments):
-    """Through libc's syscall(), which no wrapper of Python's stands before."""
+    """Make a system call by libc's syscall(), which no wrapper of Python's checks."""
     answer = LIBC.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments))
     if answer == -1:
         raise OSError(ctypes.get_errno(), "syscall")
@@ -47,7 +47,7 @@ def syscall(number, *arguments):
 
 
 def raise_limit():
-    """More memory than the hard limit."""
+    """Ask for more memory than the hard limit."""
     resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))
 
 
@@ -118,7 +118,7 @@ def act(name, base):
 
 
 def main():
-    """One child for each act, as the zygote forks workers; prints what became of them as JSON."""
+    """Fork one child for each act, as the zygote forks workers, and print how each ended as JSON."""
     Interpreter()
     for end, place in zip(socket.socketpair(), (3, 4), strict=True):
         os.dup2(end.detach(), place)

@@ -44,7 +44,7 @@ ENDLESS = {
 
 
 def run_all(sandbox: Sandbox, job: MakeJob, attacks: dict[str, Job]) -> dict[str, dict[str, Any]]:
-    """All of them side by side, a benign check behind each; the documents of the attacks."""
+    """Run all attacks side by side with a benign check behind each, and return the result documents of the attacks."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in attacks}
     benign: list[str] = []
     for name, attack in attacks.items():
@@ -59,7 +59,9 @@ def run_all(sandbox: Sandbox, job: MakeJob, attacks: dict[str, Job]) -> dict[str
 
 @pytest.mark.adversary(32)
 def test_endless_checks_end_at_their_timeout(sandbox: Sandbox, job: MakeJob) -> None:
-    """Whatever a check does to stay, its result is `timeout` at its deadline, and the check behind it is right."""
+    """An endless check ends with reason `timeout` at its deadline, whatever it does, and the check behind it is
+    right.
+    """
     attacks = {
         name: job(body, timeout=TIMEOUT) if body else job("", before="while true do end", timeout=TIMEOUT)
         for name, body in ENDLESS.items()
@@ -174,13 +176,13 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_lua_still_works(outcome: Outcome, name: str) -> None:
-    """A function that is wrapped behaves as in the manual."""
+    """A function of Lua that the sandbox wraps behaves as in the manual."""
     body, text = ANSWERS[name]
     assert outcome(body) == {"status": "ok", "summary": text}
 
 
 def test_the_next_run_starts_clean(outcome: Outcome) -> None:
-    """Nothing of a run is seen by the next: each is a process of its own."""
+    """A run leaves nothing for the next one, because each is a process of its own."""
     outcome("_G.left = 'behind' string.left = 'behind' return 'ok'")
     assert outcome("return 'ok', tostring(left) .. tostring(string.left)")["summary"] == "nilnil"
 
@@ -193,7 +195,7 @@ def test_random_numbers_differ(outcome: Outcome) -> None:
 
 @pytest.fixture(scope="module")
 def bytecode() -> bytes:
-    """A real chunk of this very VM, made outside of the sandbox."""
+    """Return compiled Lua of this very VM, made outside of the sandbox."""
     code = (
         "import sys; from lupa.lua54 import LuaRuntime;"
         "f = LuaRuntime(encoding=None).eval(b'string.dump(function() return {summary=\"b\", run=print} end)');"
@@ -225,7 +227,7 @@ def test_bytecode_in_a_library_is_refused(sandbox: Sandbox, job: MakeJob, byteco
 
 @pytest.mark.adversary(33)
 def test_mutated_bytecode_is_refused_or_no_lua(sandbox: Sandbox, bytecode: bytes) -> None:
-    """Random mutants, some of them text by then: a load error each, no crash."""
+    """Random changes of compiled Lua give a load error each, and no crash."""
     random_numbers = random.Random(4)
     waiting: list[bytes] = []
     for _ in range(60):
@@ -256,7 +258,9 @@ REPLACED = ("sub", "gsub", "match", "gmatch", "find", "format", "rep", "byte", "
 
 @pytest.mark.parametrize("name", REPLACED)
 def test_a_check_that_replaces_functions_harms_itself_alone(outcome: Outcome, name: str) -> None:
-    """Whatever long text it prints or returns, its result is its own and the sandbox has not failed (F71)."""
+    """A check that replaces functions harms itself alone: its result is its own, and the sandbox has not failed
+    (F71).
+    """
     body = f"""
         string.{name} = function() return 7 end
         local long = {{}}

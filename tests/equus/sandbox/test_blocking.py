@@ -1,4 +1,4 @@
-"""The loop that drives a sandbox without a reactor: how long it waits, also where its process stood still."""
+"""Test the loop that drives a sandbox without a reactor: how long it waits, also while its process is stopped."""
 
 import socket
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ WITHIN = 5.0  # seconds that each test waits, by a clock that it sets itself
 
 
 class Loop(SelectLoop):
-    """A loop by a clock that stands still unless it is moved."""
+    """Run a loop by a clock that stands still unless the test moves it."""
 
     now = 100.0
 
@@ -20,7 +20,7 @@ class Loop(SelectLoop):
         return self.now
 
     def stand_still(self, seconds: float) -> None:
-        """What a SIGSTOP or a machine that sleeps is to the process: the next look at the clock shows a later time."""
+        """Move the clock as a SIGSTOP or a suspended machine does: the next look at it shows a later time."""
         self.now += seconds
 
 
@@ -62,7 +62,7 @@ def test_what_came_while_the_process_stood_still_is_read(loop: Loop, letters: Le
 
 
 def test_a_short_halt_ends_with_a_last_look(loop: Loop, letters: Letters) -> None:
-    """Too short to be told from a slow turn, and longer than the time that is left."""
+    """A halt that is longer than the time left, and too short to be told from a slow turn, ends with a last look."""
     halt = LATE_SECONDS * 0.9
     loop.callLater(0, letters.theirs.send, b"x")
     loop.callLater(0, loop.stand_still, halt)

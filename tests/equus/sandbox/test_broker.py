@@ -1,4 +1,4 @@
-"""The broker's judgement, without processes: policy, budgets, audit, state."""
+"""Test the broker's judgement without processes: policy, budgets, audit log and state."""
 
 import errno
 import inspect
@@ -42,7 +42,7 @@ def broker(tmp_path: Path, policy: str = "") -> Broker:
 
 
 def ask(of: Broker, call: str, *args: Any, usage: Usage | None = None, deadline: float | None = None) -> dict[str, Any]:
-    """One call of the check `c`, whose run has 10 s left."""
+    """Make one call of the check `c`, whose run has 10 s left, and return the decoded answer."""
     now = time.monotonic()
     question = CALL.pack(now + 5 if deadline is None else deadline, len(call)) + call.encode() + encode(args)
     return decode(of.answer(AttachedRun("c", "s", now + 10), usage or Usage(), question))
@@ -54,7 +54,7 @@ def audited(tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def test_an_answer(tmp_path: Path) -> None:
-    """A value, and a context that says who asks and until when."""
+    """An answer has a value, and the call gets a context with the check, the deadline and the private folders."""
     SEEN.clear()
     deadline = time.monotonic() + 5
     assert ask(broker(tmp_path), "figure", 1, [2], deadline=deadline) == {"value": [2]}
@@ -81,7 +81,7 @@ def test_every_call_that_starts_a_program_is_looked_through_for_secrets() -> Non
 
 
 def test_the_broker_hears_of_each_file_of_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state folder, and those that the settings name."""
+    """The broker is given each file of the agent: the state folder, and those that the settings name."""
     started: list[tuple[Any, ...]] = []
     monkeypatch.setattr(processes, "_start", lambda *words: started.append(words))
     processes.Processes.start(None, tmp_path / "state", private=(Path("/srv/secrets.toml"),))
@@ -90,7 +90,7 @@ def test_the_broker_hears_of_each_file_of_the_agent(tmp_path: Path, monkeypatch:
 
 
 def test_denials_are_audited(tmp_path: Path) -> None:
-    """By the capability, by the call itself, and by what is never allowed: each has its line."""
+    """Denials by the capability, by the call itself and by a fixed rule each have a line in the audit log."""
     of = broker(tmp_path)
     assert ask(of, "read", "/etc/shadow") == {
         "code": "denied",
@@ -153,7 +153,7 @@ def test_questions_that_are_none(tmp_path: Path, name: str) -> None:
 
 
 def test_budgets(tmp_path: Path) -> None:
-    """So many calls and so many bytes, as the policy says; what is refused counts too."""
+    """A run has as many calls and bytes as the policy says, and refused calls count too."""
     of = broker(tmp_path, "[limits]\ncalls = 3\nmoved_mib = 1\n")
     usage = Usage()
     answers = [ask(of, call, usage=usage) for call in ("figure", "read", "figure", "figure")]
@@ -208,7 +208,9 @@ def test_a_state_that_cannot_be_opened_now_is_not_replaced(
 
 
 def test_a_state_on_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks go on without what they had, in memory; the file is left as it is, for a start after the repair."""
+    """If the disk fails, a check goes on with an empty state in memory, and the file stays for a start after the
+    repair.
+    """
     StateStore(tmp_path / "s").put("a", "k", 7)
     again = StateStore(tmp_path / "s")
 
@@ -224,7 +226,7 @@ def test_a_state_on_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_state_that_ends_with_its_run(tmp_path: Path) -> None:
-    """It begins empty, is the run's alone, and leaves nothing on disk."""
+    """A state of a single run begins empty, is seen by that run alone, and leaves nothing on disk."""
     of, now = broker(tmp_path), time.monotonic()
     of.state.put("c", "k", "of the check")
 
@@ -243,7 +245,7 @@ def test_a_state_that_ends_with_its_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "fits"), [(STATE_LIMIT - 8, True), (STATE_LIMIT - 7, False)])
 def test_the_size_of_a_state(size: int, fits: bool) -> None:
-    """64 KiB as JSON, both sides."""
+    """A state takes 64 KiB as JSON, and no byte more."""
     store = StateStore(None)
     if fits:
         store.put("a", "k", "x" * size)
@@ -256,7 +258,7 @@ def test_the_size_of_a_state(size: int, fits: bool) -> None:
 
 @pytest.mark.parametrize(("key", "fits"), [("k", True), ("k" * 128, True), ("k" * 129, False), ("", False)])
 def test_keys_of_a_state(key: str, fits: bool) -> None:
-    """A short text."""
+    """A key of a state is a text of 1 to 128 characters."""
     if fits:
         StateStore(None).put("a", key, 1)
     else:
@@ -275,7 +277,7 @@ def test_old_states_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_state_that_goes_while_the_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker before this one may still replace its files; links that lead nowhere and folders do no harm."""
+    """A file that disappears while the folder is read, a dangling link and a folder do no harm."""
     monkeypatch.setattr("equus.sandbox.state_store.MOST_FILES", 1)
     StateStore(tmp_path).put("owner", "k", 1)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
@@ -288,7 +290,7 @@ def test_a_state_that_goes_while_the_folder_is_read(tmp_path: Path, monkeypatch:
 
 
 def test_state_can_be_taken_away(tmp_path: Path) -> None:
-    """A capability like any other."""
+    """The policy can take away the state, as any other capability."""
     of = broker(tmp_path, "[caps.state]\nallow = false\n")
     assert ask(of, "state.put", "k", 1)["code"] == "denied"
     assert ask(broker(tmp_path), "state.put", 1)["code"] == "bad-arguments"

@@ -1,4 +1,4 @@
-"""The table of a check and the arguments of a run, judged without Lua."""
+"""Test the table of a check and the arguments of a run, judged without Lua."""
 
 # ruff: noqa: E501 - a table has a line for each case
 
@@ -25,7 +25,7 @@ def test_a_table_declares_its_attempts(attempts: Any) -> None:
 
 @pytest.mark.parametrize("attempts", [0, 101, -1, 1.5, True, "1", [1], {}])
 def test_attempts_that_are_none(attempts: Any) -> None:
-    """Refused with the numbers that there are (F26)."""
+    """Wrong numbers of attempts are refused with the numbers that are allowed (F26)."""
     with pytest.raises(BadTable, match="attempts must be a whole number from 1 to 100"):
         read_table({"summary": "s", "attempts": attempts})
 
@@ -68,7 +68,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("argument", "value", "accepted"), LIMITS)
 def test_limits_of_arguments(argument: Argument, value: Any, accepted: bool) -> None:
-    """Both ends belong to what is accepted."""
+    """Both ends of a limit belong to the accepted values."""
     if accepted:
         argument.read(value)
     else:
@@ -106,7 +106,7 @@ BAD_TABLES = [
 
 @pytest.mark.parametrize(("raw", "sentence"), BAD_TABLES)
 def test_bad_tables(raw: Any, sentence: str) -> None:
-    """A sentence for the author."""
+    """A bad table is refused with a sentence for its author."""
     with pytest.raises(BadTable) as fault:
         read_table(raw)
     assert str(fault.value) == sentence
@@ -143,7 +143,7 @@ TABLE = read_table(
     ],
 )
 def test_arguments(blob: bytes, seen: dict[str, Any]) -> None:
-    """Given, left out, and null, which is left out."""
+    """Arguments that are given are read; those that are left out or null have their defaults."""
     assert TABLE.read_arguments(blob) == seen
 
 
@@ -157,13 +157,13 @@ def test_no_arguments_at_all() -> None:
              b'{"b": 1, "c": 1%s}' % (b"0" * 400), b'{"b": 1%s}' % (b"0" * 400)]
 )  # fmt: skip
 def test_bad_blobs(blob: bytes) -> None:
-    """Whatever comes is a sentence, never another exception."""
+    """Any other bytes raise BadArguments, and no other exception."""
     with pytest.raises(BadArguments):
         TABLE.read_arguments(blob)
 
 
 def test_the_document_of_a_table() -> None:
-    """Tools get JSON, with times in seconds."""
+    """The document of a table is JSON, with times in seconds."""
     document = TABLE.document()
     assert json.loads(json.dumps(document)) == {
         "summary": "s",

@@ -1,4 +1,4 @@
-"""Text, values, endings and result documents, each by itself."""
+"""Test text, values, endings and result documents, each by itself."""
 
 import json
 import math
@@ -38,7 +38,7 @@ def test_clean_text_can_be_shown(data: bytes) -> None:
 @CALM
 @given(st.text(max_size=50), st.integers(0, 60))
 def test_shorten(text: str, most: int) -> None:
-    """A prefix, no longer than allowed, and the longest such one."""
+    """A shortened text is the longest prefix that fits the limit."""
     text = text.encode("utf-8", "replace").decode()
     short = shorten(text, most)
     assert text.startswith(short)
@@ -49,7 +49,7 @@ def test_shorten(text: str, most: int) -> None:
 @CALM
 @given(st.text(max_size=20), st.integers(0, 80))
 def test_drop_partial(text: str, at: int) -> None:
-    """Bytes cut anywhere lose at most the character that was cut."""
+    """Bytes that are cut anywhere lose at most the character that was cut."""
     data = text.encode("utf-8", "replace")[:at]
     assert drop_partial(data.decode("utf-8", "surrogateescape")).encode() == data.decode("utf-8", "ignore").encode()
 
@@ -143,7 +143,7 @@ def test_what_is_no_body(part: bytes) -> None:
     st.text(alphabet='"\\\x01é☃😀', max_size=64),
 )
 def test_no_document_is_too_long(summary: str, output: str, times: int, metrics: int, name: str) -> None:
-    """Whatever goes in, at most a mebibyte comes out, and Helen's reader reads it."""
+    """A document has at most a mebibyte, whatever its parts are, and Helen's reader reads it."""
     odd = [json.dumps({"name": "m", "value": 1, "labels": {"l": "☃" * 300}}).encode()] * metrics
     part = body("ok", clean(summary * times), metrics=odd, output=clean(output * times))
     blob = finish(part, name[:255], "c" * 64, 1.7e9, 12345.6)

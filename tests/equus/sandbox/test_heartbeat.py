@@ -1,4 +1,4 @@
-"""When a process counts as silent: on a virtual clock, question by question."""
+"""Test on a virtual clock when a process counts as silent, question by question."""
 
 import pytest
 from twisted.internet.task import Clock
@@ -7,7 +7,7 @@ from equus.sandbox.heartbeat import MOST_UNANSWERED, PING_EVERY, Heartbeat
 
 
 class Watched:
-    """A watch, what it asked, and whether somebody needs an answer."""
+    """Hold a watch, its questions, and whether an answer is needed."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -28,7 +28,7 @@ class Watched:
 
 @pytest.mark.adversary(37)
 def test_one_that_is_silent_is_told_of_once() -> None:
-    """After two questions, and then nothing more is asked."""
+    """A silent process is reported once, after two questions, and then no more is asked."""
     watched = Watched()
     watched.watch.begin()
     watched.wait(10)
@@ -38,7 +38,7 @@ def test_one_that_is_silent_is_told_of_once() -> None:
 
 
 def test_one_that_answers_late_is_not_silent() -> None:
-    """A machine that stood still: our timer came first, the answer before the second."""
+    """An answer that comes late, as on a machine that stood still, but before the second question, is no silence."""
     watched = Watched()
     watched.watch.begin()
     watched.wait(1)
@@ -49,7 +49,7 @@ def test_one_that_answers_late_is_not_silent() -> None:
 
 
 def test_one_that_stops_in_the_middle() -> None:
-    """It is asked as long as somebody depends on it."""
+    """A process that stops in the middle is asked and reported, as long as it is needed."""
     watched = Watched()
     watched.watch.begin()
     for _ in range(5):

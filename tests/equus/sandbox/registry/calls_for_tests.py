@@ -7,12 +7,12 @@ from equus.capabilities.calls import Call, CallFailed
 
 
 def echo(args, policy, context):
-    """The arguments as they came."""
+    """Return the arguments as they came."""
     return args
 
 
 def blob(args, policy, context):
-    """A text of so many bytes."""
+    """Return a text of so many bytes."""
     return "b" * int(args[0])
 
 
@@ -22,12 +22,12 @@ def refuse(args, policy, context):
 
 
 def broken(args, policy, context):
-    """A fault of ours."""
+    """Raise an error as a bug of the registry would."""
     raise KeyError("a bug")
 
 
 def unplain(args, policy, context):
-    """Not plain data."""
+    """Return a value that is no plain data."""
     return {1, 2}
 
 

@@ -61,7 +61,7 @@ def test_one_that_stops_in_the_middle() -> None:
 
 
 def test_nobody_needs_it_any_more() -> None:
-    """Then it isn't asked, and no timer is left; the next need begins anew."""
+    """A process that is needed no more is not asked, no timer is left, and the next need begins anew."""
     watched = Watched()
     watched.watch.begin()
     watched.watch.begin()
@@ -75,7 +75,7 @@ def test_nobody_needs_it_any_more() -> None:
 
 
 def test_an_open_question_is_answered_first() -> None:
-    """A run that ended meanwhile does not make a silent process a good one."""
+    """A question that is open stays open when its run ends, so that a silent process is still reported."""
     watched = Watched()
     watched.watch.begin()
     watched.needed = False
@@ -84,7 +84,7 @@ def test_an_open_question_is_answered_first() -> None:
 
 
 def test_stopped() -> None:
-    """No question and no word afterwards."""
+    """A stopped watch asks no question and reports nothing."""
     watched = Watched()
     watched.watch.begin()
     watched.watch.stop()

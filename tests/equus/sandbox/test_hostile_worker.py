@@ -53,7 +53,7 @@ class Ends:
 
 
 class Stage:
-    """A Runner whose workers are sockets of the test, each with a process that can be killed."""
+    """Run a Runner whose workers are sockets of the test, each with a process that can be killed."""
 
     def __init__(self, spares: int = 0) -> None:
         self.ends, self.loop = Ends(), SelectLoop()
@@ -136,7 +136,7 @@ def what(result: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("cut", range(1, len(RESULT)))
 def test_a_result_in_two_pieces(stage: Stage, cut: int) -> None:
-    """Wherever the bytes are cut, the result is the same."""
+    """A result is the same wherever its bytes are cut in two."""
     stage.launch()
     stage.say(RESULT[:cut])
     stage.loop.turn(0.01)
@@ -176,7 +176,7 @@ SAYINGS = {
 
 @pytest.mark.parametrize("name", SAYINGS)
 def test_sayings_that_no_worker_says(stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed, `crashed`, and no more than 20 lines in the agent's log."""
+    """A worker that sends a wrong frame is killed, its run ends as `crashed`, and the log gets at most 20 lines."""
     monkeypatch.setattr(runner, "END_GRACE", PATIENCE)  # so that the figures of the end are waited for
     number = stage.launch(timeout=None)
     stage.start(number)
@@ -199,7 +199,9 @@ LONGER = encode({"summary": "s", "timeout": "1h", "needs": ["program"]})
 
 @pytest.mark.parametrize("saying", [frame(frames.TABLE, LONGER), frame(frames.DECLARED, frames.SECONDS.pack(3600))])
 def test_a_worker_whose_table_is_known_tells_none(stage: Stage, saying: bytes) -> None:
-    """It has read of the host what may have taken it over: neither its own time nor a later run gets another."""
+    """A worker whose table is known may send none, and no later run gets another timeout: it may have been
+    taken over.
+    """
     first = stage.launch(timeout=None)
     stage.say(frame(frames.TABLE, encode({"summary": "s", "timeout": "50s"})) + RESULT)
     stage.loop.until(lambda: stage.results, PATIENCE)
@@ -233,7 +235,7 @@ def test_results_that_are_none(stage: Stage, part: bytes) -> None:
 
 
 def test_a_flood_does_not_hold_the_reactor(stage: Stage) -> None:
-    """A worker that writes as fast as it can, before its pidfd is known, leaves each turn to others."""
+    """A worker that writes as fast as it can, before its pidfd is known, leaves each turn of the reactor to others."""
     stage.launch(timeout=None)
     assert stage.worker is not None
     stage.worker.setblocking(False)
@@ -249,7 +251,7 @@ def test_a_flood_does_not_hold_the_reactor(stage: Stage) -> None:
 
 
 def test_a_worker_that_hangs_up_and_stays(stage: Stage) -> None:
-    """It gets a moment to end, then it is killed."""
+    """A worker that closes its connection and stays gets a moment to end, and is killed then."""
     number = stage.launch()
     stage.start(number)
     assert stage.worker is not None
@@ -261,7 +263,7 @@ def test_a_worker_that_hangs_up_and_stays(stage: Stage) -> None:
 
 
 def test_a_result_written_by_one_that_has_ended(stage: Stage) -> None:
-    """Its end may be told before its last bytes are read; they count."""
+    """A result counts even if the end of its worker is reported before its last bytes are read."""
     number = stage.launch()
     stage.start(number)
     stage.say(RESULT)
@@ -270,7 +272,9 @@ def test_a_result_written_by_one_that_has_ended(stage: Stage) -> None:
 
 
 def test_a_zygote_that_does_not_say_how_it_ended(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result comes after a moment all the same, and the zygote is replaced after some more."""
+    """The result comes after a moment although the zygote does not report the worker's end, and the zygote is replaced
+    later.
+    """
     number = stage.launch(timeout=0.2)
     with monkeypatch.context() as shorter:
         shorter.setattr(runner, "ZYGOTE_GRACE", 0.3)
@@ -286,7 +290,7 @@ def test_a_zygote_that_does_not_say_how_it_ended(stage: Stage, monkeypatch: pyte
 
 
 def test_a_pidfd_that_comes_too_late(stage: Stage) -> None:
-    """A run that was cancelled before its worker began: the worker is killed when it is known."""
+    """A worker whose run was cancelled before it began is killed as soon as its pidfd is known."""
     number = stage.launch()
     run = stage.runner._live[number]
     run.cancel()

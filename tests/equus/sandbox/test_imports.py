@@ -1,4 +1,4 @@
-"""Each process of the agent loads what it needs and no more: what is loaded costs memory, time and trust."""
+"""Test that each process of the agent loads only the modules that it needs: others cost memory, time and trust."""
 
 import subprocess
 import sys
@@ -43,7 +43,7 @@ def test_a_worker_carries_no_capability(module):
 
 
 def test_the_zygote_is_small():
-    """It stays without the modules that are large; the same modules in another process have them, through attrs."""
+    """The zygote stays without large modules, which the same imports in another process load by way of attrs."""
     modules = loaded_by("equus.sandbox.zygote", "from equus.processes.forking import prepare; prepare()")
     assert below(modules, *LARGE) == []
     assert below(loaded_by("equus.sandbox.zygote"), "attr", "inspect")

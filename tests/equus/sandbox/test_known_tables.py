@@ -60,7 +60,9 @@ def twice(sandbox: Sandbox, job: Job) -> tuple[list[dict[str, Any]], list[bool]]
     "given", [{}, {"name": "y", "warn": "@1:2", "wait": "2s", "parts": [], "most": 2, "many": 7.0}]
 )
 def test_arguments_are_the_same(sandbox: Sandbox, job: MakeJob, given: dict[str, Any]) -> None:
-    """Of each type, given and by default: also whether a number is whole, and bytes that are no text."""
+    """Arguments of each type, given and by default, are the same for a known table: whole numbers, and bytes that are
+    no text, too.
+    """
     (first, second), known = twice(sandbox, job(SHOW, args=ARGS, before=BEFORE, args_given=given))
     assert (first, known) == (second, [False, True])
     assert first["status"] == "ok"
@@ -68,7 +70,7 @@ def test_arguments_are_the_same(sandbox: Sandbox, job: MakeJob, given: dict[str,
 
 @pytest.fixture
 def job() -> MakeJob:
-    """job(body, args, before, args_given, ...): a check that no other test has run."""
+    """Return a function that makes a job of a check that no other test has run."""
 
     def make(body: str, args: str = "{}", before: str = "", args_given: Any = None, needs: str = '{ "host" }',
              table: str = "", **settings: Any) -> Job:  # fmt: skip
@@ -110,7 +112,7 @@ def test_results_are_the_same(sandbox: Sandbox, job: MakeJob, body: str, setting
     ],
 )
 def test_what_is_wrong_is_told_each_time(sandbox: Sandbox, job: MakeJob, settings: dict[str, Any], reason: str) -> None:
-    """By the worker, in the same words: no table is kept of a run that did not come so far."""
+    """A faulty run fails each time in the same words, told by the worker, and its table is not kept."""
     (first, second), known = twice(sandbox, job("return 'ok'", **settings))
     assert (first, known) == (second, [False, False])
     assert first["reason"] == reason
@@ -136,7 +138,7 @@ def test_a_table_that_is_too_long(sandbox: Sandbox, job: MakeJob, longer: int) -
 
 
 def test_a_source_that_fails_later(sandbox: Sandbox, job: MakeJob) -> None:
-    """Its chunk runs each time, known or not."""
+    """The chunk of a source runs each time, so that it can fail although its table is known."""
     flaky = job("return 'ok'", before="if require('lib') then error('by the library') end", libraries={"lib": b"x = 1"})
     first = Job("t", flaky.source, {"lib": b"return false"})
     assert twice(sandbox, first)[1] == [False, True]
@@ -145,7 +147,7 @@ def test_a_source_that_fails_later(sandbox: Sandbox, job: MakeJob) -> None:
 
 
 def test_the_timeout_of_a_known_table(sandbox: Sandbox, job: MakeJob) -> None:
-    """It holds from the beginning, and the worker declares none."""
+    """The timeout of a known table counts from the beginning, and the worker declares none."""
     endless = job("while true do end", table="timeout = '300ms',")
     results: list[dict[str, Any]] = []
     for _ in range(2):
@@ -212,7 +214,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_libraries_that_are_kept_are_bounded() -> None:
-    """Each push and each order may have others of 2 MiB; the same ones are held once, with all their tables."""
+    """The libraries that are kept are bounded, and the same ones are held once with all their tables."""
     assert MOST_LIBRARIES == 4
     tables = KnownTables()
     for number in range(MOST_LIBRARIES + 2):
@@ -241,7 +243,7 @@ def test_the_first_table_of_a_source_stays() -> None:
 
 @pytest.mark.parametrize("levels", [1, 30])
 def test_a_key_that_is_no_text_is_refused(levels: int) -> None:
-    """As text, a table that is a key of a table that is a key has twice the backslashes at each level."""
+    """A key that is no text is refused, because nested keys would double their backslashes at each level."""
     text = encode("\\")
     for _ in range(levels):
         text = b"o\1\0\0\0" + text + b"n"

@@ -1,4 +1,4 @@
-"""Metrics and the sentences that are written from them."""
+"""Test metrics, and the sentences that are written from them."""
 
 # ruff: noqa: E501 - a table has a line for each case
 
@@ -28,7 +28,7 @@ JUDGED = [
 
 @pytest.mark.parametrize(("value", "options", "status", "why"), JUDGED)
 def test_thresholds(value: float, options: dict[str, Any], status: str, why: str) -> None:
-    """Critical before warning; the edge of a range is inside of it."""
+    """A value is judged by critical before warning, and the edge of a range is inside of it."""
     metric = read_metric("m", value, options)
     assert (metric.status, metric.why) == (status, why)
 
@@ -45,7 +45,7 @@ BAD = [
 
 @pytest.mark.parametrize(("name", "value", "options"), BAD)
 def test_bad_metrics(name: Any, value: Any, options: Any) -> None:
-    """A sentence that begins with the call, so that the author finds it."""
+    """A bad metric raises a sentence that begins with the call, so that the author finds it."""
     with pytest.raises(ValueError, match=r"^host\.metric: "):
         read_metric(name, value, options)
 
@@ -82,7 +82,7 @@ def test_the_json_of_a_metric() -> None:
     ],
 )
 def test_numbers_for_people(value: float, text: str) -> None:
-    """Short, and whole ones whole."""
+    """Numbers in sentences are short, and whole ones have no fraction."""
     assert number(value) == text
 
 

@@ -80,7 +80,9 @@ def test_every_act_is_refused() -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_numbers_of_each_processor(machine: str) -> None:
-    """Each filter has its acts; of their calls it knows two, which it refuses or which do no harm."""
+    """The filter of each processor has acts of its own; of their calls it knows two, which it refuses or which do no
+    harm.
+    """
     numbers_of = runpy.run_path(str(SCRIPT))["NUMBERS_OF"]
     assert numbers_of.keys() == MACHINES.keys()
     known, acts = MACHINES[machine].numbers, numbers_of[machine]

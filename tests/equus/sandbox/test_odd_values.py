@@ -1,4 +1,4 @@
-"""Values that no check has reason to hand out: as arguments of host calls, as results, metrics, errors and output."""
+"""Test values that no check has reason to give: as arguments of host calls, as results, metrics, errors and output."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ RETURNS = (
 
 @pytest.mark.parametrize("call", CALLS)
 def test_as_arguments(outcome: Outcome, call: str) -> None:
-    """Each is taken or is an error of that call, which the check may catch; none ends its worker or the broker."""
+    """An odd argument is accepted or is an error that the check can catch, and ends neither the worker nor the
+    broker.
+    """
     body = f"""{ODD}
     local tried, strange = 0, 0
     for i = 1, #odd do
@@ -56,7 +58,7 @@ def test_as_arguments(outcome: Outcome, call: str) -> None:
 
 @pytest.mark.parametrize("way", RETURNS)
 def test_as_what_a_check_says(outcome: Outcome, way: str) -> None:
-    """A result that can be shown, or `crashed`: never a fault of the sandbox's own."""
+    """An odd value as a result gives a document or `crashed`, never a failure of the sandbox itself."""
     for number in range(1, COUNT + 1):
         document = outcome(ODD + way.format(number, number), timeout=60.0)
         assert document["status"] in ("ok", "unknown"), (number, document)

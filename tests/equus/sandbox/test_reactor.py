@@ -1,4 +1,4 @@
-"""The sandbox in other surroundings: Twisted's reactor, an ordinary user, a long run."""
+"""Test the sandbox under Twisted's reactor, as an ordinary user, and for a long run."""
 
 import ctypes
 import json
@@ -35,7 +35,9 @@ def run_program(*command: str, **settings: Any) -> dict[str, Any]:
 
 
 def test_under_twisted() -> None:
-    """On the real reactor, with the zygote killed half way: one result each, no reader left, the reactor ends."""
+    """Under the real reactor, with the zygote killed half way, each job has one result, no reader is left, and the
+    reactor ends.
+    """
     found = run_program(str(HERE / "under_twisted.py"))
     by_check = {result["check"]: result for result in found["results"]}
     assert by_check.keys() == {*map(str, range(60)), "endless", "greedy"}
@@ -66,7 +68,7 @@ _READ_ANYTHING = (2, 1)  # CAP_DAC_READ_SEARCH; CAP_DAC_OVERRIDE where a contain
 
 
 def become_nobody() -> None:
-    """Between fork and exec: an ordinary user for good, who can still walk through root's folders.
+    """Become an ordinary user for good, between fork and exec, that can still read root's folders.
 
     The interpreter, its packages or this checkout may lie where only root can read. The one of root's capabilities that
     reads is kept; the zygote drops it, and nothing that is tested here asks for it.
@@ -85,7 +87,9 @@ def become_nobody() -> None:
 
 
 def test_as_an_ordinary_user() -> None:
-    """Strong isolation needs no privilege, neither for the agent nor for its workers: never run as root here."""
+    """Strong isolation needs no privilege, neither for the agent nor for its workers: this test never runs them as
+    root.
+    """
     settings: dict[str, Any] = {"preexec_fn": become_nobody} if os.geteuid() == 0 else {}
     found: Any = run_program("-c", AS_A_USER, cwd="/", **settings)
     user = NOBODY if settings else os.geteuid()

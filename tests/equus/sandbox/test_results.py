@@ -37,13 +37,13 @@ RETURNS = {
 
 @pytest.mark.parametrize("name", RETURNS)
 def test_what_run_returns(outcome: Outcome, name: str) -> None:
-    """Status and summary, and what becomes of anything else."""
+    """Status and summary are those that run() returns, and any other value has its own outcome."""
     body, expected = RETURNS[name]
     assert outcome(body) == expected
 
 
 def test_thresholds_decide(outcome: Outcome) -> None:
-    """Without a status it is the worst of the metrics', and the summary says which and why."""
+    """Without a status the worst metric decides, and the summary says which one and why."""
     document = outcome(
         'host.metric("used", 93.1, {unit = "%", warn = 80, crit = "90", labels = {path = "/"}, max = 100})'
         'host.metric("free", 7, {kind = "counter", warn = "10:"})'
@@ -83,7 +83,9 @@ def test_what_a_check_leaves_out_itself(outcome: Outcome, third: str, truncated:
 
 
 def test_an_error_tells_where(outcome: Outcome) -> None:
-    """File, line and how it got there; none of our own frames, and what was printed before."""
+    """An error has its file, its line and a traceback without frames of the sandbox, below the text that was printed
+    before.
+    """
     document = outcome('print("first") local function f() error("it broke") end f()', before="-- line 1")
     assert document == {
         "status": "unknown",
@@ -164,7 +166,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_host_calls(outcome: Outcome, name: str) -> None:
-    """Values go and come as plain data; what fails is nil, code, text."""
+    """Values of host calls travel as plain data, and a call that fails returns nil, a code and a text."""
     body, text = CALLS[name]
     assert outcome(body) == {"status": "ok", "summary": text}
 
@@ -180,7 +182,7 @@ def test_a_capability_that_is_not_needed(outcome: Outcome) -> None:
 
 
 def test_a_capability_that_is_not_granted(outcome: Outcome) -> None:
-    """The operator sees what to write into which file."""
+    """A capability that is not granted ends as `denied`, with the lines to write and the file for them."""
     body = "local v, code, text = host.secret() return 'unknown', text"
     assert outcome(body, ("file",)) == {
         "status": "unknown",
@@ -198,7 +200,7 @@ def test_the_budget_of_calls(outcome: Outcome, count: int, code: str) -> None:
 
 
 def test_the_budget_of_bytes(outcome: Outcome) -> None:
-    """8 MiB, both ways together."""
+    """A run may move 8 MiB by its host calls, both ways together."""
     body = "local n = 0 while host.blob(2^20) do n = n + 1 end return 'ok', n .. select(2, host.blob(2^20))"
     assert outcome(body)["summary"] == "7budget"
 
@@ -295,7 +297,9 @@ def test_metrics_beyond_a_thousand_are_counted(outcome: Outcome, count: int) -> 
 
 @pytest.mark.adversary(35)
 def test_a_result_is_never_more_than_a_mebibyte(outcome: Outcome) -> None:
-    """The largest texts that may be, all at once, escaped at their worst: metrics make room."""
+    """A result with the largest texts, escaped at their worst, has at most a mebibyte, and metrics are left out for
+    that.
+    """
     body = (
         r'print(string.rep("\1", 65535)) local labels = {} '
         r'for i = 1, 16 do labels["l" .. i] = string.rep("☃", 200) end '

@@ -1,4 +1,4 @@
-"""The runner: one result for each job, in order, whatever ends in between."""
+"""Test the runner: one result for each job, in order, whatever process ends in between."""
 
 import json
 import os
@@ -61,14 +61,14 @@ def lives(pid: int) -> bool:
 
 @pytest.fixture
 def own(new_sandbox: NewSandbox) -> Iterator[Sandbox]:
-    """A sandbox to be ill-treated."""
+    """Yield a sandbox of this test's own, whose processes it may kill."""
     with new_sandbox() as sandbox:
         sandbox.loop.until(lambda: sandbox.runner.ready, PATIENCE)
         yield sandbox
 
 
 def test_the_whole_document(sandbox: Sandbox, job: MakeJob) -> None:
-    """Every field of a result, those that the agent vouches for included."""
+    """A result has every field, those that the agent itself adds included."""
     asked = job('print("said") host.metric("m", 1.5, {unit = "s"}) return "warning", "so so"', check="näme ☃")
     before, began = time.time(), time.monotonic()
     document = json.loads(sandbox.run(asked))
@@ -89,7 +89,7 @@ def test_the_whole_document(sandbox: Sandbox, job: MakeJob) -> None:
 
 
 def test_done_is_never_called_by_run_itself(sandbox: Sandbox, job: MakeJob) -> None:
-    """Not even for a job that can't be run: callers may set up what they need after run()."""
+    """`run` never calls `done` itself, not even for a job that cannot run, so that callers may set up more after it."""
     calls: list[bytes] = []
     sandbox.runner.run(job("return 'ok'"), calls.append)
     sandbox.runner.run(Job("t", b"x" * (BLOB_LIMIT + 1)), calls.append)
@@ -99,7 +99,7 @@ def test_done_is_never_called_by_run_itself(sandbox: Sandbox, job: MakeJob) -> N
 
 @pytest.mark.adversary(36)
 def test_no_more_than_parallel_run_and_the_order_is_kept(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
-    """A hundred due at once: so many as the policy says, first come first served, none lost."""
+    """Of a hundred jobs, as many run at once as the policy says, in their order, and none is lost."""
     policy = tmp_path / "policy.toml"
     policy.write_text("[limits]\nparallel = 3\n")
     with new_sandbox(policy_path=policy) as sandbox:
@@ -179,7 +179,7 @@ def test_full_arguments_reach_the_check(sandbox: Sandbox, job: MakeJob) -> None:
 
 
 def test_the_checks_own_timeout(sandbox: Sandbox) -> None:
-    """Without one in the job, the table's timeout counts; the limit of a fraction of a second works too."""
+    """The table's timeout counts for a job without one, also a fraction of a second."""
     source = b"return {summary='s', timeout='300ms', run=function() while true do end end}"
     results: list[dict[str, Any]] = []
     run = sandbox.runner.run(Job("t", source), lambda blob: results.append(json.loads(blob)))
@@ -193,7 +193,7 @@ def test_the_checks_own_timeout(sandbox: Sandbox) -> None:
 
 
 def test_the_jobs_timeout_wins(sandbox: Sandbox) -> None:
-    """A schedule may give less or more than the table."""
+    """The timeout of a job counts instead of that of the table, be it longer or shorter."""
     source = b"return {summary='s', timeout='50ms', run=function(a, h) h.wait(0.2) return 'ok' end, needs={'host'}}"
     assert json.loads(sandbox.run(Job("t", source, timeout=PATIENCE)))["status"] == "ok"
     assert json.loads(sandbox.run(Job("t", source)))["reason"] == "timeout"
@@ -216,7 +216,7 @@ def test_a_result_that_is_written_late_is_none(sandbox: Sandbox, monkeypatch: py
 
 
 def test_a_result_that_is_read_late_counts(sandbox: Sandbox, job: MakeJob) -> None:
-    """It was written in time; the agent comes to look at the deadline first, as a reactor calls what is due first."""
+    """A result that was written in time counts, even if the agent looks at the deadline before it reads the result."""
     results: list[bytes] = []
     run = sandbox.runner.run(job("return 'ok'", timeout=200.0), results.append)
     sandbox.loop.until(lambda: run.link is not None, PATIENCE)
@@ -227,7 +227,7 @@ def test_a_result_that_is_read_late_counts(sandbox: Sandbox, job: MakeJob) -> No
 
 
 def test_the_policy_caps_every_timeout(new_sandbox: NewSandbox, tmp_path: Path) -> None:
-    """Neither a table nor a schedule gets more than timeout_max."""
+    """Neither a table nor a schedule gets more time than the policy's timeout_max."""
     policy = tmp_path / "policy.toml"
     policy.write_text('[limits]\ntimeout_max = "1s"\n')
     with new_sandbox(policy_path=policy) as sandbox:
@@ -248,7 +248,7 @@ def test_cpu_time_has_a_limit_of_its_own(new_sandbox: NewSandbox, tmp_path: Path
 
 
 def test_waiting_costs_no_timer_for_each_check(sandbox: Sandbox, job: MakeJob, tmp_path: Path) -> None:
-    """However many run, one timer watches all deadlines, and one whether the broker answers."""
+    """One timer watches the deadlines of all runs, and another one the broker, however many runs wait."""
     gate = tmp_path / "gate"
     body = f"host.held('{gate}') return 'ok'"
     results = [spin(sandbox, job(body, timeout=200.0)) for _ in range(8)]
@@ -280,7 +280,7 @@ def test_an_agent_that_was_stopped_reads_before_it_judges(
 
 
 def test_cancel_a_running_check(sandbox: Sandbox, job: MakeJob) -> None:
-    """Its result says so, long before its time is over, and its process is gone."""
+    """A cancelled run ends as `cancelled` long before its time is over, and its process is gone."""
     results: list[bytes] = []
     run = sandbox.runner.run(job("while true do end", timeout=200.0), results.append)
     sandbox.loop.until(lambda: run.pidfd is not None, PATIENCE)
@@ -296,7 +296,7 @@ def test_cancel_a_running_check(sandbox: Sandbox, job: MakeJob) -> None:
 
 
 def test_cancel_a_waiting_check(sandbox: Sandbox, job: MakeJob) -> None:
-    """It never runs, and those behind it do."""
+    """A waiting run that is cancelled never runs, and the one behind it does."""
     results: list[bytes] = []
     first = sandbox.runner.run(job("return 'ok'"), results.append)
     first.cancel("cancelled")
@@ -322,7 +322,7 @@ def test_stop_answers_everything(new_sandbox: NewSandbox, job: MakeJob) -> None:
 
 
 def test_an_inspection_that_is_cut_short(new_sandbox: NewSandbox) -> None:
-    """It says nothing about the source, and says that."""
+    """An inspection that is cut short says that the source was not tried, and nothing about the source."""
     sandbox, tables = new_sandbox(), []
     sandbox.runner.inspect(b"return {}", {}, tables.append)
     sandbox.runner.stop()
@@ -354,7 +354,7 @@ def test_a_stopped_worker_times_out(own: Sandbox, job: MakeJob) -> None:
 @pytest.mark.adversary(37)
 @pytest.mark.parametrize("which", ["zygote", "broker"])
 def test_a_killed_process_comes_back(own: Sandbox, job: MakeJob, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Running checks end as `killed`, waiting ones run after all, and the process is started again at once."""
+    """A killed process is started again at once: running checks end as `killed`, and waiting ones run afterwards."""
     delays: list[float] = []
     later = own.loop.callLater
 
@@ -497,7 +497,7 @@ def test_inspect_reads_the_table(sandbox: Sandbox) -> None:
 def test_inspect_says_what_is_wrong(
     sandbox: Sandbox, source: bytes, error: str, line: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One sentence and a line, for the linter and for `loaded`."""
+    """An inspection reports a fault as one sentence and a line, for the linter and for `loaded`."""
     monkeypatch.setattr("equus.sandbox.runner.LOAD_TIMEOUT", 0.3 if source == b"while true do end" else PATIENCE)
     assert sandbox.inspect(source, name="disk") == {"error": error, "line": line}
 
@@ -544,7 +544,7 @@ def test_libraries(sandbox: Sandbox, job: MakeJob) -> None:
 
 
 def test_weak_isolation_refuses_pushed_code(sandbox: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without seccomp, what came over the network is refused with a way out; local checks run."""
+    """Without seccomp, pushed code is refused with the setting that would permit it, and local checks run."""
     assert sandbox.runner.isolation == "strong"
     monkeypatch.setattr(sandbox.runner._children, "filtered", False)
     assert sandbox.runner.isolation == "weak"

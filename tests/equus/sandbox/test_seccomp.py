@@ -1,4 +1,4 @@
-"""The filter program, run on a small machine of our own: what it answers to each system call, on both architectures."""
+"""Test the filter program on a small interpreter: its answer to each system call, on both architectures."""
 
 import errno
 import struct
@@ -17,7 +17,7 @@ def answer(program: bytes, arch: int, number: int, *arguments: int) -> int:
 
 
 def interpret(program: bytes, arch: int, number: int, *arguments: int) -> tuple[int, int]:
-    """The answer, and how many instructions it took."""
+    """Interpret the filter program, and return its answer and the number of instructions that it took."""
     data = struct.pack("<IIQ6Q", number, arch, 0, *(*arguments, *[0] * (6 - len(arguments))))
     code = list(struct.iter_unpack("=HBBI", program))
     at = accumulator = steps = 0
@@ -40,7 +40,7 @@ def machine(request: pytest.FixtureRequest) -> seccomp.Machine:
 
 @pytest.mark.adversary(34)
 def test_every_number(machine: seccomp.Machine) -> None:
-    """All numbers up to 1023: the table says which are allowed or refused, all others are death."""
+    """The table says which numbers up to 1023 are allowed or refused, and each other one kills the process."""
     program = build(machine)
     names = {number: name for name, number in machine.numbers.items()}
     for number in range(1024):
@@ -53,7 +53,7 @@ def test_every_number(machine: seccomp.Machine) -> None:
 
 
 def test_every_name_is_used(machine: seccomp.Machine) -> None:
-    """The tables hold nothing that no rule speaks of, and no number twice."""
+    """Each entry of the tables is used by a rule, and no number stands there twice."""
     assert set(machine.numbers) <= {*ALLOWED, *NEVER_EXECUTABLE, *ON_ITSELF, *REFUSED}
     assert len(set(machine.numbers.values())) == len(machine.numbers)
 
@@ -82,7 +82,9 @@ def test_another_architecture_is_death(machine: seccomp.Machine) -> None:
 
 
 def a_list(machine: seccomp.Machine) -> bytes:
-    """The same filter as the rules say it: every number compared, one after the other, with an answer behind each."""
+    """Build the same filter as a list of the rules: each number is compared after the other, with its answer
+    behind it.
+    """
 
     def instruction(code: int, if_true: int, if_false: int, value: int) -> bytes:
         return struct.pack("=HBBI", code, if_true, if_false, value)
@@ -101,7 +103,7 @@ def a_list(machine: seccomp.Machine) -> bytes:
 
 @pytest.mark.adversary(34)
 def test_the_tree_answers_as_the_list_for_every_number(machine: seccomp.Machine) -> None:
-    """All 2**32 numbers, each with every argument that a rule asks for.
+    """The filter answers as the plain list does for all 2**32 numbers, each with every argument that a rule asks for.
 
     A program compares numbers with constants and looks at nothing else of them, so that all numbers between two
     constants of both programs have one answer: one of them stands for all.

@@ -25,7 +25,7 @@ Settle = Callable[[Sandbox], None]
 
 @pytest.fixture
 def own(new_sandbox: Callable[..., Sandbox], settle: Settle) -> Iterator[Sandbox]:
-    """A sandbox to be ill-treated."""
+    """Yield a sandbox of this test's own, whose processes it may kill."""
     with new_sandbox() as sandbox:
         settle(sandbox)
         yield sandbox
@@ -37,7 +37,7 @@ def pid_of(pidfd: int | None) -> int:
 
 
 def spares(sandbox: Sandbox) -> list[int]:
-    """The processes that wait for a run."""
+    """Return the ids of the processes that wait for a run."""
     return [pid_of(worker.pidfd) for worker in sandbox.runner._spares._waiting.values()]
 
 
@@ -54,7 +54,7 @@ def confined(sandbox: Sandbox) -> list[int]:
 
 
 def limit_of(pid: int, name: str) -> str:
-    """The hard limit of a process."""
+    """Return the hard limit of a process."""
     return Path(f"/proc/{pid}/limits").read_text().split(f"Max {name} ")[1].split()[1]
 
 
@@ -81,7 +81,7 @@ def status_of(pid: int) -> dict[str, str]:
 
 @pytest.mark.adversary(32)
 def test_a_worker_has_one_run_and_ends(own: Sandbox, job: MakeJob, settle: Settle) -> None:
-    """Each run gets the oldest spare; no worker is seen twice, and none is left."""
+    """Each run gets the oldest spare; no worker is used twice, and none is left."""
     used: list[int] = []
     for number in range(12):
         waiting = own.runner._spares._waiting
@@ -100,7 +100,7 @@ def test_a_worker_has_one_run_and_ends(own: Sandbox, job: MakeJob, settle: Settl
 
 @pytest.mark.adversary(34)
 def test_what_a_spare_holds(own: Sandbox) -> None:
-    """Nothing on its standard streams, two sockets, the filter, no privileges: what a worker has while it runs."""
+    """A spare holds what a running worker holds: empty standard streams, two sockets, the filter, and no privileges."""
     for pid in confined(own):
         folder = Path(f"/proc/{pid}/fd")
         found = {int(entry.name): os.readlink(entry) for entry in folder.iterdir()}
@@ -114,7 +114,7 @@ def test_what_a_spare_holds(own: Sandbox) -> None:
 
 
 def test_the_job_lowers_the_limit_of_cpu_time(own: Sandbox, job: MakeJob) -> None:
-    """A spare may compute as long as the policy allows; the run that it gets no longer than the run's own time."""
+    """A spare may compute as long as the policy allows, and the run that it gets no longer than the run's own time."""
     assert {limit_of(pid, "cpu time") for pid in confined(own)} == {"303"}  # 300 s, and the grace of both limits
     results: list[bytes] = []
     run = own.runner.run(job("while true do end", timeout=20.0), results.append)
@@ -146,7 +146,7 @@ def test_they_go_when_what_they_were_made_with_changes(own: Sandbox, job: MakeJo
 
 @pytest.mark.adversary(37)
 def test_a_spare_that_is_killed_costs_no_run(own: Sandbox, job: MakeJob, settle: Settle) -> None:
-    """It is forgotten, and another one is made once a run is over."""
+    """A spare that is killed costs no run: it is forgotten, and another one is made once a run is over."""
     killed = spares(own)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
@@ -181,7 +181,7 @@ def test_a_sandbox_that_stops_ends_them(new_sandbox: Callable[..., Sandbox], set
 
 
 def test_a_zygote_that_is_out_of_reach() -> None:
-    """Nothing is kept; a run that needs a worker is told so."""
+    """A zygote that cannot be reached leaves no spare, and a run that needs a worker learns it."""
     asked: list[int] = []
     few = Spares(lambda number, job, calls: bool(asked.append(number)), 3)
     few.fill()
@@ -228,7 +228,7 @@ def test_one_that_was_not_made_is_no_spare() -> None:
 
 
 def test_a_spare_that_was_just_killed_is_not_given_out() -> None:
-    """Before anybody has told that it ended: the run gets the next one, and all dead ones are passed over."""
+    """Dead spares are passed over before their end is reported, and the run gets the next one."""
     kept = Spares(lambda number, job, calls: True)
     kept.fill()
     first, second = list(kept._waiting)

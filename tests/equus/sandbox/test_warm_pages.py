@@ -65,7 +65,9 @@ def test_python_has_rewritten_what_it_rewrites() -> None:
 
 
 def test_the_rehearsal_has_a_job_like_any_other() -> None:
-    """Each field that the agent writes is there: else workers would go ways that were never warm."""
+    """The job of the rehearsal has each field that the agent writes, because workers would otherwise run code that was
+    never warm.
+    """
     run = Run(None, 1, Job("t", b""), lambda blob: None, "run", None, None)  # type: ignore[arg-type]
     real, own = encode_job(run, Limits(), True, 0.0), rehearsal._job(b"{}", True)
     documents = [json.loads(text[4 : 4 + int.from_bytes(text[:4], "big")]) for text in (real, own)]
@@ -81,7 +83,7 @@ def test_a_sandbox_that_gives_wrong_results_does_not_start(monkeypatch: pytest.M
 
 
 def test_a_cold_sandbox_runs_checks_as_well(new_sandbox: Callable[..., Sandbox], job: Callable[..., Job]) -> None:
-    """For a few runs nothing is rehearsed, pinned or kept ready; results and isolation are the same."""
+    """A cold sandbox rehearses, pins and keeps ready nothing, and gives the same results and isolation."""
     with new_sandbox(warm=False) as sandbox:
         assert json.loads(sandbox.run(job("return 'ok', host.echo('x')[1]")))["summary"] == "x"
         assert (sandbox.runner.isolation, sandbox.runner.spare, sandbox.runner._spares._waiting) == ("strong", 0, {})
@@ -90,7 +92,7 @@ def test_a_cold_sandbox_runs_checks_as_well(new_sandbox: Callable[..., Sandbox],
 
 
 def test_a_check_sees_nothing_of_it(outcome: Outcome) -> None:
-    """Neither its host call nor its arguments."""
+    """A check sees nothing of the rehearsal, neither its host call nor its arguments."""
     assert outcome("return 'ok', tostring(host.rehearse) .. tostring(args.warn)")["summary"] == "nilnil"
 
 
@@ -99,7 +101,7 @@ def test_a_check_sees_nothing_of_it(outcome: Outcome) -> None:
 
 @pytest.fixture
 def memory():
-    """Sixteen pages of this process, and the address of the first."""
+    """Yield sixteen pages of this process and the address of the first."""
     with mmap.mmap(-1, 16 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as held:
         for page in range(16):
             held[page * PAGE] = 1
@@ -113,7 +115,7 @@ def pages(ranges: list[tuple[int, int]]) -> set[int]:
 
 
 def test_the_pages_that_a_fork_writes(memory) -> None:
-    """These are found, and others are not; what the fork does is nothing to this process."""
+    """The pages that a fork writes are found, and no others; the fork changes nothing in this process."""
     held, first = memory
     reading, writing = os.pipe()
 
@@ -136,7 +138,7 @@ def test_the_pages_that_a_fork_writes(memory) -> None:
 
 
 def test_forks_are_gone_when_the_pages_are_known_or_not() -> None:
-    """Both of them, also where the fork never does what is waited for."""
+    """Both forks end when the pages are known, and also if the fork never does what is waited for."""
 
     def fail() -> None:
         raise RehearsalFailed
@@ -149,7 +151,7 @@ def test_forks_are_gone_when_the_pages_are_known_or_not() -> None:
 
 
 def test_a_worker_that_dies_before_its_result_is_noticed() -> None:
-    """Nobody else holds its sockets open: the zygote would wait for the result, and start no check, for good."""
+    """The death of a worker before its result is noticed, because no other process holds its sockets open."""
     before = children()
     with Rehearsal() as held, pytest.raises((EOFError, ConnectionResetError)):
         held._job.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 20, 0))  # a fault, not a hang
@@ -205,7 +207,7 @@ def test_pinned_is_what_a_run_writes(new_sandbox: Callable[..., Sandbox], job: C
 
 
 def test_no_run_makes_the_table_of_strings_grow() -> None:
-    """Else Lua would put each of its strings into a larger one: some run in all workers, at the price of 100 pages."""
+    """No run makes Lua's table of strings grow, because some runs in all workers would then copy 100 pages."""
     interpreter = Interpreter()
     for number in range(60):
         interpreter.offer(f"call_{number}", "host")
@@ -217,7 +219,7 @@ def test_no_run_makes_the_table_of_strings_grow() -> None:
 
 
 def shared_after_fork(addresses: list[int]) -> list[bool]:
-    """Whether a fork of this process still shares these pages with it."""
+    """Tell for each page if a fork of this process still shares it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -235,7 +237,9 @@ def shared_after_fork(addresses: list[int]) -> list[bool]:
 
 
 def test_a_fork_has_its_own_copy_of_what_is_pinned(memory) -> None:
-    """Until then it shares all; where the kernel pins nothing it still does. The content is the same."""
+    """A fork has its own copy of pinned pages with the same content, and shares them until then or where the kernel
+    pins nothing.
+    """
     held, first = memory
     addresses = [first + number * PAGE for number in range(4)]
     assert shared_after_fork(addresses) == [True] * 4

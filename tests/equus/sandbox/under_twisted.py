@@ -22,12 +22,12 @@ runner = Runner(reactor, processes, Policy.load())
 
 
 def source(body: str) -> bytes:
-    """A check with this body."""
+    """Return the source of a check with this body."""
     return f"return {{ summary = 's', needs = {{'host'}}, run = function(args, host) {body} end }}".encode()
 
 
 def done(blob: bytes) -> None:
-    """After the last: what came, as JSON, and the end."""
+    """Keep a result; after the last one, end the reactor."""
     results.append(json.loads(blob))
     if len(results) == COUNT // 2:
         os.kill(processes.zygote.pid, signal.SIGKILL)
@@ -37,7 +37,7 @@ def done(blob: bytes) -> None:
 
 
 def begin() -> None:
-    """Sixty that are fine, one that is endless, one that is stopped by nothing but the end."""
+    """Run sixty good checks, an endless one, and one that only the limit of memory ends."""
     for number in range(COUNT):
         runner.run(Job(str(number), source(f"return 'ok', host.echo({number})[1] .. ''")), done)
     runner.run(Job("endless", source("while true do end"), timeout=0.4), done)

@@ -1,4 +1,4 @@
-"""The runner of the schedule: its one timer, what becomes of each kind of run, its counts, and what it logs once."""
+"""Test the runner of the schedule: its one timer, the outcome of each kind of run, its counts, and its log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WALL = 1_699_999_200.0  # unix seconds at monotonic 0: a multiple of all periods
 
 @define
 class FakeRun:
-    """A run that goes on until the test ends it."""
+    """Stand in for a run that goes on until the test ends it."""
 
     check: str
     done: Callable[[bytes], None]
@@ -37,7 +37,7 @@ class FakeRun:
 
 
 class Stage:
-    """A ScheduleRunner with a clock, runs that end when told, and a sentence that refuses all runs, if set."""
+    """Run a ScheduleRunner with a clock, runs that end when told, and a sentence that refuses all runs if it is set."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -86,7 +86,7 @@ def logged() -> Iterator[list[str]]:
 
 
 def test_one_timer_stands_at_the_next_run(stage: Stage) -> None:
-    """However often the schedule is replaced; it is gone with the last entry."""
+    """One timer stands at the next run, however often the schedule is replaced, and is gone with the last entry."""
     stage.clock.advance(3)
     stage.runner.replace((Entry("a", "load", every=60), Entry("b", "disk", every=20)))
     assert [call.getTime() for call in stage.clock.getDelayedCalls()] == [20.0]
@@ -99,7 +99,7 @@ def test_one_timer_stands_at_the_next_run(stage: Stage) -> None:
 
 
 def test_a_result_goes_out_under_the_id_of_its_entry(stage: Stage) -> None:
-    """And the next run is a new one, with a job of its own."""
+    """A result is reported under the id of its entry, and the next run has a job of its own."""
     stage.runner.replace((Entry("a", "load", every=10),))
     assert stage.pass_to(10) == ["load at 10"]
     stage.runs[0].done(b"first")
@@ -143,7 +143,7 @@ def test_kill(stage: Stage, logged: list[str]) -> None:
 
 
 def test_a_stall_is_logged_with_its_runs(stage: Stage, logged: list[str]) -> None:
-    """Each entry runs once after it, and what never happened is counted."""
+    """After a stall each entry runs once, and the runs that did not happen are counted and logged."""
     stage.runner.replace((Entry("a", "load", every=10),))
     stage.clock.advance(45)
     assert [run.check for run in stage.runs] == ["load at 45"]
@@ -164,7 +164,7 @@ def test_while_it_may_not_run(stage: Stage, logged: list[str]) -> None:
 
 
 def test_an_unknown_check_is_a_result(stage: Stage) -> None:
-    """At each time that it is due: it is not taken as one that still runs."""
+    """An unknown check gives a result each time that it is due, and does not count as running."""
     stage.unknown.add("nope")
     stage.runner.replace((Entry("a", "nope", every=10),))
     assert stage.pass_to(20) == []
@@ -215,7 +215,7 @@ def test_after_stop_nothing_starts_and_nothing_is_reported(stage: Stage) -> None
 
 
 def test_the_job_of_an_entry() -> None:
-    """It has the entry's arguments and time limit, and the entry's id as the name of its state."""
+    """A job has the arguments and the time limit of its entry, and the entry's id as the name of its state."""
     files = {"load.lua": CodeFile(b"return {}", "ab" * 32, "ef" * 32), "lib/text.lua": CodeFile.of(b"return 1")}
     checks = CheckSet("x", files, pushed=False)
     job = scheduled_job(checks, Entry("a", "load", 60.0, timeout=7.0, args=b"{}"))
@@ -225,13 +225,15 @@ def test_the_job_of_an_entry() -> None:
 
 
 def test_a_result_that_the_agent_writes_itself() -> None:
-    """In UTF-8 as people read it; half a surrogate, which UTF-8 can't say, is a question mark."""
+    """A result that the agent writes is plain UTF-8, and half a surrogate, which UTF-8 cannot hold, is a
+    question mark.
+    """
     assert "Größe".encode() in unknown("load", "crashed", "Größe")
     assert json.loads(unknown("load", "crashed", "a \ud800 b"))["summary"] == "a ? b"
 
 
 class Kept:
-    """Secrets that put one value into each argument that names one, or refuse."""
+    """Stand in for secrets: put one value into each argument that names one, or refuse."""
 
     def __init__(self, resolved: Resolved | str) -> None:
         self.resolved = resolved
@@ -266,7 +268,7 @@ def secretly(resolved: Resolved | str) -> tuple[Clock, FakeRunner, SecretRunner]
 
 
 def test_the_value_is_in_the_arguments_and_not_in_the_result() -> None:
-    """The job says as well what must not be shown."""
+    """The value of a secret is in the arguments and not in the result, and the job names it as a text to hide."""
     _, inner, runner = secretly(Resolved(b'{"password": "hunter22"}', ("hunter22",)))
     results: list[bytes] = []
     assert runner.run(Job("c", b"", args=b"{}"), results.append) == "the run"
@@ -277,7 +279,7 @@ def test_the_value_is_in_the_arguments_and_not_in_the_result() -> None:
 
 
 def test_a_job_without_secrets_goes_through_as_it_is() -> None:
-    """And so does its result."""
+    """A job without secrets goes through as it is, and so does its result."""
     _, inner, runner = secretly(Resolved(b"{}"))
     results: list[bytes] = []
     job = Job("c", b"", args=b"{}")
@@ -286,7 +288,9 @@ def test_a_job_without_secrets_goes_through_as_it_is() -> None:
 
 
 def test_a_missing_secret_is_a_result_and_no_run() -> None:
-    """It comes after `run` has returned, as every result does, and the run can be cancelled like any."""
+    """A missing secret gives a result and no run, after `run` has returned, and that run can be cancelled like any
+    other.
+    """
     clock, inner, runner = secretly("no secret named x")
     results: list[bytes] = []
     run = runner.run(Job("c", b""), results.append)
@@ -300,14 +304,14 @@ def test_a_missing_secret_is_a_result_and_no_run() -> None:
 
 
 def test_a_result_that_cannot_be_read_is_not_shown() -> None:
-    """For it might hold a value."""
+    """A result that cannot be read is not shown, because it might hold a value."""
     shown = json.loads(redact_result(Redaction(["hunter22"]), "c", b"{hunter22"))
     assert (shown["status"], shown["reason"], shown["check"]) == ("unknown", "crashed", "c")
     assert "hunter22" not in str(shown)
 
 
 def test_the_rest_is_the_runner_s() -> None:
-    """Figures and the ways to stop or reload it."""
+    """Figures, stop and reload are those of the inner runner."""
     _, inner, runner = secretly("")
     assert (runner.isolation, runner.kills, runner.waiting, runner.inspect) == ("strong", 3, 4, inner.inspect)
     runner.reload("policy")  # type: ignore[arg-type]
@@ -340,7 +344,7 @@ def test_limit_of_a_schedule() -> None:
 
 
 def test_arguments_have_one_form() -> None:
-    """Whatever the order of their names, and in UTF-8: equal arguments are equal entries."""
+    """Equal arguments make equal entries, whatever the order of names and the escapes are."""
     texts = ('{"b": [1, "é"], "a": null}', '{"a":null,"b":[1,"\\u00e9"]}')
     (first,), (second,) = (
         parse(f'[{{"id": "x", "check": "load", "every": 60, "args": {text}}}]'.encode()).entries for text in texts
@@ -354,7 +358,7 @@ def test_arguments_have_one_form() -> None:
     ("\x7f", False), ("\x80", True),
 ])  # fmt: skip
 def test_characters_of_an_id(character: str, taken: bool) -> None:
-    """No space, no control character of ASCII, and no half of a surrogate pair, which UTF-8 can't say."""
+    """An id has no space, no control character of ASCII, and no half of a surrogate pair."""
     read = parse(json.dumps([{"id": f"a{character}", "check": "load", "every": 60}]).encode())
     assert [entry.id for entry in read.entries] == ([f"a{character}"] if taken else [])
     assert len(read.refused) == (not taken)

@@ -18,7 +18,7 @@ def started(*entries: Entry) -> Schedule:
 
 
 def drive(schedule: Schedule, until: float, step: float = 0.25) -> list[tuple[float, str]]:
-    """Each run with the time at which it was found due; every run ends at once."""
+    """Drive a schedule whose runs end at once, and return each run with the time at which it was found due."""
     runs, now = [], 0.0
     while now <= until:
         for due in schedule.due(now):
@@ -29,14 +29,16 @@ def drive(schedule: Schedule, until: float, step: float = 0.25) -> list[tuple[fl
 
 
 def test_runs_lie_at_offset_past_the_multiples_of_every():
-    """By the wall clock, on whatever second the agent started."""
+    """Runs are due at `offset` past the multiples of `every` by the wall clock, on whatever second the agent
+    started.
+    """
     schedule = started(Entry("load", "load", every=10, offset=3))
     assert [(WALL + at - 3) % 10 for at, _ in drive(schedule, 100)] == [0.0] * 10
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_the_first_run_is_in_the_future_and_within_one_period(seed):
-    """For any moment, period and offset."""
+    """The first run is in the future and within one period, for any moment, period and offset."""
     rng = random.Random(seed)
     every, now, wall = rng.uniform(0.1, 90_000), rng.uniform(0, 1e6), rng.uniform(0, 2e9)
     at = first_run(Entry("x", "x", every, offset=rng.uniform(0, every)), now, wall)
@@ -45,7 +47,7 @@ def test_the_first_run_is_in_the_future_and_within_one_period(seed):
 
 @pytest.mark.adversary(56)
 def test_the_same_schedule_again_changes_nothing():
-    """Phase and counters stay, even if the wall clock has been set meanwhile."""
+    """The same schedule again keeps phase and counters, even if the wall clock has been set meanwhile."""
     load = Entry("load", "load", every=10, offset=3)
     schedule = started(load)
     schedule.due(20.0)
@@ -56,7 +58,7 @@ def test_the_same_schedule_again_changes_nothing():
 
 
 def test_other_args_keep_the_phase_and_another_period_does_not():
-    """Only the timing says when."""
+    """Other arguments keep the phase of an entry, and another period gives it a new one."""
     schedule = started(Entry("load", "load", every=10))
     at = schedule.next_at()
     schedule.replace([Entry("load", "load", every=10, args=b"{}")], 1.0, WALL + 1)
@@ -86,7 +88,7 @@ def test_after_a_stall_each_entry_runs_once_and_the_rest_is_counted():
 
 
 def test_skip_leaves_out_a_run_and_counts_it():
-    """The default."""
+    """A run that overlaps is left out and counted by default."""
     schedule = started(Entry("slow", "slow", every=10))
     first = schedule.next_at()
     actions = [due.action for k in range(3) for due in schedule.due(first + 10 * k)]
@@ -97,7 +99,7 @@ def test_skip_leaves_out_a_run_and_counts_it():
 
 
 def test_queue_lets_one_run_wait_and_skips_the_others():
-    """It starts when the one before ends."""
+    """With `queue`, one run waits and starts when the one before ends, and the others are left out."""
     entry = Entry("slow", "slow", every=10, overlap=Overlap.QUEUE)
     schedule = started(entry)
     first = schedule.next_at()
@@ -118,7 +120,7 @@ def test_kill_makes_room_for_the_new_run():
 
 
 def test_a_run_that_could_not_start_is_a_missed_one():
-    """And it doesn't count as running."""
+    """A run that could not start counts as missed, and not as running."""
     schedule = started(Entry("load", "load", every=10))
     first = schedule.next_at()
     schedule.due(first)
@@ -153,7 +155,7 @@ def document(*items) -> bytes:
 
 
 def test_a_document_is_read():
-    """With every field, and with only what must be there."""
+    """A document is read with every field, and with only the fields that it must have."""
     whole = {"id": "disk-/", "check": "disk", "every": 60, "offset": 75.5, "timeout": 5, "args": {"b": 1, "a": "ü"}}
     read = parse(
         document({**whole, "overlap": "kill", "from-the-future": 1}, {"id": "l", "check": "load", "every": 0.5})
@@ -184,7 +186,7 @@ def test_a_document_is_read():
     ],
 )
 def test_a_bad_entry_is_refused_alone(change, said):
-    """The others run; the sentence says which and why."""
+    """A bad entry is refused alone, with a sentence that names it and its fault, and the others run."""
     good = {"id": "good", "check": "load", "every": 60}
     read = parse(document({"id": "bad", "check": "load", "every": 60} | change, good))
     assert [entry.id for entry in read.entries] == ["good"]
@@ -201,7 +203,7 @@ def test_an_id_that_is_there_twice_is_refused_once():
 
 @pytest.mark.parametrize("blob", [b"", b"{}", b"[" * 100_000, b"nope", document(*[{}] * (MAX_ENTRIES + 1))])
 def test_a_document_that_is_none_is_refused_whole(blob):
-    """So the schedule before it stays."""
+    """A document that is none is refused as a whole, so that the schedule before it stays."""
     with pytest.raises(ScheduleRefused):
         parse(blob)
 
@@ -221,7 +223,7 @@ def test_an_introduced_entry_runs_early_once_and_then_in_its_phase():
 
 
 def test_an_entry_whose_own_time_is_sooner_needs_no_introduction():
-    """Nothing runs twice within moments because it is new."""
+    """An entry that is due soon is not run early, so that nothing runs twice within moments because it is new."""
     schedule = Schedule()
     schedule.replace([Entry("quick", "quick", every=1, offset=0.9)], 0.0, 1_000_000.5)
     soon = schedule.next_at()

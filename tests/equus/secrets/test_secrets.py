@@ -1,4 +1,4 @@
-"""Secrets by reference: who may write them down, who gets them, and every place where their values must not show."""
+"""Test secrets by reference: who may write them, which checks get them, and every place where a value must not show."""
 
 import json
 import os
@@ -61,7 +61,9 @@ def known(folder, text=GOOD, environment=None):
 
 
 def test_a_reference_becomes_the_value(tmp_path):
-    """At the top and in lists; everything else stays as it is, to the byte where there is no reference."""
+    """A reference becomes the value, at the top and in lists; arguments without a reference stay as they are, to the
+    byte.
+    """
     found = known(tmp_path)
     args = {"password": {"secret": "redis"}, "all": [{"secret": "redis"}, "x"], "n": 1, "t": {"a": {"secret": "x"}}}
     resolved = found.resolve("redis", json.dumps(args).encode())
@@ -90,7 +92,7 @@ def test_a_reference_becomes_the_value(tmp_path):
     ],
 )
 def test_a_reference_that_leads_nowhere(tmp_path, check, reference, why):
-    """Named, with what to do; no value in the sentence."""
+    """A reference that leads nowhere is named with the step to take, and no value is in the sentence."""
     sentence = known(tmp_path).resolve(check, json.dumps({"p": reference}).encode())
     assert why in sentence and VALUE not in sentence and "tiger" not in sentence
     assert isinstance(known(tmp_path).resolve("postgres", b'{"p": {"secret": "db"}}'), Resolved)
@@ -121,13 +123,13 @@ def test_credentials_of_systemd(tmp_path):
 @pytest.mark.adversary(31)
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o622])
 def test_a_file_that_others_can_read_or_write(tmp_path, mode):
-    """Refused with the chmod."""
+    """A file that others can read or write is refused with the chmod to use."""
     with pytest.raises(SecretsError, match="chmod"):
         Secrets(written(tmp_path, mode=mode), {}).read()
 
 
 def test_a_folder_that_others_can_write(tmp_path):
-    """A user who can put another file there decides what is sent to which server."""
+    """A file in a folder that others can write is refused: they could choose which secret is sent to which server."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with pytest.raises(SecretsError, match="can be written by others"):
@@ -149,7 +151,7 @@ def test_a_folder_that_others_can_write(tmp_path):
     ],
 )
 def test_a_file_that_is_none(tmp_path, text, why):
-    """A sentence with the file and the name, never with the value; what was known before stays."""
+    """A faulty file is refused with its name and never with a value, and the secrets known before stay."""
     found = known(tmp_path)
     written(tmp_path, text)
     with pytest.raises(SecretsError, match=why) as refused:
@@ -159,14 +161,14 @@ def test_a_file_that_is_none(tmp_path, text, why):
 
 
 def test_limits_on_the_good_side(tmp_path):
-    """As short and as long as can be."""
+    """The shortest and the longest value are accepted, and as many as a run may have."""
     found = known(tmp_path, f'a = "{"x" * LEAST}"\nb = "{"y" * MAX_VALUE}"\n')
     assert found.resolve("c", b'{"a": {"secret": "a"}, "b": {"secret": "b"}}').values == ("x" * LEAST, "y" * MAX_VALUE)
     assert len(found.resolve("c", json.dumps({"p": [{"secret": "b"}] * MAX_OF_RUN}).encode()).values) == MAX_OF_RUN
 
 
 def test_no_file_at_all():
-    """Nothing is known, and the sentence says where to put it."""
+    """Without a file no secret is known, and the sentence says where to add it."""
     found = Secrets(None, {})
     found.read()
     assert "this host has no secret 'redis': add it to" in found.resolve("c", b'{"a": {"secret": "redis"}}')
@@ -181,7 +183,7 @@ def test_no_file_at_all():
      "redis://:pa%22ss%20w%C3%B6rd%2F1@h", "?p=pa%22ss+w%C3%B6rd%2F1", VALUE * 3],
 )  # fmt: skip
 def test_every_way_in_which_it_is_written(text):
-    """As JSON, Python and URLs write it."""
+    """A value is hidden as JSON, Python and URLs write it."""
     assert "ss" not in Redaction([VALUE]).text(text) and MASK in Redaction([VALUE]).text(text)
 
 
@@ -205,7 +207,7 @@ def test_plain_data_is_hidden_all_through():
 
 
 def test_the_log_of_the_agent(tmp_path):
-    """Whatever is logged, tracebacks too."""
+    """A value is hidden in each line that the agent logs."""
     lines = []
     observer = logs.LineObserver(lines.append, False, logs.LogLevel.info, known(tmp_path).hide)
     observer({"log_level": logs.LogLevel.info, "log_namespace": "equus", "log_format": "it said {x}", "x": VALUE})
@@ -222,7 +224,7 @@ PIECES = (
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_a_document_is_hidden_as_its_texts_are(seed, ascii_only):
-    """Whatever it holds: as if it had been decoded, masked text by text, and encoded again."""
+    """Hiding a document gives the same as decoding it, hiding each text, and encoding it again."""
     chance, hide, masked = random.Random(seed), Redaction(VALUES), 0
 
     def text():
@@ -242,7 +244,9 @@ def test_a_document_is_hidden_as_its_texts_are(seed, ascii_only):
 
 
 def test_a_document_without_a_value_is_not_decoded(monkeypatch):
-    """It stays byte for byte; of one with a value that text alone is decoded."""
+    """A document without a value stays byte for byte and is not decoded; of one with a value, that text alone is
+    decoded.
+    """
     decoded, honest = [], json.loads
     monkeypatch.setattr(json, "loads", lambda text: decoded.append(text) or honest(text))
     hide = Redaction(VALUES)
@@ -263,13 +267,15 @@ def test_a_value_in_what_is_no_json_is_not_passed_on(blob):
 
 
 def test_a_number_that_is_a_value_stays():
-    """As before: texts are hidden, and a document stays one."""
+    """A number that equals a value stays, since only texts are hidden, and the document stays valid."""
     blob = b'{"summary":"1234 of 12345","value":1234}'
     assert Redaction(["1234"]).document(blob) == b'{"summary":"**** of ****5","value":1234}'
 
 
 def test_arguments_that_come_again_are_resolved_once(tmp_path, monkeypatch):
-    """Until secrets are read anew; a sentence about what is missing is made each time."""
+    """Equal arguments are resolved once until secrets are read anew; a sentence about a missing one is made
+    each time.
+    """
     decoded, honest = [], json.loads
     monkeypatch.setattr(json, "loads", lambda text: decoded.append(text) or honest(text))
     found, args = known(tmp_path), b'{"p": {"secret": "redis"}}'

@@ -1,4 +1,4 @@
-"""The sessions of agents with a journal, an authority, a store and a library that are lists in memory."""
+"""Holds the sessions of agents with a journal, an authority, a store and a library that are lists in memory."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class Fleet:
         spooled.clear()
 
     def _cuts(self, rng: random.Random) -> list[tuple[float, float, bool]]:
-        """Return when an agent is cut off, and whether Helen hears of it: the agent's own cuts, and Helen's absences."""
+        """Return when an agent is cut off, and whether Helen hears of it: its own cuts, and Helen's absences."""
         found = [(begin, end + rng.uniform(1.0, 30.0), announced)
                  for (begin, end), announced in zip(self.absences, self.announced, strict=True)]  # fmt: skip
         for _ in range(rng.randrange(4)):

@@ -38,7 +38,7 @@ def interpreter_of(release: str, folder: Path) -> str:
 
 
 class Lives:
-    """Holds one state of Helen's and one of an agent's, on which programs of several releases run one after the other."""
+    """Holds one state of Helen's and one of an agent's, on which several releases run one after the other."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -41,7 +41,7 @@ def test_the_order_is_that_of_the_rows() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"``((?:helen|equus|scale0|zerotask)(?:\.\w+){2,})``", PAGE))))
 def test_each_module_that_is_named_exists(name: str) -> None:
-    """A step of a walk leads to a file, or to a thread by its name."""
+    """A step of a walk leads to a file or a folder."""
     path = ROOT / name.replace(".", "/")
     assert path.is_dir() or path.with_suffix(".py").exists()
 

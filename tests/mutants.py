@@ -99,7 +99,7 @@ class Mutant:
 
 @define
 class Package:
-    """A folder of code with the folder of its tests."""
+    """Describes a folder of code with the folder of its tests."""
 
     name: str
     files: list[str]

@@ -1,4 +1,4 @@
-"""docs/architecture.rst names the components and modules of today, in the order of `LAYERS`."""
+"""Tests that docs/architecture.rst names the components and modules of today, in the order of `LAYERS`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def layers_of_the_page() -> list[str]:
 
 
 def test_the_table_has_every_component_of_the_server() -> None:
-    """And no other; `LAYERS` knows them all."""
+    """The table has all components of the server and no other, and `LAYERS` knows them all."""
     components = {component for component in test_architecture.LAYER_OF if component.startswith("helen.")}
     assert set(layers_of_the_page()) == {
         component for component in components if not component.startswith(APART) and is_folder_or_named(component)

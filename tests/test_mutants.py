@@ -70,7 +70,7 @@ def test_a_mutant_says_where_it_is() -> None:
 
 
 def test_the_seed_says_it_all() -> None:
-    """The same seed draws the same mutants of a package, another one others."""
+    """The same seed draws the same mutants of a package, and another one draws others."""
     (package,) = mutants.packages_of(["helen/states"])
     drawn = [mutants.sample(package, seed, 30, []) for seed in (7, 7, 8)]
     assert drawn[0] == drawn[1] != drawn[2]

@@ -1,4 +1,4 @@
-"""README.rst and docs/index.rst name what there is: checks, folders, commands and pages, each by its own list."""
+"""Tests that README.rst and docs/index.rst name checks, folders, commands and pages of today, each by its own list."""
 
 from __future__ import annotations
 
